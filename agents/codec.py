@@ -1,0 +1,197 @@
+"""A trajectory chunk as bytes: a checked header, then one block per field (bits, lz4 or raw), all under one checksum.
+
+Layout, little-endian: magic "LGC1" | u32 header bytes | header (JSON) | field blocks | 16 bytes blake2b over all before.
+Nothing is allocated before the header has been checked against the caps, and nothing nested is ever decompressed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+import lz4.block
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.trajectory import Unrolls
+
+MAGIC = b"LGC1"
+SCHEMA_VERSION = 1
+DIGEST_BYTES = 16
+MAX_HEADER_BYTES = 64 * 1024
+MAX_RAW_BYTES = 256 * 1024 * 1024
+MAX_FIELDS = 64
+MAX_DIMS = 8
+ALLOWED_DTYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"})
+MIN_RATIO = 1.3
+"""Below this ratio a field is stored raw: decompressing would cost more than the bytes saved."""
+REMEASURE_EVERY = 64
+"""Chunks after which the choice for a field is measured again."""
+
+
+class ChunkError(Exception):
+    """Bytes that are no valid chunk, or arrays that may not become one; the message says which check failed."""
+
+
+@dataclass(frozen=True)
+class ChunkHeader:
+    """What travels beside the arrays.
+
+    Fields:
+      run, player: whose learner it is for.
+      version_min, version_max: versions of the weights that acted.
+      opponents: policy ids of the other seats.
+    """
+
+    run: str
+    player: str
+    version_min: int
+    version_max: int
+    opponents: tuple[str, ...] = ()
+
+
+class Codec(Protocol):
+    """Unrolls to bytes and back."""
+
+    def encode(self, unrolls: Unrolls, header: ChunkHeader) -> bytes:
+        """Raises ChunkError where a field holds NaN or infinity, or a cap is exceeded."""
+        ...
+
+    def decode(self, chunk: bytes) -> tuple[ChunkHeader, Unrolls]:
+        """Raises ChunkError where the bytes are not exactly what `encode` made."""
+        ...
+
+
+CODECS = {"lz4": "agents.codec:Lz4Codec"}
+
+
+class Lz4Codec:
+    """bool fields as bits, every field through lz4 level 0 where that pays, measured per field now and then."""
+
+    def __init__(self) -> None:
+        self._compress: dict[str, bool] = {}
+        self._chunks = 0
+
+    def encode(self, unrolls: Unrolls, header: ChunkHeader) -> bytes:
+        if self._chunks % REMEASURE_EVERY == 0:
+            self._compress.clear()
+        self._chunks += 1
+        blocks, table, raw_total = [], [], 0
+        for name, array in _named_arrays(unrolls).items():
+            _require_finite(name, array)
+            payload = np.packbits(array).tobytes() if array.dtype == np.bool_ else np.ascontiguousarray(array).tobytes()
+            block = self._block(name, payload)
+            table.append([name, array.dtype.name, list(array.shape), len(payload), len(block)])
+            blocks.append(block)
+            raw_total += len(payload)
+        if raw_total > MAX_RAW_BYTES:
+            raise ChunkError(f"a chunk of {raw_total} raw bytes exceeds the cap of {MAX_RAW_BYTES}: send fewer rows")
+        head = json.dumps({"schema": SCHEMA_VERSION, "header": asdict(header), "fields": table}).encode()
+        body = b"".join((MAGIC, struct.pack("<I", len(head)), head, *blocks))
+        return body + hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
+
+    def decode(self, chunk: bytes) -> tuple[ChunkHeader, Unrolls]:
+        head, offset = _checked_head(chunk)
+        table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
+        arrays: dict[str, NDArray[np.generic]] = {}
+        for name, dtype, shape, raw_bytes, stored_bytes in table:
+            block = chunk[offset : offset + stored_bytes]
+            offset += stored_bytes
+            arrays[name] = _array(name, block, dtype=dtype, shape=shape, raw_bytes=raw_bytes)
+        fields = head["header"]
+        fields["opponents"] = tuple(fields["opponents"])
+        return ChunkHeader(**fields), _unrolls(arrays)
+
+    def _block(self, name: str, payload: bytes) -> bytes:
+        wanted = self._compress.get(name)
+        if wanted is False or not payload:
+            return payload
+        packed: bytes = lz4.block.compress(payload, store_size=False)
+        if wanted is None:
+            self._compress[name] = len(packed) * MIN_RATIO < len(payload)
+        return packed if len(packed) < len(payload) else payload
+
+
+def _named_arrays(unrolls: Unrolls) -> dict[str, NDArray[np.generic]]:
+    arrays = {f"obs.{name}": array for name, array in unrolls.obs.items()}
+    if unrolls.action_mask is not None:
+        arrays["action_mask"] = unrolls.action_mask
+    for name in ("resets", "actions", "log_probs", "rewards", "discounts", "valid", "versions", "core"):
+        arrays[name] = getattr(unrolls, name)
+    return arrays
+
+
+def _unrolls(arrays: Mapping[str, NDArray[np.generic]]) -> Unrolls:
+    plain = {name: array for name, array in arrays.items() if not name.startswith("obs.")}
+    obs = {name.removeprefix("obs."): array for name, array in arrays.items() if name.startswith("obs.")}
+    try:
+        return Unrolls(obs=obs, action_mask=plain.pop("action_mask", None), **plain)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise ChunkError(f"the fields of the chunk are not those of an unroll: {error}") from error
+
+
+def _require_finite(name: str, array: NDArray[np.generic]) -> None:
+    if array.dtype.kind != "f" or bool(np.isfinite(array).all()):
+        return
+    first = np.argwhere(~np.isfinite(array))[0].tolist()
+    raise ChunkError(f"field {name} holds a number that is not finite at {first}: the env or the policy produced it")
+
+
+def _checked_head(chunk: bytes) -> tuple[dict, int]:  # type: ignore[type-arg]
+    if len(chunk) < len(MAGIC) + 4 + DIGEST_BYTES or chunk[: len(MAGIC)] != MAGIC:
+        raise ChunkError(f"{len(chunk)} bytes that do not start as a chunk")
+    if hashlib.blake2b(memoryview(chunk)[:-DIGEST_BYTES], digest_size=DIGEST_BYTES).digest() != chunk[-DIGEST_BYTES:]:
+        raise ChunkError("the checksum does not match: the chunk was damaged on its way")
+    (size,) = struct.unpack_from("<I", chunk, len(MAGIC))
+    start = len(MAGIC) + 4
+    if size > MAX_HEADER_BYTES or start + size > len(chunk) - DIGEST_BYTES:
+        raise ChunkError(f"a header of {size} bytes does not fit")
+    try:
+        head = json.loads(chunk[start : start + size])
+    except ValueError as error:
+        raise ChunkError("the header is not JSON") from error
+    if not isinstance(head, dict) or head.get("schema") != SCHEMA_VERSION:
+        raise ChunkError(f"the chunk has another schema than {SCHEMA_VERSION}: actors and learners differ in version")
+    return head, start + size
+
+
+def _checked_table(head: dict, body_bytes: int) -> list[tuple[str, str, tuple[int, ...], int, int]]:  # type: ignore[type-arg]
+    table, total_raw, total_stored = [], 0, 0
+    rows = head.get("fields")
+    if not isinstance(rows, list) or len(rows) > MAX_FIELDS or not isinstance(head.get("header"), dict):
+        raise ChunkError("the field table is missing or too long")
+    for row in rows:
+        if not (isinstance(row, list) and len(row) == 5 and row[1] in ALLOWED_DTYPES and len(row[2]) <= MAX_DIMS):
+            raise ChunkError(f"the field table has a row that is not allowed: {row!r:.200}")
+        name, dtype, shape, raw_bytes, stored_bytes = row
+        items = 1
+        for extent in shape:
+            if not isinstance(extent, int) or extent < 0:
+                raise ChunkError(f"field {name} has the shape {shape}")
+            items *= extent
+        expected = (items + 7) // 8 if dtype == "bool" else items * np.dtype(dtype).itemsize
+        if raw_bytes != expected or not isinstance(stored_bytes, int) or not 0 <= stored_bytes <= raw_bytes:
+            raise ChunkError(f"field {name}: {raw_bytes} raw and {stored_bytes} stored bytes for shape {shape} of {dtype}")
+        total_raw, total_stored = total_raw + raw_bytes, total_stored + stored_bytes
+        table.append((name, dtype, tuple(shape), raw_bytes, stored_bytes))
+    if total_raw > MAX_RAW_BYTES or total_stored != body_bytes:
+        raise ChunkError(f"the fields need {total_raw} raw and {total_stored} stored bytes; the body has {body_bytes}")
+    return table
+
+
+def _array(name: str, block: bytes, *, dtype: str, shape: tuple[int, ...], raw_bytes: int) -> NDArray[np.generic]:
+    if len(block) != raw_bytes:
+        try:
+            block = lz4.block.decompress(block, uncompressed_size=raw_bytes)
+        except lz4.block.LZ4BlockError as error:
+            raise ChunkError(f"field {name} does not decompress to {raw_bytes} bytes") from error
+        if len(block) != raw_bytes:
+            raise ChunkError(f"field {name} decompressed to {len(block)} bytes, its table row says {raw_bytes}")
+    if dtype != "bool":
+        return np.frombuffer(block, dtype=np.dtype(dtype)).reshape(shape)
+    items = int(np.prod(shape))
+    return np.unpackbits(np.frombuffer(block, np.uint8), count=items).view(np.bool_).reshape(shape)

@@ -1,0 +1,94 @@
+"""Unrolls as tensors on the learner's device.
+
+Shape letters: B rows, T unroll length, A actions, C core state size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.trajectory import Unrolls
+
+
+@dataclass(frozen=True)
+class Batch:
+    """B unrolls, batch-major; a microbatch is a block of rows.
+
+    Fields:
+      obs: name -> [B, T+1, ...]; action_mask: bool [B, T+1, A] or None; resets: bool [B, T+1]; core: float32 [B, C].
+      actions: int64 [B, T] or float32 [B, T, ...]; log_probs, rewards, discounts: float32 [B, T], gamma not applied.
+      valid: bool [B, T], a real decision; learn: bool [B, T], valid and not too stale to learn from.
+    """
+
+    obs: Mapping[str, Tensor]
+    action_mask: Tensor | None
+    resets: Tensor
+    core: Tensor
+    actions: Tensor
+    log_probs: Tensor
+    rewards: Tensor
+    discounts: Tensor
+    valid: Tensor
+    learn: Tensor
+
+    @property
+    def num_rows(self) -> int:
+        """B."""
+        return int(self.resets.shape[0])
+
+    def rows(self, start: int, stop: int) -> Batch:
+        """Rows [start, stop) as views."""
+        return Batch(
+            obs={name: tensor[start:stop] for name, tensor in self.obs.items()},
+            action_mask=None if self.action_mask is None else self.action_mask[start:stop],
+            **{
+                name: getattr(self, name)[start:stop]
+                for name in ("resets", "core", "actions", "log_probs", "rewards", "discounts", "valid", "learn")
+            },
+        )
+
+    def microbatches(self, number: int) -> list[Batch]:
+        """`number` equal blocks of rows.
+
+        Raises:
+          ValueError: the rows do not divide.
+        """
+        if self.num_rows % number:
+            raise ValueError(f"{self.num_rows} rows do not cut into {number} equal microbatches")
+        size = self.num_rows // number
+        return [self.rows(start, start + size) for start in range(0, self.num_rows, size)]
+
+
+def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -> Batch:
+    """Copy unrolls to the device.
+
+    Args:
+      unrolls: B rows.
+      oldest_version: decisions of older weights are not learnt from.
+      device: where the tensors go.
+    """
+    learn = unrolls.valid & (unrolls.versions >= oldest_version)
+    actions = unrolls.actions.astype(np.int64) if unrolls.actions.dtype.kind in "iu" else unrolls.actions
+    return Batch(
+        obs={name: _tensor(array, device) for name, array in unrolls.obs.items()},
+        action_mask=None if unrolls.action_mask is None else _tensor(unrolls.action_mask, device),
+        resets=_tensor(unrolls.resets, device),
+        core=_tensor(unrolls.core, device),
+        actions=_tensor(actions, device),
+        log_probs=_tensor(unrolls.log_probs, device),
+        rewards=_tensor(unrolls.rewards, device),
+        discounts=_tensor(unrolls.discounts, device),
+        valid=_tensor(unrolls.valid, device),
+        learn=_tensor(learn, device),
+    )
+
+
+def _tensor(array: NDArray[np.generic], device: torch.device) -> Tensor:
+    writable = array if array.flags.writeable else array.copy()
+    return torch.from_numpy(np.ascontiguousarray(writable)).to(device, non_blocking=True)

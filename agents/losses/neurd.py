@@ -1,0 +1,73 @@
+"""NeuRD: a policy gradient that moves logits as if the softmax were not there, so that rare actions can come back.
+
+T unroll length, B batch, A actions. Sums over valid steps.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from agents.losses.policy import known
+from agents.nets.distributions import ILLEGAL_LOGIT, log_softmax
+
+
+def neurd_loss(
+    logits: Tensor,
+    actions: Tensor,
+    advantages: Tensor,
+    *,
+    min_prob: float = 0.05,
+    max_logit: float | None = None,
+    valid: Tensor | None = None,
+) -> Tensor:
+    """-sum of the chosen action's centred logit times advantage / max(pi, min_prob), a scalar.
+
+    A softmax gradient carries a factor pi and dies where an action has become rare; here sampling an action with
+    probability pi and weighing it by 1 / pi cancel instead.
+
+    Args:
+      logits: float [T, B, A], illegal actions masked; carries the gradient. Centred over the legal actions.
+      actions: int64 [T, B], what was played.
+      advantages: float [T, B], importance weight included (as V-trace returns them); taken as constants.
+      min_prob: floor of the probability in the weight: bounds the step at advantage / min_prob.
+      max_logit: where a centred logit is beyond +-max_logit and would move further out, it gets no gradient.
+        None for no bound.
+      valid: bool [T, B], None when every step is valid.
+    Source: Hennes et al. 2020, Neural replicator dynamics: multiagent learning via hedging policy gradients.
+    """
+    index = actions.unsqueeze(-1)
+    centred = _centre(logits).gather(-1, index).squeeze(-1)
+    with torch.no_grad():
+        probs = log_softmax(logits).gather(-1, index).squeeze(-1).exp()
+        weights = advantages / probs.clamp(min=min_prob)
+        if max_logit is not None:
+            outward = (centred.abs() > max_logit) & (centred * weights > 0)
+            weights = weights.masked_fill(outward, 0.0)
+    return -known(centred * weights, valid).sum()
+
+
+def neurd_entropy_loss(logits: Tensor, *, valid: Tensor | None = None) -> Tensor:
+    """Entropy in the same geometry, a scalar to be minimised: each legal logit is pushed by -(log pi + entropy).
+
+    Args:
+      logits: float [T, B, A], illegal actions masked; carries the gradient.
+      valid: bool [T, B], None when every step is valid.
+    """
+    with torch.no_grad():
+        log_probs = log_softmax(logits)
+        entropies = -(log_probs.exp() * log_probs).sum(-1, keepdim=True)
+        pushes = (log_probs + entropies).masked_fill(_illegal(logits), 0.0)
+    return known((_centre(logits) * pushes).sum(-1), valid).sum()
+
+
+def _illegal(logits: Tensor) -> Tensor:
+    return logits.detach() < 0.5 * ILLEGAL_LOGIT
+
+
+def _centre(logits: Tensor) -> Tensor:
+    """Logits [..., A] minus their mean over legal actions; 0 at illegal ones."""
+    illegal = _illegal(logits)
+    legal_logits = logits.masked_fill(illegal, 0.0)
+    num_legal = (~illegal).sum(-1, keepdim=True).to(logits.dtype)
+    return (legal_logits - legal_logits.sum(-1, keepdim=True) / num_legal).masked_fill(illegal, 0.0)

@@ -1,0 +1,99 @@
+"""V-trace: value targets and advantages for unrolls that an older policy played. T unroll length, B batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from agents.losses.shapes import check_bootstrap, check_time_major
+
+
+@dataclass(frozen=True)
+class VTraceReturns:
+    """What V-trace computes; both without gradient.
+
+    Fields:
+      targets: float [T, B], what the value of each step is regressed on.
+      advantages: float [T, B], what weighs the log-probability of each step's action.
+    """
+
+    targets: Tensor
+    advantages: Tensor
+
+
+@torch.no_grad()
+def vtrace(
+    log_rhos: Tensor,
+    discounts: Tensor,
+    rewards: Tensor,
+    values: Tensor,
+    bootstrap_value: Tensor,
+    *,
+    clip_rho: float | None = 1.0,
+    clip_c: float | None = 1.0,
+    clip_pg_rho: float | None = 1.0,
+    lambda_: float = 1.0,
+    valid: Tensor | None = None,
+) -> VTraceReturns:
+    """Value targets and policy-gradient advantages for data from an older policy.
+
+    Args:
+      log_rhos: float [T, B], log pi(a_t|x_t) - log mu(a_t|x_t); pi is trained, mu acted.
+      discounts: float [T, B], gamma for an ordinary step, 0 where the episode terminated, so that no credit crosses the
+        boundary. A truncated step keeps gamma and is followed by an invalid step that holds its final observation.
+      rewards: float [T, B], what followed the action of the step.
+      values: float [T, B], V of each step's observation; finite in every step, invalid ones too.
+      bootstrap_value: float [B], V of the observation after the last step.
+      clip_rho: upper bound of the ratio in the temporal difference; it decides which policy's value is learned.
+      clip_c: upper bound of the ratio in the trace; it decides how far corrections travel.
+      clip_pg_rho: upper bound of the ratio in the advantages.
+      lambda_: decay of the trace in [0, 1].
+      valid: bool [T, B], False for padding and for the marker after a truncated step. The target of such a step is its
+        value, so that the step before bootstraps from it; its advantage is 0, its reward and ratio are ignored.
+        None means that every step is valid.
+
+    A clip of None does not bound the ratio.
+
+    Raises:
+      ValueError: shapes disagree (the message names both).
+    Source: Espeholt et al. 2018, IMPALA, section 4.1; lambda as in its remark 2.
+    """
+    check_time_major(values, log_rhos=log_rhos, discounts=discounts, rewards=rewards, valid=valid)
+    check_bootstrap(values, bootstrap_value)
+    rhos = log_rhos.exp()
+    clipped_rhos = _clip(rhos, clip_rho)
+    next_values = torch.cat([values[1:], bootstrap_value[None]])
+    corrections = (discounts * next_values).add_(rewards).sub_(values).mul_(clipped_rhos)
+    traces = discounts * _clip(rhos, clip_c)
+    if lambda_ != 1.0:
+        traces.mul_(lambda_)
+    invalid = None if valid is None else valid.logical_not()
+    if invalid is not None:
+        corrections.masked_fill_(invalid, 0.0)
+        traces.masked_fill_(invalid, 0.0)
+    scan_backward(corrections, traces)
+    targets = corrections.add_(values)
+    next_targets = torch.cat([targets[1:], bootstrap_value[None]])
+    advantages = (discounts * next_targets).add_(rewards).sub_(values).mul_(_clip(rhos, clip_pg_rho))
+    if invalid is not None:
+        advantages.masked_fill_(invalid, 0.0)
+    return VTraceReturns(targets=targets, advantages=advantages)
+
+
+def scan_backward(terms: Tensor, decays: Tensor) -> None:
+    """Replace terms[t] by terms[t] + decays[t] * terms[t + 1] in place, from the last step to the first.
+
+    Args:
+      terms: float [T, ...], overwritten by the sums. Rows are updated in place because T small allocations cost more
+        than the arithmetic.
+      decays: float [T, ...]; the last row is not used, nothing lies behind it.
+    """
+    sums, factors = terms.unbind(), decays.unbind()
+    for step in range(len(sums) - 2, -1, -1):
+        sums[step].addcmul_(factors[step], sums[step + 1])
+
+
+def _clip(ratios: Tensor, bound: float | None) -> Tensor:
+    return ratios if bound is None else ratios.clamp(max=bound)

@@ -1,0 +1,99 @@
+"""What a network is made of: named blocks in order, each saying which side inputs it needs beside the features.
+
+Shape letters: B rows, T steps, D features. Between two blocks goes one floating-point tensor [..., D] and nothing else,
+so that a pipeline may cut between any two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from agents.nets.config import NetworkConfig
+from envs.protocol import ArraySpec
+
+ACTIVATIONS: dict[str, tuple[Callable[[], nn.Module], float]] = {
+    "relu": (lambda: nn.ReLU(inplace=True), 2.0**0.5),
+    "tanh": (nn.Tanh, 5.0 / 3.0),
+    "elu": (lambda: nn.ELU(inplace=True), 2.0**0.5),
+}
+"""Name -> (module, gain of the orthogonal initialisation of a layer that feeds it)."""
+
+SIDE_INPUTS = ("obs", "resets", "core", "action_mask")
+
+
+@dataclass(frozen=True)
+class Block:
+    """One piece of a network that always runs on one device.
+
+    Fields:
+      name: unique within its network; the prefix of its parameters' names.
+      module: called as `module(features, **side inputs)`; the first block of a network gets no features.
+      side_inputs: which of `SIDE_INPUTS` the module takes as keywords. A module that takes "core" returns
+        (features, core state after the last step), every other one returns features; the last block returns
+        (policy parameters, values).
+    """
+
+    name: str
+    module: nn.Module
+    side_inputs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check the declaration.
+
+        Raises:
+          ValueError: a side input is not one of `SIDE_INPUTS`.
+        """
+        unknown = sorted(set(self.side_inputs) - set(SIDE_INPUTS))
+        if unknown:
+            raise ValueError(f"block {self.name!r} declares unknown side inputs {unknown}, known are {SIDE_INPUTS}")
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """What an encoder's builder returns: blocks, of which the first takes "obs", and the width of their features."""
+
+    blocks: tuple[Block, ...]
+    num_features: int
+
+
+@dataclass(frozen=True)
+class Core:
+    """What a core's builder returns: its block, the width of its features and C, the floats of its packed state."""
+
+    block: Block
+    num_features: int
+    core_size: int
+
+
+class EncoderBuilder(Protocol):
+    """Builds an encoder for the observation fields of a game."""
+
+    def __call__(
+        self, observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator
+    ) -> Encoder: ...
+
+
+class CoreBuilder(Protocol):
+    """Builds a core for features of a given width."""
+
+    def __call__(self, num_features: int, config: NetworkConfig, generator: torch.Generator) -> Core: ...
+
+
+def orthogonal_linear(num_inputs: int, num_outputs: int, *, gain: float, generator: torch.Generator) -> nn.Linear:
+    """A linear layer with orthogonal weights and zero bias, drawn from `generator` alone."""
+    # On the meta device the constructor's own initialisation neither costs nor touches the global random state.
+    linear = nn.Linear(num_inputs, num_outputs, device="meta").to_empty(device="cpu")
+    nn.init.orthogonal_(linear.weight, gain=gain, generator=generator)
+    nn.init.zeros_(linear.bias)
+    return linear
+
+
+def compute_dtype(parameter: Tensor) -> torch.dtype:
+    """The dtype that a layer with this parameter computes in: autocast's where it is on, else the parameter's own."""
+    kind = parameter.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else parameter.dtype

@@ -1,0 +1,96 @@
+"""Log-probabilities, entropies and samples of the distributions that policies state, always in float32.
+
+Shape letters: ... any leading axes, A actions, D dimensions of a box action.
+Noise is uniform in [0, 1) for every distribution, so that whoever samples needs one kind of generator only.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+ILLEGAL_LOGIT = -1e9
+"""Logit of an illegal action: exp() of it is exactly 0 in float32 and, unlike -inf, it makes no NaN in a gradient."""
+
+_FEW_ACTIONS = 64
+
+
+def mask_logits(logits: Tensor, action_mask: Tensor | None) -> Tensor:
+    """Float32 logits in which illegal actions cannot be drawn.
+
+    Args:
+      logits: floating [..., A].
+      action_mask: bool [..., A], True where legal, at least one True a row; None where everything is legal.
+    """
+    logits = logits.float()
+    return logits if action_mask is None else torch.where(action_mask, logits, ILLEGAL_LOGIT)
+
+
+def log_softmax(logits: Tensor) -> Tensor:
+    """Log-probabilities [..., A] of masked logits [..., A] (float32 whatever comes in)."""
+    num_actions = logits.shape[-1]
+    logits = logits.float()
+    if num_actions > _FEW_ACTIONS or logits.device.type != "cpu":
+        return torch.log_softmax(logits, dim=-1)
+    # Over the first axis of a transposed view the kernel is vectorised across rows: 14 times faster for 7 actions.
+    rows = logits.reshape(-1, num_actions)
+    return torch.log_softmax(rows.t(), dim=0).t().view(logits.shape)
+
+
+def categorical_log_prob(logits: Tensor, actions: Tensor) -> Tensor:
+    """Log-probability float32 [...] of the actions int64 [...] under masked logits [..., A]."""
+    return log_softmax(logits).gather(-1, actions.unsqueeze(-1)).squeeze(-1)
+
+
+def categorical_entropy(logits: Tensor) -> Tensor:
+    """Entropy float32 [...] in nats of masked logits [..., A]; illegal actions add exactly 0."""
+    log_probs = log_softmax(logits)
+    return -(log_probs.exp() * log_probs).sum(-1)
+
+
+def sample_categorical(logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """Draw one action per row by inverting its distribution function.
+
+    Args:
+      logits: masked float [..., A].
+      uniforms: float32 [...] in [0, 1); equal uniforms give equal actions.
+    Returns:
+      Actions int64 [...] and their log-probabilities float32 [...]. An illegal action is never drawn: the distribution
+      function does not rise at it.
+    """
+    num_actions = logits.shape[-1]
+    log_probs = log_softmax(logits.reshape(-1, num_actions)).t()
+    cumulative = log_probs.exp().cumsum(0)
+    actions = (cumulative <= uniforms.reshape(-1) * cumulative[-1]).sum(0, keepdim=True)
+    chosen = log_probs.gather(0, actions)
+    return actions.view(uniforms.shape), chosen.view(uniforms.shape)
+
+
+def gaussian_log_prob(mean: Tensor, log_std: Tensor, actions: Tensor) -> Tensor:
+    """Log-density float32 [...] of actions [..., D] under independent normals with `mean` and `log_std` [..., D]."""
+    mean, log_std = mean.float(), log_std.float()
+    scaled = (actions.float() - mean) * torch.exp(-log_std)
+    return -(0.5 * scaled.square() + log_std + 0.5 * math.log(2.0 * math.pi)).sum(-1)
+
+
+def gaussian_entropy(log_std: Tensor) -> Tensor:
+    """Differential entropy float32 [...] in nats of independent normals with `log_std` [..., D]."""
+    return (log_std.float() + 0.5 * math.log(2.0 * math.pi * math.e)).sum(-1)
+
+
+def sample_gaussian(mean: Tensor, log_std: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor]:
+    """Draw from independent normals by inverting their distribution functions.
+
+    Args:
+      mean, log_std: float [..., D].
+      uniforms: float32 [..., D] in [0, 1).
+    Returns:
+      Actions float32 [..., D] and their log-densities float32 [...].
+    """
+    mean, log_std = mean.float(), log_std.float()
+    limit = 1.0 - torch.finfo(torch.float32).eps  # a uniform of exactly 0 would be minus infinity
+    normals = math.sqrt(2.0) * torch.erfinv((2.0 * uniforms - 1.0).clamp(-limit, limit))
+    actions = torch.addcmul(mean, normals, log_std.exp())
+    return actions, gaussian_log_prob(mean, log_std, actions)

@@ -1,0 +1,149 @@
+"""What a policy's numbers mean: heads turn features into the parameters of a distribution over actions, and a value.
+
+Shape letters: ... any leading axes, D features, A actions, P parameters of the distribution.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+
+from agents.nets.blocks import compute_dtype, orthogonal_linear
+from agents.nets.distributions import (
+    categorical_entropy,
+    categorical_log_prob,
+    gaussian_entropy,
+    gaussian_log_prob,
+    mask_logits,
+    sample_categorical,
+    sample_gaussian,
+)
+from envs.protocol import ActionSpec
+
+POLICY_GAIN = 0.01
+"""Orthogonal gain of the policy's rows: the first policy is nearly uniform. Source: Andrychowicz et al. 2021, 3.2."""
+
+VALUE_GAIN = 1.0
+"""Orthogonal gain of the value's row."""
+
+
+class Head(Protocol):
+    """A distribution over actions, stated by `num_outputs` numbers of the network's last layer."""
+
+    num_outputs: int
+    num_noise: int
+
+    def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
+        """Float32 parameters [..., P] of the last layer's outputs [..., num_outputs]."""
+        ...
+
+    def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions and their log-probabilities float32 [...] from uniform noise [..., num_noise] in [0, 1)."""
+        ...
+
+    def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
+        """Log-probabilities float32 [...]; equal to what `sample` returned for the same parameters and actions."""
+        ...
+
+    def entropy(self, parameters: Tensor) -> Tensor:
+        """Entropy float32 [...] in nats."""
+        ...
+
+    def mode(self, parameters: Tensor) -> Tensor:
+        """The most likely actions."""
+        ...
+
+
+class CategoricalHead(nn.Module):
+    """One of A actions, illegal ones masked. Parameters are the masked logits [..., A], actions are int64 [...]."""
+
+    num_noise = 1
+
+    def __init__(self, actions: ActionSpec) -> None:
+        super().__init__()
+        self.num_outputs = actions.num_actions
+
+    def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
+        """Masked logits float32 [..., A]."""
+        return mask_logits(outputs, action_mask)
+
+    def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions int64 [...] and log-probabilities from noise [..., 1]."""
+        return sample_categorical(parameters, noise.squeeze(-1))
+
+    def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
+        """Log-probabilities float32 [...] of actions int64 [...]."""
+        return categorical_log_prob(parameters, actions)
+
+    def entropy(self, parameters: Tensor) -> Tensor:
+        """Entropy float32 [...]."""
+        return categorical_entropy(parameters)
+
+    def mode(self, parameters: Tensor) -> Tensor:
+        """Actions int64 [...] of the largest logit."""
+        return parameters.argmax(-1)
+
+
+class GaussianHead(nn.Module):
+    """Independent normals around the outputs, one learned log standard deviation per dimension.
+
+    Parameters are mean and log standard deviation side by side [..., 2 * A], A = the flattened size of the action;
+    actions are float32 [..., *shape], not clipped: the environment's bounds are the acting side's business, because a
+    clipped action has no density.
+    """
+
+    def __init__(self, actions: ActionSpec) -> None:
+        super().__init__()
+        self.shape = actions.shape
+        self.num_outputs = int(torch.Size(actions.shape).numel())
+        self.num_noise = self.num_outputs
+        self.log_std = nn.Parameter(torch.zeros(self.num_outputs))
+
+    def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
+        """Mean and log standard deviation float32 [..., 2 * A]; there is nothing to mask."""
+        mean = outputs.float()
+        return torch.cat([mean, self.log_std.float().expand_as(mean)], dim=-1)
+
+    def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions float32 [..., *shape] and log-densities from noise [..., A]."""
+        mean, log_std = parameters.chunk(2, dim=-1)
+        actions, log_probs = sample_gaussian(mean, log_std, noise)
+        return self._shaped(actions), log_probs
+
+    def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
+        """Log-densities float32 [...] of actions [..., *shape]."""
+        mean, log_std = parameters.chunk(2, dim=-1)
+        return gaussian_log_prob(mean, log_std, actions.reshape(mean.shape))
+
+    def entropy(self, parameters: Tensor) -> Tensor:
+        """Differential entropy float32 [...]."""
+        return gaussian_entropy(parameters.chunk(2, dim=-1)[1])
+
+    def mode(self, parameters: Tensor) -> Tensor:
+        """The means float32 [..., *shape]."""
+        return self._shaped(parameters.chunk(2, dim=-1)[0])
+
+    def _shaped(self, actions: Tensor) -> Tensor:
+        return actions.reshape(*actions.shape[:-1], *self.shape)
+
+
+class HeadsBlock(nn.Module):
+    """The last block of a network with a shared trunk: policy and value from one linear layer."""
+
+    def __init__(self, head: Head, num_features: int, *, squash_value: bool, generator: torch.Generator) -> None:
+        super().__init__()
+        self.head = head
+        self.squash_value = squash_value
+        self.num_outputs = head.num_outputs
+        self.linear = orthogonal_linear(num_features, head.num_outputs + 1, gain=POLICY_GAIN, generator=generator)
+        with torch.no_grad():
+            nn.init.orthogonal_(self.linear.weight[head.num_outputs :], gain=VALUE_GAIN, generator=generator)
+
+    def forward(self, features: Tensor, *, action_mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Parameters float32 [..., P] and values float32 [...] of features [..., D]."""
+        outputs: Tensor = self.linear(features.to(compute_dtype(self.linear.weight))).float()
+        values = outputs[..., self.num_outputs]
+        parameters = self.head.parameters_of(outputs[..., : self.num_outputs], action_mask)
+        return parameters, torch.tanh(values) if self.squash_value else values

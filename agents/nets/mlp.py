@@ -1,0 +1,90 @@
+"""The MLP encoder: every observation field flattened, side by side, through fully connected layers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, orthogonal_linear
+from agents.nets.config import NetworkConfig
+from envs.protocol import ArraySpec
+
+
+class FlattenFields(nn.Module):
+    """Cast every field to the compute dtype, flatten it and lay the fields side by side in the order of the spec."""
+
+    def __init__(self, observations: Mapping[str, ArraySpec]) -> None:
+        super().__init__()
+        self.ranks = tuple((name, len(spec.shape)) for name, spec in observations.items())
+        self.num_features = sum(math.prod(spec.shape) for spec in observations.values())
+
+    def forward(self, obs: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor:
+        """Features [..., D] of `dtype` from fields [..., *shape] of any dtype."""
+        fields = [_flatten(obs[name], rank).to(dtype) for name, rank in self.ranks]
+        return fields[0] if len(fields) == 1 else torch.cat(fields, dim=-1)
+
+
+class InputLayer(nn.Module):
+    """The first block: fields -> one tensor -> linear -> activation."""
+
+    def __init__(self, fields: FlattenFields, linear: nn.Linear, activation: nn.Module) -> None:
+        super().__init__()
+        self.fields = fields
+        self.linear = linear
+        self.activation = activation
+
+    def forward(self, *, obs: Mapping[str, Tensor]) -> Tensor:
+        """Features [..., D] of observation fields [..., *shape]."""
+        features: Tensor = self.activation(self.linear(self.fields(obs, compute_dtype(self.linear.weight))))
+        return features
+
+
+class HiddenLayer(nn.Module):
+    """Linear -> activation."""
+
+    def __init__(self, linear: nn.Linear, activation: nn.Module) -> None:
+        super().__init__()
+        self.linear = linear
+        self.activation = activation
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[..., D] -> [..., D']."""
+        output: Tensor = self.activation(self.linear(features))
+        return output
+
+
+class IdentityInput(nn.Module):
+    """The first block of a network without hidden layers: the fields themselves."""
+
+    def __init__(self, fields: FlattenFields) -> None:
+        super().__init__()
+        self.fields = fields
+
+    def forward(self, *, obs: Mapping[str, Tensor]) -> Tensor:
+        """Features [..., D] in the dtype of the fields, at least float32."""
+        features: Tensor = self.fields(obs, torch.float32)
+        return features
+
+
+def build_mlp(observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator) -> Encoder:
+    """One block per layer of `config.hidden`; the first layer's gain is `config.init_gain`."""
+    make_activation, gain = ACTIVATIONS[config.activation]
+    fields = FlattenFields(observations)
+    if not config.hidden:
+        return Encoder((Block("encoder", IdentityInput(fields), ("obs",)),), fields.num_features)
+    width = config.hidden[0]
+    first = orthogonal_linear(fields.num_features, width, gain=config.init_gain, generator=generator)
+    blocks = [Block("encoder_0", InputLayer(fields, first, make_activation()), ("obs",))]
+    for index, next_width in enumerate(config.hidden[1:], start=1):
+        linear = orthogonal_linear(width, next_width, gain=gain, generator=generator)
+        blocks.append(Block(f"encoder_{index}", HiddenLayer(linear, make_activation())))
+        width = next_width
+    return Encoder(tuple(blocks), width)
+
+
+def _flatten(field: Tensor, rank: int) -> Tensor:
+    """[..., *shape] -> [..., D], where `rank` is the length of shape."""
+    return field.unsqueeze(-1) if rank == 0 else field.flatten(start_dim=-rank)

@@ -1,0 +1,177 @@
+"""A whole network: blocks in order, run over unrolls for learning and over single steps for acting.
+
+Shape letters: B rows, T steps, K slots that act now, A actions, P policy parameters (A for a categorical policy),
+C floats of core state per row (0 without a core).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from agents.nets.blocks import Block, CoreBuilder, EncoderBuilder
+from agents.nets.config import NetworkConfig
+from agents.nets.heads import Head, HeadsBlock
+from agents.nets.registry import CORES, ENCODERS, HEADS, resolve
+from agents.nets.separate import TwinHeads, pair_cores, pair_encoders
+from envs.protocol import ActionSpec, EnvSpec
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOutput:
+    """What a network says about observations; ... is [B, T] for an unroll and [K] for a step.
+
+    Fields:
+      logits: float32 [..., P], parameters for `Network.head`: masked logits of a categorical policy, mean and log
+        standard deviation of a box policy.
+      values: float32 [...].
+      core: float32 [B, C] or [K, C], state after the last step.
+    """
+
+    logits: Tensor
+    values: Tensor
+    core: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class SideInputs:
+    """What blocks may take beside the features; fields as in `Network.forward`."""
+
+    obs: Mapping[str, Tensor]
+    resets: Tensor | None
+    core: Tensor
+    action_mask: Tensor | None
+
+
+class Network(nn.Module):
+    """A policy and a value as an ordered list of named blocks.
+
+    Attributes:
+      blocks: in the order in which they run; what a pipeline cuts.
+      core_size: C.
+    """
+
+    def __init__(self, blocks: tuple[Block, ...], *, core_size: int) -> None:
+        super().__init__()
+        names = [block.name for block in blocks]
+        if len(set(names)) != len(names):
+            raise ValueError(f"block names must differ, got {names}")
+        self.blocks = blocks
+        self.core_size = core_size
+        self.parts = nn.ModuleDict({block.name: block.module for block in blocks})
+
+    @property
+    def head(self) -> Head:
+        """What the policy parameters mean; it belongs to the last block."""
+        return cast(Head, self.blocks[-1].module.head)
+
+    def forward(
+        self,
+        obs: Mapping[str, Tensor],
+        *,
+        resets: Tensor | None = None,
+        core: Tensor | None = None,
+        action_mask: Tensor | None = None,
+    ) -> NetworkOutput:
+        """Run over whole unrolls.
+
+        Args:
+          obs: name -> [B, T, ...] of any dtype.
+          resets: bool [B, T], True where the step is the first of its episode: the core state is zeroed before it.
+            None where there is none.
+          core: float32 [B, C] before the first step; None for zeros.
+          action_mask: bool [B, T, A], True where legal; None where everything is.
+        Returns:
+          Logits [B, T, P], values [B, T], core [B, C].
+        """
+        rows, steps = next(iter(obs.values())).shape[:2]
+        if core is None:
+            core = self.initial_core(rows)
+        if self.core_size:
+            return self._run(SideInputs(obs, resets, core, action_mask))
+        # Without memory the steps are independent: one flat batch spares every layer the handling of two axes.
+        flat = {name: field.flatten(0, 1) for name, field in obs.items()}
+        mask = None if action_mask is None else action_mask.flatten(0, 1)
+        output = self._run(SideInputs(flat, None, core, mask))
+        return NetworkOutput(output.logits.view(rows, steps, -1), output.values.view(rows, steps), output.core)
+
+    def step(
+        self, obs: Mapping[str, Tensor], *, core: Tensor | None = None, action_mask: Tensor | None = None
+    ) -> NetworkOutput:
+        """Run one step of each slot; whoever acts zeroes the core rows of new episodes first.
+
+        Args:
+          obs: name -> [K, ...].
+          core: float32 [K, C]; None for zeros.
+          action_mask: bool [K, A] or None.
+        Returns:
+          Logits [K, P], values [K], core [K, C].
+        """
+        if core is None:
+            core = self.initial_core(next(iter(obs.values())).shape[0])
+        if not self.core_size:
+            return self._run(SideInputs(obs, None, core, action_mask))
+        unrolled = {name: field.unsqueeze(1) for name, field in obs.items()}
+        mask = None if action_mask is None else action_mask.unsqueeze(1)
+        output = self._run(SideInputs(unrolled, None, core, mask))
+        return NetworkOutput(output.logits.squeeze(1), output.values.squeeze(1), output.core)
+
+    def initial_core(self, batch: int) -> Tensor:
+        """Zeros float32 [batch, C] on the device of the parameters: the state before an episode's first step."""
+        return torch.zeros(batch, self.core_size, device=next(self.parameters()).device)
+
+    def _run(self, side: SideInputs) -> NetworkOutput:
+        features: Tensor | None = None
+        core = side.core
+        for block in self.blocks[:-1]:
+            result = run_block(block, features, side)
+            if "core" in block.side_inputs:
+                features, core = cast(tuple[Tensor, Tensor], result)
+            else:
+                features = cast(Tensor, result)
+        logits, values = cast(tuple[Tensor, Tensor], run_block(self.blocks[-1], features, side))
+        return NetworkOutput(logits, values, core)
+
+
+def run_block(block: Block, features: Tensor | None, side: SideInputs) -> Tensor | tuple[Tensor, Tensor]:
+    """Call one block with the side inputs that it declares; features are None for the first."""
+    keywords = {name: getattr(side, name) for name in block.side_inputs}
+    result: Tensor | tuple[Tensor, Tensor] = (
+        block.module(**keywords) if features is None else block.module(features, **keywords)
+    )
+    return result
+
+
+def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:
+    """The network that a config describes for a game.
+
+    Args:
+      spec: what the policy sees and answers.
+      config: encoder, core, heads.
+      seed: of the initial weights; equal seeds give equal weights, and no other random state is touched.
+    Raises:
+      UnknownPartError: the config names a part that does not exist.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    build_encoder = cast(EncoderBuilder, resolve(config.encoder, ENCODERS, kind="encoder"))
+    build_head = cast(Callable[[ActionSpec], Head], resolve(spec.actions.kind, HEADS, kind="head"))
+    separate = config.value == "separate"
+    encoder = build_encoder(spec.observations, config, generator)
+    if separate:
+        encoder = pair_encoders(encoder, build_encoder(spec.observations, config, generator))
+    blocks, num_features, core_size = list(encoder.blocks), encoder.num_features, 0
+    if config.core != "none":
+        build_core = cast(CoreBuilder, resolve(config.core, CORES, kind="core"))
+        core = build_core(num_features, config, generator)
+        if separate:
+            core = pair_cores(core, build_core(num_features, config, generator))
+        blocks.append(core.block)
+        num_features, core_size = core.num_features, core.core_size
+    head = build_head(spec.actions)
+    make_heads = TwinHeads if separate else HeadsBlock
+    heads = make_heads(head, num_features, squash_value=config.value_output == "tanh", generator=generator)
+    return Network((*blocks, Block("heads", heads, ("action_mask",))), core_size=core_size)

@@ -1,0 +1,46 @@
+"""Which encoders, cores and heads exist, by name, and how a name becomes the builder that it stands for."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Mapping
+
+ENCODERS: dict[str, str] = {
+    "mlp": "agents.nets.mlp:build_mlp",
+}
+
+CORES: dict[str, str] = {
+    "lstm": "agents.nets.lstm:build_lstm",
+}
+
+HEADS: dict[str, str] = {
+    "categorical": "agents.nets.heads:CategoricalHead",
+    "box": "agents.nets.heads:GaussianHead",
+}
+
+
+class UnknownPartError(ValueError):
+    """A network names an encoder, core or head that does not exist; the message lists what does."""
+
+
+def resolve(name: str, registry: Mapping[str, str], *, kind: str) -> object:
+    """The builder behind a registered name or a "module:attribute" string.
+
+    Args:
+      name: a key of `registry`, or "module:attribute" of a part that lives outside this package.
+      registry: name -> "module:attribute".
+      kind: what is looked up, for the message.
+    Raises:
+      UnknownPartError: neither registered nor importable.
+    """
+    target = registry.get(name, name)
+    module_name, separator, attribute = target.partition(":")
+    if not separator:
+        near = difflib.get_close_matches(name, registry, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise UnknownPartError(f"unknown {kind} {name!r}, known are {', '.join(sorted(registry))}{hint}")
+    try:
+        return getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise UnknownPartError(f"{kind} {name!r} cannot be loaded: {error}") from error

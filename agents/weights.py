@@ -1,0 +1,170 @@
+"""One flat float32 vector per version of a network: what is published, adopted, digested and stored.
+
+Shape letter: P number of parameters of the network.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+
+class WeightsError(Exception):
+    """Weights do not fit the network, or hold a number that is not finite; the message names the field."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each parameter lies in the flat vector.
+
+    Fields:
+      names: parameter names in the network's own order.
+      shapes: shape of each.
+    """
+
+    names: tuple[str, ...]
+    shapes: tuple[tuple[int, ...], ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of elements of each parameter."""
+        return tuple(int(np.prod(shape)) for shape in self.shapes)
+
+    @property
+    def size(self) -> int:
+        """P, elements of the whole vector."""
+        return sum(self.sizes)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights of one version of one policy.
+
+    Fields:
+      vector: float32 [P], read-only once published.
+      layout: names and shapes.
+      version: learner updates made when it was published.
+    """
+
+    vector: NDArray[np.float32]
+    layout: Layout
+    version: int
+
+    def named(self) -> dict[str, NDArray[np.float32]]:
+        """Views of the vector by parameter name."""
+        ends = np.cumsum(self.layout.sizes)
+        parts = np.split(self.vector, ends[:-1])
+        return {
+            name: part.reshape(shape)
+            for name, shape, part in zip(self.layout.names, self.layout.shapes, parts, strict=True)
+        }
+
+    def digest(self) -> str:
+        """sha256 (hex) over layout and values, the version left out: equal weights have equal digests."""
+        state = hashlib.sha256(repr((self.layout.names, self.layout.shapes)).encode())
+        state.update(np.ascontiguousarray(self.vector).tobytes())
+        return state.hexdigest()
+
+
+def layout_of(network: nn.Module) -> Layout:
+    """The layout of a network's parameters.
+
+    Raises:
+      WeightsError: a parameter is not float32, which the flat vector could not carry exactly.
+    """
+    names, shapes = [], []
+    for name, parameter in network.named_parameters():
+        if parameter.dtype != torch.float32:
+            raise WeightsError(f"parameter {name} is {parameter.dtype}; master weights must be torch.float32")
+        names.append(name)
+        shapes.append(tuple(parameter.shape))
+    return Layout(names=tuple(names), shapes=tuple(shapes))
+
+
+def from_named(named: dict[str, NDArray[np.float32]], layout: Layout, *, version: int) -> Weights:
+    """Flatten arrays by name into the order of `layout`.
+
+    Raises:
+      WeightsError: a name is missing or left over, a shape differs, or a value is not finite.
+    """
+    if set(named) != set(layout.names):
+        missing, extra = sorted(set(layout.names) - set(named)), sorted(set(named) - set(layout.names))
+        raise WeightsError(f"the weights are for another network: missing {missing}, not expected {extra}")
+    for name, shape in zip(layout.names, layout.shapes, strict=True):
+        if tuple(named[name].shape) != shape:
+            raise WeightsError(f"parameter {name} has shape {tuple(named[name].shape)}, the network needs {shape}")
+    vector = np.concatenate([np.ravel(named[name]).astype(np.float32, copy=False) for name in layout.names])
+    require_finite(vector)
+    return Weights(vector=vector, layout=layout, version=version)
+
+
+def require_finite(vector: NDArray[np.float32]) -> None:
+    """Refuse a vector that holds NaN or infinity, before anybody adopts it.
+
+    Raises:
+      WeightsError: the index of the first bad element is named.
+    """
+    if not np.isfinite(vector).all():
+        first = int(np.flatnonzero(~np.isfinite(vector))[0])
+        raise WeightsError(f"weight {first} of {vector.size} is {vector[first]}: refusing to publish non-finite weights")
+
+
+class FlatParameters:
+    """A network's parameters and gradients as two flat tensors that the network's own tensors are views of.
+
+    One tensor to clip, to step and to publish instead of dozens; nothing is copied in between.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        self.layout = layout_of(network)
+        named = list(network.parameters())
+        self.values = torch.cat([parameter.detach().reshape(-1) for parameter in named])
+        self.gradients = torch.zeros_like(self.values)
+        offset = 0
+        for parameter in named:
+            end = offset + parameter.numel()
+            parameter.data = self.values[offset:end].view(parameter.shape)
+            parameter.grad = self.gradients[offset:end].view(parameter.shape)
+            offset = end
+
+    def publish(self, version: int) -> Weights:
+        """A copy of the values.
+
+        Raises:
+          WeightsError: a value is not finite.
+        """
+        vector = self.values.detach().cpu().numpy().copy()
+        require_finite(vector)
+        vector.setflags(write=False)
+        return Weights(vector=vector, layout=self.layout, version=version)
+
+    def load(self, weights: Weights) -> None:
+        """Overwrite the values.
+
+        Raises:
+          WeightsError: the layout differs.
+        """
+        if weights.layout != self.layout:
+            raise WeightsError(f"the weights ({weights.layout.size} numbers) are for another network ({self.layout.size})")
+        self.values.copy_(torch.from_numpy(np.array(weights.vector)))
+
+
+def adopt(network: nn.Module, weights: Weights) -> None:
+    """Copy weights into a network of any floating dtype (an acting copy may be bfloat16).
+
+    Raises:
+      WeightsError: a name or shape differs.
+    """
+    parameters = dict(network.named_parameters())
+    if tuple(parameters) != weights.layout.names:
+        raise WeightsError("the weights are for another network: their parameter names differ")
+    with torch.no_grad():
+        for name, values in weights.named().items():
+            if tuple(parameters[name].shape) != values.shape:
+                raise WeightsError(f"parameter {name}: weights {values.shape}, network {tuple(parameters[name].shape)}")
+            parameters[name].copy_(torch.from_numpy(np.array(values)))

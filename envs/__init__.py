@@ -1,0 +1,1 @@
+"""What is played: batched games, adapters for outside environments, scripted bots. Imports numpy only."""

@@ -1,0 +1,1 @@
+"""Outside environments as `BatchedEnv`, and ours as PettingZoo."""

@@ -1,0 +1,175 @@
+"""What a scripted opponent answers: uniformly, by looking one move ahead, or by tree search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.chance import uniform_legal
+from envs.protocol import BatchedEnv, EnvError, Turn
+from envs.registry import load, nearest
+
+BOTS: Mapping[str, str] = {
+    "random": "envs.bots:RandomBot",
+    "tactical": "envs.bots:TacticalBot",
+    "mcts": "envs.mcts:MctsBot",
+}
+
+
+class Bot(Protocol):
+    """A scripted opponent, behind the same door as a policy: it sees the slots that must act now."""
+
+    def act(self, env: BatchedEnv, turn: Turn, slots: NDArray[np.int64]) -> NDArray[np.generic]:
+        """Answer for some slots.
+
+        Args:
+          env: the games themselves, for bots that try moves out; they are left as they are.
+          turn: the env's present turn.
+          slots: int64 [M], positions in `turn.env_index`.
+        Returns:
+          [M] int64 actions (categorical) or [M, ...] float32 (box).
+        Raises:
+          EnvError: the bot cannot play this game.
+        """
+        ...
+
+
+@runtime_checkable
+class Copyable(Protocol):
+    """An env whose games can be tried out on copies: the part of `ForkableEnv` that bots need."""
+
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
+        """See `ForkableEnv.fork`."""
+        ...
+
+
+def make_bot(name: str, *, seed: int) -> Bot:
+    """The bot of a name: "random", "tactical" or "mcts:N" with N simulations a move.
+
+    Raises:
+      EnvError: the name is unknown (the message names the nearest), or N is not a positive number.
+    """
+    kind, colon, count = name.partition(":")
+    if kind not in BOTS:
+        raise EnvError(f"unknown bot {name!r}{nearest(kind, BOTS)}; write random, tactical or mcts:N")
+    if kind != "mcts":
+        if colon:
+            raise EnvError(f"the bot {kind!r} takes no number; write {kind}")
+        bot: Bot = load(BOTS[kind])(seed=seed)
+        return bot
+    if not count.isdecimal() or int(count) < 1:
+        raise EnvError(f"the bot {name!r} needs a number of simulations of 1 or more; write mcts:100")
+    bot = load(BOTS[kind])(seed=seed, num_simulations=int(count))
+    return bot
+
+
+def copies(env: BatchedEnv, turn: Turn, slots: NDArray[np.int64], *, bot: str) -> tuple[BatchedEnv, Turn]:
+    """Copies of the games in which `slots` act, one a slot, for a bot that tries moves out.
+
+    Raises:
+      EnvError: the games cannot be copied, or several seats act at once.
+    """
+    env_id = env.spec.env_id
+    if not isinstance(env, Copyable):
+        raise EnvError(f"the bot {bot} tries moves out on copies, but games of {env_id} cannot be copied; use random")
+    if env.spec.actions.kind != "categorical":
+        raise EnvError(f"the bot {bot} needs numbered actions, {env_id} takes a box; use random")
+    acting = np.bincount(turn.env_index, minlength=env.num_envs)
+    if slots.size and (acting[turn.env_index[slots]] != 1).any():
+        raise EnvError(f"the bot {bot} needs one seat to act at a time, in {env_id} several do; use random")
+    return env.fork(turn.env_index[slots])
+
+
+def legal_actions(env: BatchedEnv, turn: Turn) -> NDArray[np.bool_]:
+    """bool [K, A], the mask of a turn, or all True where the game has none."""
+    if turn.action_mask is not None:
+        return turn.action_mask
+    return np.ones((turn.env_index.size, env.spec.actions.num_actions), np.bool_)
+
+
+class RandomBot:
+    """Uniform over the legal actions, or over the box."""
+
+    def __init__(self, *, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def act(self, env: BatchedEnv, turn: Turn, slots: NDArray[np.int64]) -> NDArray[np.generic]:
+        """See `Bot.act`."""
+        actions = env.spec.actions
+        if actions.kind == "box":
+            shape = (slots.size, *actions.shape)
+            return self._rng.uniform(actions.low, actions.high, shape).astype(np.float32)
+        return uniform_legal(legal_actions(env, turn)[slots], self._rng)
+
+
+class TacticalBot:
+    """Wins in one move where it can, else blocks the other seat's win in one, else plays uniformly.
+
+    A move is a block when it is where the other seat would win after whatever else this seat played.
+    """
+
+    def __init__(self, *, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def act(self, env: BatchedEnv, turn: Turn, slots: NDArray[np.int64]) -> NDArray[np.generic]:
+        """See `Bot.act`; for games of two seats."""
+        if env.spec.num_seats != 2:
+            raise EnvError(f"the bot tactical plays games of two seats, {env.spec.env_id} has {env.spec.num_seats}")
+        legal = legal_actions(env, turn)[slots]
+        if not slots.size:
+            return np.zeros(0, np.int64)
+        games, now = copies(env, turn, slots, bot="tactical")
+        slot, move = np.nonzero(legal)
+        assert isinstance(games, Copyable)
+        tried, _ = games.fork(slot)
+        after = tried.step(move)
+        wins = np.zeros(legal.shape, np.bool_)
+        wins[slot, move] = _won(after, now.seat[slot])
+        can_win: NDArray[np.bool_] = wins.max(axis=1)
+        quiet = np.flatnonzero(~after.ended & ~can_win[slot])
+        blocks = _threats(tried, after, quiet, slot=slot, move=move, legal=legal)
+        for better in (blocks, wins):
+            legal = np.where(better.any(axis=1, keepdims=True), better, legal)
+        return uniform_legal(legal, self._rng)
+
+
+def _won(turn: Turn, seat: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """bool [N], the game just ended and `seat` [N] got more out of it than the other of two seats."""
+    games = np.arange(seat.size)
+    won: NDArray[np.bool_] = turn.ended & (turn.returns[games, seat] > turn.returns[games, 1 - seat])
+    return won
+
+
+def _threats(
+    tried: BatchedEnv,
+    after: Turn,
+    quiet: NDArray[np.int64],
+    *,
+    slot: NDArray[np.int64],
+    move: NDArray[np.int64],
+    legal: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """bool [K, A], the legal moves with which the other seat would win in reply to every other move.
+
+    Args:
+      tried: one game for each of P (slot, move) pairs, after that move; `after` is its turn.
+      quiet: positions of the pairs to look at; the game went on and the slot has no win.
+      slot, move: int64 [P]. legal: bool [K, A].
+    """
+    assert isinstance(tried, Copyable)
+    pair, reply = np.nonzero(legal_actions(tried, after)[quiet])
+    if not pair.size:
+        return np.zeros(legal.shape, np.bool_)
+    pair = quiet[pair]
+    replied, _ = tried.fork(pair)
+    lost = _won(replied.step(reply), after.seat[pair])
+    losing = np.zeros(legal.shape, np.int64)
+    np.add.at(losing, (slot[pair], reply), lost & (reply != move[pair]))
+    others = np.zeros(legal.shape, np.int64)
+    np.add.at(others, slot[quiet], 1)
+    np.add.at(others, (slot[quiet], move[quiet]), -1)
+    threats: NDArray[np.bool_] = legal & (losing > 0) & (losing == others)
+    return threats

@@ -1,0 +1,167 @@
+"""What a game is to the rest of the platform: `EnvSpec` says its shape, `Turn` who must act now, `BatchedEnv` steps it.
+
+Shape letters: N envs in one batch, S seats of a game, K slots that must act now, A actions. A slot is one seat of one
+env, written (env_index, seat). Turn-based and simultaneous games, teams and N players differ only in the list of slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class EnvError(Exception):
+    """An environment broke its contract or raised; the message names the env, the call and what to do."""
+
+
+@dataclass(frozen=True)
+class ArraySpec:
+    """Shape (without batch axes) and numpy dtype name of one observation field; "bool" fields travel as bits."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class ActionSpec:
+    """What one slot may answer.
+
+    kind: "categorical" (an int64 in [0, num_actions)) or "box" (float32 of `shape`, each element in [low, high]).
+    """
+
+    kind: str
+    num_actions: int = 0
+    shape: tuple[int, ...] = ()
+    low: float = -1.0
+    high: float = 1.0
+
+
+@dataclass(frozen=True)
+class EnvSpec:
+    """The fixed facts of a game.
+
+    Fields:
+      env_id: the id that made it.
+      num_seats: S.
+      observations: field name -> spec of what one slot sees, its action mask excluded.
+      actions: what one slot answers; equal for all seats.
+      teams: [S] team number of each seat; all different in a free-for-all.
+      has_mask: whether `Turn.action_mask` is given.
+      max_turns: upper bound of turns (calls of `step`) in one episode, None where unknown.
+      seat_names: [S] the names of the seats in the environment's own terms.
+    """
+
+    env_id: str
+    num_seats: int
+    observations: Mapping[str, ArraySpec]
+    actions: ActionSpec
+    teams: tuple[int, ...]
+    has_mask: bool
+    max_turns: int | None = None
+    seat_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FinalObservation:
+    """What the seats of truncated episodes saw last, to bootstrap from. F = number of such slots.
+
+    env_index, seat: int64 [F]; obs: name -> [F, ...].
+    """
+
+    env_index: NDArray[np.int64]
+    seat: NDArray[np.int64]
+    obs: Mapping[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """The slots that must act now, and what happened since the last call.
+
+    Fields:
+      env_index, seat: int64 [K], sorted by (env_index, seat). Envs may have different numbers of slots; none has zero.
+      obs: name -> [K, ...] of the dtype in the spec; only valid until the next `step` (buffers may be reused).
+      action_mask: bool [K, A], True where legal, at least one True a row; None where `spec.has_mask` is False.
+      rewards: float32 [N, S], what each seat has earned since its own last turn. A waiting seat's reward accumulates
+        until it acts again or its episode ends; the acting slots of the *next* turn then start from zero. In an env that
+        ended, these are the last rewards of the finished episode (the new one has earned nothing yet).
+      terminated: bool [N], the episode ended by the rules in this step: nothing follows, bootstrap with 0.
+      truncated: bool [N], the episode was cut off in this step: bootstrap from `final`.
+      final: the last observations of every seat of the truncated episodes; None where there are none.
+      returns: float32 [N, S], the undiscounted return of each seat in the episode that ended in this step (0 elsewhere).
+
+    An env whose episode ended has already been restarted: its slots above are the first of its next episode.
+    """
+
+    env_index: NDArray[np.int64]
+    seat: NDArray[np.int64]
+    obs: Mapping[str, NDArray[np.generic]]
+    action_mask: NDArray[np.bool_] | None
+    rewards: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    returns: NDArray[np.float32]
+    final: FinalObservation | None = None
+
+    @property
+    def ended(self) -> NDArray[np.bool_]:
+        """bool [N], terminated or truncated in this step."""
+        return self.terminated | self.truncated
+
+
+class BatchedEnv(Protocol):
+    """N games stepped together. Restarts ended games by itself, in the same step."""
+
+    spec: EnvSpec
+    num_envs: int
+
+    def reset(self, seed: int) -> Turn:
+        """Start every game anew; the same seed gives the same games for the same actions."""
+        ...
+
+    def step(self, actions: NDArray[np.generic]) -> Turn:
+        """Answer the last turn.
+
+        Args:
+          actions: [K] int64 (categorical) or [K, ...] float32 (box), in the order of the last turn's slots.
+        Raises:
+          EnvError: an action is illegal or the game itself raised.
+        """
+        ...
+
+    def close(self) -> None:
+        """Release what the games hold; may be called twice."""
+        ...
+
+
+@runtime_checkable
+class ForkableEnv(Protocol):
+    """An env whose games can be copied: what tree search, exact resume and paired evaluation need."""
+
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
+        """An independent env of len(env_indices) games in the present positions of these (repeats allowed), with its turn.
+
+        In the turn `rewards` keeps what waiting seats have earned, `terminated` and `truncated` are False.
+        """
+        ...
+
+    def save(self) -> dict[str, NDArray[np.generic]]:
+        """Everything needed to go on exactly as now, random state included, as plain arrays (bytes as uint8)."""
+        ...
+
+    def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
+        """Go on from `save`d arrays; returns the turn that was current."""
+        ...
+
+
+@dataclass(frozen=True)
+class EnvConfig:
+    """Which env to make: a registered id, `pettingzoo:...`, `gymnasium:...`, `module:function` or `path/file.py:function`."""
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  read by pydantic where this record is part of a config
+
+    id: str
+    kwargs: dict[str, object] = field(default_factory=dict)

@@ -1,0 +1,178 @@
+"""Which code makes the env of an id: ours by name, PettingZoo's and Gymnasium's as they are, a user's own factory."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
+
+T = TypeVar("T")
+
+BUILT_IN: Mapping[str, str] = {
+    "connect_four": "envs.games.connect_four:ConnectFour",
+    "tic_tac_toe": "envs.games.tic_tac_toe:TicTacToe",
+    "matrix_game": "envs.games.matrix:MatrixGame",
+    "rock_paper_scissors": "envs.games.matrix:RockPaperScissors",
+    "repeated_rock_paper_scissors": "envs.games.matrix:RepeatedRockPaperScissors",
+    "probe_turns": "envs.probe:TurnProbe",
+    "probe_simultaneous": "envs.probe:SimultaneousProbe",
+    "probe_mask": "envs.probe:MaskProbe",
+    "probe_last_move": "envs.probe:LastMoveProbe",
+}
+ADAPTERS: Mapping[str, str] = {
+    "pettingzoo": "envs.adapters.pettingzoo:make_registered",
+    "gymnasium": "envs.adapters.gymnasium:make_registered",
+}
+FORMS = "a built-in id, pettingzoo:ID, gymnasium:ID, module:function or path/file.py:function"
+
+
+def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
+    """The env that `config` names, `num_envs` games of it. Call `reset` before the first `step`.
+
+    Raises:
+      EnvError: the id is unknown (the message names the nearest), its kwargs do not fit, a package is missing, or the
+        factory returned something that is not an env.
+    """
+    if num_envs < 1:
+        raise EnvError(f"{config.id}: num_envs is {num_envs}; it must be at least 1")
+    prefix, colon, rest = config.id.partition(":")
+    if not colon:
+        if config.id not in BUILT_IN:
+            raise EnvError(f"unknown env {config.id!r}{nearest(config.id, BUILT_IN)}; an id is {FORMS}")
+        built: BatchedEnv = _call(load(BUILT_IN[config.id]), config, {"num_envs": num_envs})
+        return built
+    if prefix in ADAPTERS:
+        made: BatchedEnv = load(ADAPTERS[prefix])(rest, kwargs=config.kwargs, num_envs=num_envs)
+        return made
+    return _make_own(config, num_envs=num_envs)
+
+
+def load(target: str) -> Callable[..., Any]:
+    """The attribute that "module:attribute" names, of a module of ours."""
+    module, _, attribute = target.partition(":")
+    loaded: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return loaded
+
+
+def nearest(name: str, known: Mapping[str, object]) -> str:
+    """The words "; did you mean ...?" with the nearest of the known names, or all of them where none is near."""
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(close)}?" if close else f"; known are {', '.join(sorted(known))}"
+
+
+def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
+    """A user's factory: a `BatchedEnv` of `num_envs` games where it takes num_envs, else one env a call."""
+    factory = _load_own(config.id)
+    if "num_envs" in _parameters(factory, config.id):
+        made: BatchedEnv = _call(factory, config, {"num_envs": num_envs})
+        if not isinstance(getattr(made, "spec", None), EnvSpec) or made.num_envs != num_envs:
+            raise EnvError(
+                f"{config.id} takes num_envs and returned a {type(made).__name__}; return a BatchedEnv of that many"
+                " games, or drop the parameter and return one PettingZoo or Gymnasium env a call"
+            )
+        return made
+    first = _call(factory, config, {})
+    make_one = _one_by_one(first, lambda: _call(factory, config, {}))
+    kind = _kind(first)
+    if kind is None:
+        raise EnvError(
+            f"{config.id} returned a {type(first).__name__}; return a PettingZoo AEC or parallel env, a Gymnasium env,"
+            " or take num_envs and return a BatchedEnv"
+        )
+    wrapped: BatchedEnv = load(kind)(make_one, env_id=config.id, num_envs=num_envs)
+    return wrapped
+
+
+def _one_by_one(first: object, factory: Callable[[], object]) -> Callable[[], object]:
+    """A factory whose first env is `first`, which was made to see what kind it is."""
+    waiting = [first]
+    return lambda: waiting.pop() if waiting else factory()
+
+
+def _kind(env: object) -> str | None:
+    """The adapter for an env, by what it can do: agents and `last` is AEC, agents without is parallel."""
+    if not (callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None))):
+        return None
+    if hasattr(env, "possible_agents"):
+        aec = callable(getattr(env, "last", None)) and callable(getattr(env, "observe", None))
+        return "envs.adapters.pettingzoo:AecEnv" if aec else "envs.adapters.pettingzoo:ParallelEnv"
+    return "envs.adapters.gymnasium:GymnasiumEnv" if hasattr(env, "action_space") else None
+
+
+def _load_own(env_id: str) -> Callable[..., Any]:
+    where, _, name = env_id.rpartition(":")
+    module = _load_file(env_id, Path(where)) if where.endswith(".py") else _load_module(env_id, where)
+    factory = getattr(module, name, None)
+    if not callable(factory):
+        public = {key: 0 for key, value in vars(module).items() if callable(value) and not key.startswith("_")}
+        raise EnvError(f"{env_id}: {where} has no function {name!r}{nearest(name, public) if public else ''}")
+    found: Callable[..., Any] = factory
+    return found
+
+
+def _load_file(env_id: str, path: Path) -> ModuleType:
+    if not path.is_file():
+        raise EnvError(f"{env_id}: there is no file {path}; paths are relative to {Path.cwd()}")
+    name = f"_env_file_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickling of the user's own look it up there
+    try:
+        spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        raise _missing(env_id, error) from error
+    return module
+
+
+def _load_module(env_id: str, name: str) -> ModuleType:
+    here = str(Path.cwd())
+    added = here not in sys.path
+    if added:  # a console script does not look in the working folder by itself
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            choices = {**BUILT_IN, **{f"{prefix}:": "" for prefix in ADAPTERS}}
+            raise EnvError(
+                f"{env_id}: no module {name!r} can be imported{nearest(env_id, choices)}; an id is {FORMS}"
+            ) from error
+        raise _missing(env_id, error) from error
+    finally:
+        if added and here in sys.path:
+            sys.path.remove(here)
+
+
+def _missing(env_id: str, error: ModuleNotFoundError) -> EnvError:
+    return EnvError(f"{env_id}: it needs the package {error.name!r}, which is not installed; pip install {error.name}")
+
+
+def _call(factory: Callable[..., T], config: EnvConfig, extra: Mapping[str, object]) -> T:
+    """Call a factory with the config's kwargs, after checking them against its signature."""
+    parameters = _parameters(factory, config.id)
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    own = {name: 0 for name in parameters if name not in extra and name != "env_id"}
+    for name in config.kwargs:
+        if name not in own and not takes_any:
+            raise EnvError(f"{config.id}: unknown kwarg {name!r}{nearest(name, own) if own else '; it takes none'}")
+    required = [name for name in own if parameters[name].default is inspect.Parameter.empty]
+    missing = [name for name in required if name not in config.kwargs and parameters[name].kind not in (2, 4)]
+    if missing:
+        raise EnvError(f"{config.id}: the kwargs {', '.join(missing)} must be given")
+    return factory(**config.kwargs, **extra)
+
+
+def _parameters(factory: Callable[..., object], env_id: str) -> Mapping[str, inspect.Parameter]:
+    try:
+        return inspect.signature(factory).parameters
+    except (TypeError, ValueError) as error:
+        raise EnvError(f"{env_id}: its parameters cannot be read ({error}); wrap it in a plain function") from error

@@ -1,0 +1,1 @@
+"""Who plays whom, and the daemon that runs it."""

@@ -1,0 +1,122 @@
+"""What the daemon may ask of the league; `league.core.league.decide` answers each with events or refuses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from league.core.records import Progress, SeatingOutcome
+from league.core.settings import LeagueSettings
+
+
+class Refused(Exception):  # noqa: N818 - it is an answer, not a failure
+    """The command does not fit the state, which stays as it was; the message says why."""
+
+
+class NothingToLease(Refused):
+    """No player can be leased now, because each waits for its learner to carry out an order. Ask again after that."""
+
+
+@dataclass(frozen=True)
+class CreateLeague:
+    """Found the league of a game with `num_seats` seats. teams: [num_seats] team number of each seat."""
+
+    seed: int
+    num_seats: int
+    teams: tuple[int, ...]
+    settings: LeagueSettings
+
+
+@dataclass(frozen=True)
+class StartRun:
+    """A daemon takes over: a new token, and every lease still open is lost."""
+
+
+@dataclass(frozen=True)
+class StopRun:
+    """The daemon stops in an orderly way; leases still open are lost."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class RequestLease:
+    """An actor host wants work: to train, to rate, or whichever is behind its share ("any")."""
+
+    host: str
+    purpose: Literal["train", "rate", "any"] = "any"
+
+
+@dataclass(frozen=True)
+class FinishLease:
+    """An actor host answers a lease."""
+
+    lease_id: int
+    token: int
+    env_steps: int
+    outcomes: tuple[SeatingOutcome, ...]
+
+
+@dataclass(frozen=True)
+class ExpireLease:
+    """The daemon gives a lease up."""
+
+    lease_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class ReportProgress:
+    """A learner says how far it is."""
+
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class RequestSnapshot:
+    """Freeze a player's weights whatever the gate says ("final", "manual", ...); never followed by a reset."""
+
+    player: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ConfirmSnapshot:
+    """The weights of a snapshot order lie in the store under `digest`."""
+
+    order_id: int
+    digest: str
+    version: int
+    trained_steps: int
+
+
+@dataclass(frozen=True)
+class ConfirmReset:
+    """The learner has started again from the source of the order."""
+
+    order_id: int
+
+
+@dataclass(frozen=True)
+class SaveCheckpoint:
+    """A learner's restart state lies under `digest`."""
+
+    player: str
+    digest: str
+    version: int
+    trained_steps: int
+
+
+Command = (
+    CreateLeague
+    | StartRun
+    | StopRun
+    | RequestLease
+    | FinishLease
+    | ExpireLease
+    | ReportProgress
+    | RequestSnapshot
+    | ConfirmSnapshot
+    | ConfirmReset
+    | SaveCheckpoint
+)

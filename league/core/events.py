@@ -1,0 +1,152 @@
+"""What has happened in a league, in the order of the journal; the state of the league is the fold of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from league.core.records import Lease, Order, Progress, SeatingOutcome, SnapshotInfo
+from league.core.settings import LeagueSettings
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a gate knew about one rival: effective games, posterior mean of the win rate and its lower 5 % bound."""
+
+    opponent: str
+    games: float
+    mean: float
+    lower: float
+
+
+@dataclass(frozen=True)
+class LeagueCreated:
+    """The first event. teams: [num_seats] team number of each seat."""
+
+    seed: int
+    num_seats: int
+    teams: tuple[int, ...]
+    settings: LeagueSettings
+
+
+@dataclass(frozen=True)
+class PlayerAdded:
+    """A player joins. group: its place in `settings.players`; share: weight of its env steps."""
+
+    player: str
+    role: str
+    group: int
+    share: float
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """A daemon took over; results under an older token no longer count."""
+
+    token: int
+
+
+@dataclass(frozen=True)
+class RunStopped:
+    """The daemon of `token` stopped in an orderly way."""
+
+    token: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class LeaseGranted:
+    """A lease is open."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True)
+class LeaseFinished:
+    """A lease was answered; env_steps counts the steps of the games, one per move of a turn-based game."""
+
+    lease_id: int
+    token: int
+    env_steps: int
+    outcomes: tuple[SeatingOutcome, ...]
+
+
+@dataclass(frozen=True)
+class LeaseExpired:
+    """A lease was lost; an answer to it will be refused."""
+
+    lease_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class ProgressReported:
+    """A learner told how far it is; smaller numbers than before mean that it fell back to a checkpoint."""
+
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class OrderIssued:
+    """A learner must do something. evidence: what the gate saw, hardest rivals first, where a gate issued it."""
+
+    order: Order
+    evidence: tuple[Evidence, ...] = ()
+
+
+@dataclass(frozen=True)
+class SnapshotAdded:
+    """A snapshot order was carried out."""
+
+    order_id: int
+    snapshot: SnapshotInfo
+
+
+@dataclass(frozen=True)
+class PlayerReset:
+    """A reset order was carried out: the player started again from the snapshot `source`."""
+
+    order_id: int
+    player: str
+    source: str
+
+
+@dataclass(frozen=True)
+class CheckpointSaved:
+    """A learner's restart state lies under `digest`."""
+
+    player: str
+    digest: str
+    version: int
+    trained_steps: int
+
+
+Event = (
+    LeagueCreated
+    | PlayerAdded
+    | RunStarted
+    | RunStopped
+    | LeaseGranted
+    | LeaseFinished
+    | LeaseExpired
+    | ProgressReported
+    | OrderIssued
+    | SnapshotAdded
+    | PlayerReset
+    | CheckpointSaved
+)
+
+EVENTS: dict[str, type[Event]] = {
+    "LeagueCreated": LeagueCreated,
+    "PlayerAdded": PlayerAdded,
+    "RunStarted": RunStarted,
+    "RunStopped": RunStopped,
+    "LeaseGranted": LeaseGranted,
+    "LeaseFinished": LeaseFinished,
+    "LeaseExpired": LeaseExpired,
+    "ProgressReported": ProgressReported,
+    "OrderIssued": OrderIssued,
+    "SnapshotAdded": SnapshotAdded,
+    "PlayerReset": PlayerReset,
+    "CheckpointSaved": CheckpointSaved,
+}
+"""Kind written in the journal -> its class. Kinds are for ever: a journal of last year must still be readable."""

@@ -1,0 +1,201 @@
+"""Who beats whom: games of every pair of policies by the home's seat, fading as the learning side moves on.
+
+Row = home, column = away, a draw is half a win. Shape letters: P policies, C cells (pairs that have met), S seats.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.core.columns import Column
+
+WIN, DRAW, LOSS = 0, 1, 2
+LOWER_BOUND_Z = 1.6449
+"""Standard deviations below the mean at which a normal posterior has 5 % of its mass."""
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """What is known of one policy's win rate against C others.
+
+    Fields:
+      alpha, beta: float64 [C], parameters of the Beta posterior; a draw adds half to each.
+      games: float64 [C], games seen, each at its present weight.
+    """
+
+    alpha: NDArray[np.float64]
+    beta: NDArray[np.float64]
+    games: NDArray[np.float64]
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """float64 [C] in (0, 1)."""
+        return self.alpha / (self.alpha + self.beta)
+
+    @property
+    def lower(self) -> NDArray[np.float64]:
+        """float64 [C], lower 5 % bound (normal approximation, not below 0)."""
+        mean = self.mean
+        deviation = np.sqrt(mean * (1.0 - mean) / (self.alpha + self.beta + 1.0))
+        return np.maximum(mean - LOWER_BOUND_Z * deviation, 0.0)
+
+    def sample(self, rng: np.random.Generator) -> NDArray[np.float64]:
+        """float64 [C], one draw of each win rate."""
+        return rng.beta(self.alpha, self.beta)
+
+    def take(self, chosen: NDArray[np.int64]) -> Posterior:
+        """The same for the entries at `chosen`."""
+        return Posterior(self.alpha[chosen], self.beta[chosen], self.games[chosen])
+
+
+@dataclass
+class Payoff:
+    """The table of all pairs that have met; a pair of different policies has a cell in each direction.
+
+    Fields:
+      half_life_steps, prior_games: see `PayoffSettings`.
+      home, away: int32 [C] numbers of the policies of a cell.
+      clock: float64 [C], how far both had moved (trained steps) when the cell was last aged.
+      weights: float64 [C, S, 3], wins, draws and losses of the home by its seat, as they weighed at `clock`.
+      totals: int64 [C, S, 3], the same unaged and never cleared.
+    """
+
+    half_life_steps: float
+    prior_games: float
+    home: Column
+    away: Column
+    clock: Column
+    weights: Column
+    totals: Column
+    _cells: dict[int, int] = field(init=False, repr=False)
+    _rows: dict[int, Column] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        homes = self.home.values
+        keys = (homes.astype(np.int64) << 32) | self.away.values
+        self._cells = dict(zip(keys.tolist(), range(len(keys)), strict=True))
+        order = np.argsort(homes, kind="stable")
+        starts = np.flatnonzero(np.diff(homes[order], prepend=-1))
+        rows = np.split(order, starts[1:]) if len(order) else []
+        self._rows = {int(homes[cells[0]]): Column.of(cells) for cells in rows}
+
+    def __len__(self) -> int:
+        return len(self.home)
+
+    def add(
+        self, home: int, away: int, *, seat: int, results: tuple[int, int, int], now: float, counts: bool = True
+    ) -> None:
+        """Book games of one ordered pair; O(1).
+
+        Args:
+          home, away: numbers of the policies.
+          seat: the home's seat.
+          results: the home's wins, draws and losses.
+          now: how far both have moved, trained steps.
+          counts: False books the totals alone: games of weights that a reset has since thrown away.
+        """
+        cell = self._cell(home, away, now)
+        self.totals.values[cell, seat] += results
+        if not counts:
+            return
+        weights = self.weights.values[cell]
+        weights *= self._fading(now - self.clock.values[cell])
+        weights[seat] += results
+        self.clock.values[cell] = now
+
+    def forget(self, policy: int) -> None:
+        """Take the weight off every game of a policy, on both sides: its weights were thrown away. O(C)."""
+        stale = (self.home.values == policy) | (self.away.values == policy)
+        self.weights.values[stale] = 0.0
+
+    def posterior(self, home: int, moved: NDArray[np.float64]) -> Posterior:
+        """Win rate of `home` against each of the P policies, all seats together.
+
+        Args:
+          moved: float64 [P], how far each policy has moved by now.
+        """
+        games = np.zeros((3, len(moved)))
+        cells = self.cells_of(home)
+        away = self.away.values[cells]
+        age = moved[home] + moved[away] - self.clock.values[cells]
+        games[:, away] = (self.weights.values[cells].sum(axis=1) * self._fading(age)[:, None]).T
+        half = 0.5 * (games[DRAW] + self.prior_games)
+        return Posterior(alpha=games[WIN] + half, beta=games[LOSS] + half, games=games.sum(axis=0))
+
+    def seat_games(self, home: int, away: int, moved: NDArray[np.float64]) -> NDArray[np.float64]:
+        """float64 [S, 3], wins, draws and losses of `home` against `away` by the home's seat, as they weigh now."""
+        cell = self._cells.get(_key(home, away))
+        if cell is None:
+            return np.zeros(self.weights.values.shape[1:])
+        present: NDArray[np.float64] = self.weights.values[cell] * self._fading(
+            moved[home] + moved[away] - self.clock.values[cell]
+        )
+        return present
+
+    def seat_totals(self, home: int, away: int) -> NDArray[np.int64]:
+        """int64 [S, 3], all games of `home` against `away` ever, by the home's seat."""
+        cell = self._cells.get(_key(home, away))
+        if cell is None:
+            return np.zeros(self.totals.values.shape[1:], dtype=np.int64)
+        return np.array(self.totals.values[cell])
+
+    def cells_of(self, home: int) -> NDArray[np.int64]:
+        """Cells of one row, in the order in which the pairs first met."""
+        row = self._rows.get(home)
+        return np.array(row.values if row is not None else (), dtype=np.int64)
+
+    def _fading(self, age: NDArray[np.float64]) -> NDArray[np.float64]:
+        faded: NDArray[np.float64] = np.exp2(-age / self.half_life_steps)
+        return faded
+
+    def _cell(self, home: int, away: int, now: float) -> int:
+        key = _key(home, away)
+        cell = self._cells.get(key)
+        if cell is None:
+            cell = self._cells[key] = self.home.append(home)
+            self.away.append(away)
+            self.clock.append(now)
+            self.weights.append(0.0)
+            self.totals.append(0)
+            row = self._rows.get(home)
+            if row is None:
+                row = self._rows[home] = Column("int64")
+            row.append(cell)
+        return cell
+
+
+def empty_payoff(*, num_seats: int, half_life_steps: float, prior_games: float) -> Payoff:
+    """A payoff without a game."""
+    return Payoff(
+        half_life_steps=half_life_steps,
+        prior_games=prior_games,
+        home=Column("int32"),
+        away=Column("int32"),
+        clock=Column("float64"),
+        weights=Column("float64", (num_seats, 3)),
+        totals=Column("int64", (num_seats, 3)),
+    )
+
+
+@functools.lru_cache(maxsize=65536)
+def counted_pairs(policies: tuple[str, ...], teams: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Ordered pairs of seats whose result is booked.
+
+    Seats of one team share their result, so a policy that sits in a team several times counts once, at its first
+    seat there. Two seats of one game that the same policy holds in two teams are a pair as well: they show what a seat
+    is worth.
+
+    Args:
+      policies, teams: [S] who sits where, and for whom.
+    """
+    sides = list(zip(teams, policies, strict=True))
+    firsts = [seat for seat, side in enumerate(sides) if sides.index(side) == seat]
+    return tuple((i, j) for i in firsts for j in firsts if teams[i] != teams[j])
+
+
+def _key(home: int, away: int) -> int:
+    return (home << 32) | away

@@ -1,0 +1,121 @@
+"""The records that the league core exchanges with the daemon: who sits where, what a lease asks for, what came of it.
+
+Shape letter: S seats of the game.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+BOT_PREFIX = "bot:"
+"""A policy id that starts so is a scripted bot (`bot:tactical`); any other is a player or a snapshot."""
+
+
+@dataclass(frozen=True)
+class Seating:
+    """One way to fill the seats, and its share of the episodes that start under a lease.
+
+    Fields:
+      policies: [S] policy id per seat: a player (newest weights), a snapshot (frozen) or `bot:NAME`.
+      records: [S] whether the seat's decisions are sent to the learner of the lease's home player.
+      share: probability that a new episode takes this seating; the shares of a lease sum to 1.
+    """
+
+    policies: tuple[str, ...]
+    records: tuple[bool, ...]
+    share: float
+
+
+@dataclass(frozen=True)
+class Lease:
+    """What one actor host does for a while.
+
+    Fields:
+      lease_id: unique in the journal; the answer to it counts once.
+      token: fencing token, the number of the daemon's start; an answer with another token is refused.
+      host: actor host that works on it.
+      home: player that learns from the recorded seats; None for a rating match (every seat frozen, nothing recorded).
+      seatings: table from which each new episode draws its seating.
+      turns: number of times each of the host's games is stepped before it answers.
+    """
+
+    lease_id: int
+    token: int
+    host: str
+    home: str | None
+    seatings: tuple[Seating, ...]
+    turns: int
+
+
+@dataclass(frozen=True)
+class SeatingOutcome:
+    """Totals of the episodes of one seating that ended under one lease.
+
+    Fields:
+      policies: [S] as in the seating.
+      games: episodes that ended by the rules or by a time limit.
+      aborted: episodes thrown away because their env failed; in no other count.
+      turns: decisions taken in the counted games, all seats together.
+      wins: [S][S], wins[i][j] = games in which the team of seat i had a higher return than that of seat j.
+      draws: [S][S], equal returns; symmetric. wins[i][j] + wins[j][i] + draws[i][j] == games for seats of different teams.
+      return_sums: [S] sum of undiscounted returns per seat.
+    """
+
+    policies: tuple[str, ...]
+    games: int
+    aborted: int
+    turns: int
+    wins: tuple[tuple[int, ...], ...]
+    draws: tuple[tuple[int, ...], ...]
+    return_sums: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a player has trained: learner updates (its version) and recorded decisions it has learnt from."""
+
+    player: str
+    version: int
+    trained_steps: int
+
+
+@dataclass(frozen=True)
+class SnapshotInfo:
+    """An immutable member of the population.
+
+    Fields:
+      snapshot_id: `<player>-s<number>`, the number counting the player's snapshots from 0.
+      digest: sha256 (hex) of its weights file, the address in the snapshot store.
+      player, role: who made it.
+      parent: snapshot that its weights descend from, None for a first one.
+      version, trained_steps: the player's progress when it was taken.
+      reason: why it was taken ("initial", "gate", "timeout", "final", ...).
+    """
+
+    snapshot_id: str
+    digest: str
+    player: str
+    role: str
+    parent: str | None
+    version: int
+    trained_steps: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a learner host must do; open in the state until confirmed, so that a restart carries on with it.
+
+    Fields:
+      order_id: unique in the journal.
+      kind: "snapshot" (freeze the player's weights) or "reset" (start again from `source`).
+      player: whom it concerns.
+      reason: why.
+      source: for a reset, the snapshot whose weights it starts from.
+    """
+
+    order_id: int
+    kind: str
+    player: str
+    reason: str
+    source: str | None = None

@@ -1,0 +1,46 @@
+"""Which plug-ins fill the core's swap points: literal tables of names, and the one way to load an entry."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Mapping
+
+MATCHMAKERS: Mapping[str, str] = {
+    "main_agent": "league.core.roles:MAIN_AGENT",
+    "main_exploiter": "league.core.roles:MAIN_EXPLOITER",
+    "league_exploiter": "league.core.roles:LEAGUE_EXPLOITER",
+}
+"""Name -> "module:attribute" of a `league.core.roles.Matchmaker`; a built-in role is the name of its matchmaker."""
+
+GATES: Mapping[str, str] = {
+    "threshold": "league.core.gates:threshold",
+}
+"""Name -> "module:attribute" of a `league.core.gates.Gate`."""
+
+
+def check_name(registry: Mapping[str, str], name: str, *, what: str) -> None:
+    """Accept a registered name or a "module:attribute" of the user's own.
+
+    Raises:
+      ValueError: neither; the message names the nearest registered name.
+    """
+    if name in registry or ":" in name:
+        return
+    nearest = difflib.get_close_matches(name, registry, n=1, cutoff=0.0)
+    raise ValueError(f"no {what} {name!r}; nearest is {nearest[0]!r}, or give your own as module:attribute")
+
+
+def load(registry: Mapping[str, str], name: str, *, what: str) -> object:
+    """The object behind a registered name or a "module:attribute".
+
+    Raises:
+      ValueError: unknown name, or the module has no such attribute.
+      ModuleNotFoundError: no such module.
+    """
+    check_name(registry, name, what=what)
+    module_name, _, attribute = registry.get(name, name).partition(":")
+    module = importlib.import_module(module_name)
+    if not hasattr(module, attribute):
+        raise ValueError(f"{what} {name!r}: module {module_name} has no {attribute!r}")
+    return getattr(module, attribute)

@@ -1,0 +1,100 @@
+"""The errors that a user or operator can mend: each says in one sentence what is wrong, where, and what to do.
+
+The command line prints the sentence alone and leaves with `exit_code`; anything that is not a `LeagueError` is our bug
+and keeps its traceback.
+"""
+
+# ruff: noqa: N818  (the names say what happened; `LeagueError` is the suffix of them all)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+class LeagueError(Exception):
+    """Root of the tree; `str(error)` is a full sentence for the user."""
+
+    exit_code = 2
+
+
+class ConfigError(LeagueError):
+    """A configuration cannot be used. `problems` holds every problem found, one sentence each."""
+
+    def __init__(self, source: str, problems: Sequence[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        count = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        super().__init__("\n".join([f"{source}: {count}", *(f"  - {problem}" for problem in self.problems)]))
+
+
+class InvalidName(LeagueError):
+    """A name of a run, player or project is not of the allowed form."""
+
+
+class StorageError(LeagueError):
+    """The operating system refused a file operation: nothing was saved, what was there before is intact."""
+
+
+class DiskFull(StorageError):
+    """No space (or quota) left for a write; the old file is intact and the write may be tried again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(
+            f"The disk that holds {path} is full: nothing was overwritten. "
+            "Free some space there, then `league resume` the run."
+        )
+
+
+class MissingRun(LeagueError):
+    """A path is not a run folder."""
+
+
+class RunExists(LeagueError):
+    """A new run would be written over another one."""
+
+
+class RunInUse(LeagueError):
+    """Another live process works on the run folder."""
+
+    def __init__(self, path: Path, *, pid: int | None, host: str | None) -> None:
+        self.path = path
+        self.pid = pid
+        self.host = host
+        who = "another process" if pid is None else f"process {pid} on host {host}"
+        super().__init__(
+            f"{path} is in use by {who}. Stop that one first (Ctrl-C or `kill {pid or 'PID'}`), "
+            "or choose another --run-dir."
+        )
+
+
+class JournalError(LeagueError):
+    """The journal is missing, damaged, or of another version; it is never started anew by itself."""
+
+
+class MissingSnapshot(LeagueError):
+    """No snapshot or checkpoint of that digest is in the store."""
+
+
+class CorruptSnapshot(LeagueError):
+    """A stored snapshot or checkpoint is not what was written."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.path = path
+        self.reason = reason
+        super().__init__(
+            f"{path} is corrupt: {reason}. "
+            "Restore the file from a copy, or remove its folder so that it is no longer chosen."
+        )
+
+
+class RayUnreachable(LeagueError):
+    """No Ray cluster answers at the configured address."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        self.address = address
+        super().__init__(
+            f"No Ray cluster answers at {address} ({reason}). Start one with `ray start --head`, set "
+            "RAY_AUTH_MODE and the token as that cluster has them, or use `runtime.address: local`."
+        )

@@ -1,0 +1,1 @@
+"""What a run shows: metric names and the sinks they go to."""

@@ -1,0 +1,1 @@
+"""Where actors and learners run: in this process, or on Ray."""

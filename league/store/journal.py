@@ -1,0 +1,156 @@
+"""The one writer of what happened: an append-only sqlite log, durable in groups.
+
+The daemon appends events, commits them in one transaction, and only then acts on them. `journal_reader` has the format.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from league.errors import JournalError
+from league.store.journal_reader import (
+    APPLICATION_ID,
+    SCHEMA_VERSION,
+    JournalReader,
+    connect,
+    damaged,
+    named_sqlite_errors,
+    next_chain,
+)
+from league.store.storage import Storage, fsync_folder, temporary_path
+
+KEPT_STATES = 2
+
+_SCHEMA = f"""
+CREATE TABLE events (
+  seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL, chain BLOB NOT NULL, wall_time REAL NOT NULL
+);
+CREATE TABLE states (seq INTEGER PRIMARY KEY, chain BLOB NOT NULL, payload BLOB NOT NULL, digest BLOB NOT NULL);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
+
+class Journal(JournalReader):
+    """The one writer of a journal. The caller holds the lock of the run folder; all calls come from one thread."""
+
+    def __init__(
+        self, connection: sqlite3.Connection, path: Path, *, events: Mapping[str, type], storage: Storage | None = None
+    ) -> None:
+        super().__init__(connection, path, events=events)
+        self._storage = storage or Storage()
+        self._queue: list[tuple[int, str, bytes, bytes, float]] = []
+        durable = self.head()
+        self._seq, self._chain = durable.seq, bytes.fromhex(durable.chain)
+        self._durable_seq = durable.seq
+
+    @classmethod
+    def create(cls, path: Path, *, events: Mapping[str, type], storage: Storage | None = None) -> Journal:
+        """A new, empty journal. It has its name only once it is whole.
+
+        Raises:
+          JournalError: there is a file already.
+          DiskFull, StorageError: it could not be written.
+        """
+        if path.exists():
+            raise JournalError(f"{path} already exists: open it, or start the run in another folder.")
+        temporary = temporary_path(path)
+        for suffix in ("", "-wal", "-shm"):
+            temporary.with_name(temporary.name + suffix).unlink(missing_ok=True)
+        with named_sqlite_errors(path), contextlib.closing(sqlite3.connect(temporary)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(_SCHEMA)
+        temporary.rename(path)
+        fsync_folder(path.parent)
+        return cls.open(path, events=events, storage=storage)
+
+    @classmethod
+    def open(
+        cls, path: Path, *, events: Mapping[str, type], storage: Storage | None = None, at_least_seq: int = 0
+    ) -> Journal:
+        """Open an existing journal for writing.
+
+        Args:
+          at_least_seq: number of an event known to be durable (from the last heartbeat). sqlite drops the rest of a
+            write-ahead log from its first bad page on without a word; this makes the loss loud.
+        Raises:
+          JournalError: missing, damaged, of another version, or shorter than it was.
+        """
+        connection = connect(path, mode="rw")
+        with named_sqlite_errors(path):
+            connection.execute("PRAGMA synchronous = FULL")
+        journal = cls(connection, path, events=events, storage=storage)
+        head = journal.head()
+        if head.seq < at_least_seq:
+            journal.close()
+            raise damaged(path, f"it ends at event {head.seq} although event {at_least_seq} was durable")
+        for _ in journal._checked_rows(max(head.seq, 1), None):
+            pass
+        return journal
+
+    @property
+    def num_pending(self) -> int:
+        """Events appended and not yet durable."""
+        return len(self._queue)
+
+    def append(self, events: Sequence[object], *, wall_time: float) -> range:
+        """Queue events; nothing is durable before `commit`.
+
+        Args:
+          wall_time: seconds since 1970, a label outside the chain.
+        Returns: their numbers.
+        Raises:
+          JournalError: one of them cannot be recorded; then none is queued.
+        """
+        first = self._seq + 1
+        rows = []
+        chain = self._chain
+        for seq, event in enumerate(events, start=first):
+            kind, body = self._codec.encode(event)
+            chain = next_chain(chain, kind, body)
+            rows.append((seq, kind, body, chain, wall_time))
+        self._queue.extend(rows)
+        self._seq, self._chain = first + len(rows) - 1, chain
+        return range(first, self._seq + 1)
+
+    def commit(self) -> int:
+        """Make everything queued durable in one transaction; returns the number of the last durable event.
+
+        Raises:
+          DiskFull, StorageError: nothing of the queue was stored, all of it is kept: commit again when there is room.
+        """
+        if self._queue:
+            self._transact("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._queue)
+            self._durable_seq = self._queue[-1][0]
+            self._queue.clear()
+        return self._durable_seq
+
+    def save_state(self, payload: bytes) -> None:
+        """Store the state that folds every event up to the last durable one, and forget all but the newest two.
+
+        Raises:
+          DiskFull, StorageError: it was not stored; the events are untouched.
+        """
+        assert not self._queue, "commit before save_state: the stored state must not be ahead of the events"
+        row = (self._seq, self._chain, payload, hashlib.sha256(payload).digest())
+        self._transact("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)", [row])
+        self._transact(
+            "DELETE FROM states WHERE seq NOT IN (SELECT seq FROM states ORDER BY seq DESC LIMIT ?)", [(KEPT_STATES,)]
+        )
+
+    def _transact(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        with named_sqlite_errors(self._path):
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.executemany(statement, rows)
+                self._storage.fault("journal.before_commit")
+                self._connection.execute("COMMIT")
+            except (sqlite3.Error, OSError):
+                with contextlib.suppress(sqlite3.Error):  # a full disk has already rolled back
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._storage.fault("journal.after_commit")

@@ -1,0 +1,240 @@
+"""Reads a run's journal, also while the daemon writes to it, and checks that it still tells what was recorded.
+
+The journal is a sqlite file in which every event is chained to the one before: the chain value after event n is
+sha256(chain after n-1, kind, 0x00, body). Two journals with the same chain tell the same story, whatever clock labelled
+their events.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from league.errors import DiskFull, JournalError, StorageError
+from league.store.event_codec import EventCodec
+from league.store.storage import NO_SPACE
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x4C454147
+"""Marks the file as ours ("LEAG"), so that an emptied file is not taken for a young journal."""
+
+GENESIS = hashlib.sha256(b"league journal 1").digest()
+"""Chain value before the first event."""
+
+BUSY_TIMEOUT_S = 10.0
+
+_TROUBLE_OUTSIDE_THE_FILE = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_INTERRUPT,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_READONLY,
+)
+
+
+@dataclass(frozen=True)
+class Head:
+    """The last durable event: its number (0 before the first) and the chain value after it, in hex."""
+
+    seq: int
+    chain: str
+
+
+@dataclass(frozen=True)
+class StoredState:
+    """A state written beside the events so that a restart need not replay them all.
+
+    seq: the last event folded into it; payload: its encoding, the caller's own.
+    """
+
+    seq: int
+    payload: bytes
+
+
+class JournalReader:
+    """Reads a journal, also while the daemon writes to it. Close it, or use it as a context manager."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, *, events: Mapping[str, type]) -> None:
+        self._connection = connection
+        self._path = path
+        self._codec = EventCodec(events)
+
+    @classmethod
+    def open_readonly(cls, path: Path, *, events: Mapping[str, type]) -> JournalReader:
+        """Open for reading alone.
+
+        Raises:
+          JournalError: missing, damaged, or of another version.
+        """
+        return cls(connect(path, mode="ro"), path, events=events)
+
+    def head(self) -> Head:
+        """The last durable event."""
+        with named_sqlite_errors(self._path):
+            row = self._connection.execute("SELECT seq, chain FROM events ORDER BY seq DESC LIMIT 1").fetchone()
+        return (
+            Head(seq=0, chain=GENESIS.hex())
+            if row is None
+            else Head(seq=row[0], chain=self._blob(row[1], row[0]).hex())
+        )
+
+    def replay(self, *, from_seq: int = 1, to_seq: int | None = None) -> Iterator[tuple[int, object]]:
+        """The events from `from_seq` to `to_seq` (by default the last) with their numbers, checked against the chain.
+
+        Raises:
+          JournalError: a number is missing, or an event is not the one that was recorded.
+        """
+        for seq, kind, body in self._checked_rows(from_seq, to_seq):
+            yield seq, self._codec.decode(kind, body, seq=seq)
+
+    def verify(self) -> Head:
+        """Check the whole file: sqlite's own integrity, every number, the chain, every stored state.
+
+        Raises:
+          JournalError: names what does not hold.
+        """
+        with named_sqlite_errors(self._path):
+            found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if found != "ok":
+            raise damaged(self._path, found)
+        for _ in self._checked_rows(1, None):
+            pass
+        with named_sqlite_errors(self._path):
+            states = self._connection.execute("SELECT seq, chain, payload, digest FROM states").fetchall()
+        for seq, chain, payload, digest in states:
+            if not self._state_holds(seq, chain, payload, digest):
+                raise damaged(self._path, f"the state stored after event {seq} is not the one that was written")
+        return self.head()
+
+    def load_state(self) -> StoredState | None:
+        """The newest stored state; None where there is none and the caller folds from the first event.
+
+        Raises:
+          JournalError: it is not the one that was written.
+        """
+        with named_sqlite_errors(self._path):
+            row = self._connection.execute(
+                "SELECT seq, chain, payload, digest FROM states ORDER BY seq DESC LIMIT 1"
+            ).fetchone()
+        if row is None:
+            return None
+        seq, chain, payload, digest = row
+        if not self._state_holds(seq, chain, payload, digest):
+            raise damaged(self._path, f"the state stored after event {seq} is not the one that was written")
+        return StoredState(seq=seq, payload=bytes(payload))
+
+    def close(self) -> None:
+        """Close the file; may be called twice."""
+        self._connection.close()
+
+    def __enter__(self) -> JournalReader:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _chain_before(self, seq: int) -> bytes:
+        if seq <= 1:
+            return GENESIS
+        with named_sqlite_errors(self._path):
+            row = self._connection.execute("SELECT chain FROM events WHERE seq = ?", (seq - 1,)).fetchone()
+        if row is None:
+            raise damaged(self._path, f"event {seq - 1} is missing")
+        return self._blob(row[0], seq - 1)
+
+    def _checked_rows(self, from_seq: int, to_seq: int | None) -> Iterator[tuple[int, str, bytes]]:
+        expected, chain = from_seq, self._chain_before(from_seq)
+        with named_sqlite_errors(self._path):
+            rows = self._connection.execute(
+                "SELECT seq, kind, body, chain FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq",
+                (from_seq, (1 << 62) if to_seq is None else to_seq),
+            )
+            for seq, kind, body, stored_chain in rows:
+                if seq != expected:
+                    raise damaged(self._path, f"event {expected} is missing")
+                chain = next_chain(chain, kind, self._blob(body, seq))
+                if chain != stored_chain:
+                    raise damaged(self._path, f"event {seq} is not the one that was recorded")
+                yield seq, kind, body
+                expected += 1
+
+    def _blob(self, value: object, seq: int) -> bytes:
+        """A column that must hold bytes: a damaged page may hold anything."""
+        if not isinstance(value, bytes):
+            raise damaged(self._path, f"event {seq} is not the one that was recorded")
+        return value
+
+    def _state_holds(self, seq: int, chain: object, payload: object, digest: object) -> bool:
+        if not isinstance(payload, bytes):
+            return False
+        return hashlib.sha256(payload).digest() == digest and self._chain_before(seq + 1) == chain
+
+
+def next_chain(chain: bytes, kind: str, body: bytes) -> bytes:
+    return hashlib.sha256(b"".join((chain, kind.encode(), b"\0", body))).digest()
+
+
+def connect(path: Path, *, mode: str) -> sqlite3.Connection:
+    if not path.is_file():
+        raise JournalError(
+            f"{path} does not exist: the run has no journal. Restore it from a copy, or start a new run."
+        )
+    with named_sqlite_errors(path):
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            isolation_level=None,
+            timeout=BUSY_TIMEOUT_S,
+            check_same_thread=False,
+        )
+        try:
+            _check_schema(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise damaged(path, "it is not a journal of a run")
+    if version != SCHEMA_VERSION:
+        raise JournalError(
+            f"{path} has schema version {version}, this program writes version {SCHEMA_VERSION}: "
+            "use the program version that wrote the run."
+        )
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+
+
+def damaged(path: Path, reason: str) -> JournalError:
+    return JournalError(
+        f"{path} is damaged: {reason}. Restore it (with its -wal file) from a copy, or start a new run; "
+        "nothing was changed."
+    )
+
+
+@contextlib.contextmanager
+def named_sqlite_errors(path: Path) -> Iterator[None]:
+    """Turn sqlite's errors into ours."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # absent where text is not UTF-8
+        if code == sqlite3.SQLITE_FULL:
+            raise DiskFull(path) from error
+        if code & 0xFF in _TROUBLE_OUTSIDE_THE_FILE:
+            raise StorageError(f"{path}: {error}. Nothing of this step was stored.") from error
+        raise damaged(path, str(error)) from error
+    except OSError as error:
+        if error.errno in NO_SPACE:
+            raise DiskFull(path) from error
+        raise StorageError(f"{path}: {error.strerror or error}. Nothing of this step was stored.") from error

@@ -1,0 +1,153 @@
+"""Where everything of one run lies, who works on it, and its heartbeat.
+
+<run>/config.yaml   resolved configuration       <run>/status.json  heartbeat of the daemon
+<run>/journal.db    what happened                <run>/run.lock     held by the live daemon
+<run>/snapshots/    frozen policies              <run>/metrics.jsonl
+<run>/checkpoints/  restart states of learners   <run>/logs/, <run>/wandb/
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from league.errors import MissingRun, RunExists, StorageError
+from league.store.lock import Holder, RunLock, is_alive
+from league.store.storage import Storage, checked_name
+
+MAX_CONFIG_BYTES = 1 << 20
+MAX_STATUS_BYTES = 1 << 20
+_FOLDERS = ("snapshots", "checkpoints", "logs", "wandb")
+
+
+@dataclass(frozen=True)
+class WorkerStatus:
+    """One process of the run: kind is "actor_host", "learner_host", "tracker" or the like."""
+
+    kind: str
+    pid: int
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """What the daemon says of itself every second or so; not durable, only the journal is truth.
+
+    Fields:
+      daemon: the process that wrote it.
+      phase: "starting", "running", "draining", "stopped" or "failed".
+      started_at, heartbeat_at: wall time, seconds since 1970: labels for people.
+      journal_seq: events durable when it was written; a journal that later holds fewer has lost some.
+      workers: processes of the run on this host.
+      games, env_steps, players, snapshots: totals of the league.
+      steps_per_s: env steps per second of late.
+      message: one line for people, such as why the run failed.
+    """
+
+    daemon: Holder
+    phase: str
+    started_at: float
+    heartbeat_at: float
+    journal_seq: int
+    workers: tuple[WorkerStatus, ...] = ()
+    games: int = 0
+    env_steps: int = 0
+    steps_per_s: float = 0.0
+    players: int = 0
+    snapshots: int = 0
+    message: str = ""
+
+
+class RunFolder:
+    """Paths of one run, its lock and its heartbeat. Holds no open file until `lock` is acquired."""
+
+    def __init__(self, path: Path, *, storage: Storage | None = None) -> None:
+        """Args: path: made absolute at once, since a worker's current folder is another one."""
+        self.path = path.absolute()
+        self.storage = storage or Storage()
+        self.lock = RunLock(self.path / "run.lock")
+        self.config_path = self.path / "config.yaml"
+        self.journal_path = self.path / "journal.db"
+        self.status_path = self.path / "status.json"
+        self.metrics_path = self.path / "metrics.jsonl"
+        self.snapshots_path = self.path / "snapshots"
+        self.checkpoints_path = self.path / "checkpoints"
+        self.logs_path = self.path / "logs"
+        self.wandb_path = self.path / "wandb"
+
+    @classmethod
+    def create(cls, path: Path, *, config_yaml: str, storage: Storage | None = None) -> RunFolder:
+        """A new run folder. The configuration is written last: a folder without one is not a run.
+
+        Raises:
+          RunExists: something that holds a run is there.
+        """
+        run = cls(path, storage=storage)
+        if run.config_path.exists() or run.journal_path.exists():
+            raise RunExists(
+                f"{run.path} already holds a run: go on with `league resume {path}`, or choose another --run-dir."
+            )
+        for name in _FOLDERS:
+            run.storage.make_folder(run.path / name)
+        run.storage.atomic_write_bytes(run.config_path, config_yaml.encode())
+        return run
+
+    @classmethod
+    def open(cls, path: Path, *, storage: Storage | None = None) -> RunFolder:
+        """An existing run folder.
+
+        Raises:
+          MissingRun: there is none.
+        """
+        run = cls(path, storage=storage)
+        if not run.config_path.is_file():
+            raise MissingRun(
+                f"{run.path} is not a run folder (it has no config.yaml): `league train CONFIG` makes one under runs/."
+            )
+        return run
+
+    def read_config(self) -> str:
+        """The resolved configuration as written at the start."""
+        return self.storage.read_bytes(self.config_path, max_bytes=MAX_CONFIG_BYTES).decode()
+
+    def write_status(self, status: RunStatus) -> None:
+        """Replace the heartbeat; atomic, not durable."""
+        self.storage.atomic_write_bytes(self.status_path, msgspec.json.encode(status), durable=False)
+
+    def read_status(self) -> RunStatus | None:
+        """The last heartbeat; None before the first one.
+
+        Raises:
+          StorageError: the file is not a status.
+        """
+        try:
+            payload = self.storage.read_bytes(self.status_path, max_bytes=MAX_STATUS_BYTES)
+        except FileNotFoundError:
+            return None
+        try:
+            return msgspec.json.decode(payload, type=RunStatus)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise StorageError(
+                f"{self.status_path} is not a status file ({error}): remove it, the next heartbeat makes it anew."
+            ) from error
+
+    def is_live(self, status: RunStatus) -> bool:
+        """Whether the daemon that wrote the status still works on the run."""
+        return status.phase not in ("stopped", "failed") and is_alive(status.daemon)
+
+
+def new_run_path(name: str, *, now: datetime, root: Path = Path("runs")) -> Path:
+    """`root/<name>-<YYYYmmdd-HHMMSS>`, with `-2`, `-3`, ... appended where that is taken.
+
+    Raises:
+      InvalidName: the name may not be part of a path.
+    """
+    stem = f"{checked_name(name, what='the run name')}-{now:%Y%m%d-%H%M%S}"
+    path = root / stem
+    number = 2
+    while path.exists():
+        path = root / f"{stem}-{number}"
+        number += 1
+    return path

@@ -1,0 +1,243 @@
+"""Frozen policies on disk, addressed by the sha256 of their weights and checked against it whenever they are read.
+
+    snapshots/<digest[:2]>/<digest>/weights.safetensors
+    snapshots/<digest[:2]>/<digest>/manifest.json
+
+Both files are written into a temporary folder that then takes its final name: a snapshot is there whole or not at all.
+safetensors does not protect content (a flipped bit or a tail of zeros loads silently), hence the digests here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, cast
+
+import msgspec
+
+from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
+from league.store.storage import Storage, temporary_path
+
+MANIFEST_SCHEMA_VERSION = 1
+MAX_WEIGHTS_BYTES = 4 << 30
+MAX_MANIFEST_BYTES = 1 << 20
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class SnapshotManifest:
+    """What a snapshot's weights are and what they fit.
+
+    Fields:
+      digest: sha256 (hex) of the weights file.
+      player, role, parent, version, trained_steps: as in `SnapshotInfo`.
+      env_id, env_spec_hash: the game it plays, and the sha256 (hex) of its spec.
+      network: the network's configuration, as plain values.
+      hyperparameters: the learner's, as plain values.
+      schema_version: of this record.
+    """
+
+    digest: str
+    player: str
+    role: str
+    parent: str | None
+    version: int
+    trained_steps: int
+    env_id: str
+    env_spec_hash: str
+    network: dict[str, object]
+    hyperparameters: dict[str, object] = field(default_factory=dict)
+    schema_version: int = MANIFEST_SCHEMA_VERSION
+
+
+class SnapshotStore(Protocol):
+    """Where snapshots live: bytes in, the same bytes out or a named error."""
+
+    def put(self, weights: bytes, manifest: SnapshotManifest) -> str:
+        """Store durably and return the digest. Equal weights are stored once and keep their first manifest.
+
+        Raises:
+          ValueError: `manifest.digest` is not the sha256 of `weights`.
+          DiskFull, StorageError: nothing was stored.
+        """
+        ...
+
+    def get(self, digest: str) -> tuple[bytes, SnapshotManifest]:
+        """The weights and their manifest, both verified.
+
+        Raises:
+          MissingSnapshot, CorruptSnapshot.
+        """
+        ...
+
+    def digests(self) -> Iterator[str]:
+        """Every stored digest, sorted."""
+        ...
+
+    def problems(self) -> Iterator[CorruptSnapshot]:
+        """Read and verify every snapshot; the ones that do not hold."""
+        ...
+
+
+class _SignedManifest(msgspec.Struct):
+    """The manifest file: the record and the sha256 (hex) of its own encoding."""
+
+    manifest: msgspec.Raw
+    sha256: str
+
+
+class LocalSnapshotStore:
+    """Snapshots in a folder of this machine (or of a file system that all hosts share)."""
+
+    def __init__(
+        self, root: Path, *, storage: Storage | None = None, max_weights_bytes: int = MAX_WEIGHTS_BYTES
+    ) -> None:
+        self._root = root
+        self._storage = storage or Storage()
+        self._max_weights_bytes = max_weights_bytes
+
+    def put(self, weights: bytes, manifest: SnapshotManifest) -> str:
+        """As in the protocol. A stored copy that has gone bad is replaced by the good one."""
+        digest = sha256_hex(weights)
+        if manifest.digest != digest:
+            raise ValueError(f"the manifest says sha256 {manifest.digest}, the weights have {digest}")
+        if len(weights) > self._max_weights_bytes:
+            raise StorageError(f"the weights have {len(weights)} bytes, the store takes {self._max_weights_bytes}.")
+        folder = self.folder(digest)
+        if folder.exists():
+            try:
+                self.get(digest)
+                return digest
+            except CorruptSnapshot:
+                self._write_files(folder, weights, manifest)
+                return digest
+        self._storage.make_folder(folder.parent)
+        temporary = temporary_path(folder)
+        self._storage.make_folder(temporary)
+        self._write_files(temporary, weights, manifest)
+        self._storage.publish_folder(temporary, folder)
+        return digest
+
+    def get(self, digest: str) -> tuple[bytes, SnapshotManifest]:
+        """As in the protocol."""
+        folder = self.folder(digest)
+        if not folder.is_dir():
+            raise MissingSnapshot(f"{folder} does not exist: the snapshot was removed or belongs to another run.")
+        weights = read_verified(
+            self._storage, folder / "weights.safetensors", digest, max_bytes=self._max_weights_bytes
+        )
+        return weights, self._read_manifest(folder / "manifest.json", digest)
+
+    def digests(self) -> Iterator[str]:
+        """As in the protocol."""
+        for folder in sorted(self._root.glob("[0-9a-f][0-9a-f]/*")):
+            if _DIGEST.fullmatch(folder.name) and folder.parent.name == folder.name[:2]:
+                yield folder.name
+
+    def problems(self) -> Iterator[CorruptSnapshot]:
+        """As in the protocol."""
+        for digest in self.digests():
+            try:
+                self.get(digest)
+            except CorruptSnapshot as error:
+                yield error
+
+    def sweep(self) -> int:
+        """Remove what crashed writers left; only while no other writer works here. Returns how many."""
+        return sum(self._storage.sweep(folder) for folder in sorted(self._root.glob("[0-9a-f][0-9a-f]")))
+
+    def folder(self, digest: str) -> Path:
+        """Where the snapshot lies.
+
+        Raises:
+          MissingSnapshot: that is not the form of a digest.
+        """
+        return self._root / checked_digest(digest)[:2] / digest
+
+    def _write_files(self, folder: Path, weights: bytes, manifest: SnapshotManifest) -> None:
+        body = msgspec.json.encode(manifest, order="sorted")
+        signed = msgspec.json.encode(_SignedManifest(manifest=msgspec.Raw(body), sha256=sha256_hex(body)))
+        self._storage.atomic_write_bytes(folder / "weights.safetensors", weights)
+        self._storage.atomic_write_bytes(folder / "manifest.json", signed)
+
+    def _read_manifest(self, path: Path, digest: str) -> SnapshotManifest:
+        try:
+            signed = msgspec.json.decode(
+                self._storage.read_bytes(path, max_bytes=MAX_MANIFEST_BYTES), type=_SignedManifest
+            )
+            if sha256_hex(bytes(signed.manifest)) != signed.sha256:
+                raise CorruptSnapshot(path, "its sha256 does not hold")
+            manifest = msgspec.json.decode(signed.manifest, type=SnapshotManifest)
+        except FileNotFoundError as error:
+            raise CorruptSnapshot(path, "the file is missing") from error
+        except StorageError as error:
+            raise CorruptSnapshot(path, str(error).rstrip(".")) from error
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise CorruptSnapshot(path, f"it is no manifest ({error})") from error
+        if manifest.schema_version != MANIFEST_SCHEMA_VERSION:
+            raise CorruptSnapshot(
+                path,
+                f"it has schema version {manifest.schema_version}, this program reads {MANIFEST_SCHEMA_VERSION}; "
+                "use the version that wrote it",
+            )
+        if manifest.digest != digest:
+            raise CorruptSnapshot(path, f"it describes the snapshot {manifest.digest}")
+        return manifest
+
+
+SNAPSHOT_STORES: dict[str, str] = {"local": "league.store.snapshots:LocalSnapshotStore"}
+"""Name in the configuration -> "module:attribute" of a class that is made as `Class(root, storage=...)`."""
+
+
+def open_snapshot_store(kind: str, root: Path, *, storage: Storage | None = None) -> SnapshotStore:
+    """A store of a registered kind, or of a plug-in named as "module:attribute".
+
+    Raises:
+      StorageError: no such kind.
+    """
+    target = SNAPSHOT_STORES.get(kind, kind)
+    module, _, attribute = target.partition(":")
+    try:
+        store = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        known = ", ".join(sorted(SNAPSHOT_STORES))
+        raise StorageError(f"there is no snapshot store {kind!r}: use one of {known}, or module:attribute.") from error
+    return cast(SnapshotStore, store(root, storage=storage))
+
+
+def sha256_hex(payload: bytes) -> str:
+    """The digest by which weights and checkpoints are addressed."""
+    return hashlib.sha256(payload).hexdigest()
+
+
+def checked_digest(digest: str) -> str:
+    """`digest` itself if it is 64 lower-case hex digits, so that it may become part of a path.
+
+    Raises:
+      MissingSnapshot: it is not.
+    """
+    if _DIGEST.fullmatch(digest) is None:
+        raise MissingSnapshot(f"{digest[:80]!r} is not a sha256 digest (64 lower-case hex digits).")
+    return digest
+
+
+def read_verified(storage: Storage, path: Path, digest: str, *, max_bytes: int) -> bytes:
+    """The bytes of a file whose sha256 must be `digest`.
+
+    Raises:
+      CorruptSnapshot: missing, a link, too long, unreadable, or of another digest.
+    """
+    try:
+        payload = storage.read_bytes(path, max_bytes=max_bytes)
+    except FileNotFoundError as error:
+        raise CorruptSnapshot(path, "the file is missing") from error
+    except StorageError as error:
+        raise CorruptSnapshot(path, str(error).rstrip(".")) from error
+    found = sha256_hex(payload)
+    if found != digest:
+        raise CorruptSnapshot(path, f"its sha256 is {found[:16]}..., it should be {digest[:16]}...")
+    return payload
