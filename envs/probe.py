@@ -194,7 +194,8 @@ class Probe:
         if not legal.all():
             bad = int(np.flatnonzero(~legal)[0])
             raise EnvError(
-                f"{self.spec.env_id}: action {int(chosen[bad])} of seat {int(seat[bad])} is illegal in game {int(env[bad])}"
+                f"{self.spec.env_id}: action {int(chosen[bad])} of seat {int(seat[bad])} is illegal in game"
+                f" {int(env[bad])}"
             )
         return chosen.astype(np.int64, copy=False)
 

@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import operator
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -58,7 +59,7 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
 def load(target: str) -> Callable[..., Any]:
     """The attribute that "module:attribute" names, of a module of ours."""
     module, _, attribute = target.partition(":")
-    loaded: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    loaded: Callable[..., Any] = operator.attrgetter(attribute)(importlib.import_module(module))
     return loaded
 
 
@@ -103,8 +104,8 @@ def _kind(env: object) -> str | None:
         return None
     if hasattr(env, "possible_agents"):
         aec = callable(getattr(env, "last", None)) and callable(getattr(env, "observe", None))
-        return "envs.adapters.pettingzoo:AecEnv" if aec else "envs.adapters.pettingzoo:ParallelEnv"
-    return "envs.adapters.gymnasium:GymnasiumEnv" if hasattr(env, "action_space") else None
+        return "envs.adapters.pettingzoo:AecEnv.of" if aec else "envs.adapters.pettingzoo:ParallelEnv.of"
+    return "envs.adapters.gymnasium:GymnasiumEnv.of" if hasattr(env, "action_space") else None
 
 
 def _load_own(env_id: str) -> Callable[..., Any]:

@@ -1,1 +1,19 @@
-"""Who plays whom, and the daemon that runs it."""
+"""Who plays whom, and the daemon that runs it. `league.load_policy` is the door for Python users."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from league.eval.load import load_policy as load_policy
+
+__all__ = ["load_policy"]
+
+
+def __getattr__(name: str) -> object:
+    # Loading brings in torch, which `import league` (and with it every command) must not wait for.
+    if name == "load_policy":
+        from league.eval.load import load_policy
+
+        return load_policy
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

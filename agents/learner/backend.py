@@ -1,60 +1,132 @@
-"""The step backend: leaves the summed gradient of a batch in the flat gradient, whatever way it is computed."""
+"""The step backend: leaves the summed gradient of a batch in the parameters' `.grad`, whatever way it is computed."""
 
 from __future__ import annotations
 
 import contextlib
+import importlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
+from torch import Tensor
+from torch.distributed import ProcessGroup
 
 from agents.learner.batch import Batch
 from agents.learner.config import LearnerConfig
-from agents.learner.objective import Coefficients, LossSums, vtrace_loss
-from agents.nets.network import Network
+from agents.learner.objective import Coefficients, Objective
+from agents.learner.sums import no_columns
+from agents.nets.network import Network, NetworkOutput
 
 
 class StepBackend(Protocol):
-    """Computes gradients. The tail that divides, clips and steps is the learner's and the same for all."""
+    """Computes gradients. The tail that divides, clips and steps is the same for all."""
 
-    def accumulate(self, batch: Batch, coefficients: Coefficients) -> LossSums:
-        """Add the gradient of the batch's summed loss to the network's gradients."""
+    def accumulate(self, microbatches: Iterable[Batch], coefficients: Coefficients) -> Tensor:
+        """Add the gradient of the summed loss to the network's gradients; returns the columns of the loss (see `sums`).
+
+        A microbatch is taken from the iterable when it is needed, so that work starts before the last one has arrived.
+        """
+        ...
+
+    def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
+        """The network's answers to all rows, without gradient; None in a worker that does not hold the last stage."""
         ...
 
     def close(self) -> None:
-        """Release processes and streams; may be called twice."""
+        """Release threads and streams; may be called twice."""
         ...
 
 
-BACKENDS = {"single": "agents.learner.backend:SingleBackend"}
+@dataclass(frozen=True)
+class Placement:
+    """Where a backend works.
+
+    Fields:
+      dtype: compute type of the forward pass; device: of the parameters.
+      worker: place of this process among the workers of its pipeline, from 0.
+      pipe_group: the process group of that pipeline; None where the whole network is in this process.
+    """
+
+    dtype: torch.dtype
+    device: torch.device
+    worker: int = 0
+    pipe_group: ProcessGroup | None = None
+
+    def autocast(self) -> contextlib.AbstractContextManager[object]:
+        """Mixed precision for a forward pass, in the calling thread."""
+        if self.dtype in (torch.float32, torch.float64):
+            return contextlib.nullcontext()
+        return torch.autocast(self.device.type, dtype=self.dtype)
+
+
+BACKENDS = {
+    "single": "agents.learner.backend:SingleBackend",
+    "local_pipe": "agents.learner.local_pipe:LocalPipeBackend",
+    "dist_pipe": "agents.learner.dist_pipe:DistPipeBackend",
+}
+
+
+def make_backend(network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> StepBackend:
+    """The backend that the settings name, a registered one or "module:attribute".
+
+    Raises:
+      ValueError: there is no such backend.
+    """
+    target = BACKENDS.get(config.backend_name, config.backend_name)
+    module_name, separator, attribute = target.partition(":")
+    if not separator:
+        raise ValueError(f"learner.backend: {config.backend!r} is none of {', '.join(BACKENDS)}")
+    try:
+        build = getattr(importlib.import_module(module_name), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(f"learner.backend: {config.backend!r} cannot be loaded: {error}") from error
+    backend: StepBackend = build(network, objective, config, placement)
+    return backend
 
 
 class SingleBackend:
-    """One device, microbatches one after the other."""
+    """One device, microbatches one after the other: the gradients of a large batch in the memory of a small one."""
 
-    def __init__(self, network: Network, config: LearnerConfig, *, dtype: torch.dtype, device: torch.device) -> None:
+    def __init__(self, network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> None:
+        del config
         self._network = network
-        self._config = config
-        self._dtype = dtype
-        self._device = device
+        self._objective = objective
+        self._placement = placement
 
-    def accumulate(self, batch: Batch, coefficients: Coefficients) -> LossSums:
-        total = LossSums()
-        for microbatch in batch.microbatches(self._config.microbatches):
-            with self._autocast():
-                output = self._network(
-                    microbatch.obs, resets=microbatch.resets, core=microbatch.core, action_mask=microbatch.action_mask
-                )
-            loss, sums = vtrace_loss(
-                output, microbatch, head=self._network.head, config=self._config, coefficients=coefficients
-            )
-            loss.backward()  # type: ignore[no-untyped-call]
-            total.add(sums)
-        return total
+    def accumulate(self, microbatches: Iterable[Batch], coefficients: Coefficients) -> Tensor:
+        """As in the protocol."""
+        columns = no_columns(self._placement.device)
+        for microbatch in microbatches:
+            output = self._forward(microbatch)
+            loss, parts = self._objective.loss(output, microbatch, coefficients)
+            torch.autograd.backward(loss)
+            columns += parts
+        return columns
+
+    @torch.no_grad()
+    def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
+        """As in the protocol."""
+        outputs = [self._forward(microbatch) for microbatch in microbatches]
+        return join_outputs(outputs)
 
     def close(self) -> None:
         """Nothing is held."""
 
-    def _autocast(self) -> contextlib.AbstractContextManager[object]:
-        if self._dtype == torch.float32:
-            return contextlib.nullcontext()
-        return torch.autocast(self._device.type, dtype=self._dtype)
+    def _forward(self, batch: Batch) -> NetworkOutput:
+        with self._placement.autocast():
+            output: NetworkOutput = self._network(
+                batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask
+            )
+        return output
+
+
+def join_outputs(outputs: Sequence[NetworkOutput]) -> NetworkOutput:
+    """All rows of the answers to several microbatches, in order."""
+    if len(outputs) == 1:
+        return outputs[0]
+    return NetworkOutput(
+        logits=torch.cat([output.logits for output in outputs]),
+        values=torch.cat([output.values for output in outputs]),
+        core=torch.cat([output.core for output in outputs]),
+    )

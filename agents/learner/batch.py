@@ -5,8 +5,8 @@ Shape letters: B rows, T unroll length, A actions, C core state size.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.trajectory import Unrolls
+
+PLAIN_FIELDS = ("resets", "core", "actions", "log_probs", "rewards", "discounts", "valid", "learn")
+"""Fields of a batch that are one tensor each, in every game."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,7 @@ class Batch:
       obs: name -> [B, T+1, ...]; action_mask: bool [B, T+1, A] or None; resets: bool [B, T+1]; core: float32 [B, C].
       actions: int64 [B, T] or float32 [B, T, ...]; log_probs, rewards, discounts: float32 [B, T], gamma not applied.
       valid: bool [B, T], a real decision; learn: bool [B, T], valid and not too stale to learn from.
+      constants: name -> [B, ...], what an objective fixed for the whole batch before microbatches were cut.
     """
 
     obs: Mapping[str, Tensor]
@@ -36,6 +40,7 @@ class Batch:
     discounts: Tensor
     valid: Tensor
     learn: Tensor
+    constants: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
     def num_rows(self) -> int:
@@ -46,11 +51,9 @@ class Batch:
         """Rows [start, stop) as views."""
         return Batch(
             obs={name: tensor[start:stop] for name, tensor in self.obs.items()},
+            constants={name: tensor[start:stop] for name, tensor in self.constants.items()},
             action_mask=None if self.action_mask is None else self.action_mask[start:stop],
-            **{
-                name: getattr(self, name)[start:stop]
-                for name in ("resets", "core", "actions", "log_probs", "rewards", "discounts", "valid", "learn")
-            },
+            **{name: getattr(self, name)[start:stop] for name in PLAIN_FIELDS},
         )
 
     def microbatches(self, number: int) -> list[Batch]:
@@ -61,8 +64,28 @@ class Batch:
         """
         if self.num_rows % number:
             raise ValueError(f"{self.num_rows} rows do not cut into {number} equal microbatches")
+        if number == 1:
+            return [self]
         size = self.num_rows // number
         return [self.rows(start, start + size) for start in range(0, self.num_rows, size)]
+
+    def with_constants(self, constants: Mapping[str, Tensor]) -> Batch:
+        """The same rows with these constants."""
+        return replace(self, constants=constants)
+
+
+def join(microbatches: Sequence[Batch]) -> Batch:
+    """All rows of all microbatches in order, constants left out."""
+    if len(microbatches) == 1:
+        return microbatches[0].with_constants({})
+    first = microbatches[0]
+    masks = [batch.action_mask for batch in microbatches if batch.action_mask is not None]
+    return Batch(
+        obs={name: torch.cat([batch.obs[name] for batch in microbatches]) for name in first.obs},
+        action_mask=torch.cat(masks) if masks else None,
+        constants={},
+        **{name: torch.cat([getattr(batch, name) for batch in microbatches]) for name in PLAIN_FIELDS},
+    )
 
 
 def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -> Batch:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 
 import numpy as np
 import torch
 
-from agents.learner.backend import BACKENDS, StepBackend
+from agents.learner.backend import Placement, make_backend
 from agents.learner.config import LearnerConfig
 from agents.learner.learner import Learner
+from agents.learner.objective import make_objective
+from agents.learner.tail import Tail
+from agents.learner.update_mode import make_update_mode
+from agents.learner.updater import LocalUpdater, Updater
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
-from agents.weights import FlatParameters
+from agents.weights import layout_of
 from envs.protocol import EnvSpec
 
 PROBE_ROWS = 1024
@@ -38,33 +41,37 @@ def build_learner(
     problems = config.problems()
     if problems:
         raise ValueError("; ".join(problems))
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    network = build_network(spec, network_config, seed=seed).to(device)
-    parameters = FlatParameters(network)
-    backend = make_backend(network, config, dtype=dtype, device=device)
-    return Learner(parameters, backend, config, device=device)
+    network = build_network(spec, network_config, seed=seed)
+    layout = layout_of(network)
+    updater: Updater = local_updater(network, config, Placement(dtype=dtype, device=default_device()))
+    return Learner(updater, layout, config)
 
 
-def make_backend(network: Network, config: LearnerConfig, *, dtype: torch.dtype, device: torch.device) -> StepBackend:
-    """The registered backend that the settings name.
-
-    Raises:
-      ValueError: no backend has that name.
-    """
-    if config.backend not in BACKENDS:
-        raise ValueError(f"backend: {config.backend!r} is none of {', '.join(BACKENDS)}")
-    module, attribute = BACKENDS[config.backend].split(":")
-    backend: StepBackend = getattr(importlib.import_module(module), attribute)(
-        network, config, dtype=dtype, device=device
+def local_updater(network: Network, config: LearnerConfig, placement: Placement) -> LocalUpdater:
+    """An updater in this process; the network moves to the placement's device and belongs to it from here on."""
+    network = network.to(placement.device)
+    objective = make_objective(config, network.head)
+    tail = Tail(network, config, keep_slow=objective.passes.slow)
+    return LocalUpdater(
+        backend=make_backend(network, objective, config, placement),
+        objective=objective,
+        tail=tail,
+        mode=make_update_mode(config.update_mode, None),
+        placement=placement,
+        config=config,
     )
-    return backend
+
+
+def default_device() -> torch.device:
+    """The GPU where there is one."""
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def choose_dtype(spec: EnvSpec, network_config: NetworkConfig, precision: str) -> torch.dtype:
     """The compute type that a precision setting means on this machine; "auto" times both on a small batch."""
     if precision != "auto":
-        return torch.bfloat16 if precision == "bfloat16" else torch.float32
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.bfloat16 if precision in ("bfloat16", "bf16") else torch.float32
+    device = default_device()
     network = build_network(spec, network_config, seed=0).to(device)
     plain, half = (_probe(network, spec, dtype, device) for dtype in (torch.float32, torch.bfloat16))
     return torch.bfloat16 if plain > MIN_SPEED_UP * half else torch.float32

@@ -1,8 +1,18 @@
-"""What a learner may be told: batch, loss weights, schedules, precision."""
+"""What a learner may be told: batch, loss weights, schedules, precision, and how the work is spread."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+PRECISIONS = {"auto": "auto", "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
+"""Accepted spellings and what they mean."""
+
+SCHEDULES = ("gpipe", "1f1b", "interleaved", "interleaved_zero_bubble")
+
+LOOPED_SCHEDULES = ("interleaved", "interleaved_zero_bubble")
+"""Schedules in which a worker holds more than one stage."""
+
+TARGETS = ("gae", "vtrace")
 
 
 @dataclass(frozen=True)
@@ -12,21 +22,34 @@ class LearnerConfig:
     Fields:
       unroll_length: T, decisions of one seat in one unroll.
       batch_rows: unrolls in one update.
-      microbatches: M, equal blocks of rows whose gradients are summed before the update.
-      backend: who computes the gradients ("single").
+      microbatches: M, equal blocks of rows whose gradients are summed before the update (per replica).
+      algorithm: what is learnt: "vtrace", "ppo", "appo" or "module:attribute" of an objective.
+      epochs: optimizer steps on one batch; above 1 only with a surrogate that is clipped ("ppo", "appo").
       learning_rate, learning_rate_end: Adam's step size, falling linearly over the budget.
       adam_eps: added to the root of the second moment.
       entropy_cost, entropy_cost_end: weight of the entropy per unit of advantage, falling linearly over the budget.
         Far above the usual 0.01: with less, self-play repeats a few lines and learns nothing more.
       value_cost: weight of half the squared value error.
+      upgo_cost: weight of the upgoing policy gradient; magnet_cost: weight of the KL to the slow copy. 0 for none.
       gamma: discount of one own decision.
-      lambda_: how far V-trace looks beyond one step.
+      lambda_: how far V-trace and GAE look beyond one step.
       clip_rho, clip_c, clip_pg_rho: V-trace's clips of the importance ratios; null for no clip.
-      normalise_advantages: divide advantages by their running root mean square.
+      clip_ratio: how far the ratio of PPO and APPO may leave 1; clip_value: how far a value may leave its old one.
+      targets: advantages of PPO: "gae", or "vtrace" where the data is old.
+      slow_every, slow_rate: the slow copy (APPO's target, the magnet) moves by `slow_rate` every `slow_every` updates.
+      normalise_advantages: divide advantages by their running root mean square (PPO: standardise them over the batch).
       max_grad_norm: global norm that the gradient is clipped to.
       max_policy_lag: updates; decisions of older behaviour are masked out and counted.
-      precision: "float32", "bfloat16" or "auto" (bfloat16 where a probe at the start finds it faster).
+      precision: "float32" ("fp32"), "bfloat16" ("bf16"), or "auto": bfloat16 where a probe at the start finds it faster.
       rollback_after: consecutive non-finite updates after which the last finite state is restored.
+      backend: who computes gradients: "single", "local_pipe" (a thread per stage in this process), "dist_pipe" (a
+        worker per stage), or "auto": "dist_pipe" where there are several stages, else "single".
+      stages: S, pieces that the network is cut into. schedule: order of their work, see `SCHEDULES`.
+      stages_per_worker: stages that one worker holds under a looped schedule.
+      stage_cut: blocks of each stage, first to last; empty for a cut by measured times.
+      replicas: copies that each learn from their own rows of the batch. update_mode: how they agree.
+      stage_timeout_s: seconds after which a worker that has not answered counts as hung.
+      start_timeout_s: the same for the start of all workers, which includes importing and compiling.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -34,23 +57,70 @@ class LearnerConfig:
     unroll_length: int = 16
     batch_rows: int = 128
     microbatches: int = 1
-    backend: str = "single"
+    algorithm: str = "vtrace"
+    epochs: int = 1
     learning_rate: float = 2e-3
     learning_rate_end: float = 1e-4
     adam_eps: float = 1e-5
     entropy_cost: float = 0.4
     entropy_cost_end: float = 0.1
     value_cost: float = 1.0
+    upgo_cost: float = 0.0
+    magnet_cost: float = 0.0
     gamma: float = 0.99
     lambda_: float = 0.95
     clip_rho: float | None = 1.0
     clip_c: float | None = 1.0
     clip_pg_rho: float | None = 1.0
+    clip_ratio: float = 0.2
+    clip_value: float | None = None
+    targets: str = "vtrace"
+    slow_every: int = 2
+    slow_rate: float = 1.0
     normalise_advantages: bool = True
     max_grad_norm: float = 1.0
     max_policy_lag: int = 200
     precision: str = "auto"
     rollback_after: int = 3
+    backend: str = "auto"
+    stages: int = 1
+    schedule: str = "1f1b"
+    stages_per_worker: int = 2
+    stage_cut: tuple[int, ...] = ()
+    replicas: int = 1
+    update_mode: str = "all_reduce"
+    stage_timeout_s: float = 60.0
+    start_timeout_s: float = 180.0
+
+    @property
+    def backend_name(self) -> str:
+        """`backend` with "auto" resolved."""
+        if self.backend != "auto":
+            return self.backend
+        return "dist_pipe" if self.stages > 1 else "single"
+
+    @property
+    def pipeline_workers(self) -> int:
+        """Workers that one replica of the network is spread over."""
+        if self.backend_name != "dist_pipe":
+            return 1
+        return self.stages // self.stages_per_worker if self.schedule in LOOPED_SCHEDULES else self.stages
+
+    @property
+    def num_workers(self) -> int:
+        """Worker processes beside the learner's own; 0 where it computes by itself."""
+        workers = self.replicas * self.pipeline_workers
+        return 0 if workers == 1 and self.backend_name != "dist_pipe" else workers
+
+    @property
+    def microbatch_rows(self) -> int:
+        """Rows of one microbatch."""
+        return self.batch_rows // (self.replicas * self.microbatches)
+
+    @property
+    def precision_name(self) -> str:
+        """`precision` without synonyms."""
+        return PRECISIONS.get(self.precision, self.precision)
 
     def learning_rate_at(self, share: float) -> float:
         """Step size when `share` of the budget is spent, share in [0, 1]."""
@@ -62,24 +132,62 @@ class LearnerConfig:
 
     def problems(self) -> list[str]:
         """Every setting that cannot work, one sentence each, the field named first."""
-        found = []
-        if self.unroll_length < 1:
-            found.append(f"unroll_length: {self.unroll_length} must be at least 1")
-        if self.microbatches < 1 or self.batch_rows < 1 or self.batch_rows % max(1, self.microbatches):
-            found.append(f"batch_rows: {self.batch_rows} rows do not cut into {self.microbatches} equal microbatches")
+        found = [*self._batch_problems(), *self._spread_problems()]
         if not 0 < self.gamma <= 1:
             found.append(f"gamma: {self.gamma} is not in (0, 1]")
-        if not 0 <= self.lambda_ <= 1:
-            found.append(f"lambda_: {self.lambda_} is not in [0, 1]")
-        if self.precision not in PRECISIONS:
-            found.append(f"precision: {self.precision!r} is none of {', '.join(PRECISIONS)}")
-        for name in ("learning_rate", "adam_eps", "max_grad_norm"):
+        for name in ("lambda_", "slow_rate"):
+            if not 0 <= getattr(self, name) <= 1:
+                found.append(f"{name}: {getattr(self, name)} is not in [0, 1]")
+        for name, allowed in (("precision", PRECISIONS), ("targets", TARGETS), ("schedule", SCHEDULES)):
+            if getattr(self, name) not in allowed:
+                found.append(f"{name}: {getattr(self, name)!r} is none of {', '.join(allowed)}")
+        positive = ("learning_rate", "adam_eps", "max_grad_norm", "clip_ratio", "stage_timeout_s", "start_timeout_s")
+        for name in positive:
             if getattr(self, name) <= 0:
                 found.append(f"{name}: {getattr(self, name)} must be greater than 0")
+        for name in ("unroll_length", "slow_every", "rollback_after", "epochs"):
+            if getattr(self, name) < 1:
+                found.append(f"{name}: {getattr(self, name)} must be at least 1")
+        if self.epochs > 1 and self.algorithm == "vtrace":
+            found.append(
+                f"epochs: {self.epochs} steps on one batch need a clipped surrogate: set algorithm to ppo or appo"
+            )
         return found
 
+    def _batch_problems(self) -> list[str]:
+        pieces = self.microbatches * self.replicas
+        if self.microbatches < 1 or self.replicas < 1 or self.batch_rows < 1 or self.batch_rows % pieces:
+            return [
+                f"batch_rows: {self.batch_rows} rows do not cut into {self.microbatches} equal microbatches"
+                + (f" for each of {self.replicas} replicas" if self.replicas > 1 else "")
+            ]
+        return []
 
-PRECISIONS = ("auto", "float32", "bfloat16")
+    def _spread_problems(self) -> list[str]:
+        found = []
+        if self.stages < 1:
+            found.append(f"stages: {self.stages} must be at least 1")
+        if self.backend_name == "single" and self.stages > 1:
+            found.append(f"stages: backend single cannot be cut into {self.stages} stages; use local_pipe or dist_pipe")
+        if self.backend_name != "single" and self.stages < 2:
+            found.append(f"stages: backend {self.backend} needs at least 2 stages, got {self.stages}")
+        if self.stage_cut and len(self.stage_cut) != self.stages:
+            found.append(f"stage_cut: {len(self.stage_cut)} entries for {self.stages} stages")
+        looped = self.schedule in LOOPED_SCHEDULES
+        if self.backend_name == "local_pipe" and looped:
+            found.append(f"schedule: local_pipe runs gpipe or 1f1b, not {self.schedule}")
+        if (
+            self.backend_name == "dist_pipe"
+            and looped
+            and (self.stages_per_worker < 2 or self.stages % self.stages_per_worker)
+        ):
+            found.append(f"stages: {self.stages} do not spread over workers of {self.stages_per_worker} stages each")
+        if self.stages > 1 and self.schedule != "gpipe" and self.microbatches < self.pipeline_workers:
+            found.append(
+                f"microbatches: {self.schedule} over {self.pipeline_workers} workers needs at least as many "
+                f"microbatches, got {self.microbatches}"
+            )
+        return found
 
 
 def _linear(start: float, end: float, share: float) -> float:

@@ -6,19 +6,21 @@ Shape letter: P parameters of the network.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from agents.learner.backend import StepBackend
-from agents.learner.batch import batch_from
 from agents.learner.config import LearnerConfig
-from agents.learner.objective import Coefficients, LossSums
+from agents.learner.errors import NonFiniteError, StageError
+from agents.learner.objective import Coefficients
+from agents.learner.sums import LossSums
+from agents.learner.tail import Arrays
+from agents.learner.updater import UpdateOrder, Updater, UpdateResult
 from agents.trajectory import Unrolls
-from agents.weights import FlatParameters, Weights
+from agents.weights import Layout, Weights, WeightsError, require_finite
 
 SCALE_DECAY = 0.99
 """Decay per update of the running mean square of the advantages."""
@@ -26,9 +28,8 @@ SCALE_DECAY = 0.99
 KEEP_GOOD_EVERY = 50
 """Updates between copies of a finite state to roll back to."""
 
-
-class NonFiniteError(Exception):
-    """Updates stayed non-finite even after going back to the last finite state."""
+MAX_RESTARTS_IN_A_ROW = 3
+"""Lost workers after which the learner gives up: what kills them every time will not go away by itself."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,11 @@ class UpdateReport:
       version: after the update; trained_steps: decisions learnt from since the start.
       steps, stale_steps: decisions of this batch learnt from, and left out because they were too old.
       loss_policy, loss_value, entropy, kl, rho_clip_share: means. effective_sample_share: in (0, 1].
-      gradient_norm: before clipping; skipped: the update was not finite and was left out.
+      gradient_norm: before clipping; skipped: the update was not finite, or a worker was lost, and it was left out.
       lag_mean, lag_p95, lag_max: age of the decisions in updates.
       learning_rate, entropy_cost: in force.
+      loss_extra: mean of the optional terms, weighted.
+      waited_s, update_s: seconds spent waiting for rows, and in the whole call.
     """
 
     version: int
@@ -61,36 +64,67 @@ class UpdateReport:
     lag_max: int
     learning_rate: float
     entropy_cost: float
+    loss_extra: float = 0.0
+    waited_s: float = 0.0
+    update_s: float = 0.0
+
+
+class _Intake:
+    """Hands blocks on while it notes the age of their decisions and the time spent waiting for them."""
+
+    def __init__(self, blocks: Iterable[Unrolls], *, version: int, clock: Callable[[], float]) -> None:
+        self._blocks = iter(blocks)
+        self._version = version
+        self._clock = clock
+        self._ages: list[NDArray[np.int32]] = []
+        self.waited_s = 0.0
+
+    def __iter__(self) -> Iterator[Unrolls]:
+        while True:
+            start = self._clock()
+            block = next(self._blocks, None)
+            self.waited_s += self._clock() - start
+            if block is None:
+                return
+            self._ages.append(self._version - block.versions[block.valid])
+            yield block
+
+    def ages(self) -> NDArray[np.int32]:
+        """int32 [decisions], in updates."""
+        return np.concatenate(self._ages) if self._ages else np.zeros(0, np.int32)
 
 
 class Learner:
-    """Master weights, optimizer and counters of one player.
+    """Counters, scales and the last good state of one player, around an updater that holds its weights.
 
     Args:
-      parameters: flat view of the network that `backend` trains.
-      backend: leaves summed gradients in `parameters.gradients`.
+      updater: changes weights.
+      layout: of the whole network.
       config: settings.
-      device: where the network lives.
+      clock: seconds, for the times in the reports.
     """
 
     def __init__(
-        self, parameters: FlatParameters, backend: StepBackend, config: LearnerConfig, *, device: torch.device
+        self,
+        updater: Updater,
+        layout: Layout,
+        config: LearnerConfig,
+        *,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._parameters = parameters
-        self._backend = backend
+        self._updater = updater
+        self._layout = layout
         self._config = config
-        self._device = device
-        self._optimizer = torch.optim.Adam(
-            [parameters.values.requires_grad_(False)], lr=config.learning_rate, eps=config.adam_eps, fused=True
-        )
-        parameters.values.grad = parameters.gradients
+        self._clock = clock
         self.version = 0
         self.trained_steps = 0
         self.skipped_updates = 0
+        self.restarts = 0
         self._mean_square = 0.0
         self._scale_weight = 0.0
         self._bad_in_a_row = 0
-        self._good = self.save()
+        self._restarts_in_a_row = 0
+        self._good = updater.save()
 
     def update(self, unrolls: Unrolls, *, share: float) -> UpdateReport:
         """Learn from `config.batch_rows` unrolls.
@@ -100,62 +134,54 @@ class Learner:
           share: part of the budget spent, in [0, 1]; schedules read it.
         Raises:
           NonFiniteError: `rollback_after` updates in a row were not finite, twice over without a good one in between.
+          StageError: a worker was lost in `MAX_RESTARTS_IN_A_ROW` updates in a row.
         """
-        config = self._config
-        ages = self.version - unrolls.versions[unrolls.valid]
-        batch = batch_from(unrolls, oldest_version=self.version - config.max_policy_lag, device=self._device)
-        coefficients = Coefficients(
-            entropy_cost=config.entropy_cost_at(share) , advantage_scale=self._advantage_scale()
-        )
-        self._parameters.gradients.zero_()
-        sums = self._backend.accumulate(batch, coefficients)
-        learning_rate = config.learning_rate_at(share)
-        norm = self._step(sums, learning_rate)
-        finite = math.isfinite(norm)
-        self._after(sums, finite=finite)
-        steps = max(sums.steps, 1)
-        return UpdateReport(
-            version=self.version,
-            trained_steps=self.trained_steps,
-            steps=sums.steps,
-            stale_steps=int(np.count_nonzero(ages > config.max_policy_lag)),
-            loss_policy=sums.policy / steps,
-            loss_value=sums.value / steps,
-            entropy=sums.entropy / steps,
-            kl=sums.kl / steps,
-            rho_clip_share=sums.rho_clipped / steps,
-            effective_sample_share=sums.rho**2 / (steps * sums.squared_rho) if sums.squared_rho else 0.0,
-            gradient_norm=norm,
-            skipped=not finite,
-            lag_mean=float(ages.mean()) if ages.size else 0.0,
-            lag_p95=float(np.percentile(ages, 95)) if ages.size else 0.0,
-            lag_max=int(ages.max()) if ages.size else 0,
-            learning_rate=learning_rate,
-            entropy_cost=coefficients.entropy_cost,
-        )
+        return self._update([unrolls], share=share, microbatches_per_block=self._config.microbatches)
+
+    def update_stream(self, blocks: Iterable[Unrolls], *, share: float) -> UpdateReport:
+        """Learn from a batch that comes as blocks of equally many rows, one microbatch each.
+
+        Work on a block starts when the iterable hands it over. Same gradient as `update` on all rows together.
+        """
+        return self._update(blocks, share=share, microbatches_per_block=1)
 
     def publish(self) -> Weights:
         """The newest weights. Raises WeightsError where one is not finite."""
-        return self._parameters.publish(self.version)
+        try:
+            vector = self._updater.weights()
+        except StageError as error:
+            self._restart(error)
+            vector = self._updater.weights()
+        require_finite(vector)
+        vector.setflags(write=False)
+        return Weights(vector=vector, layout=self._layout, version=self.version)
 
     def reset(self, weights: Weights) -> None:
-        """Start again from given weights: fresh optimizer and scales; version and step counts go on."""
-        self._parameters.load(weights)
-        self._optimizer.state.clear()
+        """Start again from given weights: fresh optimizer and scales; version and step counts go on.
+
+        Raises:
+          WeightsError: the layout differs.
+        """
+        if weights.layout != self._layout:
+            raise WeightsError(
+                f"the weights ({weights.layout.size} numbers) are for another network ({self._layout.size})"
+            )
+        self._updater.load({"values": weights.vector})
         self._mean_square = self._scale_weight = 0.0
         self._bad_in_a_row = 0
-        self._good = self.save()
+        self._good = self._updater.save()
 
-    def save(self) -> dict[str, NDArray[np.generic]]:
+    def save(self) -> Arrays:
         """Restart state as plain arrays: weights, optimizer moments, counters, running scales."""
-        state = self._optimizer.state.get(self._parameters.values, {})
-        empty = np.zeros(0, np.float32)
+        try:
+            state = self._updater.save()
+        except StageError as error:
+            self._restart(error)
+            state = self._updater.save()
+        counters = [self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row]
         return {
-            "values": self._parameters.values.cpu().numpy().copy(),
-            "exp_avg": state["exp_avg"].cpu().numpy().copy() if state else empty,
-            "exp_avg_sq": state["exp_avg_sq"].cpu().numpy().copy() if state else empty,
-            "adam_step": np.array(float(state["step"]) if state else 0.0, np.float32),
-            "counters": np.array([self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row], np.int64),
+            **state,
+            "counters": np.array(counters, np.int64),
             "scales": np.array([self._mean_square, self._scale_weight], np.float64),
         }
 
@@ -165,67 +191,99 @@ class Learner:
         Raises:
           ValueError: the arrays are for a network of another size.
         """
-        values = np.array(saved["values"], np.float32)
-        if values.shape != tuple(self._parameters.values.shape):
-            raise ValueError(f"saved for {values.size} parameters, the network has {self._parameters.values.numel()}")
-        self._parameters.values.copy_(torch.from_numpy(values))
-        self._restore_moments(saved)
+        self._updater.load(saved)
         self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row = (
             int(value) for value in np.asarray(saved["counters"], np.int64)
         )
         self._mean_square, self._scale_weight = (float(value) for value in np.asarray(saved["scales"], np.float64))
-        self._good = self.save()
+        self._good = self._updater.save()
 
     def close(self) -> None:
-        """Release the backend."""
-        self._backend.close()
+        """Release the updater; may be called twice."""
+        self._updater.close()
 
-    def _restore_moments(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        self._optimizer.state.clear()
-        if not saved["exp_avg"].size:
-            return
-        moments = {name: torch.from_numpy(np.array(saved[name], np.float32)).to(self._device) for name in ("exp_avg", "exp_avg_sq")}
-        step = torch.tensor(float(np.asarray(saved["adam_step"], np.float32)), dtype=torch.float32, device=self._device)
-        self._optimizer.state[self._parameters.values] = {"step": step, **moments}
+    def _update(self, blocks: Iterable[Unrolls], *, share: float, microbatches_per_block: int) -> UpdateReport:
+        config, start = self._config, self._clock()
+        order = UpdateOrder(
+            learning_rate=config.learning_rate_at(share),
+            coefficients=Coefficients(config.entropy_cost_at(share), self._advantage_scale()),
+            oldest_version=self.version - config.max_policy_lag,
+            microbatches_per_block=microbatches_per_block,
+        )
+        intake = _Intake(blocks, version=self.version, clock=self._clock)
+        try:
+            result = self._updater.update(intake, order)
+            self._restarts_in_a_row = 0
+        except StageError as error:
+            self._restart(error)
+            result = UpdateResult(LossSums(), math.nan)
+        else:
+            self._after(result)
+        return self._report(result, order, intake, seconds=self._clock() - start)
+
+    def _report(self, result: UpdateResult, order: UpdateOrder, intake: _Intake, *, seconds: float) -> UpdateReport:
+        sums, ages = result.sums, intake.ages()
+        steps = max(sums.steps, 1.0)
+        return UpdateReport(
+            version=self.version,
+            trained_steps=self.trained_steps,
+            steps=int(sums.steps) if math.isfinite(sums.steps) else 0,
+            stale_steps=int(np.count_nonzero(ages > self._config.max_policy_lag)),
+            loss_policy=sums.policy / steps,
+            loss_value=sums.value / steps,
+            entropy=sums.entropy / steps,
+            kl=sums.kl / steps,
+            rho_clip_share=sums.rho_clipped / steps,
+            effective_sample_share=sums.rho**2 / (steps * sums.squared_rho) if sums.squared_rho else 0.0,
+            gradient_norm=result.gradient_norm,
+            skipped=not math.isfinite(result.gradient_norm),
+            lag_mean=float(ages.mean()) if ages.size else 0.0,
+            lag_p95=float(np.percentile(ages, 95)) if ages.size else 0.0,
+            lag_max=int(ages.max()) if ages.size else 0,
+            learning_rate=order.learning_rate,
+            entropy_cost=order.coefficients.entropy_cost,
+            loss_extra=sums.extra / steps,
+            waited_s=intake.waited_s,
+            update_s=seconds,
+        )
 
     def _advantage_scale(self) -> float:
         if not self._config.normalise_advantages or self._scale_weight == 0.0:
             return 1.0
         return max(math.sqrt(self._mean_square / self._scale_weight), 1e-3)
 
-    def _step(self, sums: LossSums, learning_rate: float) -> float:
-        """The shared tail: divide by the global count, clip the global norm, step. Returns the norm before clipping."""
-        gradients = self._parameters.gradients
-        gradients.div_(max(sums.steps, 1))
-        norm = float(torch.linalg.vector_norm(gradients))
-        if not math.isfinite(norm):
-            return norm
-        if norm > self._config.max_grad_norm:
-            gradients.mul_(self._config.max_grad_norm / norm)
-        self._optimizer.param_groups[0]["lr"] = learning_rate
-        self._optimizer.step()
-        return norm
-
-    def _after(self, sums: LossSums, *, finite: bool) -> None:
-        if not finite:
+    def _after(self, result: UpdateResult) -> None:
+        if not math.isfinite(result.gradient_norm):
             self.skipped_updates += 1
             self._bad_in_a_row += 1
             if self._bad_in_a_row % self._config.rollback_after == 0:
                 self._roll_back()
             return
+        sums = result.sums
         self._bad_in_a_row = 0
         self.version += 1
-        self.trained_steps += sums.steps
-        self._mean_square = SCALE_DECAY * self._mean_square + (1 - SCALE_DECAY) * sums.squared_advantage / max(sums.steps, 1)
+        self.trained_steps += int(sums.steps)
+        mean_square = sums.squared_advantage / max(sums.steps, 1.0)
+        self._mean_square = SCALE_DECAY * self._mean_square + (1 - SCALE_DECAY) * mean_square
         self._scale_weight = SCALE_DECAY * self._scale_weight + (1 - SCALE_DECAY)
         if self.version % KEEP_GOOD_EVERY == 0:
-            self._good = self.save()
+            self._good = self._updater.save()
 
     def _roll_back(self) -> None:
         if self._bad_in_a_row >= 2 * self._config.rollback_after:
             raise NonFiniteError(
-                f"{self._bad_in_a_row} updates in a row had a gradient that is not finite, also from the last good state: "
-                "look at the rewards and observations of the env, then lower learner.learning_rate"
+                f"{self._bad_in_a_row} updates in a row had a gradient that is not finite, also from the last good "
+                "state: look at the rewards and observations of the env, then lower learner.learning_rate"
             )
-        self._parameters.values.copy_(torch.from_numpy(np.array(self._good["values"], np.float32)))
-        self._restore_moments(self._good)
+        self._updater.load(self._good)
+        self.version += 1
+
+    def _restart(self, error: StageError) -> None:
+        """Start lost workers again from the last good state; the version goes on, none is ever used twice."""
+        self.restarts += 1
+        self.skipped_updates += 1
+        self._restarts_in_a_row += 1
+        if self._restarts_in_a_row >= MAX_RESTARTS_IN_A_ROW:
+            raise error
+        self._updater.load(self._good)
+        self.version += 1

@@ -21,10 +21,11 @@ class NetworkConfig:
       value: "shared" puts the value on the policy's trunk, "separate" gives it a trunk of its own.
       value_output: "linear", or "tanh" where returns lie in [-1, 1].
       init_gain: gain of the first layer's orthogonal initialisation; later layers take the activation's own gain
-        (sqrt 2 for ReLU). The default is ReLU's own gain, right where many inputs are on at a time. With a handful of
-        0/1 inputs (the information states of poker) it leaves all states nearly one feature vector, rare states are
-        dragged along with frequent ones, and exact gradient descent stays at several times the reachable
-        exploitability; 4 mends that there.
+        (sqrt 2 for ReLU). With the framework's default initialisation a handful of 0/1 inputs (a poker player's
+        information) leaves all states nearly one feature vector: rare ones are dragged along with frequent ones, and
+        a tanh network stays at five times the reachable exploitability of Kuhn poker even on exact gradients.
+        Orthogonal layers reach it with sqrt 2, 2 and 4 alike; sampled runs on such inputs did best with 4, so raise
+        it there. Where many inputs are on at a time sqrt 2 is enough.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  read by pydantic where this record is part of a config

@@ -34,7 +34,7 @@ def pack(value: object) -> Plain:
     if isinstance(value, dict):
         return [[pack(key), pack(item)] for key, item in value.items()]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: pack(getattr(value, name)) for name in _fields(type(value))}
+        return {name: _pack_field(hint, getattr(value, name)) for name, hint in _fields(type(value)).items()}
     raise TypeError(f"cannot write a {type(value).__name__} as plain data")
 
 
@@ -54,6 +54,12 @@ def unpack(kind: Any, plain: Plain) -> Any:
     if kind in (bool, int, float, str, type(None)):
         return kind(plain) if kind is float else plain
     return _unpack_generic(typing.get_origin(kind), typing.get_args(kind), plain)
+
+
+def _pack_field(hint: Any, value: object) -> Plain:
+    """A whole number in a float field becomes a float, as it does when it is read back."""
+    is_float = hint is float or float in typing.get_args(hint)
+    return float(value) if is_float and isinstance(value, int) else pack(value)
 
 
 def _unpack_generic(origin: Any, arguments: tuple[Any, ...], plain: Plain) -> Any:

@@ -189,6 +189,7 @@ class RatingSettings:
       anchor: policy whose rating is 0 Elo; empty is the first player's initial snapshot.
       bots: bots ("bot:NAME") that take part in rating matches; they stay out of training.
       opponents_per_lease: most distinct opponents that one snapshot meets in one rating lease.
+      final_leases: rating leases at the end of the budget, which settle who is best.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -198,8 +199,10 @@ class RatingSettings:
     anchor: str = ""
     bots: tuple[str, ...] = ()
     opponents_per_lease: int = 4
+    final_leases: int = 40
 
     def __post_init__(self) -> None:
+        _require(self.final_leases >= 0, f"final_leases must not be negative, not {self.final_leases}")
         _require(0.0 <= self.share < 1.0, f"share must lie in [0, 1), not {self.share}")
         _require(
             0.0 < self.parent_draws < math.inf, f"parent_draws is {self.parent_draws}, must be positive and finite"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from dataclasses import dataclass, field
 
@@ -111,6 +112,10 @@ class LeagueState:
         """The settings of a player's group."""
         assert self.settings is not None, "the league is not founded"
         return self.settings.players[self.players[player].group]
+
+    def player_at(self, place: int) -> str:
+        """Id of the player at a place of the workload."""
+        return next(itertools.islice(self.players, place, None))
 
     def env_steps_of(self, player: str) -> int:
         """Env steps of the finished leases of a player."""

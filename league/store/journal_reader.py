@@ -13,6 +13,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from league.errors import DiskFull, JournalError, StorageError
 from league.store.event_codec import EventCodec
@@ -134,7 +135,7 @@ class JournalReader:
         """Close the file; may be called twice."""
         self._connection.close()
 
-    def __enter__(self) -> JournalReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:

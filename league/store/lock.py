@@ -8,6 +8,7 @@ import socket
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -83,7 +84,7 @@ class RunLock:
             self._descriptor = None
             _HELD.discard(self)
 
-    def __enter__(self) -> RunLock:
+    def __enter__(self) -> Self:
         self.acquire()
         return self
 

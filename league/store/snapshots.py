@@ -36,6 +36,7 @@ class SnapshotManifest:
       digest: sha256 (hex) of the weights file.
       player, role, parent, version, trained_steps: as in `SnapshotInfo`.
       env_id, env_spec_hash: the game it plays, and the sha256 (hex) of its spec.
+      env: the game's options (the kwargs of its EnvConfig).
       network: the network's configuration, as plain values.
       hyperparameters: the learner's, as plain values.
       schema_version: of this record.
@@ -50,6 +51,7 @@ class SnapshotManifest:
     env_id: str
     env_spec_hash: str
     network: dict[str, object]
+    env: dict[str, object] = field(default_factory=dict)
     hyperparameters: dict[str, object] = field(default_factory=dict)
     schema_version: int = MANIFEST_SCHEMA_VERSION
 

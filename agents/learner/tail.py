@@ -1,0 +1,131 @@
+"""The tail that every backend shares: divide by one global count, clip one global norm, step one fused optimizer.
+
+Shape letter: P parameters held here: all of the network's, or those of one worker's stages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from agents.learner.config import LearnerConfig
+from agents.weights import FlatParameters, Layout
+
+Arrays = dict[str, NDArray[np.generic]]
+
+MOMENTS = ("exp_avg", "exp_avg_sq")
+
+VECTORS = ("values", *MOMENTS, "slow")
+"""Entries of a saved tail that are one number per parameter, empty where there are none yet."""
+
+
+class Tail:
+    """Parameters, optimizer and slow copy of one process.
+
+    Args:
+      module: what the backend trains; its parameters become views of one flat tensor.
+      config: settings.
+      keep_slow: whether a slow copy of the weights is kept (a target network, a magnet).
+    """
+
+    def __init__(self, module: nn.Module, config: LearnerConfig, *, keep_slow: bool) -> None:
+        self._config = config
+        self._parameters = FlatParameters(module)
+        values = self._parameters.values.requires_grad_(False)
+        values.grad = self._parameters.gradients
+        self._optimizer = torch.optim.Adam([values], lr=config.learning_rate, eps=config.adam_eps, fused=True)
+        self._slow = values.clone() if keep_slow else None
+        self._steps = 0
+
+    @property
+    def layout(self) -> Layout:
+        """Names and shapes of the P parameters."""
+        return self._parameters.layout
+
+    @property
+    def values(self) -> Tensor:
+        """float32 [P], the weights themselves."""
+        return self._parameters.values
+
+    @property
+    def gradients(self) -> Tensor:
+        """float32 [P], what the next step uses; zero it before a batch."""
+        return self._parameters.gradients
+
+    def step(self, *, count: float, learning_rate: float, total: Callable[[Tensor], Tensor]) -> float:
+        """Divide the summed gradient, clip its norm and step, unless the norm is not finite.
+
+        Args:
+          count: decisions learnt from, over all microbatches and replicas.
+          learning_rate: step size.
+          total: adds a tensor up over the workers that hold the other parameters.
+        Returns:
+          the global norm before clipping.
+        """
+        gradients = self.gradients
+        gradients.div_(max(count, 1.0))
+        local = torch.linalg.vector_norm(gradients)
+        norm = math.sqrt(float(total(local.double().square()[None])))
+        if not math.isfinite(norm):
+            return norm
+        if norm > self._config.max_grad_norm:
+            gradients.mul_(self._config.max_grad_norm / norm)
+        self._optimizer.param_groups[0]["lr"] = learning_rate
+        self._optimizer.step()
+        self._steps += 1
+        if self._slow is not None and self._steps % self._config.slow_every == 0:
+            self._slow.lerp_(self.values, self._config.slow_rate)
+        return norm
+
+    @contextlib.contextmanager
+    def slow_weights(self) -> Iterator[None]:
+        """The network computes with the slow copy for the time of the context; forward passes only."""
+        assert self._slow is not None, "this objective did not ask for a slow copy"
+        kept = self.values.clone()
+        self.values.copy_(self._slow)
+        try:
+            yield
+        finally:
+            self.values.copy_(kept)
+
+    def save(self) -> Arrays:
+        """Plain arrays; `VECTORS` are float32 [P] or empty."""
+        state = self._optimizer.state.get(self.values, {})
+        empty = np.zeros(0, np.float32)
+        arrays: Arrays = {"values": _array(self.values)}
+        arrays.update({name: _array(state[name]) if state else empty for name in MOMENTS})
+        arrays["slow"] = empty if self._slow is None else _array(self._slow)
+        arrays["adam_step"] = np.array(float(state["step"]) if state else 0.0, np.float32)
+        arrays["tail_steps"] = np.array(self._steps, np.int64)
+        return arrays
+
+    def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
+        """Go on from saved arrays; moments and slow copy start anew where the arrays hold none.
+
+        Raises:
+          ValueError: the arrays are for a network of another size.
+        """
+        values = np.array(saved["values"], np.float32)
+        if values.shape != tuple(self.values.shape):
+            raise ValueError(f"saved for {values.size} parameters, the network has {self.values.numel()}")
+        self.values.copy_(torch.from_numpy(values))
+        self._optimizer.state.clear()
+        if "exp_avg" in saved and saved["exp_avg"].size:
+            step = torch.tensor(float(np.asarray(saved["adam_step"], np.float32)), device=self.values.device)
+            moments = {name: torch.from_numpy(np.array(saved[name], np.float32)).to(step.device) for name in MOMENTS}
+            self._optimizer.state[self.values] = {"step": step, **moments}
+        self._steps = int(np.asarray(saved["tail_steps"], np.int64)) if "tail_steps" in saved else 0
+        if self._slow is not None:
+            slow = saved["slow"] if "slow" in saved and saved["slow"].size else values
+            self._slow.copy_(torch.from_numpy(np.array(slow, np.float32)))
+
+
+def _array(tensor: Tensor) -> NDArray[np.float32]:
+    copied: NDArray[np.float32] = tensor.detach().cpu().numpy().copy()
+    return copied

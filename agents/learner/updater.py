@@ -1,0 +1,187 @@
+"""One process's share of an update: a backend for the gradients, an update mode between replicas, the shared tail."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agents.learner.backend import Placement, StepBackend
+from agents.learner.batch import Batch, batch_from, join
+from agents.learner.config import LearnerConfig
+from agents.learner.objective import Coefficients, Objective
+from agents.learner.sums import LossSums, sums_of
+from agents.learner.tail import Arrays, Tail
+from agents.learner.update_mode import UpdateMode, total_over
+from agents.trajectory import Unrolls
+
+
+@dataclass(frozen=True)
+class UpdateOrder:
+    """What is to be done with a batch.
+
+    Fields:
+      learning_rate: step size.
+      coefficients: of the loss.
+      oldest_version: decisions of older weights are not learnt from.
+      microbatches_per_block: into how many microbatches each block of rows is cut.
+    """
+
+    learning_rate: float
+    coefficients: Coefficients
+    oldest_version: int
+    microbatches_per_block: int
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """What was done: sums over the whole batch (the last epoch's) and the gradient's norm before clipping."""
+
+    sums: LossSums
+    gradient_norm: float
+
+
+class Updater(Protocol):
+    """Holds weights and optimizer and changes them. In this process, or spread over several."""
+
+    def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
+        """Learn from blocks of rows; nothing changes where the norm is not finite.
+
+        Raises:
+          StageError: a worker died or hung; `load` starts the workers again.
+        """
+        ...
+
+    def weights(self) -> NDArray[np.float32]:
+        """float32 [P], a copy, in the order of the whole network's layout."""
+        ...
+
+    def save(self) -> Arrays:
+        """Weights, optimizer and slow copy as plain arrays that do not depend on how the work is spread."""
+        ...
+
+    def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
+        """Go on from `save`d arrays; of "values" alone, with a fresh optimizer."""
+        ...
+
+    def close(self) -> None:
+        """Release processes, threads and streams; may be called twice."""
+        ...
+
+
+class LocalUpdater:
+    """The updater of one process: the only one of a small run, or one worker of a group.
+
+    Args:
+      backend, objective, tail, mode: the parts.
+      placement: where the rows go.
+      config: settings.
+    """
+
+    def __init__(
+        self,
+        *,
+        backend: StepBackend,
+        objective: Objective,
+        tail: Tail,
+        mode: UpdateMode,
+        placement: Placement,
+        config: LearnerConfig,
+    ) -> None:
+        self._backend = backend
+        self._objective = objective
+        self._tail = tail
+        self._mode = mode
+        self._placement = placement
+        self._config = config
+
+    def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
+        """As in the protocol."""
+        microbatches: Iterable[Batch] = self._microbatches(blocks, order)
+        if self._config.epochs > 1 or self._objective.passes.current or self._objective.passes.slow:
+            microbatches = self._with_constants(list(microbatches))
+        result = UpdateResult(LossSums(), 0.0)
+        for _ in range(self._config.epochs):
+            result = self._step(microbatches, order)
+            if not np.isfinite(result.gradient_norm):
+                break
+        return result
+
+    def gradients(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> LossSums:
+        """Leave the summed gradient over all replicas in the tail, without a step."""
+        microbatches = list(self._microbatches(blocks, order))
+        passes = self._objective.passes
+        if passes.current or passes.slow:
+            microbatches = self._with_constants(microbatches)
+        return sums_of(self._accumulate(microbatches, order))
+
+    def gradient_vector(self) -> NDArray[np.float32]:
+        """float32 [P], a copy of what `gradients` left."""
+        vector: NDArray[np.float32] = self._tail.gradients.cpu().numpy().copy()
+        return vector
+
+    def weights(self) -> NDArray[np.float32]:
+        """As in the protocol; of a worker, its own parameters."""
+        vector: NDArray[np.float32] = self._tail.values.detach().cpu().numpy().copy()
+        return vector
+
+    def save(self) -> Arrays:
+        """As in the protocol; of a worker, its own parameters."""
+        return self._tail.save()
+
+    def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
+        """As in the protocol; of a worker, its own parameters."""
+        self._tail.load(saved)
+
+    def close(self) -> None:
+        """Release the backend."""
+        self._backend.close()
+
+    def _step(self, microbatches: Iterable[Batch], order: UpdateOrder) -> UpdateResult:
+        columns = self._accumulate(microbatches, order)
+        sums = sums_of(columns)
+        norm = self._tail.step(
+            count=sums.steps,
+            learning_rate=order.learning_rate,
+            total=lambda squares: total_over(squares, self._placement.pipe_group),
+        )
+        if np.isfinite(norm):
+            self._mode.after_step(self._tail.values)
+        return UpdateResult(sums, norm)
+
+    def _accumulate(self, microbatches: Iterable[Batch], order: UpdateOrder) -> Tensor:
+        """Columns over all workers; the gradients are left in the tail."""
+        self._tail.gradients.zero_()
+        columns = self._backend.accumulate(microbatches, order.coefficients)
+        self._mode.before_step(self._tail.gradients)
+        return self._mode.total(total_over(columns, self._placement.pipe_group))
+
+    def _microbatches(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> Iterator[Batch]:
+        batches = (
+            batch_from(block, oldest_version=order.oldest_version, device=self._placement.device) for block in blocks
+        )
+        return itertools.chain.from_iterable(batch.microbatches(order.microbatches_per_block) for batch in batches)
+
+    @torch.no_grad()
+    def _with_constants(self, microbatches: list[Batch]) -> list[Batch]:
+        """The microbatches with what the objective fixes for the whole batch; as they are where it fixes nothing."""
+        passes = self._objective.passes
+        current = self._backend.evaluate(microbatches) if passes.current else None
+        slow = None
+        if passes.slow:
+            with self._tail.slow_weights():
+                slow = self._backend.evaluate(microbatches)
+        if current is None and slow is None:
+            return microbatches
+        constants = self._objective.constants(join(microbatches), current=current, slow=slow, total=self._mode.total)
+        size = microbatches[0].num_rows
+        return [
+            batch.with_constants({name: tensor[at * size : (at + 1) * size] for name, tensor in constants.items()})
+            for at, batch in enumerate(microbatches)
+        ]

@@ -1,0 +1,228 @@
+"""Our games as PettingZoo envs: AEC where seats act in turn, parallel where all act at once.
+
+Every observation is a dict of "observation" (an array, or a dict of arrays where the game has several fields; bool
+becomes int8) and "action_mask" (int8 [A], zeros for a seat that does not act). A seat that waits sees what it saw last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from pettingzoo import AECEnv
+from pettingzoo import ParallelEnv as PettingZooParallelEnv
+
+from envs.protocol import ArraySpec, BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
+from envs.registry import make
+
+
+def as_pettingzoo(config: EnvConfig) -> AecGame | ParallelGame:
+    """One game of `config` as a PettingZoo env.
+
+    Raises:
+      EnvError: the game has other than numbered actions, or cannot be made.
+    """
+    env = make(config, num_envs=1)
+    if env.spec.actions.kind != "categorical":
+        raise EnvError(f"{config.id}: only games with numbered actions can be exposed, this one takes a box")
+    return ParallelGame(env) if env.reset(0).seat.size > 1 else AecGame(env)
+
+
+class Exposed:
+    """One game of ours as the two PettingZoo classes below need it: spaces, and what each seat saw and earned."""
+
+    def __init__(self, env: BatchedEnv) -> None:
+        self.env = env
+        self.seats = list(env.spec.seat_names)
+        self.observation_spaces: dict[str, Any] = {seat: _observation_space(env.spec) for seat in self.seats}
+        self.action_spaces: dict[str, Any] = {
+            seat: spaces.Discrete(env.spec.actions.num_actions) for seat in self.seats
+        }
+        self._rng = np.random.default_rng()
+        self._seen: list[dict[str, Any]] = []
+        self.acting: list[int] = []
+        self._waiting = np.zeros(len(self.seats))
+
+    def reset(self, seed: int | None) -> None:
+        """Start anew; without a seed the games go on differing."""
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+        self._seen = [_blank(self.env.spec) for _ in self.seats]
+        self._waiting[:] = 0
+        self._look(self.env.reset(int(self._rng.integers(2**31))))
+
+    def step(self, actions: list[int]) -> tuple[np.ndarray[Any, Any], bool, bool]:
+        """Answer for the acting seats; returns rewards [S] of this step, terminated, truncated."""
+        self._waiting[self.acting] = 0
+        turn = self.env.step(np.array(actions, np.int64))
+        rewards = turn.rewards[0] - self._waiting
+        self._waiting = turn.rewards[0].astype(np.float64)
+        if turn.ended[0]:  # the turn already shows the next episode, of which nobody here may know
+            for seen in self._seen:
+                seen["action_mask"] = np.zeros_like(seen["action_mask"])
+            if turn.final is not None:
+                for row, seat in enumerate(turn.final.seat):
+                    self._seen[seat]["observation"] = _observation(self.env.spec, turn.final.obs, row)
+        else:
+            self._look(turn)
+        return rewards, bool(turn.terminated[0]), bool(turn.truncated[0])
+
+    def observe(self, seat: int) -> dict[str, Any]:
+        """What a seat sees."""
+        return dict(self._seen[seat])
+
+    def _look(self, turn: Turn) -> None:
+        self.acting = turn.seat.tolist()
+        for seen in self._seen:
+            seen["action_mask"] = np.zeros_like(seen["action_mask"])
+        for row, seat in enumerate(self.acting):
+            legal = turn.action_mask[row] if turn.action_mask is not None else np.ones_like(seen["action_mask"])
+            self._seen[seat] = {
+                "observation": _observation(self.env.spec, turn.obs, row),
+                "action_mask": legal.astype(np.int8),
+            }
+
+
+class AecGame(AECEnv):  # type: ignore[misc]
+    """A game in which seats act in turn."""
+
+    def __init__(self, env: BatchedEnv) -> None:
+        super().__init__()
+        self._game = Exposed(env)
+        self.metadata = {"name": env.spec.env_id, "render_modes": [], "is_parallelizable": False}
+        self.possible_agents = list(self._game.seats)
+        self.observation_spaces, self.action_spaces = self._game.observation_spaces, self._game.action_spaces
+        self.render_mode = None
+
+    def observation_space(self, agent: str) -> Any:
+        """See PettingZoo."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Any:
+        """See PettingZoo."""
+        return self.action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """See PettingZoo; there are no options."""
+        self._game.reset(seed)
+        self.agents = list(self.possible_agents)
+        self.rewards = dict.fromkeys(self.agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
+        self.terminations = dict.fromkeys(self.agents, False)
+        self.truncations = dict.fromkeys(self.agents, False)
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in self.agents}
+        self.agent_selection = self.agents[self._game.acting[0]]
+
+    def observe(self, agent: str) -> dict[str, Any]:
+        """See PettingZoo."""
+        return self._game.observe(self.possible_agents.index(agent))
+
+    def step(self, action: int | None) -> None:
+        """See PettingZoo.
+
+        Raises:
+          EnvError: the action is illegal.
+        """
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        if action is None:
+            raise EnvError(f"{self.metadata['name']}: {agent} must act, None is for seats out of the game")
+        self._cumulative_rewards[agent] = 0.0
+        rewards, terminated, truncated = self._game.step([int(action)])
+        self.rewards = {name: float(rewards[seat]) for seat, name in enumerate(self.possible_agents)}
+        if terminated or truncated:
+            self.terminations = dict.fromkeys(self.agents, terminated)
+            self.truncations = dict.fromkeys(self.agents, truncated)
+            self.agent_selection = self.agents[(self.agents.index(agent) + 1) % len(self.agents)]
+        else:
+            self.agent_selection = self.possible_agents[self._game.acting[0]]
+        self._accumulate_rewards()
+
+    def close(self) -> None:
+        """See PettingZoo."""
+        self._game.env.close()
+
+
+class ParallelGame(PettingZooParallelEnv):  # type: ignore[misc]
+    """A game in which all seats act at once."""
+
+    def __init__(self, env: BatchedEnv) -> None:
+        self._game = Exposed(env)
+        self.metadata = {"name": env.spec.env_id, "render_modes": []}
+        self.possible_agents = list(self._game.seats)
+        self.agents: list[str] = []
+        self.observation_spaces, self.action_spaces = self._game.observation_spaces, self._game.action_spaces
+        self.render_mode = None
+
+    def observation_space(self, agent: str) -> Any:
+        """See PettingZoo."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Any:
+        """See PettingZoo."""
+        return self.action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+        """See PettingZoo; there are no options."""
+        self._game.reset(seed)
+        self.agents = list(self.possible_agents)
+        return self._observations(), {agent: {} for agent in self.agents}
+
+    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
+        """See PettingZoo.
+
+        Raises:
+          EnvError: an action is illegal.
+        """
+        acted = self.agents
+        acting = [self.possible_agents[seat] for seat in self._game.acting]
+        rewards, terminated, truncated = self._game.step([int(actions[agent]) for agent in acting])
+        if terminated or truncated:
+            self.agents = []
+        return (
+            {agent: self._game.observe(self.possible_agents.index(agent)) for agent in acted},
+            {agent: float(rewards[self.possible_agents.index(agent)]) for agent in acted},
+            dict.fromkeys(acted, terminated),
+            dict.fromkeys(acted, truncated),
+            {agent: {} for agent in acted},
+        )
+
+    def close(self) -> None:
+        """See PettingZoo."""
+        self._game.env.close()
+
+    def _observations(self) -> dict[str, Any]:
+        return {agent: self._game.observe(seat) for seat, agent in enumerate(self.possible_agents)}
+
+
+def _observation_space(spec: EnvSpec) -> spaces.Dict:
+    fields = {name: _box(field) for name, field in spec.observations.items()}
+    observation = next(iter(fields.values())) if len(fields) == 1 else spaces.Dict(fields)
+    mask = spaces.Box(0, 1, (spec.actions.num_actions,), np.int8)
+    return spaces.Dict({"observation": observation, "action_mask": mask})
+
+
+def _box(field: ArraySpec) -> spaces.Box:
+    if field.dtype == "bool":
+        return spaces.Box(0, 1, field.shape, np.int8)
+    dtype = np.dtype(field.dtype)
+    low, high = (-np.inf, np.inf) if dtype.kind == "f" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    return spaces.Box(low, high, field.shape, dtype.type)
+
+
+def _observation(spec: EnvSpec, obs: Any, row: int) -> Any:
+    fields = {
+        name: obs[name][row].astype(np.int8 if field.dtype == "bool" else field.dtype)
+        for name, field in spec.observations.items()
+    }
+    return next(iter(fields.values())) if len(fields) == 1 else fields
+
+
+def _blank(spec: EnvSpec) -> dict[str, Any]:
+    zeros = {name: np.zeros((1, *field.shape), field.dtype) for name, field in spec.observations.items()}
+    return {"observation": _observation(spec, zeros, 0), "action_mask": np.zeros(spec.actions.num_actions, np.int8)}

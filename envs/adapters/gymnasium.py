@@ -1,0 +1,76 @@
+"""Gymnasium's envs as `BatchedEnv` of one seat: array envs where there is one that restarts soundly, else one by one.
+
+Source: Gymnasium 1.4, `Env` and the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium
+
+from envs.adapters.gymnasium_arrays import array_env
+from envs.adapters.outside import OutsideEnv, make_games, outline_of
+from envs.adapters.spaces import MASK, mask_of
+from envs.protocol import BatchedEnv, EnvError
+
+SEAT = "player"
+
+
+def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -> BatchedEnv:
+    """The env that Gymnasium has registered as `name`, with its own time limit.
+
+    Raises:
+      EnvError: no such id, a missing package, or kwargs that do not fit.
+    """
+    env_id = f"gymnasium:{name}"
+    try:
+        spec = gymnasium.spec(name)
+    except gymnasium.error.Error as error:
+        raise EnvError(f"unknown env {env_id!r}: {error}") from error
+    except ImportError as error:
+        raise EnvError(f"{env_id}: a package is missing ({error}); install it and try again") from error
+    if spec.vector_entry_point is not None:
+        made = array_env(name, env_id=env_id, kwargs=kwargs, num_envs=num_envs)
+        if made is not None:
+            return made
+    return GymnasiumEnv.of(lambda: gymnasium.make(name, **kwargs), env_id=env_id, num_envs=num_envs)
+
+
+class GymnasiumEnv(OutsideEnv):
+    """N envs of Gymnasium, stepped one by one."""
+
+    @classmethod
+    def of(cls, make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> GymnasiumEnv:
+        """N envs, each made by its own call of `make_one`.
+
+        Raises:
+          EnvError: see `outline_of`.
+        """
+        games = make_games(make_one, env_id=env_id, num_envs=num_envs)
+        space = games[0].observation_space
+        has_mask = MASK in getattr(space, "spaces", ())
+        try:
+            has_mask = has_mask or MASK in games[0].reset(seed=0)[1]
+        except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+            raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
+        return cls(games, outline_of(env_id, [SEAT], [space], [games[0].action_space], has_mask=has_mask))
+
+    def _begin(self, game: int, seed: int) -> None:
+        observation, infos = self._games[game].reset(seed=seed)
+        self._show_one(game, observation, infos)
+
+    def _advance(self, game: int, answers: list[tuple[int, Any]]) -> None:
+        observation, reward, terminated, truncated, infos = self._games[game].step(answers[0][1])
+        self._builder.earn(game, 0, reward)
+        if not (terminated or truncated):
+            self._show_one(game, observation, infos)
+            return
+        cut = bool(truncated) and not terminated
+        if cut:
+            self._builder.keep_final(game, 0, self._builder.encode(observation))
+        self._finish(game, truncated=cut)
+
+    def _show_one(self, game: int, observation: Any, infos: Mapping[str, Any]) -> None:
+        self._show(game, 0, observation, mask_of(observation, infos) if self.spec.has_mask else None)

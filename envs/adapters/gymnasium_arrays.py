@@ -1,0 +1,304 @@
+"""Array envs of Gymnasium (`vector_entry_point`) as `BatchedEnv`: all games in one call, restarted in the same step.
+
+Most array envs restart a game one step late (NEXT_STEP): the step after an end ignores the action and shows the new
+start. A `BatchedEnv` restarts at once, so a second env of the same kind, only ever reset, holds starts in stock, and
+the rows of an ended game are overwritten with one of them. Whether an env's rows can be exchanged like that is proven
+by playing it before it is used; an env that fails the proof is stepped one by one instead.
+
+Shape letters: N games, K actions of a turn (= N).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from envs.adapters.outside import Outline, outline_of
+from envs.adapters.spaces import MASK
+from envs.adapters.turns import legal_answers
+from envs.protocol import BatchedEnv, EnvError, FinalObservation, Turn
+
+PROOF_STEPS = 64
+Observations = dict[str, NDArray[np.generic]]
+
+
+def array_env(name: str, *, env_id: str, kwargs: Mapping[str, object], num_envs: int) -> BatchedEnv | None:
+    """The array env registered as `name`; None where it cannot be used and single envs must do."""
+
+    def make_one(count: int) -> Any:
+        return gymnasium.make_vec(name, num_envs=count, vectorization_mode="vector_entry_point", **kwargs)
+
+    try:
+        env = make_one(num_envs)
+    except (
+        ImportError,
+        TypeError,
+        gymnasium.error.Error,
+    ):  # no package for it, or kwargs that only the single env takes
+        return None
+    space = env.single_observation_space
+    if MASK in getattr(space, "spaces", ()):
+        return None
+    outline = outline_of(env_id, ["player"], [space], [env.single_action_space], has_mask=False)
+    if any(field.one_hot_at is not None for field in outline.fields):
+        return None
+    stock = None
+    if env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) == AutoresetMode.NEXT_STEP:
+        stock = Stock.proven(make_one, outline)
+        if stock is None:
+            return None
+    return ArrayEnv(env, outline, make_one=make_one, stock=stock)
+
+
+class Stock:
+    """Starts of games, and how to put one into a row of an array env."""
+
+    def __init__(self, spare: Any, outline: Outline, axes: Mapping[str, int]) -> None:
+        """spare: an env of the same kind that is only reset. axes: attribute -> its axis of games."""
+        self._spare = spare
+        self._outline = outline
+        self.axes = dict(axes)
+        self._observations: Observations = {}
+        self._used = 0
+
+    @classmethod
+    def proven(cls, make_one: Callable[[int], Any], outline: Outline) -> Stock | None:
+        """A stock for this kind of env, or None where a row is more than its part of the arrays."""
+        rows = 9
+        played, untouched, spare = make_one(rows), make_one(rows), make_one(rows + 2)
+        played.reset(seed=0)
+        untouched.reset(seed=0)
+        axes = _axes_of_games(played, spare.reset(seed=1) and spare)
+        if not axes:
+            return None
+        stock = cls(spare, outline, axes)
+        stock.restock(seed=1)
+        rng = np.random.default_rng(0)
+        for _ in range(PROOF_STEPS):  # far enough that a game ends
+            actions = _random_actions(outline, rows, rng)
+            ended = np.logical_or(*played.step(actions)[2:4])
+            untouched.step(actions)
+            if ended.any():
+                break
+        # One game that ended, where one did, and one that goes on; the rest must not notice. Others that ended in the
+        # same step are left out: they start from the env's own stream, which by then is another in `untouched`.
+        taken = np.array(sorted({int(ended.argmax()), int(ended.argmin())}))
+        kept = np.setdiff1d(np.flatnonzero(~ended), taken)
+        stock.put(played, taken)
+        for _ in range(PROOF_STEPS):
+            actions, spare_actions = _random_actions(outline, rows, rng), _random_actions(outline, rows + 2, rng)
+            spare_actions[: taken.size] = actions[taken]
+            results = [env.step(act) for env, act in ((played, actions), (untouched, actions), (spare, spare_actions))]
+            for now, before, fresh in zip(*(_rows_of(result, outline) for result in results), strict=True):
+                if not (np.array_equal(now[kept], before[kept]) and np.array_equal(now[taken], fresh[: taken.size])):
+                    return None
+            if np.logical_or(*results[2][2:4])[: taken.size].any() or np.logical_or(*results[1][2:4])[kept].any():
+                break  # what follows an end is drawn from each env's own stream
+        return stock
+
+    def resized(self, make_one: Callable[[int], Any], num_envs: int) -> Stock:
+        """The stock for an env of another number of games."""
+        return Stock(make_one(num_envs + 1), self._outline, self.axes)
+
+    def restock(self, *, seed: int | None = None) -> None:
+        """Draw new starts."""
+        observations, _ = self._spare.reset(seed=seed)
+        self._observations = _fields_of(observations, self._outline)
+        self._used = 0
+
+    def put(self, env: Any, rows: NDArray[np.int64]) -> Observations:
+        """Start the games in `rows` of `env` anew; returns what they see, name -> [len(rows), ...]."""
+        if self._used + rows.size > self._spare.num_envs:
+            self.restock()
+        fresh = np.arange(self._used, self._used + rows.size)
+        self._used += rows.size
+        for name, axis in self.axes.items():
+            place = (slice(None),) * axis
+            getattr(env, name)[(*place, rows)] = getattr(self._spare, name)[(*place, fresh)]
+        return {name: values[fresh] for name, values in self._observations.items()}
+
+
+class ArrayEnv:
+    """N games in one array env."""
+
+    def __init__(self, env: Any, outline: Outline, *, make_one: Callable[[int], Any], stock: Stock | None) -> None:
+        """stock: proven, for an env that restarts its games a step late; None for one that does not."""
+        self.spec = outline.spec
+        self.num_envs = int(env.num_envs)
+        self._env = env
+        self._outline = outline
+        self._make_one = make_one
+        self._stock = None if stock is None else stock.resized(make_one, self.num_envs)
+        self._seed = 0
+        self._steps = 0
+        self._earned = np.zeros(self.num_envs, np.float64)
+        self._observations: Observations = {}
+        self._env_index = np.arange(self.num_envs, dtype=np.int64)
+        self._seat = np.zeros(self.num_envs, np.int64)
+
+    def reset(self, seed: int) -> Turn:
+        """Start every game anew."""
+        self._seed, self._steps = seed, 0
+        self._earned[:] = 0
+        own, spare = (int(word) >> 1 for word in np.random.SeedSequence(seed).generate_state(2))
+        observations, _ = self._call("reset", lambda: self._env.reset(seed=own))
+        if self._stock is not None:
+            self._stock.restock(seed=spare)
+        return self._turn(_fields_of(observations, self._outline))
+
+    def step(self, actions: NDArray[np.generic]) -> Turn:
+        """See `BatchedEnv.step`."""
+        chosen = legal_answers(actions, self.spec, env_index=self._env_index, seat=self._seat, mask=None)
+        code = self._outline.codes[0]
+        answers = chosen + code.start if code.spec.kind == "categorical" else code.decode(chosen)
+        self._steps += 1
+        observations, rewards, terminated, cut, infos = self._call("step", lambda: self._env.step(answers))
+        fields = _fields_of(observations, self._outline)
+        truncated = cut & ~terminated
+        ended = terminated | cut
+        self._earned += rewards
+        returns, final = np.zeros((self.num_envs, 1), np.float32), None
+        if ended.any():
+            rows = np.flatnonzero(ended)
+            returns[rows, 0] = self._earned[rows]
+            self._earned[rows] = 0
+            if truncated.any():
+                final = self._final(np.flatnonzero(truncated), fields, infos)
+            fields = self._restart(rows, fields)
+        return self._turn(
+            fields,
+            rewards=np.array(rewards, np.float32)[:, None],
+            terminated=np.array(terminated, np.bool_),
+            truncated=truncated,
+            returns=returns,
+            final=final,
+        )
+
+    def close(self) -> None:
+        """Close the env; a second call does nothing."""
+        self._env.close()
+
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
+        """Copies of the games at `env_indices`.
+
+        Raises:
+          EnvError: it is not known which arrays hold the games of this env.
+        """
+        if self._stock is None:
+            raise EnvError(f"{self.spec.env_id}: the games of this array env cannot be copied")
+        forked = ArrayEnv(self._make_one(len(env_indices)), self._outline, make_one=self._make_one, stock=self._stock)
+        forked.reset(self._seed + 1)
+        for name, axis in self._stock.axes.items():
+            setattr(forked._env, name, getattr(self._env, name).take(env_indices, axis=axis))
+        forked._earned = self._earned[env_indices]
+        return forked, forked._turn({name: values[env_indices] for name, values in self._observations.items()})
+
+    def _restart(self, rows: NDArray[np.int64], fields: Observations) -> Observations:
+        mode = self._env.metadata.get("autoreset_mode")
+        if self._stock is not None:
+            fresh = self._stock.put(self._env, rows)
+            fields = {name: values.copy() for name, values in fields.items()}
+            for name, values in fresh.items():
+                fields[name][rows] = values
+        elif mode == AutoresetMode.DISABLED:
+            which = np.zeros(self.num_envs, np.bool_)
+            which[rows] = True
+            observations, _ = self._call("reset", lambda: self._env.reset(options={"reset_mask": which}))
+            fields = _fields_of(observations, self._outline)
+        return fields
+
+    def _final(self, rows: NDArray[np.int64], fields: Observations, infos: Mapping[str, Any]) -> FinalObservation:
+        if self._env.metadata.get("autoreset_mode") == AutoresetMode.SAME_STEP:
+            last = [infos["final_obs"][row] for row in rows]
+            obs = {
+                field.name: np.stack([_follow(one, field.path) for one in last]).astype(field.spec.dtype)
+                for field in self._outline.fields
+            }
+        else:
+            obs = {name: values[rows] for name, values in fields.items()}
+        return FinalObservation(env_index=rows, seat=np.zeros(rows.size, np.int64), obs=obs)
+
+    def _turn(
+        self,
+        fields: Observations,
+        *,
+        rewards: NDArray[np.float32] | None = None,
+        terminated: NDArray[np.bool_] | None = None,
+        truncated: NDArray[np.bool_] | None = None,
+        returns: NDArray[np.float32] | None = None,
+        final: FinalObservation | None = None,
+    ) -> Turn:
+        rewards = np.zeros((self.num_envs, 1), np.float32) if rewards is None else rewards
+        for name, values in {**fields, "reward": rewards}.items():
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
+                row, *index = (int(number) for number in np.argwhere(~np.isfinite(values))[0])
+                raise EnvError(
+                    f"{self.spec.env_id}, game {row}: {name!r} is {values[(row, *index)]} at {index}; it must be finite"
+                    f" (seed {self._seed}, step {self._steps})"
+                )
+        self._observations = fields
+        return Turn(
+            env_index=self._env_index,
+            seat=self._seat,
+            obs=fields,
+            action_mask=None,
+            rewards=rewards,
+            terminated=np.zeros(self.num_envs, np.bool_) if terminated is None else terminated,
+            truncated=np.zeros(self.num_envs, np.bool_) if truncated is None else truncated,
+            returns=np.zeros((self.num_envs, 1), np.float32) if returns is None else returns,
+            final=final,
+        )
+
+    def _call(self, name: str, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+            raise EnvError(
+                f"{self.spec.env_id}: {name} raised {type(error).__name__}: {error} (seed {self._seed}, step"
+                f" {self._steps})"
+            ) from error
+
+
+def _axes_of_games(env: Any, other: Any) -> dict[str, int]:
+    """Attribute -> axis of games, for every array that env and `other`, of another number of games, both hold."""
+    axes = {}
+    for name, value in vars(env).items():
+        against = vars(other).get(name)
+        if isinstance(value, np.ndarray) and isinstance(against, np.ndarray) and value.ndim == against.ndim:
+            differ = [axis for axis, size in enumerate(value.shape) if size != against.shape[axis]]
+            if len(differ) == 1:
+                axes[name] = differ[0]
+    return axes
+
+
+def _random_actions(outline: Outline, count: int, rng: np.random.Generator) -> NDArray[np.generic]:
+    code = outline.codes[0]
+    if code.spec.kind == "categorical":
+        return rng.integers(code.spec.num_actions, size=count) + code.start
+    drawn = rng.uniform(code.spec.low, code.spec.high, (count, *code.spec.shape)).astype(np.float32)
+    decoded: NDArray[np.generic] = code.decode(drawn)
+    return decoded
+
+
+def _rows_of(result: tuple[Any, ...], outline: Outline) -> list[NDArray[np.generic]]:
+    """The arrays [N, ...] of one step's result: fields, rewards, terminations, truncations."""
+    return [*_fields_of(result[0], outline).values(), *(np.asarray(part) for part in result[1:4])]
+
+
+def _fields_of(observations: Any, outline: Outline) -> Observations:
+    """Batched observations as fields of the spec's dtype."""
+    return {
+        field.name: np.asarray(_follow(observations, field.path)).astype(field.spec.dtype, copy=False)
+        for field in outline.fields
+    }
+
+
+def _follow(observation: Any, path: tuple[str | int, ...]) -> Any:
+    for key in path:
+        observation = observation[key]
+    return observation

@@ -1,0 +1,236 @@
+"""PettingZoo's games as `BatchedEnv`: AEC (one seat after the other) and parallel (all at once).
+
+A seat that is out of the game while others go on has no slots until the next episode; what it still earns waits for the
+end of the episode. Source: PettingZoo 1.27, the AEC and parallel API.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pettingzoo.utils import wrappers
+
+from envs.adapters.outside import Outline, OutsideEnv, make_games, outline_of
+from envs.adapters.spaces import MASK, mask_of
+from envs.protocol import EnvError
+
+# Wrappers that only check what we check ourselves (legality, bounds, order), at 43 % of Connect Four's time.
+CHECKS = (wrappers.TerminateIllegalWrapper, wrappers.AssertOutOfBoundsWrapper, wrappers.OrderEnforcingWrapper)
+
+
+def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -> OutsideEnv:
+    """The game that PettingZoo has registered as `name`, parallel where it is registered as both.
+
+    Args:
+      name: such as "classic/connect_four_v3" or "classic/connect_four-v3".
+    Raises:
+      EnvError: no such id (the message names the nearest), a missing package, or kwargs that do not fit.
+    """
+    import pettingzoo
+
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # some games open a window even when nothing is drawn
+    env_id = f"pettingzoo:{name}"
+    if not hasattr(pettingzoo, "parallel_registry"):
+        raise EnvError(f"{env_id}: PettingZoo {pettingzoo.__version__} has no registry; pip install 'pettingzoo>=1.27'")
+    key = re.sub(r"_v(\d+)$", r"-v\1", name)
+    if key not in pettingzoo.aec_registry and key not in pettingzoo.parallel_registry:
+        known = sorted({*pettingzoo.aec_registry, *pettingzoo.parallel_registry})
+        near = difflib.get_close_matches(key, known, n=3, cutoff=0.5) or known
+        raise EnvError(f"unknown env {env_id!r}; did you mean {', '.join(f'pettingzoo:{other}' for other in near)}?")
+    kind = "parallel" if key in pettingzoo.parallel_registry else "aec"
+
+    def make_one() -> Any:
+        try:
+            return pettingzoo.make(kind, key, **kwargs)
+        except ImportError as error:
+            group = key.partition("/")[0]
+            cause = f" ({error.__cause__})" if error.__cause__ else ""
+            raise EnvError(f"{env_id}: a package is missing{cause}; pip install 'pettingzoo[{group}]'") from error
+
+    wrap = ParallelEnv.of if kind == "parallel" else AecEnv.of
+    return wrap(make_one, env_id=env_id, num_envs=num_envs)
+
+
+class AecEnv(OutsideEnv):
+    """N AEC games."""
+
+    def __init__(self, games: Sequence[Any], outline: Outline) -> None:
+        super().__init__(games, outline)
+        self._seat_of = {agent: seat for seat, agent in enumerate(games[0].possible_agents)}
+        self._last_seen: list[dict[int, list[NDArray[np.generic]]]] = [{} for _ in games]  # of seats out of the game
+
+    @classmethod
+    def of(cls, make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> AecEnv:
+        """N games, each made by its own call of `make_one`, without the wrappers whose checks are ours.
+
+        Raises:
+          EnvError: see `outline_of`; or the env lists no possible agents.
+        """
+        games = make_games(make_one, env_id=env_id, num_envs=num_envs)
+        outline = _outline(games[0], env_id=env_id, infos_of=_first_aec_infos)
+        checks = (
+            CHECKS if outline.spec.has_mask else CHECKS[1:]
+        )  # without a mask illegal moves are for the env to judge
+        return cls([_peel(game, checks) for game in games], outline)
+
+    def _begin(self, game: int, seed: int) -> None:
+        self._last_seen[game].clear()
+        env = self._games[game]
+        env.reset(seed=seed)
+        if not _alive(env):
+            raise EnvError(
+                f"{self.spec.env_id}, game {game}: nobody is alive after reset; a game needs at least one turn"
+            )
+        self._settle(game, env)
+
+    def _advance(self, game: int, answers: list[tuple[int, Any]]) -> None:
+        env = self._games[game]
+        env.step(answers[0][1])
+        for agent, reward in env.rewards.items():
+            if reward != 0:  # also true of NaN, which the builder then refuses
+                self._builder.earn(game, self._seat_of[agent], reward)
+        if any(env.terminations.values()) or any(env.truncations.values()):
+            self._bury(game, env)
+        else:
+            self._settle(game, env)
+
+    def _bury(self, game: int, env: Any) -> None:
+        """Visit the dead until the living are to move, or end the episode where there is none."""
+        for _ in range(len(env.agents)):
+            if not _alive(env):
+                break
+            agent = env.agent_selection
+            if not (env.terminations[agent] or env.truncations[agent]):
+                break
+            self._last_seen[game][self._seat_of[agent]] = self._builder.encode(env.observe(agent))
+            env.step(None)
+        if _alive(env):
+            self._settle(game, env)
+            return
+        truncated = any(env.truncations[agent] and not env.terminations[agent] for agent in env.agents)
+        if truncated:
+            for agent, seat in self._seat_of.items():
+                seen = self._last_seen[game].get(seat)
+                self._builder.keep_final(game, seat, self._builder.encode(env.observe(agent)) if seen is None else seen)
+        self._finish(game, truncated=truncated)
+
+    def _settle(self, game: int, env: Any) -> None:
+        """Show the seat to move."""
+        agent = env.agent_selection
+        seat = self._seat_of.get(agent)
+        if seat is None:
+            raise EnvError(f"{self.spec.env_id}, game {game}: {agent!r} is to move but is not in possible_agents")
+        observation = env.observe(agent)
+        mask = mask_of(observation, env.infos.get(agent)) if self.spec.has_mask else None
+        self._show(game, seat, observation, mask)
+
+    def _copy_into(self, forked: OutsideEnv, games: list[int]) -> None:
+        assert isinstance(forked, AecEnv)
+        forked._last_seen = [dict(self._last_seen[game]) for game in games]
+
+
+class ParallelEnv(OutsideEnv):
+    """N parallel games."""
+
+    def __init__(self, games: Sequence[Any], outline: Outline) -> None:
+        super().__init__(games, outline)
+        self._agents = list(games[0].possible_agents)
+        self._seat_of = {agent: seat for seat, agent in enumerate(self._agents)}
+        self._last_seen: list[dict[int, list[NDArray[np.generic]]]] = [{} for _ in games]  # of seats out of the game
+
+    @classmethod
+    def of(cls, make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> ParallelEnv:
+        """N games, each made by its own call of `make_one`.
+
+        Raises:
+          EnvError: see `outline_of`; or the env lists no possible agents.
+        """
+        games = make_games(make_one, env_id=env_id, num_envs=num_envs)
+        return cls(games, _outline(games[0], env_id=env_id, infos_of=lambda env: env.reset(seed=0)[1]))
+
+    def _begin(self, game: int, seed: int) -> None:
+        self._last_seen[game].clear()
+        env = self._games[game]
+        observations, infos = env.reset(seed=seed)
+        if not env.agents:
+            raise EnvError(
+                f"{self.spec.env_id}, game {game}: nobody is alive after reset; a game needs at least one turn"
+            )
+        self._show_all(game, env.agents, observations, infos)
+
+    def _advance(self, game: int, answers: list[tuple[int, Any]]) -> None:
+        env = self._games[game]
+        observations, rewards, terminations, truncations, infos = env.step(
+            {self._agents[seat]: action for seat, action in answers}
+        )
+        for agent, reward in rewards.items():
+            if reward != 0:  # also true of NaN, which the builder then refuses
+                self._builder.earn(game, self._seat_of[agent], reward)
+        dead = {agent for agent in self._seat_of if terminations.get(agent) or truncations.get(agent)}
+        for agent in dead:
+            if agent in observations:
+                self._last_seen[game][self._seat_of[agent]] = self._builder.encode(observations[agent])
+        alive = [agent for agent in env.agents if agent not in dead]
+        if alive:
+            self._show_all(game, alive, observations, infos)
+            return
+        truncated = any(truncations.get(agent) and not terminations.get(agent) for agent in dead)
+        if truncated:
+            for seat in sorted(self._last_seen[game]):
+                self._builder.keep_final(game, seat, self._last_seen[game][seat])
+        self._finish(game, truncated=truncated)
+
+    def _show_all(
+        self, game: int, agents: Sequence[str], observations: Mapping[str, Any], infos: Mapping[str, Any]
+    ) -> None:
+        for agent in sorted(agents, key=self._seat_of.__getitem__):
+            observation = observations[agent]
+            mask = mask_of(observation, infos.get(agent)) if self.spec.has_mask else None
+            self._show(game, self._seat_of[agent], observation, mask)
+
+    def _copy_into(self, forked: OutsideEnv, games: list[int]) -> None:
+        assert isinstance(forked, ParallelEnv)
+        forked._last_seen = [dict(self._last_seen[game]) for game in games]
+
+
+def _outline(env: Any, *, env_id: str, infos_of: Callable[[Any], Mapping[str, Any]]) -> Outline:
+    """The outline of a PettingZoo env; resets it once to see whether its infos carry masks."""
+    seats = list(getattr(env, "possible_agents", None) or ())
+    if not seats:
+        raise EnvError(f"{env_id}: it has no possible_agents; list the names of all seats there, in playing order")
+    observation_spaces = [env.observation_space(seat) for seat in seats]
+    in_observation = any(MASK in getattr(space, "spaces", ()) for space in observation_spaces)
+    try:
+        in_infos = not in_observation and any(MASK in entry for entry in infos_of(env).values())
+    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+        raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
+    return outline_of(
+        env_id,
+        [str(seat) for seat in seats],
+        observation_spaces,
+        [env.action_space(seat) for seat in seats],
+        has_mask=in_observation or in_infos,
+    )
+
+
+def _first_aec_infos(env: Any) -> Mapping[str, Any]:
+    env.reset(seed=0)
+    infos: Mapping[str, Any] = env.infos
+    return infos
+
+
+def _alive(env: Any) -> bool:
+    return any(not (env.terminations[agent] or env.truncations[agent]) for agent in env.agents)
+
+
+def _peel(env: Any, checks: Sequence[type]) -> Any:
+    """The env without its outermost wrappers of the kinds `checks`; another kind stays, with all that it wraps."""
+    while type(env) in checks:
+        env = env.env
+    return env

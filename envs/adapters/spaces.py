@@ -1,0 +1,162 @@
+"""How the spaces of Gymnasium become observation fields and an action spec, and how values of one become the other's.
+
+A dict keeps its field names (nested ones joined by "."), anything else becomes one field "observation"; "action_mask"
+is never a field. float64 becomes float32, discrete observations become one-hot bool, other arrays keep their dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from envs.protocol import ActionSpec, ArraySpec, EnvError
+
+MASK = "action_mask"
+MAX_ONE_HOT = 4096
+
+
+@dataclass(frozen=True)
+class ObservationField:
+    """Where a field lies in an observation and how it is written.
+
+    Fields:
+      path: keys to follow from the observation; empty for the observation itself.
+      one_hot_at: offsets of the one-hot blocks of a discrete field, None for an array.
+      lowest: the value that each one-hot block starts from.
+    """
+
+    name: str
+    path: tuple[str | int, ...]
+    spec: ArraySpec
+    one_hot_at: tuple[int, ...] | None = None
+    lowest: tuple[int, ...] = ()
+
+    def write(self, observation: Any, row: NDArray[np.generic]) -> None:
+        """Write this field of one observation into `row`, an array of the field's shape.
+
+        Raises:
+          ValueError: the value does not have the declared shape.
+        """
+        value = observation
+        for key in self.path:
+            value = value[key]
+        if self.one_hot_at is None:
+            array = np.asarray(value)
+            if array.shape != self.spec.shape:
+                raise ValueError(f"field {self.name!r} has shape {array.shape}, its space says {self.spec.shape}")
+            row[...] = array
+            return
+        row[...] = False
+        flat = np.atleast_1d(np.asarray(value)).ravel()
+        for number, offset, lowest in zip(flat.tolist(), self.one_hot_at, self.lowest, strict=True):
+            row[offset + number - lowest] = True
+
+
+@dataclass(frozen=True)
+class ActionCode:
+    """How an action of ours becomes one of the space.
+
+    Fields:
+      spec: what the slot may answer.
+      start: what is added to a categorical action.
+      scale, shift: action * scale + shift is in the bounds of a box; None where the bounds are ours already.
+    """
+
+    spec: ActionSpec
+    start: int = 0
+    scale: NDArray[np.float32] | None = None
+    shift: NDArray[np.float32] | None = None
+    dtype: str = "float32"
+
+    def decode(self, action: Any) -> Any:
+        """The action for the env: an int of Python's for a categorical, an array of the space's dtype for a box.
+
+        action: an int, or a float32 array of the spec's shape.
+        """
+        if self.spec.kind == "categorical":
+            return int(action) + self.start
+        if self.scale is not None:
+            action = action * self.scale + self.shift
+        return action.astype(self.dtype, copy=True)
+
+
+def observation_fields(space: Any, *, env_id: str) -> tuple[ObservationField, ...]:
+    """The fields of an observation space.
+
+    Raises:
+      EnvError: a part of the space has no fixed-size array form, or nothing but a mask is there.
+    """
+    fields = tuple(_fields(space, path=(), env_id=env_id))
+    if not fields:
+        raise EnvError(f"{env_id}: its observations have no field besides the action mask; add one to observe")
+    return fields
+
+
+def _fields(space: Any, *, path: tuple[str | int, ...], env_id: str) -> list[ObservationField]:
+    name = ".".join(str(key) for key in path) or "observation"
+    if isinstance(space, spaces.Dict):
+        parts = [(key, part) for key, part in space.spaces.items() if path or key != MASK]
+        return [field for key, part in parts for field in _fields(part, path=(*path, key), env_id=env_id)]
+    if isinstance(space, spaces.Tuple):
+        return [
+            field for key, part in enumerate(space.spaces) for field in _fields(part, path=(*path, key), env_id=env_id)
+        ]
+    if isinstance(space, spaces.Box):
+        if space.dtype.kind not in "biuf":
+            raise EnvError(f"{env_id}: observation {name!r} has dtype {space.dtype}; give numbers or booleans")
+        dtype = "float32" if space.dtype.kind == "f" else space.dtype.name
+        return [ObservationField(name, path, ArraySpec(tuple(space.shape), dtype))]
+    if isinstance(space, spaces.MultiBinary):
+        return [ObservationField(name, path, ArraySpec(tuple(space.shape), "bool"))]
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+        single = isinstance(space, spaces.Discrete)
+        counts = [int(space.n)] if single else [int(count) for count in space.nvec.ravel()]
+        lowest = [int(space.start)] if single else [int(start) for start in space.start.ravel()]
+        total = sum(counts)
+        if total > MAX_ONE_HOT:
+            raise EnvError(
+                f"{env_id}: observation {name!r} has {total} discrete values, at most {MAX_ONE_HOT} are taken"
+            )
+        offsets = np.cumsum([0, *counts[:-1]]).tolist()
+        return [ObservationField(name, path, ArraySpec((total,), "bool"), tuple(offsets), tuple(lowest))]
+    raise EnvError(
+        f"{env_id}: observation {name!r} is a {type(space).__name__} space; supported are Box, Discrete, MultiDiscrete,"
+        " MultiBinary, and Dict or Tuple of these"
+    )
+
+
+def action_code(space: Any, *, env_id: str) -> ActionCode:
+    """The action spec of a space and the way back.
+
+    Raises:
+      EnvError: the space is neither Discrete nor a bounded Box.
+    """
+    if isinstance(space, spaces.Discrete):
+        return ActionCode(ActionSpec(kind="categorical", num_actions=int(space.n)), start=int(space.start))
+    if isinstance(space, spaces.Box) and space.dtype.kind == "f":
+        low, high = space.low.astype(np.float32), space.high.astype(np.float32)
+        if not (np.isfinite(low).all() and np.isfinite(high).all()):
+            raise EnvError(f"{env_id}: its Box actions have no finite bounds; wrap it in RescaleAction or give bounds")
+        shape = tuple(space.shape)
+        if low.size and (low == low.flat[0]).all() and (high == high.flat[0]).all():
+            spec = ActionSpec(kind="box", shape=shape, low=float(low.flat[0]), high=float(high.flat[0]))
+            return ActionCode(spec, dtype=space.dtype.name)
+        # The spec has one pair of bounds: uneven ones are reached from [-1, 1].
+        spec = ActionSpec(kind="box", shape=shape, low=-1.0, high=1.0)
+        return ActionCode(spec, scale=(high - low) / 2, shift=(high + low) / 2, dtype=space.dtype.name)
+    raise EnvError(
+        f"{env_id}: {type(space).__name__} actions are not supported; give a Discrete space (number the combinations)"
+        " or a float Box with finite bounds"
+    )
+
+
+def mask_of(observation: Any, infos: Mapping[str, Any] | None) -> Any:
+    """The action mask that an observation or its info carries; None where neither does."""
+    if isinstance(observation, Mapping) and MASK in observation:
+        return observation[MASK]
+    return infos.get(MASK) if infos else None

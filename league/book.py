@@ -1,0 +1,125 @@
+"""The league's state beside its journal: a command becomes events, events become durable, and only then anyone acts on them."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from league.core.commands import Command
+from league.core.events import EVENTS, Event
+from league.core.league import apply, decide
+from league.core.state import LeagueState, digest, from_plain, to_plain
+from league.errors import JournalError
+from league.store.journal import Journal
+from league.store.journal_reader import Head, JournalReader
+
+SAVE_STATE_EVERY = 20_000
+"""Events between two stored states: a restart replays at most so many."""
+
+
+class Book:
+    """The one writer of a league's history.
+
+    Args:
+      journal: open for writing.
+      state: the fold of all its events.
+      wall_time: seconds since 1970, a label in the journal that decides nothing.
+    """
+
+    def __init__(self, journal: Journal, state: LeagueState, *, wall_time: Callable[[], float]) -> None:
+        self._journal = journal
+        self._wall_time = wall_time
+        self._saved_seq = journal.head().seq
+        self._seq = self._saved_seq
+        self.state = state
+
+    @classmethod
+    def create(cls, path: Path, *, wall_time: Callable[[], float]) -> Book:
+        """A new journal. Raises JournalError where there is one."""
+        return cls(Journal.create(path, events=EVENTS), LeagueState(), wall_time=wall_time)
+
+    @classmethod
+    def open(cls, path: Path, *, at_least_seq: int, wall_time: Callable[[], float]) -> Book:
+        """An existing journal. Raises JournalError where it is damaged or shorter than it was."""
+        journal = Journal.open(path, events=EVENTS, at_least_seq=at_least_seq)
+        return cls(journal, read_state(journal), wall_time=wall_time)
+
+    @property
+    def durable_seq(self) -> int:
+        """Number of the last durable event."""
+        return self._seq
+
+    def execute(self, command: Command) -> list[Event]:
+        """Decide, note down, apply; durable after the next `commit`.
+
+        Raises:
+          Refused: the command does not fit; nothing has changed.
+        """
+        now = self._wall_time()
+        events = decide(self.state, command, self._rng(command), now)
+        self._journal.append(events, wall_time=now)
+        for event in events:
+            apply(self.state, event)
+        return events
+
+    def commit(self) -> None:
+        """Make everything noted down durable; from time to time store the state too."""
+        self._seq = self._journal.commit()
+        if self._seq - self._saved_seq >= SAVE_STATE_EVERY:
+            self.save_state()
+
+    def save_state(self) -> None:
+        """Store the folded state, so that the next start need not replay from zero."""
+        self._journal.save_state(json.dumps(to_plain(self.state), separators=(",", ":"), allow_nan=False).encode())
+        self._saved_seq = self._seq
+
+    def head(self) -> Head:
+        """Number and chain hash of the last durable event."""
+        return self._journal.head()
+
+    def close(self) -> None:
+        """Close the journal; may be called twice."""
+        self._journal.close()
+
+    def _rng(self, command: Command) -> np.random.Generator:
+        """Chance for one command, from the league's seed and the numbers that training itself has given out.
+
+        Not from the number of the event: stops and starts write events too, and a resumed league must not differ from
+        one that never stopped.
+        """
+        state = self.state
+        kind = zlib.crc32(type(command).__name__.encode())
+        return np.random.default_rng([state.seed, kind, state.next_lease_id, state.next_order_id])
+
+
+def read_state(journal: JournalReader) -> LeagueState:
+    """The fold of a journal, from its newest stored state where there is one."""
+    stored = journal.load_state()
+    state, first = LeagueState(), 1
+    if stored is not None:
+        state, first = from_plain(json.loads(stored.payload)), stored.seq + 1
+    for _, event in journal.replay(from_seq=first):
+        state = apply(state, event)  # type: ignore[arg-type]  # the registry decodes league events only
+    return state
+
+
+def verified_state(journal: JournalReader) -> LeagueState:
+    """The fold of a journal from zero, after checking its chain and that the stored state is the same.
+
+    Raises:
+      JournalError: a link of the chain does not hold, or the stored state differs from the replay.
+    """
+    journal.verify()
+    stored = journal.load_state()
+    state = LeagueState()
+    for seq, event in journal.replay():
+        state = apply(state, event)  # type: ignore[arg-type]  # as above
+        if stored is not None and seq == stored.seq:
+            replayed = digest(state)
+            if digest(from_plain(json.loads(stored.payload))) != replayed:
+                raise JournalError(f"the state stored at event {seq} is not what the events up to there give")
+    return state

@@ -1,0 +1,205 @@
+"""The configuration of a run: which records make it up, how a YAML file becomes one, and what cannot work together.
+
+The component records live beside the components; the records here are those of the run itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from agents.learner.config import LearnerConfig
+from agents.nets.config import NetworkConfig
+from envs.protocol import EnvConfig
+from league.config_checks import joint_problems, section_problems
+from league.config_problems import apply_override, known_paths, validate
+from league.config_yaml import parse_yaml
+from league.core.settings import LeagueSettings
+from league.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class ActorSettings:
+    """The actor hosts.
+
+    Fields:
+      num_envs: games that one actor host steps together.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    num_envs: int = 1024
+
+
+@dataclass(frozen=True)
+class RuntimeSettings:
+    """Where the hosts run.
+
+    Fields:
+      kind: "ray", or "inprocess" for one process and a repeatable run.
+      address: "local" for a Ray of the run's own, or the host:port of a running one.
+      actor_hosts, learner_hosts: how many of each.
+      object_store_mb: shared memory of a local Ray, MiB.
+      lease_deadline_s: seconds after which an unanswered lease is lost and its host replaced.
+      checkpoint_updates: updates of a learner between two restart states.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    kind: Literal["ray", "inprocess"] = "ray"
+    address: str = "local"
+    actor_hosts: int = 1
+    learner_hosts: int = 1
+    object_store_mb: int = 256
+    lease_deadline_s: float = 120.0
+    checkpoint_updates: int = 500
+
+
+@dataclass(frozen=True)
+class BudgetSettings:
+    """When a run ends: at the first limit that is reached; null for none.
+
+    Fields:
+      seconds: wall time of training, a resumed run's earlier parts included.
+      core_seconds: processor seconds of all processes of the run.
+      env_steps: decisions taken in all games.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    seconds: float | None = None
+    core_seconds: float | None = None
+    env_steps: int | None = None
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """The last measurement of a run.
+
+    Fields:
+      bots: scripted opponents, never trained with.
+      games: games against each, half from either seat.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    bots: tuple[str, ...] = ("random", "tactical", "mcts:25", "mcts:100")
+    games: int = 100
+
+
+@dataclass(frozen=True)
+class WandbSettings:
+    """The tracker.
+
+    Fields:
+      mode: "auto" is online where the user is logged in and offline elsewhere; "online", "offline", "disabled".
+      project, entity: where the runs go; an empty entity is the user's default one.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    mode: Literal["auto", "online", "offline", "disabled"] = "auto"
+    project: str = "league"
+    entity: str = ""
+
+
+@dataclass(frozen=True)
+class LeagueConfig:
+    """Everything that a run is started with.
+
+    Fields:
+      env: the game. All else has defaults.
+      name: what the run folder's name begins with.
+      seed: of everything random in the run.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    env: EnvConfig
+    name: str = "league"
+    seed: int = 0
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    actors: ActorSettings = field(default_factory=ActorSettings)
+    league: LeagueSettings = field(default_factory=LeagueSettings)
+    runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    wandb: WandbSettings = field(default_factory=WandbSettings)
+
+
+def load_config(path: Path, *, overrides: Sequence[str] = ()) -> LeagueConfig:
+    """The configuration in a YAML file.
+
+    Args:
+      overrides: "dotted.key=value" each, the value in YAML, applied in order over the file.
+    Raises:
+      ConfigError: with every problem of file and overrides at once.
+    """
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(str(path), [f"the file cannot be read: {reason}"]) from error
+    return parse_config(text, source=str(path), overrides=overrides, folder=path.parent)
+
+
+def parse_config(text: str, *, source: str, overrides: Sequence[str] = (), folder: Path | None = None) -> LeagueConfig:
+    """As `load_config`, from the text itself. `folder` is where a game's file is looked for beside the current one."""
+    plain = parse_yaml(text, source=source)
+    if plain is None:
+        plain = {}
+    if not isinstance(plain, dict):
+        raise ConfigError(source, [f"it holds a {type(plain).__name__}, not `key: value` lines"])
+    problems = []
+    for override in overrides:
+        problem = apply_override(plain, override)
+        if problem is not None:
+            problems.append(problem)
+    sections, found = validate(plain, LeagueConfig, known_paths(LeagueConfig))
+    problems += found
+    problems += [problem for section, value in sections.items() for problem in section_problems(section, value)]
+    if not found:
+        problems += joint_problems(LeagueConfig(**sections))  # type: ignore[arg-type]  # validated against its fields
+    if problems:
+        raise ConfigError(source, problems)
+    config = LeagueConfig(**sections)  # type: ignore[arg-type]  # as above
+    return dataclasses.replace(config, env=_with_absolute_file(config.env, folder))
+
+
+def dump_config(config: LeagueConfig) -> str:
+    """The resolved configuration as YAML, which `parse_config` reads back equal."""
+    return yaml.safe_dump(config_plain(config), sort_keys=False, allow_unicode=True)
+
+
+def config_plain(config: LeagueConfig) -> dict[str, object]:
+    """The configuration as dicts, lists and scalars, fit for JSON and for a tracker."""
+    plain = _plain(config)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _with_absolute_file(env: EnvConfig, folder: Path | None) -> EnvConfig:
+    """A game in a file by the file's absolute path: hosts and resumed runs have other current folders."""
+    file, colon, function = env.id.rpartition(":")
+    if not colon or not file.endswith(".py"):
+        return env
+    for start in (Path.cwd(), *([] if folder is None else [folder.absolute()])):
+        if (start / file).is_file():
+            return dataclasses.replace(env, id=f"{start / file}:{function}")
+    return env

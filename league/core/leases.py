@@ -1,0 +1,209 @@
+"""Leases: who works for whom next, whether an answer may count, and what it changes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from league.core.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease
+from league.core.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
+from league.core.orders import gate_order, view_of
+from league.core.payoff import counted_pairs
+from league.core.pfsp import sparse_shares
+from league.core.records import Lease, Seating, SeatingOutcome
+from league.core.roles import matchmaker_of
+from league.core.seatings import paired_seatings
+from league.core.state import LeagueState
+
+
+def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Generator) -> list[Event]:
+    """Grant a rating match where ratings are behind their share (or asked for), else train whoever is furthest behind.
+
+    Raises:
+      Refused: no run is going on. NothingToLease: every player waits for its learner.
+    """
+    if not state.running:
+        raise Refused("no run is going on; start one before asking for leases")
+    assert state.settings is not None
+    rating = command.purpose == "rate" or (
+        command.purpose == "any" and state.workload.rating_is_behind(state.settings.ratings.share)
+    )
+    home, seatings = (None, rating_seatings(state, rng)) if rating else (None, ())
+    if not seatings:
+        home, seatings = training_seatings(state, rng)
+    lease = Lease(state.next_lease_id, state.token, command.host, home, seatings, state.settings.lease_turns)
+    return [LeaseGranted(lease)]
+
+
+def training_seatings(state: LeagueState, rng: np.random.Generator) -> tuple[str, tuple[Seating, ...]]:
+    """The player that is furthest behind its share, and whom it meets.
+
+    Raises:
+      NothingToLease: every player waits for its learner.
+    """
+    place = state.workload.furthest_behind()
+    if place is None:
+        raise NothingToLease("every player waits for its learner to carry out an order")
+    player = state.player_at(place)
+    settings = state.settings_of(player)
+    if len(set(state.teams)) == 1:
+        return player, paired_seatings(player, [(player, 1.0)], teams=state.teams, records=True)
+    shares = matchmaker_of(settings).opponents(view_of(state, player), rng)
+    chosen = sparse_shares(shares, limit=settings.matchmaking.opponents_per_lease, rng=rng)
+    return player, paired_seatings(player, _named(state, *chosen), teams=state.teams, records=True)
+
+
+def rating_seatings(state: LeagueState, rng: np.random.Generator) -> tuple[Seating, ...]:
+    """The frozen policy with the fewest rating games against some others, those preferred whose result is open.
+
+    Returns:
+      Empty where there is nothing to rate: a game of one team, or fewer than two frozen policies.
+    """
+    frozen = state.population.frozen()
+    if len(set(state.teams)) == 1 or len(frozen) < 2:
+        return ()
+    assert state.settings is not None
+    subject = int(frozen[state.rating_games.values[frozen].argmin()])
+    known = state.payoff.posterior(subject, state.population.moved.values)
+    openness = np.zeros(len(state.population))
+    openness[frozen] = (known.mean * (1.0 - known.mean) / (1.0 + known.games))[frozen]
+    openness[subject] = 0.0
+    chosen = sparse_shares(openness / openness.sum(), limit=state.settings.ratings.opponents_per_lease, rng=rng)
+    return paired_seatings(state.population.names[subject], _named(state, *chosen), teams=state.teams, records=False)
+
+
+def finish_lease(state: LeagueState, command: FinishLease, rng: np.random.Generator) -> list[Event]:
+    """Accept an answer; the home's gate is judged on the evidence before it.
+
+    Raises:
+      Refused: the lease is not open, the token is old, or the counts do not add up.
+    """
+    lease = _open_lease(state, command.lease_id)
+    if command.token != lease.token or command.token != state.token:
+        raise Refused(f"lease {command.lease_id} belongs to run {lease.token}, the answer to run {command.token}")
+    if command.env_steps < 0:
+        raise Refused(f"lease {command.lease_id}: env_steps is {command.env_steps}")
+    for outcome in command.outcomes:
+        _check_seating(state, lease, outcome.policies)
+        _check_counts(state, outcome)
+    finished = LeaseFinished(command.lease_id, command.token, command.env_steps, command.outcomes)
+    if lease.home is None:
+        return [finished]
+    return [finished, *gate_order(state, lease.home, trained_steps=state.players[lease.home].trained_steps)]
+
+
+def expire_lease(state: LeagueState, command: ExpireLease, rng: np.random.Generator) -> list[Event]:
+    """Give a lease up.
+
+    Raises:
+      Refused: the lease is not open.
+    """
+    return [LeaseExpired(_open_lease(state, command.lease_id).lease_id, command.reason)]
+
+
+def apply_granted(state: LeagueState, event: LeaseGranted) -> None:
+    """The lease is open, and counts toward its player's share."""
+    state.leases[event.lease.lease_id] = event.lease
+    state.next_lease_id = event.lease.lease_id + 1
+    state.workload.open(_place(state, event.lease))
+
+
+def apply_expired(state: LeagueState, event: LeaseExpired) -> None:
+    """The lease is gone without a result."""
+    lease = state.leases.pop(event.lease_id)
+    state.workload.close(_place(state, lease), 0)
+    state.totals.leases_expired += 1
+
+
+def apply_finished(state: LeagueState, event: LeaseFinished) -> None:
+    """Book the answer: counts, and every pair of opposing seats in the payoff."""
+    lease = state.leases.pop(event.lease_id)
+    state.workload.close(_place(state, lease), event.env_steps)
+    totals = state.totals
+    totals.leases_finished += 1
+    totals.env_steps += event.env_steps
+    for outcome in event.outcomes:
+        totals.games += outcome.games
+        totals.aborted += outcome.aborted
+        totals.turns += outcome.turns
+        if lease.home is not None:
+            state.players[lease.home].games += outcome.games
+            state.players[lease.home].aborted += outcome.aborted
+        else:
+            totals.rating_games += outcome.games
+            for policy in set(outcome.policies):
+                state.rating_games.values[state.population.index[policy]] += outcome.games
+        if outcome.games:
+            _book_pairs(state, lease.lease_id, outcome)
+
+
+def _book_pairs(state: LeagueState, lease_id: int, outcome: SeatingOutcome) -> None:
+    moved = state.population.moved.values
+    numbers = [state.population.index[policy] for policy in outcome.policies]
+    current = [
+        policy not in state.players or lease_id >= state.players[policy].first_lease_id for policy in outcome.policies
+    ]
+    for i, j in counted_pairs(outcome.policies, state.teams):
+        state.payoff.add(
+            numbers[i],
+            numbers[j],
+            seat=i,
+            results=(outcome.wins[i][j], outcome.draws[i][j], outcome.wins[j][i]),
+            now=float(moved[numbers[i]] + moved[numbers[j]]),
+            counts=current[i] and current[j],
+        )
+
+
+def _check_seating(state: LeagueState, lease: Lease, policies: tuple[str, ...]) -> None:
+    """Refuse a seating that no lease of this home can have had.
+
+    A game may end under a later lease of the same home than the one whose table it drew its seating from, so the
+    table of this very lease is not the measure.
+    """
+    strangers = [policy for policy in policies if policy not in state.population.index]
+    if strangers:
+        raise Refused(f"lease {lease.lease_id}: no policy {strangers} in the league")
+    if lease.home is not None and lease.home not in policies:
+        raise Refused(f"lease {lease.lease_id} is {lease.home}'s, which has no seat in {policies}")
+    if lease.home is None and any(policy in state.players for policy in policies):
+        raise Refused(f"lease {lease.lease_id} is a rating match, but {policies} still learn")
+
+
+def _check_counts(state: LeagueState, outcome: SeatingOutcome) -> None:
+    """Refuse counts that no set of games could have."""
+    seats = range(state.num_seats)
+    tables = (outcome.wins, outcome.draws)
+    rows = [outcome.policies, outcome.return_sums, *tables, *(row for table in tables for row in table)]
+    if any(len(row) != state.num_seats for row in rows):
+        raise Refused(f"outcome of {outcome.policies}: every list in it needs {state.num_seats} entries, one per seat")
+    counts = [outcome.games, outcome.aborted, outcome.turns, *(n for table in tables for row in table for n in row)]
+    if min(counts) < 0 or not all(math.isfinite(total) for total in outcome.return_sums):
+        raise Refused(f"outcome of {outcome.policies}: a count is negative or a return is not finite")
+    for i in seats:
+        for j in seats:
+            if state.teams[i] == state.teams[j]:
+                continue
+            won, lost, drawn = outcome.wins[i][j], outcome.wins[j][i], outcome.draws[i][j]
+            if won + lost + drawn != outcome.games or drawn != outcome.draws[j][i]:
+                raise Refused(
+                    f"outcome of {outcome.policies}: seats {i} and {j} show {won} + {lost} wins and {drawn} "
+                    f"(or {outcome.draws[j][i]}) draws in {outcome.games} games"
+                )
+
+
+def _open_lease(state: LeagueState, lease_id: int) -> Lease:
+    lease = state.leases.get(lease_id)
+    if lease is None:
+        past = 1 <= lease_id < state.next_lease_id
+        raise Refused(f"lease {lease_id} " + ("was answered or given up before" if past else "was never granted"))
+    return lease
+
+
+def _place(state: LeagueState, lease: Lease) -> int | None:
+    return None if lease.home is None else state.players[lease.home].place
+
+
+def _named(state: LeagueState, numbers: np.ndarray, shares: np.ndarray) -> list[tuple[str, float]]:
+    names = state.population.names
+    return [(names[number], share) for number, share in zip(numbers.tolist(), shares.tolist(), strict=True)]

@@ -1,0 +1,195 @@
+"""Orders to learners: when a snapshot or a reset is due, and what its confirmation changes. A snapshot comes first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from league.core.commands import ConfirmReset, ConfirmSnapshot, Refused, ReportProgress, RequestSnapshot, SaveCheckpoint
+from league.core.events import CheckpointSaved, Event, OrderIssued, PlayerReset, ProgressReported, SnapshotAdded
+from league.core.gates import GATE, TIMEOUT, Trial, gate_of
+from league.core.population import SNAPSHOT
+from league.core.records import Order, SnapshotInfo
+from league.core.roles import View, matchmaker_of
+from league.core.state import CheckpointPointer, LeagueState, PlayerState
+
+SNAPSHOT_KIND, RESET_KIND = "snapshot", "reset"
+INITIAL = "initial"
+
+
+def view_of(state: LeagueState, player: str) -> View:
+    """The league as `player` sees it now."""
+    home = state.players[player].policy
+    posterior = state.payoff.posterior(home, state.population.moved.values)
+    return View(home=home, population=state.population, posterior=posterior, settings=state.settings_of(player))
+
+
+def gate_order(state: LeagueState, player: str, *, trained_steps: int) -> list[OrderIssued]:
+    """A snapshot order if the player's gate fires; none while an earlier order is open."""
+    steps = trained_steps - state.players[player].gate_steps
+    settings = state.settings_of(player)
+    if steps < settings.gate.min_steps or state.open_orders(player):
+        return []
+    view = view_of(state, player)
+    rivals = matchmaker_of(settings).rivals(view) if len(set(state.teams)) > 1 else np.array([], dtype=np.int64)
+    names = tuple(state.population.names[rival] for rival in rivals.tolist())
+    verdict = gate_of(settings.gate)(
+        Trial(steps=steps, rivals=names, posterior=view.posterior.take(rivals), settings=settings.gate)
+    )
+    if verdict is None:
+        return []
+    order = Order(state.next_order_id, SNAPSHOT_KIND, player, verdict.reason)
+    return [OrderIssued(order, verdict.evidence)]
+
+
+def report_progress(state: LeagueState, command: ReportProgress, rng: np.random.Generator) -> list[Event]:
+    """Take note of a learner's progress, and judge the gate of its player.
+
+    Raises:
+      Refused: no such player, or negative numbers.
+    """
+    progress = command.progress
+    _player(state, progress.player)
+    if min(progress.version, progress.trained_steps) < 0:
+        raise Refused(f"progress of {progress.player} is negative: {progress}")
+    orders = gate_order(state, progress.player, trained_steps=progress.trained_steps)
+    return [ProgressReported(progress), *orders]
+
+
+def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.random.Generator) -> list[Event]:
+    """Order a snapshot; nothing new where the same is ordered already.
+
+    Raises:
+      Refused: no such player, or it is about to be reset: its weights were frozen just before.
+    """
+    _player(state, command.player)
+    if command.reason in (INITIAL, GATE, TIMEOUT):
+        raise Refused(f"the reason {command.reason!r} is the league's own")
+    for order in state.open_orders(command.player):
+        if order.kind == RESET_KIND:
+            raise Refused(f"{command.player} is about to be reset; its weights are frozen already")
+        if order.reason == command.reason:
+            return []
+    return [OrderIssued(Order(state.next_order_id, SNAPSHOT_KIND, command.player, command.reason))]
+
+
+def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.random.Generator) -> list[Event]:
+    """Add the snapshot to the population, and order a reset after it where the role has one.
+
+    Raises:
+      Refused: no such snapshot order is open, or the numbers are negative.
+    """
+    order = _open_order(state, command.order_id, SNAPSHOT_KIND)
+    if min(command.version, command.trained_steps) < 0:
+        raise Refused(f"snapshot order {order.order_id}: version or trained_steps is negative")
+    player = state.players[order.player]
+    snapshot = SnapshotInfo(
+        snapshot_id=f"{player.name}-s{player.num_snapshots}",
+        digest=command.digest,
+        player=player.name,
+        role=player.role,
+        parent=player.parent,
+        version=command.version,
+        trained_steps=command.trained_steps,
+        reason=order.reason,
+    )
+    added = SnapshotAdded(order.order_id, snapshot)
+    chance = state.settings_of(player.name).reset_probability
+    if order.reason not in (GATE, TIMEOUT) or player.initial is None or rng.random() >= chance:
+        return [added]
+    reason = f"after {snapshot.snapshot_id}"
+    return [added, OrderIssued(Order(state.next_order_id, RESET_KIND, player.name, reason, source=player.initial))]
+
+
+def confirm_reset(state: LeagueState, command: ConfirmReset, rng: np.random.Generator) -> list[Event]:
+    """The player has started again.
+
+    Raises:
+      Refused: no such reset order is open.
+    """
+    order = _open_order(state, command.order_id, RESET_KIND)
+    assert order.source is not None
+    return [PlayerReset(order.order_id, order.player, order.source)]
+
+
+def save_checkpoint(state: LeagueState, command: SaveCheckpoint, rng: np.random.Generator) -> list[Event]:
+    """Remember where a learner's restart state lies.
+
+    Raises:
+      Refused: no such player.
+    """
+    _player(state, command.player)
+    return [CheckpointSaved(command.player, command.digest, command.version, command.trained_steps)]
+
+
+def apply_progress(state: LeagueState, event: ProgressReported) -> None:
+    """The clock of the player's evidence advances by the distance moved, forward or back."""
+    progress = event.progress
+    player = state.players[progress.player]
+    state.population.moved.values[player.policy] += abs(progress.trained_steps - player.trained_steps)
+    player.version, player.trained_steps = progress.version, progress.trained_steps
+
+
+def apply_order(state: LeagueState, event: OrderIssued) -> None:
+    """The order is open."""
+    order = event.order
+    state.orders[order.order_id] = order
+    state.next_order_id = order.order_id + 1
+    if _blocks(order):
+        state.workload.blocks.values[state.players[order.player].place] += 1
+
+
+def apply_snapshot(state: LeagueState, event: SnapshotAdded) -> None:
+    """The snapshot joins the population, and its player descends from it."""
+    _close_order(state, event.order_id)
+    snapshot = event.snapshot
+    player = state.players[snapshot.player]
+    state.snapshots[snapshot.snapshot_id] = snapshot
+    state.population.add(snapshot.snapshot_id, kind=SNAPSHOT, owner=player.policy, role=player.role)
+    state.rating_games.append(0)
+    player.num_snapshots += 1
+    player.parent = snapshot.snapshot_id
+    player.gate_steps = snapshot.trained_steps
+    if player.initial is None:
+        player.initial = snapshot.snapshot_id
+
+
+def apply_reset(state: LeagueState, event: PlayerReset) -> None:
+    """All that was known of the old weights is void: payoff, checkpoint, and leases granted before."""
+    _close_order(state, event.order_id)
+    player = state.players[event.player]
+    player.generation += 1
+    player.parent = event.source
+    player.gate_steps = player.trained_steps
+    player.first_lease_id = state.next_lease_id
+    player.checkpoint = None
+    state.payoff.forget(player.policy)
+
+
+def apply_checkpoint(state: LeagueState, event: CheckpointSaved) -> None:
+    """The newest restart state takes the place of the one before."""
+    state.players[event.player].checkpoint = CheckpointPointer(event.digest, event.version, event.trained_steps)
+
+
+def _blocks(order: Order) -> bool:
+    """Whether the player waits while the order is open: its weights are not there yet, or about to be thrown away."""
+    return order.kind == RESET_KIND or order.reason == INITIAL
+
+
+def _close_order(state: LeagueState, order_id: int) -> None:
+    order = state.orders.pop(order_id)
+    if _blocks(order):
+        state.workload.blocks.values[state.players[order.player].place] -= 1
+
+
+def _open_order(state: LeagueState, order_id: int, kind: str) -> Order:
+    order = state.orders.get(order_id)
+    if order is None or order.kind != kind:
+        raise Refused(f"no {kind} order {order_id} is open")
+    return order
+
+
+def _player(state: LeagueState, name: str) -> PlayerState:
+    player = state.players.get(name)
+    if player is None:
+        raise Refused(f"no player {name!r}; there are {', '.join(list(state.players)[:10])}")
+    return player

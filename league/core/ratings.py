@@ -1,0 +1,167 @@
+"""How strong frozen policies are: Bradley-Terry from games in which every seat was frozen, a parent as the prior.
+
+Shape letters: N policies rated, M pairs that have met.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.core.payoff import DRAW, WIN
+from league.core.records import BOT_PREFIX
+from league.core.state import LeagueState
+
+ELO_PER_LOGIT = 400.0 / math.log(10.0)
+INTERVAL_Z = 1.96
+"""Standard deviations either side of a rating that hold 95 % of a normal posterior."""
+ROOT_DRAWS = 0.1
+"""Virtual draws with the anchor of a policy without a rated parent: enough to keep its rating finite, no more."""
+MOST_NEWTON_STEPS = 100
+LARGEST_STEP = 2.0
+"""Logits that one Newton step may change a rating by; further out the quadratic model is worthless."""
+
+Array = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RatingRow:
+    """One policy's rating in Elo (anchor = 0), its 95 % interval, and the games that it rests on."""
+
+    policy: str
+    elo: float
+    low: float
+    high: float
+    games: int
+
+
+@dataclass(frozen=True)
+class PairGames:
+    """Games between frozen policies.
+
+    Fields:
+      first, second: int64 [M], places of the two policies among those rated; a pair at most once.
+      score: float64 [M], wins of the first plus half the draws.
+      games: float64 [M].
+    """
+
+    first: Numbers
+    second: Numbers
+    score: Array
+    games: Array
+
+
+def bradley_terry(
+    num_policies: int, pairs: PairGames, *, parents: Numbers, anchor: int, parent_draws: float
+) -> tuple[Array, Array]:
+    """Most probable ratings and their standard deviations.
+
+    Args:
+      num_policies: N.
+      parents: int64 [N], place of each policy's parent, -1 without one.
+      anchor: place of the policy whose rating is 0 and certain.
+      parent_draws: virtual draws of a policy with its parent.
+    Returns:
+      float64 [N] ratings and float64 [N] standard deviations, both in logits.
+    Source: Hunter 2004 (the model); katago-server (the parent as prior); Newton's method as the likelihood is concave.
+    """
+    children = np.flatnonzero(np.arange(num_policies) != anchor)
+    rooted = parents[children] < 0
+    first = np.concatenate([pairs.first, children])
+    second = np.concatenate([pairs.second, np.where(rooted, anchor, parents[children])])
+    virtual = np.where(rooted, ROOT_DRAWS, parent_draws)
+    score = np.concatenate([pairs.score, 0.5 * virtual])
+    games = np.concatenate([pairs.games, virtual])
+    ratings = np.zeros(num_policies)
+    for _ in range(MOST_NEWTON_STEPS):
+        gradient, information = _derivatives(ratings, first, second, score, games)
+        step = np.zeros(num_policies)
+        step[children] = np.linalg.solve(information[np.ix_(children, children)], gradient[children])
+        ratings = ratings + np.clip(step, -LARGEST_STEP, LARGEST_STEP)
+        if np.abs(step).max(initial=0.0) < 1e-9:
+            break
+    _, information = _derivatives(ratings, first, second, score, games)
+    deviations = np.zeros(num_policies)
+    deviations[children] = np.sqrt(np.diag(np.linalg.inv(information[np.ix_(children, children)])))
+    return ratings, deviations
+
+
+def league_ratings(state: LeagueState) -> tuple[RatingRow, ...]:
+    """Ratings of all snapshots and rated bots, strongest first; empty where nothing can be compared."""
+    frozen = state.population.frozen()
+    if state.settings is None or len(set(state.teams)) == 1 or not len(frozen):
+        return ()
+    names = [state.population.names[number] for number in frozen.tolist()]
+    places = {name: place for place, name in enumerate(names)}
+    parents = [state.snapshots[name].parent if name in state.snapshots else None for name in names]
+    ratings, deviations = bradley_terry(
+        len(names),
+        frozen_pairs(state, frozen),
+        parents=np.array([-1 if parent is None else places[parent] for parent in parents], dtype=np.int64),
+        anchor=places.get(anchor_of(state), 0),
+        parent_draws=state.settings.ratings.parent_draws,
+    )
+    elo, margin = ELO_PER_LOGIT * ratings, INTERVAL_Z * ELO_PER_LOGIT * deviations
+    games = state.rating_games.values[frozen]
+    rows = [
+        RatingRow(name, float(elo[i]), float(elo[i] - margin[i]), float(elo[i] + margin[i]), int(games[i]))
+        for i, name in enumerate(names)
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.elo, row.policy)))
+
+
+def anchor_of(state: LeagueState) -> str:
+    """The policy that Elo counts from: the one in the settings, else the first snapshot, else the first bot."""
+    assert state.settings is not None
+    named = state.settings.ratings.anchor
+    if named in state.population.index:
+        return named
+    return next(iter(state.snapshots), next(iter(state.settings.ratings.bots), ""))
+
+
+def strongest(rows: tuple[RatingRow, ...]) -> RatingRow | None:
+    """The snapshot whose rating is surest to be high: the highest lower bound. None without a snapshot."""
+    snapshots = [row for row in rows if not row.policy.startswith(BOT_PREFIX)]
+    return max(snapshots, key=lambda row: row.low, default=None)
+
+
+def frozen_pairs(state: LeagueState, chosen: Numbers) -> PairGames:
+    """Games between the policies numbered `chosen` (frozen ones, ascending), each pair once, by their place in it."""
+    place = np.full(len(state.population), -1, dtype=np.int64)
+    place[chosen] = np.arange(len(chosen))
+    payoff = state.payoff
+    home, away = place[payoff.home.values], place[payoff.away.values]
+    cells = np.flatnonzero((home >= 0) & (away >= 0) & (home < away))
+    totals = payoff.totals.values[cells].sum(axis=1)
+    return PairGames(
+        first=home[cells],
+        second=away[cells],
+        score=totals[:, WIN] + 0.5 * totals[:, DRAW],
+        games=totals.sum(axis=1).astype(np.float64),
+    )
+
+
+def win_probability(difference: Array) -> Array:
+    """Chance that the first wins where its rating is `difference` logits above the second's."""
+    probability: Array = 0.5 * (1.0 + np.tanh(0.5 * difference))
+    return probability
+
+
+def _derivatives(ratings: Array, first: Numbers, second: Numbers, score: Array, games: Array) -> tuple[Array, Array]:
+    """Gradient [N] of the log posterior and its negative Hessian [N, N]."""
+    size = len(ratings)
+    expected = win_probability(ratings[first] - ratings[second])
+    surplus = score - games * expected
+    gradient = np.zeros(size)
+    np.add.at(gradient, first, surplus)
+    np.subtract.at(gradient, second, surplus)
+    weight = games * expected * (1.0 - expected)
+    information = np.zeros((size, size))
+    np.add.at(information, (first, second), -weight)
+    np.add.at(information, (second, first), -weight)
+    information[np.diag_indices(size)] += np.bincount(first, weight, size) + np.bincount(second, weight, size)
+    return gradient, information

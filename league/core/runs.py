@@ -1,0 +1,88 @@
+"""Founding a league, and the starts and stops of the daemon that runs it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from league.core.commands import CreateLeague, Refused, StartRun, StopRun
+from league.core.events import Event, LeagueCreated, LeaseExpired, OrderIssued, PlayerAdded, RunStarted, RunStopped
+from league.core.orders import INITIAL, SNAPSHOT_KIND
+from league.core.payoff import empty_payoff
+from league.core.population import BOT, PLAYER
+from league.core.records import Order
+from league.core.state import LeagueState, PlayerState
+
+
+def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Generator) -> list[Event]:
+    """Add every player, and order the snapshot of its first weights, from which its resets start.
+
+    Raises:
+      Refused: there is a league already, or the seats do not fit.
+    """
+    if state.settings is not None:
+        raise Refused("the league is founded already")
+    if command.num_seats < 1 or len(command.teams) != command.num_seats:
+        raise Refused(f"{command.num_seats} seats but teams {command.teams}")
+    added = [
+        PlayerAdded(f"{settings.prefix}-{number}", settings.role, group, settings.share)
+        for group, settings in enumerate(command.settings.players)
+        for number in range(settings.count)
+    ]
+    orders = [
+        OrderIssued(Order(state.next_order_id + number, SNAPSHOT_KIND, event.player, INITIAL))
+        for number, event in enumerate(added)
+    ]
+    return [LeagueCreated(command.seed, command.num_seats, command.teams, command.settings), *added, *orders]
+
+
+def start_run(state: LeagueState, command: StartRun, rng: np.random.Generator) -> list[Event]:
+    """Give every open lease up and count the token on, so that answers to an earlier run are refused."""
+    return [*_expire_all(state, "the daemon was started again"), RunStarted(state.token + 1)]
+
+
+def stop_run(state: LeagueState, command: StopRun, rng: np.random.Generator) -> list[Event]:
+    """Give every open lease up and stop.
+
+    Raises:
+      Refused: no run is going on.
+    """
+    if not state.running:
+        raise Refused("no run is going on")
+    return [*_expire_all(state, "the run was stopped"), RunStopped(state.token, command.reason)]
+
+
+def apply_created(state: LeagueState, event: LeagueCreated) -> None:
+    """Found the league; bots that take part in rating matches join the population."""
+    settings = event.settings
+    state.settings, state.seed = settings, event.seed
+    state.num_seats, state.teams = event.num_seats, event.teams
+    state.payoff = empty_payoff(
+        num_seats=event.num_seats,
+        half_life_steps=settings.payoff.half_life_steps,
+        prior_games=settings.payoff.prior_games,
+    )
+    for bot in settings.ratings.bots:
+        state.population.add(bot, kind=BOT)
+        state.rating_games.append(0)
+
+
+def apply_added(state: LeagueState, event: PlayerAdded) -> None:
+    """A player joins."""
+    policy = state.population.add(event.player, kind=PLAYER, role=event.role)
+    state.rating_games.append(0)
+    place = state.workload.add(event.share)
+    state.players[event.player] = PlayerState(event.player, event.role, event.group, policy, place)
+
+
+def apply_started(state: LeagueState, event: RunStarted) -> None:
+    """A new run."""
+    state.token, state.running = event.token, True
+
+
+def apply_stopped(state: LeagueState, event: RunStopped) -> None:
+    """The run is over."""
+    state.running = False
+
+
+def _expire_all(state: LeagueState, reason: str) -> list[LeaseExpired]:
+    return [LeaseExpired(lease_id, reason) for lease_id in state.leases]

@@ -1,0 +1,349 @@
+"""The daemon: grants leases, books what comes back, carries out orders. Decisions are the core's, work is the runtime's.
+
+One turn of its loop: take reports, turn them into commands, make the events durable, act on them. Nothing is acted on
+before it is in the journal, so whatever is killed when, a restart goes on from what the journal says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from agents.weights import Weights
+from league.book import Book
+from league.config import LeagueConfig
+from league.core.commands import (
+    Command,
+    ConfirmReset,
+    ConfirmSnapshot,
+    ExpireLease,
+    FinishLease,
+    NothingToLease,
+    Refused,
+    ReportProgress,
+    RequestLease,
+    RequestSnapshot,
+    SaveCheckpoint,
+    StartRun,
+    StopRun,
+)
+from league.core.events import CheckpointSaved, Event, LeaseGranted, OrderIssued
+from league.core.records import BOT_PREFIX, Lease, Order
+from league.limits import Limits, Meter, Spent, budget_share, budget_spent
+from league.policies import PolicyStore
+from league.runtime.protocol import (
+    CheckpointTaken,
+    ExactRuntime,
+    HostLost,
+    HostStarted,
+    InstallPlayer,
+    LearnerProgress,
+    LeaseDone,
+    LeaseLost,
+    PlayerInstalled,
+    PlayLease,
+    Report,
+    ResetDone,
+    ResetPlayer,
+    Runtime,
+    SnapshotTaken,
+    TakeCheckpoint,
+    TakeSnapshot,
+)
+
+POLL_S = 0.2
+DRAIN_S = 60.0
+"""Longest wait for leases and orders in hand before a stop gives them up."""
+
+BUDGET, LIMIT, SIGNAL = "the budget is spent", "the limit of this command is reached", "a signal asked for it"
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What an observer of the daemon is shown once a turn: see `league.monitor`."""
+
+    spent: Spent
+    share: float
+    phase: str
+    progress: dict[str, LearnerProgress]
+    refused: int
+    hosts_lost: int
+
+
+class Daemon:
+    """Runs one league until a limit, the end of its budget, or a request to stop.
+
+    Args:
+      config: of the run.
+      book: its history, open for writing.
+      runtime: where hosts run; started and closed by the caller.
+      policies: weights of snapshots and restart states of learners on disk.
+      meter: what is spent; started here once every learner is in place.
+      limits: when this command stops.
+      begun: what limits are measured from.
+      observe: called once a turn; must return quickly.
+      restore_hosts: called once when every learner is in place, before the first lease.
+    """
+
+    def __init__(
+        self,
+        config: LeagueConfig,
+        *,
+        book: Book,
+        runtime: Runtime,
+        policies: PolicyStore,
+        meter: Meter,
+        limits: Limits,
+        begun: Spent,
+        observe: Callable[[Observation], None],
+        restore_hosts: Callable[[], None] | None = None,
+    ) -> None:
+        self._config = config
+        self._book = book
+        self._runtime = runtime
+        self._policies = policies
+        self._meter = meter
+        self._limits = limits
+        self._begun = begun
+        self._observe = observe
+        self._restore_hosts = restore_hosts
+        self._exact = isinstance(runtime, ExactRuntime)
+        self._idle: dict[str, None] = {}
+        self._installed: set[str] = set()
+        self._progress: dict[str, LearnerProgress] = {}
+        self._checkpointed = {
+            name: player.checkpoint.version for name, player in book.state.players.items() if player.checkpoint is not None
+        }
+        self._checkpointing: set[str] = set()
+        self._effects: list[Event] = []
+        self._spent = begun
+        self._refused = 0
+        self._hosts_lost = 0
+        self._metering = False
+        self.stop_requested = False
+        self.on_started: Callable[[], object] = lambda: None
+
+    def run(self) -> str:
+        """Train until something ends it, then drain and save; returns why it ended."""
+        self.on_started()
+        self._do(StartRun())
+        self._effects.extend(OrderIssued(order) for order in self._book.state.orders.values())
+        reason = None
+        while reason is None:
+            self._turn("training", grant="any")
+            reason = self._ended()
+        if reason == BUDGET:
+            self._finish()
+        self._drain()
+        self._checkpoint_all()
+        self._do(StopRun(reason))
+        self._book.commit()
+        return reason
+
+    @property
+    def spent(self) -> Spent:
+        """What the run has used so far."""
+        return self._spent
+
+    def pids(self) -> list[int]:
+        """Processes whose time counts."""
+        return [worker.pid for worker in self._runtime.workers()]
+
+    def _turn(self, phase: str, *, grant: str | None) -> None:
+        for report in self._runtime.poll(POLL_S):
+            self._handle(report)
+        if grant is not None:
+            self._grant(grant)
+        self._book.commit()
+        effects, self._effects = self._effects, []
+        for event in effects:
+            self._carry_out(event)
+        self._order_checkpoints()
+        self._spent = self._meter.read(self.pids(), env_steps=self._book.state.totals.env_steps)
+        self._observe(self.observation(phase))
+
+    def observation(self, phase: str) -> Observation:
+        """What observers are shown."""
+        return Observation(self._spent, self._share(), phase, self._progress, self._refused, self._hosts_lost)
+
+    def _share(self) -> float:
+        return budget_share(self._config.budget, self._spent, limits=self._limits)
+
+    def _ended(self) -> str | None:
+        if self.stop_requested:
+            return SIGNAL
+        if budget_spent(self._config.budget, self._spent, limits=self._limits):
+            return BUDGET
+        return LIMIT if self._limits.reached(self._spent, begun=self._begun) else None
+
+    def _do(self, command: Command) -> bool:
+        """Execute a command; its events are acted on after the next commit. A refusal is counted, nothing more."""
+        try:
+            self._effects.extend(self._book.execute(command))
+        except NothingToLease:
+            return False
+        except Refused:
+            self._refused += 1
+            return False
+        return True
+
+    def _handle(self, report: Report) -> None:
+        if isinstance(report, LeaseDone):
+            self._idle[report.host] = None
+            self._do(FinishLease(report.lease_id, report.token, report.env_steps, report.outcomes))
+        elif isinstance(report, LeaseLost):
+            self._idle[report.host] = None
+            self._do(ExpireLease(report.lease_id, report.reason))
+        elif isinstance(report, LearnerProgress):
+            self._note_progress(report)
+        elif isinstance(report, SnapshotTaken):
+            self._add_snapshot(report)
+        elif isinstance(report, ResetDone):
+            self._do(ConfirmReset(report.order_id))
+        elif isinstance(report, CheckpointTaken):
+            self._save_checkpoint(report)
+        elif isinstance(report, PlayerInstalled):
+            self._installed.add(report.player)
+            self._resubmit_orders(report.player)
+        elif isinstance(report, HostStarted):
+            self._host_started(report)
+        elif isinstance(report, HostLost):
+            self._host_lost(report)
+
+    def _note_progress(self, report: LearnerProgress) -> None:
+        known = self._progress.get(report.progress.player)
+        self._progress[report.progress.player] = report
+        if known is None or known.progress != report.progress:
+            self._do(ReportProgress(report.progress))
+
+    def _host_started(self, report: HostStarted) -> None:
+        if report.kind == "actor_host":
+            self._idle[report.host] = None
+            return
+        for player in self._runtime_players(report.host):
+            self._installed.discard(player)
+            saved, weights = self._policies.restart_state(self._book.state, player)
+            self._runtime.submit(InstallPlayer(player, saved=saved, weights=weights))
+
+    def _runtime_players(self, host: str) -> list[str]:
+        players = list(self._book.state.players)
+        hosts = self._config.runtime.learner_hosts if self._config.runtime.kind == "ray" else 1
+        number = int(host.rpartition("-")[2])
+        return [player for place, player in enumerate(players) if place % hosts == number]
+
+    def _host_lost(self, report: HostLost) -> None:
+        self._hosts_lost += 1
+        self._idle.pop(report.host, None)
+        if report.kind == "learner_host":
+            for player in self._runtime_players(report.host):
+                self._installed.discard(player)
+                self._checkpointing.discard(player)
+            return
+        for lease in [lease for lease in self._book.state.leases.values() if lease.host == report.host]:
+            self._do(ExpireLease(lease.lease_id, report.reason))
+
+    def _resubmit_orders(self, player: str) -> None:
+        """Orders of a player whose learner has just come (back): what was submitted to a lost host is submitted again."""
+        pending = {id(event) for event in self._effects}
+        for order in self._book.state.open_orders(player):
+            if id(order) not in pending:
+                self._effects.append(OrderIssued(order))
+
+    def _ready(self) -> bool:
+        return len(self._installed) == len(self._book.state.players)
+
+    def _grant(self, purpose: str) -> None:
+        """Give every idle actor host a lease.
+
+        An exact runtime first carries out every order, so that a lease decided after a stop sees the same population as
+        one decided without it.
+        """
+        if not self._ready() or (self._exact and self._book.state.orders):
+            return
+        if not self._metering:
+            if self._restore_hosts is not None:
+                self._restore_hosts()
+            self._meter.start(self.pids())
+            self._metering = True
+        for host in list(self._idle):
+            if self._do(RequestLease(host, purpose=purpose)):  # type: ignore[arg-type]
+                del self._idle[host]
+
+    def _carry_out(self, event: Event) -> None:
+        if isinstance(event, LeaseGranted):
+            lease = event.lease
+            self._runtime.submit(PlayLease(lease, share=self._share(), frozen=self._frozen(lease)))
+        elif isinstance(event, OrderIssued):
+            self._submit_order(event.order)
+        elif isinstance(event, CheckpointSaved):
+            self._policies.prune_checkpoints(event.player, newest=event.digest)
+
+    def _frozen(self, lease: Lease) -> dict[str, Weights]:
+        names = dict.fromkeys(policy for seating in lease.seatings for policy in seating.policies)
+        snapshots = self._book.state.snapshots
+        return {
+            name: self._policies.snapshot(snapshots[name])
+            for name in names
+            if not name.startswith(BOT_PREFIX) and name in snapshots
+        }
+
+    def _submit_order(self, order: Order) -> None:
+        if order.player not in self._installed or order.order_id not in self._book.state.orders:
+            return
+        if order.kind == "snapshot":
+            self._runtime.submit(TakeSnapshot(order.order_id, order.player))
+        else:
+            assert order.source is not None
+            weights = self._policies.snapshot(self._book.state.snapshots[order.source])
+            self._runtime.submit(ResetPlayer(order.order_id, order.player, weights))
+
+    def _add_snapshot(self, report: SnapshotTaken) -> None:
+        if report.order_id not in self._book.state.orders:
+            return
+        player = self._book.state.players[report.player]
+        digest = self._policies.put_snapshot(player, report.weights, trained_steps=report.trained_steps)
+        self._do(ConfirmSnapshot(report.order_id, digest, report.weights.version, report.trained_steps))
+
+    def _order_checkpoints(self) -> None:
+        for player, report in self._progress.items():
+            since = report.progress.version - self._checkpointed.get(player, 0)
+            if since >= self._config.runtime.checkpoint_updates:
+                self._checkpoint(player)
+
+    def _checkpoint(self, player: str) -> None:
+        if player in self._installed and player not in self._checkpointing:
+            self._checkpointing.add(player)
+            self._runtime.submit(TakeCheckpoint(player))
+
+    def _save_checkpoint(self, report: CheckpointTaken) -> None:
+        progress = report.progress
+        self._checkpointing.discard(progress.player)
+        self._checkpointed[progress.player] = progress.version
+        digest = self._policies.put_checkpoint(progress.player, report.saved)
+        self._do(ReportProgress(progress))
+        self._do(SaveCheckpoint(progress.player, digest, progress.version, progress.trained_steps))
+
+    def _finish(self) -> None:
+        """The end of the budget: freeze everybody once more, then settle the ratings with the leases set aside for it."""
+        for player in list(self._book.state.players):
+            self._do(RequestSnapshot(player, "final"))
+        self._settle(lambda: not self._book.state.orders)
+        leases = self._config.league.ratings.final_leases
+        while leases > 0 and self._book.state.totals.games and not self.stop_requested:
+            granted = self._book.state.next_lease_id
+            self._turn("rating", grant="rate")
+            leases -= self._book.state.next_lease_id - granted
+
+    def _drain(self) -> None:
+        self._settle(lambda: not self._book.state.leases and not self._book.state.orders)
+
+    def _checkpoint_all(self) -> None:
+        for player in list(self._installed):
+            self._checkpoint(player)
+        self._settle(lambda: not self._checkpointing)
+
+    def _settle(self, settled: Callable[[], bool]) -> None:
+        """Go on without new leases until something is so, or too much time has gone."""
+        deadline = self._meter.now() + DRAIN_S
+        while not settled() and self._meter.now() < deadline:
+            self._turn("draining", grant=None)

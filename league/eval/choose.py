@@ -1,0 +1,73 @@
+"""Which snapshots of a league a name stands for: "best", "mixture", a player, or a snapshot itself."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from league.core.metagame import league_mixture
+from league.core.ratings import league_ratings, strongest
+from league.core.records import SnapshotInfo
+from league.core.state import LeagueState
+from league.errors import LeagueError
+
+BEST, MIXTURE = "best", "mixture"
+MAIN_ROLE = "main_agent"
+
+
+class UnknownPolicy(LeagueError):  # noqa: N818
+    """A name that stands for no snapshot of the league."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a name stands for.
+
+    Fields:
+      name: as asked for.
+      members: (weight, snapshot), heaviest first; weights sum to 1.
+      reason: one sentence on why these.
+    """
+
+    name: str
+    members: tuple[tuple[float, SnapshotInfo], ...]
+    reason: str
+
+
+def choose(state: LeagueState, player: str) -> Selection:
+    """The snapshots that `player` stands for.
+
+    Raises:
+      UnknownPolicy: none; the message names the nearest.
+    """
+    if not state.snapshots:
+        raise UnknownPolicy("the run has no snapshot yet: let it train until `league status` counts one.")
+    if player == BEST:
+        return _best(state)
+    if player == MIXTURE:
+        members = tuple((weight, state.snapshots[name]) for name, weight in league_mixture(state))
+        return Selection(player, members, f"the Nash mixture over {len(state.snapshots)} snapshots")
+    if player in state.snapshots:
+        return Selection(player, ((1.0, state.snapshots[player]),), "the snapshot of that name")
+    of_player = [snapshot for snapshot in state.snapshots.values() if snapshot.player == player]
+    if of_player:
+        return Selection(player, ((1.0, of_player[-1]),), f"the newest snapshot of {player}")
+    known = [BEST, MIXTURE, *state.players, *state.snapshots]
+    near = difflib.get_close_matches(player, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known[:12])}."
+    raise UnknownPolicy(f"the run has no player or snapshot {player!r}; {hint}")
+
+
+def _best(state: LeagueState) -> Selection:
+    """The snapshot with the surest high rating; without rated games the newest of a main agent."""
+    row = strongest(league_ratings(state))
+    if row is not None and row.games > 0:
+        interval = f"[{row.low:.0f}, {row.high:.0f}]"
+        reason = f"the highest rating by its lower bound: {row.elo:.0f} Elo {interval} over {row.games} games"
+        return Selection(BEST, ((1.0, state.snapshots[row.policy]),), reason)
+    snapshots = list(state.snapshots.values())
+    mains = [snapshot for snapshot in snapshots if snapshot.role == MAIN_ROLE]
+    newest = (mains or snapshots)[-1]
+    return Selection(
+        BEST, ((1.0, newest),), f"the newest snapshot of {newest.player}, as no snapshot has a rated game yet"
+    )

@@ -1,0 +1,205 @@
+"""Loads trained policies from a run folder or from the folder of one snapshot, every byte verified on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from agents.nets.config import NetworkConfig
+from agents.nets.network import build_network
+from agents.nets.registry import UnknownPartError
+from agents.weights import WeightsError, from_named, layout_of
+from envs.protocol import EnvConfig, EnvSpec
+from league.book import read_state
+from league.config import parse_config
+from league.core.events import EVENTS
+from league.core.state import LeagueState
+from league.errors import CorruptSnapshot, LeagueError, MissingRun
+from league.eval.choose import BEST, MIXTURE, Selection, UnknownPolicy, choose
+from league.eval.loaded import LoadedMixture, LoadedPolicy
+from league.eval.match import spec_of
+from league.store.journal_reader import JournalReader
+from league.store.run_folder import RunFolder
+from league.store.snapshots import (
+    MAX_MANIFEST_BYTES,
+    LocalSnapshotStore,
+    SnapshotManifest,
+    SnapshotStore,
+)
+from league.store.storage import Storage
+
+
+class PolicyMismatch(LeagueError):  # noqa: N818
+    """A snapshot is whole, but no policy for the game that it is to play."""
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """What a run folder holds, as of now.
+
+    Fields:
+      path: of the folder.
+      env: its game. spec: the game's facts.
+      state: the league.
+      store: its snapshots.
+    """
+
+    path: Path
+    env: EnvConfig
+    spec: EnvSpec
+    state: LeagueState
+    store: SnapshotStore
+
+
+def load_policy(
+    run_or_snapshot: str | Path,
+    player: str = BEST,
+    *,
+    greedy: bool = False,
+    seed: int = 0,
+    env: EnvConfig | None = None,
+) -> LoadedPolicy | LoadedMixture:
+    """A policy to play with.
+
+    Args:
+      run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
+      player: "best" (the snapshot with the surest high rating; the newest one of a main agent before any game is
+        rated), "mixture" (the Nash mixture over all snapshots), a snapshot's id, or a player's (its newest snapshot).
+      greedy: take the likeliest action instead of sampling.
+      seed: of sampled actions and drawn members, until `reset` is given another.
+      env: the game, for the folder of a snapshot that lies outside its run and whose game needs kwargs.
+    Raises:
+      LeagueError: no such run or player, or a damaged file; one sentence with what to do.
+      EnvError: the game that it was trained on cannot be made here.
+    """
+    path = Path(run_or_snapshot)
+    if (path / "manifest.json").is_file():
+        return _load_folder(path, player, greedy=greedy, seed=seed, env=env)
+    return load_from_run(open_run(path), player, greedy=greedy, seed=seed)
+
+
+def open_run(path: Path) -> OpenRun:
+    """Read a run: its configuration, and its journal up to the last durable event.
+
+    Raises:
+      MissingRun, ConfigError, JournalError: see there. EnvError: its game cannot be made here.
+    """
+    if not path.exists():
+        raise MissingRun(f"{path} does not exist: give a run folder (runs/NAME) or the folder of a snapshot.")
+    run = RunFolder.open(path)
+    config = parse_config(run.read_config(), source=str(run.config_path))
+    with JournalReader.open_readonly(run.journal_path, events=EVENTS) as journal:
+        state = read_state(journal)
+    return OpenRun(run.path, config.env, spec_of(config.env), state, LocalSnapshotStore(run.snapshots_path))
+
+
+def load_from_run(run: OpenRun, player: str, *, greedy: bool = False, seed: int = 0) -> LoadedPolicy | LoadedMixture:
+    """As `load_policy`, from an open run."""
+    return load_selection(run, choose(run.state, player), greedy=greedy, seed=seed)
+
+
+def load_selection(
+    run: OpenRun, selection: Selection, *, greedy: bool = False, seed: int = 0
+) -> LoadedPolicy | LoadedMixture:
+    """The policy that chosen snapshots make up.
+
+    Raises:
+      CorruptSnapshot, MissingSnapshot, PolicyMismatch: one of them cannot be used.
+    """
+    members = []
+    for weight, snapshot in selection.members:
+        weights, manifest = run.store.get(snapshot.digest)
+        policy = build_policy(
+            snapshot.snapshot_id, weights, manifest, run.spec, greedy=greedy, seed=seed, source=run.path
+        )
+        members.append((weight, policy))
+    return LoadedMixture(selection.name, members, seed=seed) if selection.name == MIXTURE else members[0][1]
+
+
+def build_policy(
+    name: str,
+    weights_file: bytes,
+    manifest: SnapshotManifest,
+    spec: EnvSpec,
+    *,
+    greedy: bool = False,
+    seed: int = 0,
+    source: Path,
+) -> LoadedPolicy:
+    """A policy from a snapshot's bytes.
+
+    Args:
+      weights_file: safetensors, float32 by parameter name.
+      source: where they lie, for messages.
+    Raises:
+      CorruptSnapshot: the bytes are no weights.
+      PolicyMismatch: they do not fit the game, or need a network part that is not there.
+    """
+    try:
+        named = {name: np.asarray(array) for name, array in safetensors.numpy.load(weights_file).items()}
+    except safetensors.SafetensorError as error:
+        raise CorruptSnapshot(source, f"the weights of {name} are not in the safetensors format ({error})") from error
+    try:
+        network = build_network(spec, msgspec.convert(manifest.network, NetworkConfig), seed=0)
+        weights = from_named(named, layout_of(network), version=manifest.version)
+    except (msgspec.ValidationError, UnknownPartError, WeightsError) as error:
+        raise PolicyMismatch(
+            f"The snapshot {name} in {source} was trained on {manifest.env_id} and does not fit {spec.env_id}: {error}."
+            " Give the game that it was trained on as env=EnvConfig(id, kwargs)."
+        ) from error
+    return LoadedPolicy(name, network, weights, spec, greedy=greedy, seed=seed)
+
+
+class _SingleFolder(LocalSnapshotStore):
+    """The store whose one snapshot lies directly in the folder, wherever somebody has copied it to."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder.parent)
+        self._folder = folder
+
+    def folder(self, digest: str) -> Path:
+        return self._folder
+
+
+def read_snapshot_folder(folder: Path) -> tuple[bytes, SnapshotManifest]:
+    """The weights and manifest of one snapshot's folder, verified against each other.
+
+    Raises:
+      CorruptSnapshot: a file is missing or not what was written.
+    """
+    path = folder / "manifest.json"
+    try:
+        signed = msgspec.json.decode(Storage().read_bytes(path, max_bytes=MAX_MANIFEST_BYTES))
+        digest = str(signed["manifest"]["digest"])
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise CorruptSnapshot(path, f"it is no manifest ({error})") from error
+    return _SingleFolder(folder).get(digest)
+
+
+def _load_folder(
+    folder: Path, player: str, *, greedy: bool, seed: int, env: EnvConfig | None
+) -> LoadedPolicy | LoadedMixture:
+    weights, manifest = read_snapshot_folder(folder)
+    if player not in (BEST, MIXTURE, manifest.player, manifest.digest):
+        raise UnknownPolicy(
+            f"{folder} is one snapshot, of the player {manifest.player}, not {player!r}: leave `player` out, or give"
+            " the run folder."
+        )
+    spec = spec_of(env if env is not None else _env_of(folder, manifest))
+    name = f"{manifest.player}-{manifest.digest[:8]}"
+    policy = build_policy(name, weights, manifest, spec, greedy=greedy, seed=seed, source=folder)
+    return LoadedMixture(player, [(1.0, policy)], seed=seed) if player == MIXTURE else policy
+
+
+def _env_of(folder: Path, manifest: SnapshotManifest) -> EnvConfig:
+    """The game of the run around the folder (<run>/snapshots/ab/<digest>), else the manifest's id with its defaults."""
+    around = folder.absolute().parents
+    if len(around) > 2 and (around[2] / "config.yaml").is_file():
+        run = RunFolder.open(around[2])
+        return parse_config(run.read_config(), source=str(run.config_path)).env
+    return EnvConfig(id=manifest.env_id)

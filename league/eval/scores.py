@@ -1,0 +1,132 @@
+"""What the games of a match amount to: counts, scores, intervals.
+
+Shape letters: T teams of a game, as many entrants in a match; R = T rotations of the entrants over the teams; G groups:
+the games of one group share their opening and go once through the rotations, so that a match has G * R games.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Z_95 = 1.959964
+"""Standard deviations that hold 95 % of a normal distribution."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """A finished match.
+
+    Fields:
+      wins: int64 [R, T, T], wins[r, i, j] = games of rotation r in which entrant i returned more than entrant j.
+      draws: int64 [R, T, T], equal returns; symmetric, zero on the diagonal. In rotation r entrant i holds the
+        team (i + r) % T.
+      group_scores: float64 [G, T], mean over a group's games and an entrant's rivals of win 1, draw 1/2, loss 0; zeros
+        where T is 1.
+      group_returns: float64 [G, T], mean over a group's games of the return of an entrant's team.
+      turns: calls of `step` summed over the games, the opening included.
+    """
+
+    wins: NDArray[np.int64]
+    draws: NDArray[np.int64]
+    group_scores: NDArray[np.float64]
+    group_returns: NDArray[np.float64]
+    turns: int
+
+    @property
+    def num_groups(self) -> int:
+        """G."""
+        return len(self.group_scores)
+
+    @property
+    def games(self) -> int:
+        """G * R."""
+        return self.num_groups * len(self.wins)
+
+    @property
+    def mean_turns(self) -> float:
+        """Mean length of a game in turns."""
+        return self.turns / self.games
+
+    def counts(self, entrant: int = 0, rival: int = 1) -> tuple[int, int, int]:
+        """Wins, draws and losses of one entrant against another, all rotations together."""
+        wins, losses = self.wins[:, entrant, rival].sum(), self.wins[:, rival, entrant].sum()
+        return int(wins), int(self.draws[:, entrant, rival].sum()), int(losses)
+
+    def score(self, entrant: int = 0) -> Interval:
+        """Mean score of an entrant over games and rivals, with a Wilson interval.
+
+        The interval counts games as independent. Where the games of a group agree more than independent ones would (the
+        opening decides, or the policies hardly vary) the number of games is scaled down by the measured excess of the
+        variance of the group means; it is never scaled up, so that a score of 0 or 1 keeps a width.
+
+        Raises:
+          ValueError: the game has one team, nobody to score against.
+        """
+        teams = self.wins.shape[1]
+        if teams < 2:
+            raise ValueError("a game of one team has no score; look at mean_return")
+        scores = self.group_scores[:, entrant]
+        mean = float(scores.mean())
+        bernoulli = mean * (1.0 - mean)
+        measured = teams * float(scores.var(ddof=1)) if len(scores) > 1 else 0.0
+        effective = self.games * (bernoulli / max(bernoulli, measured) if bernoulli else 1.0)
+        return wilson(mean, effective)
+
+    def by_team(self, entrant: int = 0) -> tuple[float, ...]:
+        """[T] mean score of an entrant while it held team 0, 1, ..."""
+        teams = self.wins.shape[1]
+        rotations = (np.arange(teams) - entrant) % teams
+        points = (self.wins + self.draws / 2.0)[rotations, entrant].sum(axis=1)
+        return tuple(float(total) / (self.num_groups * (teams - 1)) for total in points)
+
+    def mean_return(self, entrant: int = 0) -> Interval:
+        """Mean return of an entrant's team, with a normal interval over the groups (of no width for one group)."""
+        returns = self.group_returns[:, entrant]
+        mean = float(returns.mean())
+        half = Z_95 * float(returns.std(ddof=1)) / math.sqrt(len(returns)) if len(returns) > 1 else 0.0
+        return Interval(mean, mean - half, mean + half)
+
+
+def wilson(share: float, games: float) -> Interval:
+    """Wilson's 95 % score interval of a mean in [0, 1] over `games` games (a draw counts as half a win).
+
+    Source: Wilson 1927; Agresti and Coull 1998, equation 2.
+    """
+    z2 = Z_95 * Z_95
+    centre = (share + z2 / (2.0 * games)) / (1.0 + z2 / games)
+    half = Z_95 * math.sqrt(share * (1.0 - share) / games + z2 / (4.0 * games * games)) / (1.0 + z2 / games)
+    return Interval(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
+
+
+def score_games(team_returns: NDArray[np.float64], turns: int) -> MatchResult:
+    """Count a match.
+
+    Args:
+      team_returns: float64 [R, G, T], return of each entrant's team in each game, entrants in their own order.
+      turns: see `MatchResult`.
+    """
+    teams = team_returns.shape[2]
+    difference = team_returns[:, :, :, None] - team_returns[:, :, None, :]
+    others = ~np.eye(teams, dtype=np.bool_)
+    won, even = difference > 0, (difference == 0) & others
+    points = (won + even / 2.0).sum(axis=3) / max(1, teams - 1)
+    return MatchResult(
+        wins=won.sum(axis=1),
+        draws=even.sum(axis=1),
+        group_scores=points.mean(axis=0),
+        group_returns=team_returns.mean(axis=0),
+        turns=turns,
+    )

@@ -1,0 +1,79 @@
+"""Every metric that the platform reports: its name, unit and meaning, once. A sink takes no other name.
+
+`league/...` is of the whole run; `player/<player>/...` and `learner/<player>/...` exist once per player.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that is reported over time.
+
+    Fields:
+      name: of the metric, `{player}` standing for a player's id.
+      unit: "" for a pure number.
+      meaning: one line for people.
+      best: "max" or "min" where the best value so far is worth keeping, else "".
+    """
+
+    name: str
+    unit: str
+    meaning: str
+    best: str = ""
+
+    def of(self, player: str) -> str:
+        """The name for one player."""
+        return self.name.replace("{player}", player)
+
+
+ENV_STEPS = Metric("league/env_steps", "decisions", "decisions taken in all games, all seats together; the step axis")
+STEPS_PER_S = Metric("league/steps_per_s", "decisions/s", "env steps per second of late")
+GAMES = Metric("league/games", "games", "games whose outcomes are in the journal")
+ABORTED = Metric("league/aborted_games", "games", "games thrown away because their env failed")
+REFUSED = Metric("league/refused_results", "leases", "answers refused: late, repeated or of an earlier daemon")
+PLAYERS = Metric("league/players", "players", "members that learn")
+SNAPSHOTS = Metric("league/snapshots", "snapshots", "frozen members")
+OPEN_LEASES = Metric("league/open_leases", "leases", "leases being worked on")
+JOURNAL_SEQ = Metric("league/journal_seq", "events", "durable events")
+COMMIT_MS = Metric("league/commit_ms", "ms", "time of the last journal commit")
+ELAPSED_S = Metric("league/elapsed_s", "s", "time of training, earlier parts of a resumed run included")
+BEST_RATING = Metric("league/best_rating_elo", "Elo", "rating of the best snapshot", best="max")
+
+RATING = Metric("player/{player}/rating_elo", "Elo", "rating of the player's newest rated snapshot", best="max")
+WIN_RATE = Metric("player/{player}/win_rate", "", "mean win rate over its opponents, draws 1/2")
+PLAYER_SNAPSHOTS = Metric("player/{player}/snapshots", "snapshots", "snapshots of the player")
+GENERATION = Metric("player/{player}/generation", "", "resets of the player so far")
+
+VERSION = Metric("learner/{player}/version", "updates", "updates since the start or the last reset")
+TRAINED_STEPS = Metric("learner/{player}/trained_steps", "decisions", "recorded decisions that it has learnt from")
+LOSS_POLICY = Metric("learner/{player}/loss_policy", "", "policy gradient loss per valid step")
+LOSS_VALUE = Metric("learner/{player}/loss_value", "", "half the squared value error per valid step")
+ENTROPY = Metric("learner/{player}/entropy", "nats", "entropy of the policy per valid step")
+KL = Metric("learner/{player}/kl", "nats", "divergence of the behaviour policy from the target policy")
+RHO_CLIP_SHARE = Metric("learner/{player}/rho_clip_share", "", "share of steps whose importance ratio was clipped")
+EFFECTIVE_SAMPLE_SHARE = Metric("learner/{player}/effective_sample_share", "", "effective over actual sample size")
+GRADIENT_NORM = Metric("learner/{player}/gradient_norm", "", "global gradient norm before clipping")
+LAG_MEAN = Metric("learner/{player}/lag_mean", "updates", "mean policy lag of the trained steps")
+LAG_MAX = Metric("learner/{player}/lag_max", "updates", "largest policy lag in the batch")
+STALE_STEPS = Metric("learner/{player}/stale_steps", "decisions", "decisions masked out as too old")
+SKIPPED = Metric("learner/{player}/skipped_updates", "updates", "updates skipped as non-finite")
+LEARNING_RATE = Metric("learner/{player}/learning_rate", "", "step size")
+ENTROPY_COST = Metric("learner/{player}/entropy_cost", "", "weight of the entropy")
+CREDITS = Metric("learner/{player}/credits", "chunks", "chunks that actors may still push")
+
+METRICS: Mapping[str, Metric] = {value.name: value for value in list(globals().values()) if isinstance(value, Metric)}
+"""Name -> metric."""
+
+
+def metric_of(name: str) -> Metric | None:
+    """The metric behind a reported name, its player's id put back as `{player}`; None where there is none."""
+    found = METRICS.get(name)
+    if found is None:
+        parts = name.split("/")
+        if len(parts) == 3:
+            found = METRICS.get(f"{parts[0]}/{{player}}/{parts[2]}")
+    return found

@@ -1,0 +1,93 @@
+"""What a person sees of a run at one moment; the daemon fills it, the console and the status command show it.
+
+Shape letters: R rows (players), C columns (opponents).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class GateView:
+    """How far a player is from its next snapshot.
+
+    Fields:
+      steps, min_steps, timeout_steps: trained since the last snapshot or reset; the gate's two limits.
+      beaten, rivals: how many of its rivals it beats by enough, and how many there are.
+    """
+
+    steps: int
+    min_steps: int
+    timeout_steps: int
+    beaten: int
+    rivals: int
+
+
+@dataclass(frozen=True)
+class PlayerView:
+    """One player.
+
+    Fields:
+      player, role: who.
+      version: learner updates. trained_steps: decisions learnt from. snapshots: how many it has left.
+      rating, rating_low, rating_high: Elo of its newest rated snapshot with its interval; None before the first game.
+      win_rate: mean over its opponents, None before the first game.
+      loss: policy + value loss; entropy: nats; policy_lag: updates, mean; None before the first update.
+      gate: None where the player has none.
+    """
+
+    player: str
+    role: str
+    version: int
+    trained_steps: int
+    snapshots: int
+    rating: float | None = None
+    rating_low: float | None = None
+    rating_high: float | None = None
+    win_rate: float | None = None
+    loss: float | None = None
+    entropy: float | None = None
+    policy_lag: float | None = None
+    gate: GateView | None = None
+
+
+@dataclass(frozen=True)
+class PayoffView:
+    """Win rates of some players against some members.
+
+    Fields:
+      rows: [R] players. columns: [C] players or snapshots.
+      win_rates: [R][C] posterior mean of the row's win rate, draws 1/2; None where they have not met.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    win_rates: tuple[tuple[float | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class RunView:
+    """One run.
+
+    Fields:
+      run: path of its folder. phase: "starting", "running", "draining", "stopped".
+      elapsed_s: time of training. budget_share: share of the budget that is spent, None without one.
+      games, env_steps: totals. steps_per_s: of late. snapshots: how many. workers: live hosts.
+      players: in the order in which they joined.
+      payoff: None before the first game.
+      notes: what happened last, newest last.
+    """
+
+    run: str
+    phase: str
+    elapsed_s: float
+    budget_share: float | None
+    games: int
+    env_steps: int
+    steps_per_s: float
+    snapshots: int
+    workers: int
+    players: tuple[PlayerView, ...] = ()
+    payoff: PayoffView | None = None
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,150 @@
+"""Policies on disk: snapshots as safetensors with a manifest, learners' restart states as checked arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+import safetensors
+import safetensors.numpy
+
+from agents.nets.config import NetworkConfig
+from agents.nets.network import build_network
+from agents.weights import Weights, WeightsError, from_named, layout_of
+from envs.protocol import EnvSpec
+from envs.registry import make
+from league.config import LeagueConfig
+from league.core.records import SnapshotInfo
+from league.core.state import LeagueState, PlayerState
+from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
+from league.runtime.protocol import Arrays
+from league.store.checkpoints import CheckpointStore
+from league.store.snapshots import SnapshotManifest, SnapshotStore
+
+MAX_HELD = 64
+"""Snapshots whose weights are kept in memory."""
+
+
+class PolicyStore:
+    """Weights in and out of a run's stores.
+
+    Args:
+      config: of the run.
+      snapshots, checkpoints: its stores.
+      warn: called with one sentence where something had to be fallen back on.
+    """
+
+    def __init__(
+        self,
+        config: LeagueConfig,
+        *,
+        snapshots: SnapshotStore,
+        checkpoints: CheckpointStore,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._config = config
+        self._snapshots = snapshots
+        self._checkpoints = checkpoints
+        self._warn = warn
+        spec = make(config.env, num_envs=1).spec
+        self._spec_hash = spec_hash(spec)
+        self._layout = layout_of(build_network(spec, config.network, seed=0))
+        self._held: OrderedDict[str, Weights] = OrderedDict()
+        self._last_checkpoint: dict[str, str] = {}
+
+    def snapshot(self, info: SnapshotInfo) -> Weights:
+        """The weights of a snapshot, verified when they were read.
+
+        Raises:
+          MissingSnapshot, CorruptSnapshot.
+        """
+        if info.digest not in self._held:
+            payload, _ = self._snapshots.get(info.digest)
+            while len(self._held) >= MAX_HELD:
+                self._held.popitem(last=False)
+            try:
+                named = safetensors.numpy.load(payload)
+                weights = from_named(named, self._layout, version=info.version)
+            except (safetensors.SafetensorError, WeightsError) as error:
+                raise LeagueError(f"snapshot {info.snapshot_id} cannot be used with this network: {error}.") from error
+            self._held[info.digest] = weights
+        self._held.move_to_end(info.digest)
+        return self._held[info.digest]
+
+    def put_snapshot(self, player: PlayerState, weights: Weights, *, trained_steps: int) -> str:
+        """Store weights durably; returns their digest."""
+        payload = safetensors.numpy.save(weights.named())
+        manifest = SnapshotManifest(
+            digest=hashlib.sha256(payload).hexdigest(),
+            player=player.name,
+            role=player.role,
+            parent=player.parent,
+            version=weights.version,
+            trained_steps=trained_steps,
+            env_id=self._config.env.id,
+            env_spec_hash=self._spec_hash,
+            env=dict(self._config.env.kwargs),
+            network=network_plain(self._config.network),
+            hyperparameters=dataclasses.asdict(self._config.learner),
+        )
+        return self._snapshots.put(payload, manifest)
+
+    def put_checkpoint(self, player: str, saved: Arrays) -> str:
+        """Store a learner's restart state durably; returns its digest."""
+        return self._checkpoints.put(player, safetensors.numpy.save(saved))
+
+    def get_checkpoint(self, player: str, digest: str) -> Arrays:
+        """A restart state.
+
+        Raises:
+          MissingSnapshot, CorruptSnapshot.
+        """
+        payload = self._checkpoints.get(player, digest)
+        try:
+            return dict(safetensors.numpy.load(payload))
+        except safetensors.SafetensorError as error:
+            raise CorruptSnapshot(self._checkpoints.path(player, digest), str(error)) from error
+
+    def prune_checkpoints(self, player: str, *, newest: str) -> None:
+        """Keep the newest restart state, which the journal names, and the one before."""
+        before = self._last_checkpoint.get(player)
+        self._checkpoints.prune(player, keep=(newest,) if before is None else (newest, before))
+        self._last_checkpoint[player] = newest
+
+    def restart_state(self, state: LeagueState, player: str) -> tuple[Arrays | None, Weights | None]:
+        """What a learner starts from: its checkpoint, else the snapshot it descends from, else (both None) anew.
+
+        A checkpoint that is gone or damaged is told of, never passed over in silence.
+        """
+        known = state.players[player]
+        if known.checkpoint is not None:
+            try:
+                return self.get_checkpoint(player, known.checkpoint.digest), None
+            except (MissingSnapshot, CorruptSnapshot) as error:
+                if known.parent is None:
+                    raise
+                self._warn(f"{error} Learner {player} starts from its snapshot {known.parent} instead.")
+        if known.parent is None:
+            return None, None
+        return None, self.snapshot(state.snapshots[known.parent])
+
+
+def network_plain(network: NetworkConfig) -> dict[str, object]:
+    """A network's settings as plain values, for a manifest."""
+    plain: dict[str, object] = msgspec.to_builtins(network)
+    return plain
+
+
+def spec_hash(spec: EnvSpec) -> str:
+    """sha256 (hex) over what a network must fit: seats, observations, actions; not over the id."""
+    fields = (
+        spec.num_seats,
+        sorted((name, array.shape, array.dtype) for name, array in spec.observations.items()),
+        dataclasses.astuple(spec.actions),
+        spec.has_mask,
+    )
+    return hashlib.sha256(repr(fields).encode()).hexdigest()
+

@@ -1,0 +1,217 @@
+"""An actor host: leases in, outcome totals out, unrolls to the learner on the way. Knows nothing of processes."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from agents.actor import Arena, SeatingTotals
+from agents.codec import ChunkHeader, Lz4Codec
+from agents.nets.network import build_network
+from agents.policy import BotPolicy, NetworkPolicy, SeatPolicy
+from agents.trajectory import Unrolls, concatenate
+from agents.weights import Weights
+from envs.bots import make_bot
+from envs.registry import make
+from league.core.records import BOT_PREFIX, Lease, Seating, SeatingOutcome
+from league.runtime.protocol import Arrays, HostSetup, HostState
+
+RATING_ARENA = ""
+"""Key of the arena in which rating matches are played; a player's arena has the player's id."""
+
+MAX_FROZEN = 64
+"""Frozen networks kept ready; older ones are built again when a lease names them."""
+
+
+class LearnerClient(Protocol):
+    """An actor host's way to the learners."""
+
+    def push(self, player: str, chunk: bytes, *, share: float) -> Weights | None:
+        """Send a chunk; returns the newest weights of the player if any came since the last call."""
+        ...
+
+    def weights(self, player: str) -> Weights:
+        """The newest weights of a player."""
+        ...
+
+
+@dataclass(frozen=True)
+class LeaseResult:
+    """What came of a lease."""
+
+    env_steps: int
+    outcomes: tuple[SeatingOutcome, ...]
+
+
+class ActorHost:
+    """Plays leases.
+
+    Args:
+      setup: what to build.
+      name: of this host; with the run's seed it seeds the games.
+      dtype: compute type of the forward passes.
+    """
+
+    def __init__(self, setup: HostSetup, *, name: str, dtype: torch.dtype) -> None:
+        self._setup = setup
+        self._name = name
+        self._dtype = dtype
+        self._spec = make(setup.env, num_envs=1).spec
+        self._network = build_network(self._spec, setup.network, seed=setup.seed)
+        self._codec = Lz4Codec()
+        self._arenas: dict[str, Arena] = {}
+        self._pending: dict[str, list[Unrolls]] = {}
+        self._live: dict[str, NetworkPolicy] = {}
+        self._frozen: dict[str, SeatPolicy] = {}
+
+    def play(
+        self, lease: Lease, *, share: float, frozen: Mapping[str, Weights], learners: LearnerClient
+    ) -> LeaseResult:
+        """Step the games of the lease's arena under its seatings.
+
+        Args:
+          lease: what to do.
+          share: part of the budget spent, passed on with the unrolls.
+          frozen: weights of the snapshots that the lease names and this host does not hold.
+          learners: where unrolls go and live weights come from.
+        Raises:
+          EnvError: from the env.
+        """
+        policies = self._policies(lease.seatings, frozen, learners)
+        key = lease.home if lease.home is not None else RATING_ARENA
+        arena = self._arena(key)
+        for unrolls in arena.run(lease.seatings, policies, turns=lease.turns):
+            assert lease.home is not None, "a rating match recorded something"
+            for chunk in self._chunks(lease.home, unrolls):
+                self._adopt(lease.home, learners.push(lease.home, chunk, share=share))
+        outcomes = tuple(_outcome(totals) for totals in arena.take_outcomes())
+        return LeaseResult(env_steps=lease.turns * arena.num_envs, outcomes=outcomes)
+
+    def missing(self, seatings: tuple[Seating, ...]) -> list[str]:
+        """Snapshots that these seatings name and whose weights this host does not hold."""
+        names = dict.fromkeys(policy for seating in seatings for policy in seating.policies)
+        return [name for name in names if not name.startswith(BOT_PREFIX) and name not in self._frozen and name not in self._live]
+
+    def save(self) -> HostState | None:
+        """Everything that this host holds between two leases; None where an env cannot be saved."""
+        arrays: Arrays = {}
+        tables: dict[str, list[dict[str, object]]] = {}
+        for key, arena in self._arenas.items():
+            saved = arena.save()
+            if saved is None:
+                return None
+            arrays.update({f"{key}/{name}": array for name, array in saved.items()})
+            tables[key] = [
+                {"policies": seating.policies, "records": seating.records, "share": seating.share}
+                for seating in arena.saved_seatings()
+            ]
+            pending = self._pending.get(key)
+            if pending:
+                chunk = self._codec.encode(concatenate(pending), self._header(key, pending))
+                arrays[f"{key}/pending"] = np.frombuffer(chunk, np.uint8).copy()
+        return HostState(arrays=arrays, text=json.dumps(tables))
+
+    def load(self, state: HostState, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> None:
+        """Go on from a saved state."""
+        for key, rows in json.loads(state.text).items():
+            seatings = tuple(
+                Seating(tuple(row["policies"]), tuple(row["records"]), float(row["share"])) for row in rows
+            )
+            policies = self._policies(seatings, frozen, learners)
+            prefix = f"{key}/"
+            arrays = {n.removeprefix(prefix): a for n, a in state.arrays.items() if n.startswith(prefix)}
+            pending = arrays.pop("pending", None)
+            self._arena(key).load(arrays, seatings, policies)
+            if pending is not None:
+                self._pending[key] = [self._codec.decode(pending.tobytes())[1]]
+
+    def close(self) -> None:
+        """Close every env; may be called twice."""
+        for arena in self._arenas.values():
+            arena.close()
+        self._arenas.clear()
+
+    def _arena(self, key: str) -> Arena:
+        if key not in self._arenas:
+            seed = zlib.crc32(f"{self._setup.seed}/{self._name}/{key}".encode())
+            env = make(self._setup.env, num_envs=self._setup.num_envs)
+            self._arenas[key] = Arena(
+                env, unroll_length=self._setup.learner.unroll_length, core_size=self._network.core_size, seed=seed
+            )
+        return self._arenas[key]
+
+    def _policies(
+        self, seatings: tuple[Seating, ...], frozen: Mapping[str, Weights], learners: LearnerClient
+    ) -> dict[str, SeatPolicy]:
+        names = dict.fromkeys(policy for seating in seatings for policy in seating.policies)
+        return {name: self._policy(name, frozen, learners) for name in names}
+
+    def _policy(self, name: str, frozen: Mapping[str, Weights], learners: LearnerClient) -> SeatPolicy:
+        if name in frozen or name in self._frozen or name.startswith(BOT_PREFIX):
+            return self._frozen_policy(name, frozen)
+        if name not in self._live:
+            self._live[name] = NetworkPolicy(self._network, dtype=self._dtype)
+        self._live[name].adopt(learners.weights(name))
+        return self._live[name]
+
+    def _frozen_policy(self, name: str, frozen: Mapping[str, Weights]) -> SeatPolicy:
+        if name not in self._frozen:
+            while len(self._frozen) >= MAX_FROZEN:
+                del self._frozen[next(iter(self._frozen))]
+            self._frozen[name] = self._build_frozen(name, frozen)
+        self._frozen[name] = self._frozen.pop(name)
+        return self._frozen[name]
+
+    def _build_frozen(self, name: str, frozen: Mapping[str, Weights]) -> SeatPolicy:
+        if name.startswith(BOT_PREFIX):
+            bot = name.removeprefix(BOT_PREFIX)
+            return BotPolicy(make_bot(bot, seed=zlib.crc32(f"{self._setup.seed}/{self._name}/{bot}".encode())))
+        policy = NetworkPolicy(self._network, dtype=self._dtype)
+        policy.adopt(frozen[name])
+        return policy
+
+    def _adopt(self, player: str, weights: Weights | None) -> None:
+        if weights is not None and player in self._live:
+            self._live[player].adopt(weights)
+
+    def _chunks(self, player: str, unrolls: Unrolls) -> Iterator[bytes]:
+        """Collect unrolls; whole chunks of `chunk_rows` as bytes."""
+        pending = self._pending.setdefault(player, [])
+        pending.append(unrolls)
+        rows = self._setup.chunk_rows
+        if sum(part.num_rows for part in pending) < rows:
+            return
+        everything = concatenate(pending)
+        stop = everything.num_rows - everything.num_rows % rows
+        for start in range(0, stop, rows):
+            block = everything.rows(start, start + rows)
+            yield self._codec.encode(block, self._header(player, [block]))
+        pending.clear()
+        if stop < everything.num_rows:
+            pending.append(everything.rows(stop, everything.num_rows))
+
+    def _header(self, player: str, parts: list[Unrolls]) -> ChunkHeader:
+        return ChunkHeader(
+            run=self._setup.run,
+            player=player,
+            version_min=min(int(part.versions.min()) for part in parts),
+            version_max=max(int(part.versions.max()) for part in parts),
+        )
+
+
+def _outcome(totals: SeatingTotals) -> SeatingOutcome:
+    return SeatingOutcome(
+        policies=totals.policies,
+        games=totals.games,
+        aborted=0,
+        turns=totals.turns,
+        wins=tuple(tuple(int(x) for x in row) for row in totals.wins),
+        draws=tuple(tuple(int(x) for x in row) for row in totals.draws),
+        return_sums=tuple(float(x) for x in totals.return_sums),
+    )

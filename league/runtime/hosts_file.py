@@ -1,0 +1,36 @@
+"""The state of an exact runtime's actor hosts as one file of arrays."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from league.errors import StorageError
+from league.runtime.protocol import HostState
+
+_TEXT = "__text__"
+
+
+def encode_hosts(state: HostState, *, next_lease_id: int) -> bytes:
+    """The state, and the lease that would come next: it fits a league that stands exactly there and no other."""
+    text = json.dumps({"next_lease_id": next_lease_id, "text": state.text})
+    arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
+    arrays[_TEXT] = np.frombuffer(text.encode(), np.uint8)
+    return bytes(safetensors.numpy.save(arrays))
+
+
+def decode_hosts(payload: bytes) -> tuple[HostState, int]:
+    """State and next lease id.
+
+    Raises:
+      StorageError: the bytes are no such file.
+    """
+    try:
+        arrays = dict(safetensors.numpy.load(payload))
+        head = json.loads(arrays.pop(_TEXT).tobytes())
+        return HostState(arrays=arrays, text=head["text"]), int(head["next_lease_id"])
+    except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
+        raise StorageError(f"the state of the actor hosts cannot be read: {error}.") from error

@@ -1,0 +1,152 @@
+"""A learner host: holds the learners of one or more players and time-slices between them. Knows nothing of processes."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable
+
+import torch
+
+from agents.codec import ChunkError, Lz4Codec
+from agents.learner.build import build_learner
+from agents.learner.learner import Learner, UpdateReport
+from agents.trajectory import Unrolls, concatenate
+from agents.weights import Weights
+from envs.registry import make
+from league.core.records import Progress
+from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
+
+
+class UnknownPlayer(Exception):  # noqa: N818
+    """A chunk or order for a player that this host does not hold (any more)."""
+
+
+class LearnerHost:
+    """Learners by player.
+
+    Args:
+      setup: what to build.
+      dtype: compute type of the forward passes.
+      clock: seconds, for the share of time in which there was nothing to learn from.
+    """
+
+    def __init__(self, setup: HostSetup, *, dtype: torch.dtype, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._setup = setup
+        self._dtype = dtype
+        self._clock = clock
+        self._spec = make(setup.env, num_envs=1).spec
+        self._codec = Lz4Codec()
+        self._learners: dict[str, Learner] = {}
+        self._waiting: dict[str, list[Unrolls]] = {}
+        self._newest: dict[str, UpdateReport] = {}
+        self._published: dict[str, Weights] = {}
+        self._first_version: dict[str, int] = {}
+        self._busy_s = 0.0
+        self._since = clock()
+
+    def install(self, player: str, *, saved: Arrays | None, weights: Weights | None) -> None:
+        """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
+        self._drop(player)
+        learner = build_learner(
+            self._spec,
+            self._setup.network,
+            self._setup.learner,
+            seed=zlib.crc32(f"{self._setup.seed}/{player}".encode()),
+            dtype=self._dtype,
+        )
+        if saved is not None:
+            learner.load(saved)
+        elif weights is not None:
+            learner.reset(weights)
+            learner.version = weights.version
+        self._learners[player] = learner
+        self._waiting[player] = []
+
+    def push(self, player: str, chunk: bytes, *, share: float) -> Weights:
+        """Learn from a chunk; returns the newest weights.
+
+        Raises:
+          UnknownPlayer: not held here.
+          ChunkError: the bytes are no chunk of this run and player.
+          NonFiniteError: from the learner.
+        """
+        start = self._clock()
+        learner = self._learner(player)
+        header, unrolls = self._codec.decode(chunk)
+        if (header.run, header.player) != (self._setup.run, player):
+            raise ChunkError(f"a chunk of {header.run}/{header.player} came to {self._setup.run}/{player}")
+        if header.version_max < self._first_version.get(player, 0):
+            return self.weights(player)
+        waiting = self._waiting[player]
+        waiting.append(unrolls)
+        rows = self._setup.learner.batch_rows
+        if sum(part.num_rows for part in waiting) >= rows:
+            self._learn(player, learner, concatenate(waiting), share)
+        self._busy_s += self._clock() - start
+        return self.weights(player)
+
+    def weights(self, player: str) -> Weights:
+        """The newest weights of a player; the same object until the version changes."""
+        learner = self._learner(player)
+        held = self._published.get(player)
+        if held is None or held.version != learner.version:
+            self._published[player] = learner.publish()
+        return self._published[player]
+
+    def progress_of(self, player: str) -> Progress:
+        """How far a player is."""
+        learner = self._learner(player)
+        return Progress(player=player, version=learner.version, trained_steps=learner.trained_steps)
+
+    def progress(self) -> list[LearnerProgress]:
+        """How far every player is, and the share of the time since the last call in which there was nothing to do."""
+        now = self._clock()
+        idle = 1.0 - self._busy_s / max(now - self._since, 1e-9)
+        self._busy_s, self._since = 0.0, now
+        return [
+            LearnerProgress(
+                progress=self.progress_of(player),
+                update=self._newest.get(player),
+                skipped=learner.skipped_updates,
+                idle_share=min(max(idle, 0.0), 1.0),
+            )
+            for player, learner in self._learners.items()
+        ]
+
+    def reset(self, player: str, weights: Weights) -> None:
+        """Start a player again from given weights; unrolls of its past self, also those still to come, are dropped."""
+        learner = self._learner(player)
+        learner.reset(weights)
+        learner.version += 1
+        self._first_version[player] = learner.version
+        self._waiting[player] = []
+
+    def checkpoint(self, player: str) -> CheckpointTaken:
+        """A player's restart state."""
+        return CheckpointTaken(progress=self.progress_of(player), saved=self._learner(player).save())
+
+    def close(self) -> None:
+        """Release every learner; may be called twice."""
+        for player in list(self._learners):
+            self._drop(player)
+
+    def _learn(self, player: str, learner: Learner, unrolls: Unrolls, share: float) -> None:
+        rows = self._setup.learner.batch_rows
+        stop = unrolls.num_rows - unrolls.num_rows % rows
+        for start in range(0, stop, rows):
+            self._newest[player] = learner.update(unrolls.rows(start, start + rows), share=share)
+        left = unrolls.rows(stop, unrolls.num_rows)
+        self._waiting[player] = [left] if left.num_rows else []
+
+    def _learner(self, player: str) -> Learner:
+        if player not in self._learners:
+            raise UnknownPlayer(f"player {player} is not held by this learner host")
+        return self._learners[player]
+
+    def _drop(self, player: str) -> None:
+        learner = self._learners.pop(player, None)
+        if learner is not None:
+            learner.close()
+        for table in (self._waiting, self._newest, self._published, self._first_version):
+            table.pop(player, None)

@@ -1,0 +1,230 @@
+"""What a runtime is to the daemon: tasks go in, reports come out, and nothing that happens in it is the truth.
+
+A runtime owns the hosts: it starts them, notices when one is lost or hangs, and starts another in its place. Whatever a lost
+host held is gone; the daemon rebuilds it from the journal and the stores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.learner.config import LearnerConfig
+from agents.learner.learner import UpdateReport
+from agents.nets.config import NetworkConfig
+from agents.weights import Weights
+from envs.protocol import EnvConfig
+from league.core.records import Lease, Progress, SeatingOutcome
+from league.store.run_folder import WorkerStatus
+
+Arrays = dict[str, NDArray[np.generic]]
+"""A host's restart state as plain arrays by name."""
+
+
+@dataclass(frozen=True)
+class HostSetup:
+    """What a host needs to build its env, its policies and its learners.
+
+    Fields:
+      run: name of the run.
+      env, network, learner: settings.
+      num_envs: games that an actor host steps at once.
+      chunk_rows: unrolls sent to the learner in one piece.
+      seed: of the run.
+    """
+
+    run: str
+    env: EnvConfig
+    network: NetworkConfig
+    learner: LearnerConfig
+    num_envs: int
+    chunk_rows: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class PlayLease:
+    """For an actor host: play under a lease. share: part of the budget spent. frozen: weights of the named snapshots."""
+
+    lease: Lease
+    share: float
+    frozen: Mapping[str, Weights]
+
+
+@dataclass(frozen=True)
+class InstallPlayer:
+    """For a learner host: hold a player's learner, from a checkpoint, from weights, or newly initialised (both None)."""
+
+    player: str
+    saved: Arrays | None = None
+    weights: Weights | None = None
+
+
+@dataclass(frozen=True)
+class TakeSnapshot:
+    """For a learner host: answer with the player's weights as they are now."""
+
+    order_id: int
+    player: str
+
+
+@dataclass(frozen=True)
+class ResetPlayer:
+    """For a learner host: start the player again from these weights."""
+
+    order_id: int
+    player: str
+    weights: Weights
+
+
+@dataclass(frozen=True)
+class TakeCheckpoint:
+    """For a learner host: answer with the player's restart state."""
+
+    player: str
+
+
+Task = PlayLease | InstallPlayer | TakeSnapshot | ResetPlayer | TakeCheckpoint
+
+
+@dataclass(frozen=True)
+class HostStarted:
+    """A host is there, empty. kind: "actor_host" or "learner_host"."""
+
+    host: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class HostLost:
+    """A host died or hung and was ended; all it held and every task it had is lost."""
+
+    host: str
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class PlayerInstalled:
+    """Answer to `InstallPlayer`."""
+
+    player: str
+
+
+@dataclass(frozen=True)
+class LeaseDone:
+    """Answer to a lease."""
+
+    host: str
+    lease_id: int
+    token: int
+    env_steps: int
+    outcomes: tuple[SeatingOutcome, ...]
+
+
+@dataclass(frozen=True)
+class LeaseLost:
+    """A lease came to nothing although its host lives (its learner was lost)."""
+
+    host: str
+    lease_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class SnapshotTaken:
+    """Answer to `TakeSnapshot`."""
+
+    order_id: int
+    player: str
+    weights: Weights
+    trained_steps: int
+
+
+@dataclass(frozen=True)
+class ResetDone:
+    """Answer to `ResetPlayer`."""
+
+    order_id: int
+
+
+@dataclass(frozen=True)
+class CheckpointTaken:
+    """Answer to `TakeCheckpoint`."""
+
+    progress: Progress
+    saved: Arrays
+
+
+@dataclass(frozen=True)
+class LearnerProgress:
+    """How far a player is, and its newest update (None before the first). skipped: updates left out as not finite."""
+
+    progress: Progress
+    update: UpdateReport | None
+    skipped: int
+    idle_share: float = 0.0
+
+
+Report = (
+    HostStarted | HostLost | PlayerInstalled | LeaseDone | LeaseLost | SnapshotTaken | ResetDone | CheckpointTaken | LearnerProgress
+)
+
+
+@dataclass(frozen=True)
+class HostState:
+    """All that the actor hosts hold, for a runtime that can go on exactly; empty for one that cannot."""
+
+    arrays: Arrays = field(default_factory=dict)
+    text: str = ""
+
+
+class Runtime(Protocol):
+    """Runs hosts. Calls come from one thread."""
+
+    def start(self) -> None:
+        """Bring up every host; their `HostStarted` reports come with the first polls.
+
+        Raises:
+          LeagueError: it cannot be brought up; one sentence with what to do.
+        """
+        ...
+
+    def submit(self, task: Task) -> None:
+        """Give a task to the host that it concerns; its answer comes with a later poll unless the host is lost."""
+        ...
+
+    def poll(self, timeout_s: float) -> list[Report]:
+        """What has happened; waits up to `timeout_s` for something."""
+        ...
+
+    def workers(self) -> tuple[WorkerStatus, ...]:
+        """The processes of the runtime."""
+        ...
+
+    def close(self) -> None:
+        """End every host within a few seconds; may be called twice."""
+        ...
+
+
+@runtime_checkable
+class ExactRuntime(Protocol):
+    """A runtime that can also save what its actor hosts hold, so that a resumed run equals an uninterrupted one."""
+
+    def save_hosts(self) -> HostState | None:
+        """The state of all actor hosts between two leases; None where an env cannot be saved."""
+        ...
+
+    def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
+        """Go on from a saved state. frozen: weights of every snapshot in it."""
+        ...
+
+
+RUNTIMES = {
+    "inprocess": "league.runtime.inprocess:InProcessRuntime",
+    "ray": "league.runtime.ray_runtime:RayRuntime",
+}

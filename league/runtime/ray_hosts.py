@@ -1,0 +1,150 @@
+"""The two hosts as Ray actors: the plain host, made in its own process, and its way to the others."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+import ray
+import torch
+
+from agents.learner.build import choose_dtype
+from agents.weights import Weights
+from envs.registry import make
+from league.core.records import Lease
+from league.runtime.actor_host import ActorHost, LeaseResult
+from league.runtime.learner_host import LearnerHost
+from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress, SnapshotTaken
+
+CREDITS = 2
+"""Chunks on their way to one learner at most: enough that it never waits, few enough that nobody learns from old games."""
+
+PUSH_DEADLINE_S = 60.0
+
+
+class LearnerUnreachable(Exception):
+    """A learner host died or did not answer in time; the lease at hand is lost."""
+
+
+class RemoteClient:
+    """Learners in other processes.
+
+    Args:
+      handles: player -> handle of the learner host that holds it.
+    """
+
+    def __init__(self, handles: Mapping[str, Any]) -> None:
+        self._handles = handles
+        self._on_the_way: deque[tuple[str, Any]] = deque()
+        self._versions: dict[str, int] = {}
+        self._held: dict[str, Weights] = {}
+
+    def use(self, handles: Mapping[str, Any]) -> None:
+        """Take over new handles; what is on its way to a replaced host is given up."""
+        for player, handle in handles.items():
+            if self._handles.get(player) != handle:
+                self._on_the_way = deque(item for item in self._on_the_way if item[0] != player)
+                self._held.pop(player, None)
+        self._handles = handles
+
+    def push(self, player: str, chunk: bytes, *, share: float) -> Weights | None:
+        """As in the protocol; waits while the player's learner has `CREDITS` chunks to do."""
+        have = self._held[player].version if player in self._held else -1
+        self._on_the_way.append((player, self._handles[player].push.remote(player, chunk, share=share, have=have)))
+        newest = None
+        while sum(name == player for name, _ in self._on_the_way) > CREDITS:
+            newest = self._take(player) or newest
+        return newest
+
+    def weights(self, player: str) -> Weights:
+        """As in the protocol."""
+        have = self._held[player].version if player in self._held else -1
+        newest = self._get(self._handles[player].weights.remote(player, have=have))
+        if newest is not None:
+            self._held[player] = newest
+        return self._held[player]
+
+    def _take(self, player: str) -> Weights | None:
+        """Wait for the oldest chunk on its way to a player."""
+        for item in self._on_the_way:
+            if item[0] == player:
+                self._on_the_way.remove(item)
+                newest: Weights | None = self._get(item[1])
+                if newest is not None:
+                    self._held[player] = newest
+                return newest
+        return None
+
+    @staticmethod
+    def _get(reference: Any) -> Any:
+        try:
+            return ray.get(reference, timeout=PUSH_DEADLINE_S)
+        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
+            raise LearnerUnreachable(f"the learner did not answer: {type(error).__name__}") from error
+
+
+class ActorHostProcess:
+    """An actor host in a process of its own."""
+
+    def __init__(self, setup: HostSetup, name: str) -> None:
+        torch.set_num_threads(1)
+        spec = make(setup.env, num_envs=1).spec
+        self._host = ActorHost(setup, name=name, dtype=choose_dtype(spec, setup.network, setup.learner.precision))
+        self._client = RemoteClient({})
+
+    def ready(self) -> int:
+        """The process id, once everything is built."""
+        return os.getpid()
+
+    def play(self, lease: Lease, *, share: float, frozen: Mapping[str, Any], learners: Mapping[str, Any]) -> LeaseResult:
+        """Play under a lease. frozen: snapshot -> reference to its weights; learners: player -> learner host."""
+        self._client.use(learners)
+        missing = [name for name in self._host.missing(lease.seatings) if name in frozen]
+        weights = dict(zip(missing, ray.get([frozen[name] for name in missing], timeout=PUSH_DEADLINE_S), strict=True))
+        return self._host.play(lease, share=share, frozen=weights, learners=self._client)
+
+
+class LearnerHostProcess:
+    """A learner host in a process of its own."""
+
+    def __init__(self, setup: HostSetup) -> None:
+        torch.set_num_threads(1)
+        spec = make(setup.env, num_envs=1).spec
+        self._host = LearnerHost(setup, dtype=choose_dtype(spec, setup.network, setup.learner.precision))
+
+    def ready(self) -> int:
+        """The process id, once everything is built."""
+        return os.getpid()
+
+    def install(self, player: str, saved: Arrays | None, weights: Weights | None) -> None:
+        """As `LearnerHost.install`."""
+        self._host.install(player, saved=saved, weights=weights)
+
+    def push(self, player: str, chunk: bytes, *, share: float, have: int) -> Weights | None:
+        """As `LearnerHost.push`; None where the caller has the newest weights."""
+        newest = self._host.push(player, chunk, share=share)
+        return newest if newest.version != have else None
+
+    def weights(self, player: str, *, have: int) -> Weights | None:
+        """The newest weights of a player; None where the caller has them."""
+        newest = self._host.weights(player)
+        return newest if newest.version != have else None
+
+    def progress(self) -> list[LearnerProgress]:
+        """As `LearnerHost.progress`."""
+        return self._host.progress()
+
+    def snapshot(self, order_id: int, player: str) -> SnapshotTaken:
+        """The player's weights as they are now."""
+        progress = self._host.progress_of(player)
+        return SnapshotTaken(order_id, player, self._host.weights(player), progress.trained_steps)
+
+    def reset(self, player: str, weights: Weights) -> None:
+        """As `LearnerHost.reset`."""
+        self._host.reset(player, weights)
+
+    def checkpoint(self, player: str) -> CheckpointTaken:
+        """As `LearnerHost.checkpoint`."""
+        return self._host.checkpoint(player)

@@ -1,0 +1,136 @@
+"""A small process of its own that ends what a killed daemon leaves behind.
+
+A daemon that is killed outright cannot clean up, and some of Ray's helpers outlive their driver. The reaper keeps a list of
+the processes below the daemon. When the daemon's end of the pipe closes, whatever the reason, it gives them a moment to
+leave by themselves, ends the rest, removes Ray's folder and leaves too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LOOK_S = 0.5
+"""Time between two looks at the daemon's processes."""
+
+GRACE_S = 1.0
+"""Time that orphans have to leave by themselves."""
+
+LEAVE_S = 5.0
+"""Longest wait for ended processes to be gone."""
+
+
+class Reaper:
+    """The daemon's end of the pipe.
+
+    Args:
+      folder: removed in the end; None for none.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start the process, in a session of its own so that a Ctrl-C on the terminal does not reach it."""
+        folder = [] if self._folder is None else [str(self._folder)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-S", "-E", str(Path(__file__).absolute()), str(os.getpid()), *folder],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def close(self) -> None:
+        """Let the reaper end whatever still runs below this process, and wait for it; may be called twice."""
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=GRACE_S + LEAVE_S + 1.0)
+        self._process = None
+
+
+def descendants(root: int) -> dict[int, int]:
+    """Process id -> start time (kernel ticks) of every process below `root`; empty where there is no /proc."""
+    parents, starts = {}, {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        stat = _stat(int(entry.name))
+        if stat is not None:
+            parents[int(entry.name)], starts[int(entry.name)] = stat
+    below: dict[int, int] = {}
+    frontier = {root}
+    while frontier:
+        frontier = {pid for pid, parent in parents.items() if parent in frontier and pid not in below}
+        below.update({pid: starts[pid] for pid in frontier})
+    return below
+
+
+def _stat(pid: int) -> tuple[int, int] | None:
+    """Parent and start time of a process; None where it is gone or only waits to be collected."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else (int(fields[1]), int(fields[19]))
+
+
+def _alive(processes: dict[int, int]) -> dict[int, int]:
+    """Those of the processes that still run, told from later ones of the same number by their start time."""
+    found = {}
+    for pid, start in processes.items():
+        stat = _stat(pid)
+        if stat is not None and stat[1] == start:
+            found[pid] = start
+    return found
+
+
+def _wait_gone(processes: dict[int, int], timeout_s: float) -> dict[int, int]:
+    deadline = time.monotonic() + timeout_s
+    left = _alive(processes)
+    while left and time.monotonic() < deadline:
+        time.sleep(0.05)
+        left = _alive(left)
+    return left
+
+
+def _watch(daemon: int) -> dict[int, int]:
+    """Look at the daemon's processes until its end of the pipe closes; returns those still known then."""
+    processes: dict[int, int] = {}
+    while True:
+        closed, _, _ = select.select([sys.stdin], [], [], LOOK_S)
+        processes = _alive(processes)
+        below = descendants(daemon)
+        below.pop(os.getpid(), None)
+        processes.update(below)
+        if closed:
+            return processes
+
+
+def main() -> None:
+    """Watch, then end what is left and remove the folder. Arguments: the daemon's process id, the folder or nothing."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    processes = _watch(int(sys.argv[1]))
+    left = _wait_gone(processes, GRACE_S)
+    for pid in list(left):
+        left.update(descendants(pid))
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+    _wait_gone(left, LEAVE_S)
+    for folder in sys.argv[2:]:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

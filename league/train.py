@@ -1,0 +1,244 @@
+"""`league train` and `league resume`: all wiring of a run in one place.
+
+A run is a folder. Starting it makes the folder, resuming it opens it; from there on both are the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from envs.protocol import EnvSpec
+from envs.registry import make
+from league.book import Book
+from league.config import LeagueConfig, config_plain, dump_config, load_config, parse_config
+from league.core.commands import CreateLeague
+from league.core.state import LeagueState
+from league.daemon import Daemon
+from league.errors import LeagueError, StorageError
+from league.limits import ClockFile, Limits, Meter, Spent
+from league.monitor.console import RunConsole
+from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
+from league.observer import Observer
+from league.policies import PolicyStore
+from league.runtime.hosts_file import decode_hosts, encode_hosts
+from league.runtime.inprocess import InProcessRuntime
+from league.runtime.protocol import ExactRuntime, HostSetup, Runtime
+from league.store.checkpoints import CheckpointStore
+from league.store.run_folder import RunFolder, new_run_path
+from league.store.snapshots import LocalSnapshotStore
+
+MAX_CHUNK_BATCHES = 4
+"""Batches in one chunk at most: larger chunks cost fewer calls, smaller ones keep the policy lag down."""
+
+MAX_CLOCK_BYTES = 1 << 16
+MAX_HOSTS_BYTES = 4 << 30
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a session of a run ended. reason: why; finished: the whole budget is spent."""
+
+    folder: RunFolder
+    reason: str
+    spent: Spent
+
+
+def train(config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, limits: Limits) -> Ended:
+    """Start a new run.
+
+    Raises:
+      LeagueError, EnvError: one sentence for the user.
+    """
+    config = load_config(config_path, overrides=overrides)
+    spec = make(config.env, num_envs=1).spec
+    path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
+    folder = RunFolder.create(path, config_yaml=dump_config(config))
+    with folder.lock:
+        book = Book.create(folder.journal_path, wall_time=time.time)
+        book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league))
+        book.commit()
+        return _session(config, spec, folder=folder, book=book, limits=limits)
+
+
+def resume(path: Path, *, limits: Limits) -> Ended:
+    """Go on with a run from what its journal and stores say.
+
+    Raises:
+      LeagueError, EnvError: one sentence for the user.
+    """
+    folder = RunFolder.open(path)
+    config = parse_config(folder.read_config(), source=str(folder.config_path))
+    with folder.lock:
+        status = folder.read_status()
+        at_least = 0 if status is None else status.journal_seq
+        book = Book.open(folder.journal_path, at_least_seq=at_least, wall_time=time.time)
+        spec = make(config.env, num_envs=1).spec
+        if book.state.settings is None:
+            book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league))
+            book.commit()
+        return _session(config, spec, folder=folder, book=book, limits=limits)
+
+
+def host_setup(config: LeagueConfig, spec: EnvSpec, *, run: str) -> HostSetup:
+    """What the hosts of a run build."""
+    rows = config.actors.num_envs * spec.num_seats
+    batches = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES)
+    return HostSetup(
+        run=run,
+        env=config.env,
+        network=config.network,
+        learner=config.learner,
+        num_envs=config.actors.num_envs,
+        chunk_rows=batches * config.learner.batch_rows,
+        seed=config.seed,
+    )
+
+
+def make_runtime(config: LeagueConfig, setup: HostSetup, state: LeagueState) -> Runtime:
+    """The runtime that the configuration names. Ray is imported only where it is used."""
+    if config.runtime.kind == "inprocess":
+        return InProcessRuntime(setup)
+    from league.runtime.ray_runtime import RayRuntime
+
+    return RayRuntime(setup, config.runtime, players=tuple(state.players))
+
+
+def _session(config: LeagueConfig, spec: EnvSpec, *, folder: RunFolder, book: Book, limits: Limits) -> Ended:
+    setup = host_setup(config, spec, run=folder.path.name)
+    runtime = make_runtime(config, setup, book.state)
+    with contextlib.ExitStack() as stack:
+        stack.callback(book.close)
+        stack.callback(runtime.close)
+        console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
+        sink = stack.enter_context(contextlib.closing(_sinks(config, folder, console)))
+        clock = _read_clock(folder, console)
+        begun = _begun(clock, book.state, limits)
+        target = None if limits.env_steps is None else begun.env_steps + limits.env_steps
+        observer = Observer(
+            folder=folder, book=book, runtime=runtime, console=console, sink=sink, env_steps_target=target
+        )
+        observer.write_status(None, phase="starting")
+        policies = _policy_store(config, folder, console)
+        daemon = Daemon(
+            config,
+            book=book,
+            runtime=runtime,
+            policies=policies,
+            meter=Meter(clock.spent, monotonic=time.monotonic),
+            limits=limits,
+            begun=begun,
+            observe=observer.observe,
+            restore_hosts=lambda: _restore_hosts(runtime, folder, policies, book.state),
+        )
+        try:
+            with _signals(daemon, console):
+                runtime.start()
+                reason = _run(daemon, book)
+        except BaseException as error:
+            observer.write_status(None, phase="failed", message=str(error).splitlines()[0] if str(error) else repr(error))
+            raise
+        _save_hosts(runtime, folder, book.state)
+        book.save_state()
+        observer.write_status(daemon.observation("stopped"), phase="stopped", message=reason)
+        return Ended(folder, reason, daemon.spent)
+
+
+def _run(daemon: Daemon, book: Book) -> str:
+    """Run the daemon; whatever it had noted down when something broke becomes durable all the same."""
+    try:
+        return daemon.run()
+    except BaseException:
+        with contextlib.suppress(LeagueError):
+            book.commit()
+        raise
+
+
+@contextlib.contextmanager
+def _signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
+    """First Ctrl-C or TERM drains and saves, the second leaves at once."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if daemon.stop_requested:
+            os._exit(128 + number)
+        daemon.stop_requested = True
+        console.say("Stopping: games in hand are finished and everything is saved; once more to leave at once.")
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    daemon.on_started = lambda: [signal.signal(number, handle) for number in before]  # Ray sets handlers of its own
+    daemon.on_started()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _sinks(config: LeagueConfig, folder: RunFolder, console: RunConsole) -> SinkGroup:
+    context = SinkContext(
+        run_path=folder.path,
+        run_name=folder.path.name,
+        config=config_plain(config),
+        settings=config.wandb,
+        warn=console.say,
+        clock=time.time,
+        storage=folder.storage,
+    )
+    return SinkGroup(tuple(open_sink(kind, context) for kind in METRIC_SINKS))
+
+
+def _policy_store(config: LeagueConfig, folder: RunFolder, console: RunConsole) -> PolicyStore:
+    snapshots = LocalSnapshotStore(folder.snapshots_path, storage=folder.storage)
+    checkpoints = CheckpointStore(folder.checkpoints_path, storage=folder.storage)
+    snapshots.sweep()
+    checkpoints.sweep()
+    return PolicyStore(config, snapshots=snapshots, checkpoints=checkpoints, warn=console.say)
+
+
+def _read_clock(folder: RunFolder, console: RunConsole) -> ClockFile:
+    """What earlier starts of the run have used. Losing it costs a schedule, not a result: it is told and begun anew."""
+    path = folder.path / "clock.json"
+    try:
+        return ClockFile.decode(folder.storage.read_bytes(path, max_bytes=MAX_CLOCK_BYTES))
+    except FileNotFoundError:
+        return ClockFile()
+    except (msgspec.DecodeError, StorageError) as error:
+        console.say(f"{path} cannot be read ({error}): the schedules start again from the beginning of the budget.")
+        return ClockFile()
+
+
+def _begun(clock: ClockFile, state: LeagueState, limits: Limits) -> Spent:
+    """What limits are measured from."""
+    steps = state.totals.env_steps
+    if limits.env_steps is not None and clock.env_steps_target is not None:
+        steps = clock.env_steps_target
+    return replace(clock.spent, env_steps=steps)
+
+
+def _save_hosts(runtime: Runtime, folder: RunFolder, state: LeagueState) -> None:
+    """Keep the games in flight of an exact runtime, so that the run goes on as if it had not stopped."""
+    saved = runtime.save_hosts() if isinstance(runtime, ExactRuntime) else None
+    if saved is not None:
+        payload = encode_hosts(saved, next_lease_id=state.next_lease_id)
+        folder.storage.atomic_write_bytes(folder.path / "hosts.safetensors", payload)
+
+
+def _restore_hosts(runtime: Runtime, folder: RunFolder, policies: PolicyStore, state: LeagueState) -> None:
+    """Take the games in flight up again where they fit the league as it stands; after a crash they do not."""
+    path = folder.path / "hosts.safetensors"
+    if not isinstance(runtime, ExactRuntime) or not path.exists():
+        return
+    hosts, next_lease_id = decode_hosts(folder.storage.read_bytes(path, max_bytes=MAX_HOSTS_BYTES))
+    if next_lease_id == state.next_lease_id:
+        frozen = {name: policies.snapshot(info) for name, info in state.snapshots.items() if f'"{name}"' in hosts.text}
+        runtime.load_hosts(hosts, frozen)

@@ -1,0 +1,259 @@
+"""Random histories of a league: what must hold whatever is asked in whatever order."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+from collections import Counter
+
+import hypothesis.strategies as st
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from simulated_league import DIGEST, SimulatedLeague, three_roles
+
+from league.core.commands import (
+    ConfirmReset,
+    ConfirmSnapshot,
+    ExpireLease,
+    FinishLease,
+    NothingToLease,
+    Refused,
+    ReportProgress,
+    RequestLease,
+    RequestSnapshot,
+    SaveCheckpoint,
+    StartRun,
+    StopRun,
+)
+from league.core.events import EVENTS, LeaseFinished, LeaseGranted, OrderIssued, PlayerReset, SnapshotAdded
+from league.core.league import APPLIERS, DECIDERS, apply, decide
+from league.core.metagame import league_mixture
+from league.core.payoff import counted_pairs
+from league.core.ratings import league_ratings
+from league.core.records import Lease, Progress
+from league.core.state import LeagueState, digest, from_plain, to_plain
+
+
+class LeagueHistories(RuleBasedStateMachine):
+    """Any order of commands, sensible or not; results come late, twice and for leases that are gone."""
+
+    @initialize(
+        teams=st.sampled_from([(0, 1), (0, 1), (0,), (0, 1, 2), (0, 1, 0, 1)]),
+        seed=st.integers(0, 99),
+        count=st.integers(1, 2),
+    )
+    def found(self, teams: tuple[int, ...], seed: int, count: int) -> None:
+        self.league = SimulatedLeague(three_roles(count=count, rating_share=0.3), teams=teams, seed=seed)
+        self.granted: list[Lease] = []
+        self.accepted: Counter = Counter()
+
+    @rule(purpose=st.sampled_from(["any", "train", "rate"]))
+    def grant(self, purpose: str) -> None:
+        if not self.league.state.running:
+            with pytest.raises(Refused):
+                self.league.grant(purpose)
+            return
+        try:
+            self.granted.append(self.league.grant(purpose))
+        except NothingToLease:
+            assert self.league.state.orders
+
+    @precondition(lambda self: self.granted)
+    @rule(pick=st.integers(0, 10**6), games=st.integers(0, 6), old_token=st.booleans())
+    def answer(self, pick: int, games: int, old_token: bool) -> None:
+        lease = self.granted[pick % len(self.granted)]
+        outcomes = self.league.play(lease, games=games)
+        open_before = lease.lease_id in self.league.state.leases
+        command = FinishLease(lease.lease_id, lease.token - old_token, 50, outcomes)
+        if not open_before or old_token:
+            before = digest(self.league.state)
+            with pytest.raises(Refused):
+                self.league.ask(command)
+            assert digest(self.league.state) == before
+        else:
+            self.league.ask(command)
+            self.accepted.update(outcomes)
+
+    @precondition(lambda self: self.league.state.leases)
+    @rule(pick=st.integers(0, 10**6))
+    def expire(self, pick: int) -> None:
+        open_leases = list(self.league.state.leases)
+        self.league.ask(ExpireLease(open_leases[pick % len(open_leases)], "lost"))
+
+    @rule(pick=st.integers(0, 10**6), steps=st.integers(-500, 4_000))
+    def progress(self, pick: int, steps: int) -> None:
+        player = list(self.league.state.players.values())[pick % len(self.league.state.players)]
+        self.league.ask(ReportProgress(Progress(player.name, player.version + 1, max(0, player.trained_steps + steps))))
+
+    @rule(pick=st.integers(0, 10**6))
+    def want_snapshot(self, pick: int) -> None:
+        name = list(self.league.state.players)[pick % len(self.league.state.players)]
+        waits = any(order.kind == "reset" for order in self.league.state.open_orders(name))
+        if waits:
+            with pytest.raises(Refused):
+                self.league.ask(RequestSnapshot(name, "manual"))
+        else:
+            self.league.ask(RequestSnapshot(name, "manual"))
+
+    @rule(pick=st.integers(0, 10**6))
+    def checkpoint(self, pick: int) -> None:
+        player = list(self.league.state.players.values())[pick % len(self.league.state.players)]
+        self.league.ask(SaveCheckpoint(player.name, DIGEST, player.version, player.trained_steps))
+
+    @precondition(lambda self: self.league.state.orders)
+    @rule(pick=st.integers(0, 10**6), all_of_them=st.booleans())
+    def confirm(self, pick: int, all_of_them: bool) -> None:
+        if all_of_them:
+            self.league.confirm_orders()
+            return
+        orders = list(self.league.state.orders.values())
+        order = orders[pick % len(orders)]
+        player = self.league.state.players[order.player]
+        if order.kind == "snapshot":
+            self.league.ask(ConfirmSnapshot(order.order_id, DIGEST, player.version, player.trained_steps))
+        else:
+            self.league.ask(ConfirmReset(order.order_id))
+
+    @rule()
+    def restart(self) -> None:
+        self.league.ask(StartRun())
+
+    @precondition(lambda self: self.league.state.running)
+    @rule()
+    def stop(self) -> None:
+        self.league.ask(StopRun("asked"))
+
+    @invariant()
+    def deciding_changes_nothing(self) -> None:
+        before = digest(self.league.state)
+        with contextlib.suppress(Refused):
+            decide(self.league.state, RequestLease("host"), np.random.default_rng(0), 0.0)
+        assert digest(self.league.state) == before
+
+    @invariant()
+    def scheduled_work_is_what_is_open(self) -> None:
+        state = self.league.state
+        homes = Counter(lease.home for lease in state.leases.values())
+        assert state.workload.rating_leases == homes[None]
+        assert state.workload.open_leases.values.tolist() == [homes[name] for name in state.players]
+
+    def teardown(self) -> None:
+        if not hasattr(self, "league"):
+            return
+        journal, state = self.league.journal, self.league.state
+        self.check_conservation()
+        check_order_of_events(journal)
+        replayed = LeagueState()
+        for event in journal:
+            apply(replayed, event)
+        assert digest(replayed) == digest(state)
+        stored = from_plain(json.loads(json.dumps(to_plain(state))))
+        assert digest(stored) == digest(state)
+        assert league_ratings(stored) == league_ratings(state)
+        assert league_mixture(stored) == league_mixture(state)
+
+    def check_conservation(self) -> None:
+        """What was answered and accepted is in the journal and in the payoff, once."""
+        state = self.league.state
+        journaled: Counter = Counter()
+        for event in self.league.journal:
+            if isinstance(event, LeaseFinished):
+                journaled.update(event.outcomes)
+        assert journaled == self.accepted
+        assert state.totals.games == sum(outcome.games * times for outcome, times in self.accepted.items())
+        expected: Counter = Counter()
+        for outcome, times in self.accepted.items():
+            numbers = [state.population.index[policy] for policy in outcome.policies]
+            for i, j in counted_pairs(outcome.policies, state.teams):
+                key = (numbers[i], numbers[j], i)
+                expected[*key, 0] += outcome.wins[i][j] * times
+                expected[*key, 1] += outcome.draws[i][j] * times
+                expected[*key, 2] += outcome.wins[j][i] * times
+        found: Counter = Counter()
+        payoff = state.payoff
+        for cell in range(len(payoff)):
+            home, away = int(payoff.home.values[cell]), int(payoff.away.values[cell])
+            for seat, result in np.ndindex(*payoff.totals.values.shape[1:]):
+                found[home, away, seat, result] += int(payoff.totals.values[cell, seat, result])
+        assert +found == +expected
+
+
+def check_order_of_events(journal: list) -> None:
+    """Every lease is answered or lost at most once, seats known policies, and every reset follows its snapshot."""
+    known, granted, closed = set(), set(), set()
+    newest: dict[str, str] = {}
+    for event in journal:
+        if hasattr(event, "share"):
+            known.add(event.player)
+        elif isinstance(event, SnapshotAdded):
+            known.add(event.snapshot.snapshot_id)
+            newest[event.snapshot.player] = event.snapshot.reason
+        elif isinstance(event, OrderIssued) and event.order.kind == "reset":
+            assert newest[event.order.player] in ("gate", "timeout"), "a reset without its snapshot"
+            assert event.order.source in known
+        elif isinstance(event, LeaseGranted):
+            granted.add(event.lease.lease_id)
+            assert all(policy in known for seating in event.lease.seatings for policy in seating.policies)
+        elif type(event).__name__ in ("LeaseFinished", "LeaseExpired"):
+            assert event.lease_id in granted - closed
+            closed.add(event.lease_id)
+        elif isinstance(event, PlayerReset):
+            assert event.source == f"{event.player}-s0"
+
+
+TestLeagueHistories = LeagueHistories.TestCase
+TestLeagueHistories.settings = settings(
+    max_examples=100, stateful_step_count=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+
+def journal_of(seed: int, *, leases: int = 60) -> list:
+    league = SimulatedLeague(three_roles(), seed=seed)
+    league.run(leases)
+    return league.journal
+
+
+def test_the_same_seed_gives_the_same_league_and_another_seed_another() -> None:
+    assert journal_of(3) == journal_of(3)
+    assert journal_of(3) != journal_of(4)
+
+
+def test_a_league_goes_on_from_its_stored_state_as_if_it_had_never_stopped() -> None:
+    straight = SimulatedLeague(three_roles(), seed=5)
+    straight.run(60)
+    halted = SimulatedLeague(three_roles(), seed=5)
+    halted.run(30)
+    halted.state = from_plain(json.loads(json.dumps(to_plain(halted.state))))
+    halted.run(30)
+    assert halted.journal == straight.journal
+    assert digest(halted.state) == digest(straight.state)
+
+
+def test_every_role_is_frozen_and_every_exploiter_starts_again_in_the_course_of_a_league() -> None:
+    league = SimulatedLeague(three_roles(), strength=lambda policy: 1.5 if "exploiter" in policy else 0.0)
+    league.run(250)
+    reasons = Counter((snapshot.role, snapshot.reason) for snapshot in league.state.snapshots.values())
+    assert {role for role, reason in reasons if reason != "initial"} == {
+        "main_agent",
+        "main_exploiter",
+        "league_exploiter",
+    }
+    assert reasons["main_exploiter", "gate"] > 0
+    assert league.state.players["main-exploiter-0"].generation > 0
+
+
+def test_every_event_and_command_has_its_rule() -> None:
+    assert set(EVENTS.values()) == set(APPLIERS)
+    assert all(name == kind.__name__ for name, kind in EVENTS.items())
+    assert len(DECIDERS) == 11
+
+
+def test_every_event_survives_json() -> None:
+    for event in journal_of(0, leases=40):
+        encoded = msgspec.json.encode(event)
+        assert msgspec.json.decode(encoded, type=EVENTS[type(event).__name__]) == event
+        assert dataclasses.is_dataclass(event)

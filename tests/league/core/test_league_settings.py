@@ -1,0 +1,78 @@
+"""Settings refuse what cannot be meant, and say what is wrong; plug-ins are found by name."""
+
+from __future__ import annotations
+
+import pydantic
+import pytest
+
+from league.core.registry import GATES, MATCHMAKERS, load
+from league.core.settings import (
+    GateSettings,
+    LeagueSettings,
+    MatchmakingSettings,
+    PayoffSettings,
+    PlayerSettings,
+    RatingSettings,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "message"),
+    [
+        (GateSettings, {"win_rate": 1.0}, "win_rate"),
+        (GateSettings, {"min_steps": 10, "timeout_steps": 5}, "timeout_steps 5"),
+        (GateSettings, {"reset_probability": 1.5}, "reset_probability"),
+        (GateSettings, {"kind": "treshold"}, "nearest is 'threshold'"),
+        (MatchmakingSettings, {"self_play": 0.5}, "= 1.15, not 1"),
+        (MatchmakingSettings, {"self_play": -0.15, "pfsp": 1.0}, "negative"),
+        (MatchmakingSettings, {"opponents_per_lease": 0}, "opponents_per_lease"),
+        (PlayerSettings, {"role": "main_agnt"}, "nearest is 'main_agent'"),
+        (PlayerSettings, {"matchmaker": "main"}, "no matchmaker 'main'"),
+        (PlayerSettings, {"share": 0.0}, "share"),
+        (PlayerSettings, {"count": 0}, "count"),
+        (PlayerSettings, {"name": "../etc"}, "name"),
+        (PlayerSettings, {"role": "my.module:role"}, "set `name`"),
+        (PayoffSettings, {"half_life_steps": 0.0}, "half_life_steps"),
+        (PayoffSettings, {"prior_games": float("inf")}, "prior_games"),
+        (RatingSettings, {"share": 1.0}, "share"),
+        (RatingSettings, {"bots": ("bot:a", "bot:a")}, "twice"),
+        (LeagueSettings, {"players": ()}, "at least one player"),
+        (LeagueSettings, {"players": (PlayerSettings(), PlayerSettings())}, "'main'"),
+        (LeagueSettings, {"lease_turns": 0}, "lease_turns"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_by_name(kind: type, wrong: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("(", r"\(")):
+        kind(**wrong)
+
+
+def test_an_unknown_key_is_refused_at_every_level() -> None:
+    reader = pydantic.TypeAdapter(LeagueSettings)
+    wrong = {"lease_turn": 1, "players": [{"gate": {"winrate": 0.5}, "matchmaking": {"x": 1}}], "payoff": {"y": 1}}
+    with pytest.raises(pydantic.ValidationError) as caught:
+        reader.validate_python(wrong)
+    places = {".".join(map(str, problem["loc"])) for problem in caught.value.errors()}
+    assert places == {"lease_turn", "players.0.gate.winrate", "players.0.matchmaking.x", "payoff.y"}
+
+
+def test_roles_bring_their_published_resets_and_weightings() -> None:
+    groups = [PlayerSettings(role=role) for role in ("main_agent", "main_exploiter", "league_exploiter")]
+    assert [group.reset_probability for group in groups] == [0.0, 1.0, 0.25]
+    assert [group.weighting for group in groups] == ["squared", "variance", "linear_capped"]
+    assert [group.prefix for group in groups] == ["main", "main-exploiter", "league-exploiter"]
+    own = PlayerSettings(gate=GateSettings(reset_probability=0.5), matchmaking=MatchmakingSettings(weighting="linear"))
+    assert (own.reset_probability, own.weighting) == (0.5, "linear")
+
+
+@pytest.mark.parametrize("registry", [MATCHMAKERS, GATES])
+def test_every_registered_name_loads(registry: dict[str, str]) -> None:
+    for name in registry:
+        assert load(registry, name, what="plug-in") is not None
+
+
+def test_a_plug_in_of_the_users_own_is_found_by_module_and_attribute() -> None:
+    assert load(GATES, "league.core.gates:threshold", what="gate") is load(GATES, "threshold", what="gate")
+    with pytest.raises(ValueError, match="has no 'nothing'"):
+        load(GATES, "league.core.gates:nothing", what="gate")
+    with pytest.raises(ModuleNotFoundError):
+        load(GATES, "no_such_module:gate", what="gate")

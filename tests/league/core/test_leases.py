@@ -1,0 +1,232 @@
+"""Granting, answering and losing leases."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from simulated_league import QUICK_GATE, SimulatedLeague, outcome_of, three_roles
+
+from league.core.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease, StartRun, StopRun
+from league.core.records import Lease
+from league.core.settings import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
+from league.core.state import digest
+
+SHAPES = {"single": (0,), "pair": (0, 1), "three": (0, 1, 2), "two against two": (0, 1, 0, 1), "one team": (0, 0)}
+NEVER = GateSettings(min_steps=10**9, timeout_steps=10**9)
+
+
+def ready(settings: LeagueSettings | None = None, *, teams: tuple[int, ...] = (0, 1)) -> SimulatedLeague:
+    league = SimulatedLeague(settings or three_roles(), teams=teams)
+    league.confirm_orders()
+    return league
+
+
+def refused(league: SimulatedLeague, command: object) -> str:
+    """The reason, after checking that the state is untouched."""
+    before = digest(league.state)
+    with pytest.raises(Refused) as caught:
+        league.ask(command)  # type: ignore[arg-type]
+    assert digest(league.state) == before
+    return str(caught.value)
+
+
+def answer(lease: Lease, league: SimulatedLeague, **changes: object) -> FinishLease:
+    return FinishLease(
+        **{"lease_id": lease.lease_id, "token": 1, "env_steps": 9, "outcomes": league.play(lease), **changes}
+    )
+
+
+def test_env_steps_follow_the_shares() -> None:
+    league = ready(three_roles(gate=NEVER, rating_share=0.1))
+    league.run(400, steps_per_lease=137)
+    steps = [league.state.env_steps_of(name) for name in league.state.players]
+    rating = league.state.workload.rating_env_steps
+    total = sum(steps) + rating
+    assert rating / total == pytest.approx(0.1, abs=0.01)
+    assert [s / sum(steps) for s in steps] == pytest.approx([0.5, 0.25, 0.25], abs=0.01)
+
+
+def test_open_leases_count_toward_the_shares() -> None:
+    league = ready(three_roles(gate=NEVER, rating_share=0.0))
+    homes = [league.grant().home for _ in range(40)]
+    assert [homes.count(name) for name in league.state.players] == [20, 10, 10]
+
+
+def test_a_lost_lease_gives_its_share_back() -> None:
+    league = ready(three_roles(gate=NEVER, rating_share=0.0))
+    lost = league.grant()
+    league.ask(ExpireLease(lost.lease_id, "host died"))
+    assert league.grant().home == lost.home
+    assert league.state.totals.leases_expired == 1
+
+
+@pytest.mark.parametrize("teams", SHAPES.values(), ids=SHAPES)
+def test_the_home_sits_in_every_team_equally_often(teams: tuple[int, ...]) -> None:
+    league = ready(teams=teams)
+    league.run(30)
+    for _ in range(30):
+        lease = league.grant()
+        assert sum(seating.share for seating in lease.seatings) == pytest.approx(1.0)
+        home = lease.home or lease.seatings[0].policies[0]
+        against: dict[frozenset[str], list[tuple[int, ...]]] = {}
+        for seating in lease.seatings:
+            assert set(seating.policies) <= set(league.state.population.index)
+            assert home in seating.policies
+            seats = tuple(seat for seat, policy in enumerate(seating.policies) if policy == home)
+            assert len({teams[seat] for seat in seats}) in (1, len(set(teams)))
+            recorded = tuple(seat for seat, records in enumerate(seating.records) if records)
+            assert recorded == (seats if lease.home is not None else ())
+            against.setdefault(frozenset(seating.policies), []).append(seats)
+        for policies, seated in against.items():
+            sides = len(set(teams)) if len(policies) > 1 else 1
+            assert len(seated) == len(set(seated)) == sides
+
+
+def test_a_single_seat_game_has_leases_without_opponents() -> None:
+    league = ready(teams=(0,))
+    league.run(20)
+    lease = league.grant()
+    assert [seating.policies for seating in lease.seatings] == [(lease.home,)]
+    assert league.grant("rate").home is not None, "there is nothing to rate"
+
+
+def test_a_rating_match_is_between_frozen_policies_and_records_nothing() -> None:
+    settings = dataclasses.replace(three_roles(), ratings=RatingSettings(bots=("bot:random",)))
+    league = ready(settings)
+    met = set()
+    for _ in range(20):
+        lease = league.grant("rate")
+        assert lease.home is None
+        for seating in lease.seatings:
+            assert not any(seating.records)
+            assert not set(seating.policies) & set(league.state.players)
+            met |= set(seating.policies)
+        league.finish(lease)
+    assert met == {"bot:random", *league.state.snapshots}
+    games = league.state.rating_games.values[league.state.population.frozen()]
+    assert games.min() > 0.3 * games.max(), "the least rated come first"
+
+
+def test_training_and_bots_do_not_mix() -> None:
+    settings = dataclasses.replace(three_roles(), ratings=RatingSettings(share=0.0, bots=("bot:random",)))
+    league = ready(settings)
+    league.run(60)
+    assert league.state.rating_games.values[league.state.population.index["bot:random"]] == 0
+
+
+def test_a_lease_is_answered_once() -> None:
+    league = ready()
+    lease = league.grant()
+    league.finish(lease)
+    assert "answered" in refused(league, answer(lease, league))
+    assert "answered" in refused(league, ExpireLease(lease.lease_id, "late"))
+    assert "never granted" in refused(league, answer(dataclasses.replace(lease, lease_id=99), league))
+
+
+def test_an_expired_lease_cannot_be_answered() -> None:
+    league = ready()
+    lease = league.grant()
+    league.ask(ExpireLease(lease.lease_id, "host died"))
+    assert "given up" in refused(league, answer(lease, league))
+
+
+def test_a_restart_fences_off_the_leases_before_it() -> None:
+    league = ready()
+    lease = league.grant()
+    league.ask(StartRun())
+    assert league.state.token == 2
+    assert not league.state.leases
+    refused(league, answer(lease, league))
+    fresh = league.grant()
+    assert "run 1" in refused(league, answer(fresh, league, token=1))
+    league.ask(answer(fresh, league, token=2))
+
+
+def test_a_stopped_league_grants_nothing() -> None:
+    league = ready()
+    league.grant()
+    league.ask(StopRun("budget spent"))
+    assert not league.state.leases
+    assert "no run" in refused(league, RequestLease("host"))
+    assert "no run" in refused(league, StopRun("again"))
+
+
+def test_no_player_is_leased_before_its_first_weights_are_frozen() -> None:
+    league = SimulatedLeague(three_roles())
+    with pytest.raises(NothingToLease):
+        league.grant()
+
+
+def good_outcome(lease: Lease) -> dict[str, object]:
+    return {"policies": lease.seatings[0].policies, "games": 3, "winners": [0, 1, None]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"games": 4},
+        {"games": -1},
+        {"aborted": -1},
+        {"turns": -1},
+        {"wins": ((0, 2), (1, 0))},
+        {"wins": ((0, -1), (3, 0))},
+        {"draws": ((0, 1), (0, 0))},
+        {"wins": ((0, 1),)},
+        {"wins": ()},
+        {"draws": ((0,), (1,))},
+        {"return_sums": (0.0,)},
+        {"return_sums": (0.0, float("nan"))},
+        {"policies": ("main-0", "nobody")},
+        {"policies": ("main-0",)},
+        {"policies": ("main-exploiter-0", "main-exploiter-0")},
+    ],
+    ids=str,
+)
+def test_counts_that_no_games_can_have_are_refused(change: dict[str, object]) -> None:
+    league = ready()
+    lease = league.grant()
+    assert lease.home == "main-0"
+    outcome = outcome_of(lease.seatings[0].policies, (0, 1), games=3, winners=[0, 1, None])
+    refused(league, answer(lease, league, outcomes=(dataclasses.replace(outcome, **change),)))  # type: ignore[arg-type]
+    league.ask(answer(lease, league, outcomes=(outcome,)))
+    assert league.state.totals.games == 3
+
+
+def test_negative_env_steps_are_refused() -> None:
+    league = ready()
+    refused(league, answer(league.grant(), league, env_steps=-1))
+
+
+def test_a_rating_match_cannot_report_a_learning_player() -> None:
+    league = ready()
+    lease = league.grant("rate")
+    outcome = outcome_of(("main-0", "main-0-s0"), (0, 1), games=1, winners=[0])
+    assert "still learn" in refused(league, answer(lease, league, outcomes=(outcome,)))
+
+
+def test_a_game_may_end_under_a_later_lease_of_its_home() -> None:
+    league = ready(LeagueSettings(players=(PlayerSettings(gate=QUICK_GATE),)))
+    league.finish(league.grant("train"))
+    lease = league.grant("train")
+    earlier = outcome_of(("main-0", "main-0-s0"), (0, 1), games=2, winners=[0, 0])
+    league.ask(answer(lease, league, outcomes=(earlier,)))
+    assert league.state.payoff.seat_totals(0, 1)[0].tolist()[0] >= 2
+
+
+def test_aborted_games_are_in_no_other_count() -> None:
+    league = ready()
+    lease = league.grant()
+    outcome = dataclasses.replace(outcome_of(lease.seatings[0].policies, (0, 1), games=0, winners=[]), aborted=5)
+    league.ask(answer(lease, league, outcomes=(outcome,)))
+    assert (league.state.totals.games, league.state.totals.aborted) == (0, 5)
+    assert len(league.state.payoff) == 0
+
+
+def test_self_play_shows_what_a_seat_is_worth_and_no_draw_is_invented() -> None:
+    league = ready()
+    lease = league.grant()
+    outcome = outcome_of(("main-0", "main-0"), (0, 1), games=10, winners=[0] * 7 + [1] * 3)
+    league.ask(answer(lease, league, outcomes=(outcome,)))
+    number = league.state.players["main-0"].policy
+    assert league.state.payoff.seat_totals(number, number).tolist() == [[7, 0, 3], [3, 0, 7]]

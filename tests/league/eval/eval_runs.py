@@ -1,0 +1,149 @@
+"""Small run folders for the tests: a real journal, real snapshots of tiny networks, made without any training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from agents.nets.config import NetworkConfig
+from agents.nets.network import Network, build_network
+from agents.policy import Choice, View
+from agents.weights import FlatParameters
+from envs.protocol import EnvConfig
+from league.book import Book
+from league.config import LeagueConfig, config_plain, dump_config
+from league.core.commands import ConfirmSnapshot, CreateLeague, FinishLease, RequestLease, RequestSnapshot, StartRun
+from league.core.events import LeaseGranted
+from league.core.records import Order, Seating, SeatingOutcome
+from league.core.settings import LeagueSettings, PlayerSettings
+from league.eval.match import spec_of
+from league.store.run_folder import RunFolder
+from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
+
+TINY = NetworkConfig(hidden=(8,))
+TINY_LSTM = NetworkConfig(hidden=(8,), core="lstm", core_size=4)
+
+ActionRule = Callable[[View], NDArray[np.generic]]
+
+
+class RulePolicy:
+    """A seat policy that follows a rule and remembers every view that it was asked about."""
+
+    version = 0
+
+    def __init__(self, rule: ActionRule, *, core_size: int = 0) -> None:
+        self.core_size = core_size
+        self.asked: list[tuple[int, ...]] = []
+        self._rule = rule
+
+    def act(self, view: View, rng: np.random.Generator) -> Choice:
+        self.asked.append(tuple(view.turn.env_index[view.slots].tolist()))
+        return Choice(self._rule(view), np.zeros(len(view.slots), np.float32), view.core + 1)
+
+
+def first_legal(view: View) -> NDArray[np.int64]:
+    assert view.turn.action_mask is not None
+    return view.turn.action_mask[view.slots].argmax(axis=1)
+
+
+def always(action: int) -> ActionRule:
+    return lambda view: np.full(len(view.slots), action, np.int64)
+
+
+def network_of(config: LeagueConfig, *, seed: int) -> Network:
+    return build_network(spec_of(config.env), config.network, seed=seed)
+
+
+def constant_network(config: LeagueConfig, *, action: int) -> Network:
+    """A network whose policy puts nearly everything on one action."""
+    network = network_of(config, seed=0)
+    linear = network.blocks[-1].module.linear
+    linear.weight.data.zero_()
+    linear.bias.data.zero_()
+    linear.bias.data[action] = 30.0
+    return network
+
+
+class MadeRun:
+    """A run folder in the making. One player `main-0` of the role main_agent and one `main-exploiter-0`."""
+
+    def __init__(self, path: Path, *, env: EnvConfig, network: NetworkConfig = TINY) -> None:
+        settings = LeagueSettings(players=(PlayerSettings(), PlayerSettings(role="main_exploiter")))
+        self.config = LeagueConfig(env=env, network=network, league=settings)
+        self.folder = RunFolder.create(path, config_yaml=dump_config(self.config))
+        self.path = path
+        self._store = LocalSnapshotStore(self.folder.snapshots_path)
+        self._book = Book.create(self.folder.journal_path, wall_time=lambda: 0.0)
+        spec = spec_of(env)
+        self._book.execute(CreateLeague(0, spec.num_seats, spec.teams, settings))
+        self._book.execute(StartRun())
+        self._book.commit()
+
+    def snapshot(self, player: str, network: Network, *, version: int = 0) -> str:
+        """Carry out the player's open snapshot order, or one made for it; returns the snapshot's id."""
+        if not self._open_orders(player):
+            self._book.execute(RequestSnapshot(player, "manual"))
+        order = self._open_orders(player)[0]
+        weights = FlatParameters(network).publish(version)
+        payload = safetensors.numpy.save(weights.named())
+        manifest = SnapshotManifest(
+            digest=sha256_hex(payload),
+            player=player,
+            role=self._book.state.players[player].role,
+            parent=None,
+            version=version,
+            trained_steps=0,
+            env_id=self.config.env.id,
+            env_spec_hash="0" * 64,
+            network=dict(config_plain(self.config)["network"]),  # type: ignore[call-overload]
+        )
+        self._store.put(payload, manifest)
+        self._book.execute(ConfirmSnapshot(order.order_id, manifest.digest, version, 0))
+        self._book.commit()
+        return list(self._book.state.snapshots)[-1]
+
+    def snapshot_folder(self, snapshot_id: str) -> Path:
+        return self._store.folder(self._book.state.snapshots[snapshot_id].digest)
+
+    def rate(self, strength: Callable[[str], float]) -> None:
+        """Rating matches in which the policy of greater strength wins every game, equal ones draw."""
+        self._rate(lambda first, second: np.sign(strength(first) - strength(second)))
+
+    def rate_cycle(self, hands: Mapping[str, int]) -> None:
+        """Rating matches of policies that each always show one hand: 1 beats 0, 2 beats 1, 0 beats 2."""
+        self._rate(lambda first, second: (0, 1, -1)[(hands[first] - hands[second]) % 3])
+
+    def _rate(self, winner: Callable[[str, str], float], *, leases: int = 12, games: int = 20) -> None:
+        for _ in range(leases):
+            granted = [
+                event for event in self._book.execute(RequestLease("host-0", "rate")) if isinstance(event, LeaseGranted)
+            ]
+            lease = granted[0].lease
+            outcomes = tuple(_outcome(seating, winner, games) for seating in lease.seatings)
+            self._book.execute(FinishLease(lease.lease_id, lease.token, 100, outcomes))
+        self._book.commit()
+
+    def close(self) -> Path:
+        self._book.close()
+        return self.path
+
+    def _open_orders(self, player: str) -> list[Order]:
+        return self._book.state.open_orders(player)
+
+
+def _outcome(seating: Seating, winner: Callable[[str, str], float], games: int) -> SeatingOutcome:
+    """winner(first, second) is 1 where the first seat's policy wins every game, -1 where it loses them, else 0."""
+    result = winner(*seating.policies)
+    return SeatingOutcome(
+        policies=seating.policies,
+        games=games,
+        aborted=0,
+        turns=games * 10,
+        wins=((0, games * int(result > 0)), (games * int(result < 0), 0)),
+        draws=((0, games * int(result == 0)), (games * int(result == 0), 0)),
+        return_sums=(0.0, 0.0),
+    )

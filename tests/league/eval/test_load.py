@@ -1,0 +1,296 @@
+"""A policy comes back from disk as it was trained, under the names that users give it, or as a sentence."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from eval_runs import TINY_LSTM, MadeRun, constant_network, network_of
+
+import league
+from envs.protocol import EnvConfig
+from envs.registry import make
+from league.errors import CorruptSnapshot, LeagueError, MissingRun
+from league.eval.choose import UnknownPolicy
+from league.eval.load import PolicyMismatch, load_policy
+from league.eval.loaded import LoadedMixture, LoadedPolicy
+from league.eval.match import play_match
+from league.eval.observation import ObservationMismatch
+
+FOUR = EnvConfig("connect_four")
+ROSHAMBO = EnvConfig("rock_paper_scissors")
+EMPTY_BOARD = np.zeros((2, 6, 7), np.bool_)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> MadeRun:
+    """A run of Connect Four: main-0-s0 plays column 1, main-exploiter-0-s0 column 2, main-0-s1 column 3."""
+    made = MadeRun(tmp_path / "run", env=FOUR)
+    made.snapshot("main-0", constant_network(made.config, action=1))
+    made.snapshot("main-exploiter-0", constant_network(made.config, action=2))
+    made.snapshot("main-0", constant_network(made.config, action=3), version=5)
+    return made
+
+
+def column_of(policy: LoadedPolicy | LoadedMixture) -> int:
+    action = policy.act({"board": EMPTY_BOARD})
+    assert isinstance(action, int)
+    return action
+
+
+def test_the_loaded_policy_has_the_probabilities_of_the_trained_network(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=FOUR)
+    network = network_of(made.config, seed=7)
+    name = made.snapshot("main-0", network, version=9)
+    policy = load_policy(made.close(), name)
+    board = np.random.default_rng(0).random((2, 6, 7)) < 0.3
+    mask = np.array([1, 1, 0, 1, 1, 1, 0])
+    output = network.step({"board": torch.from_numpy(board[None])}, action_mask=torch.from_numpy(mask[None] == 1))
+    expected = torch.softmax(output.logits, -1)[0].detach().numpy()
+    np.testing.assert_allclose(policy.probs(board, mask), expected, atol=1e-6)
+    assert policy.probs(board, mask)[[2, 6]].tolist() == [0.0, 0.0]
+    assert isinstance(policy, LoadedPolicy)
+    assert (policy.name, policy.version) == (name, 9)
+    assert policy.members == [(1.0, policy)]
+
+
+def test_sampled_actions_follow_the_probabilities(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=FOUR)
+    made.snapshot("main-0", network_of(made.config, seed=3))
+    policy = load_policy(made.close(), seed=1)
+    mask = np.array([0, 1, 1, 0, 0, 1, 0])
+    drawn = np.bincount([policy.act(EMPTY_BOARD, mask) for _ in range(600)], minlength=7)
+    deviation = np.sqrt(600 * 0.25)
+    np.testing.assert_allclose(drawn, 600 * policy.probs(EMPTY_BOARD, mask), atol=4 * deviation)
+    assert drawn[mask == 0].sum() == 0
+
+
+def test_a_seed_repeats_the_actions_and_greedy_takes_the_likeliest(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=FOUR)
+    made.snapshot("main-0", network_of(made.config, seed=3))
+    policy, greedy = load_policy(made.close()), load_policy(made.path, greedy=True)
+    rounds = []
+    for _ in range(2):
+        policy.reset(seed=4)
+        rounds.append([policy.act(EMPTY_BOARD) for _ in range(20)])
+    assert rounds[0] == rounds[1]
+    assert len(set(rounds[0])) > 1
+    assert {greedy.act(EMPTY_BOARD) for _ in range(20)} == {int(policy.probs(EMPTY_BOARD).argmax())}
+
+
+def test_names_stand_for_snapshots(run: MadeRun) -> None:
+    path = run.close()
+    assert column_of(load_policy(path, "main-0-s0")) == 1
+    assert column_of(load_policy(path, "main-exploiter-0")) == 2
+    assert column_of(load_policy(path, "main-0")) == 3
+    assert column_of(league.load_policy(str(path), player="main-0-s1")) == 3
+
+
+def test_best_is_the_newest_of_a_main_agent_before_any_game_is_rated(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=FOUR)
+    made.snapshot("main-0", constant_network(made.config, action=1))
+    made.snapshot("main-0", constant_network(made.config, action=3))
+    made.snapshot("main-exploiter-0", constant_network(made.config, action=2))
+    assert column_of(load_policy(made.close())) == 3
+
+
+def test_best_is_the_highest_rated_and_not_the_last(run: MadeRun) -> None:
+    strength = {"main-0-s0": 0.0, "main-exploiter-0-s0": 2.0, "main-0-s1": 1.0}
+    run.rate(lambda policy: strength[policy])
+    assert column_of(load_policy(run.close())) == 2
+
+
+def test_a_mixture_draws_its_members_by_weight_at_reset(tmp_path: Path) -> None:
+    """Three snapshots that each always show one hand: the mixture that none of them beats holds all three alike."""
+    made = MadeRun(tmp_path / "run", env=ROSHAMBO)
+    hands = {
+        made.snapshot("main-0", constant_network(made.config, action=0)): 0,
+        made.snapshot("main-exploiter-0", constant_network(made.config, action=1)): 1,
+        made.snapshot("main-0", constant_network(made.config, action=2)): 2,
+    }
+    made.rate_cycle(hands)
+    mixture = load_policy(made.close(), "mixture")
+    assert isinstance(mixture, LoadedMixture)
+    assert sum(weight for weight, _ in mixture.members) == pytest.approx(1.0)
+    np.testing.assert_allclose([weight for weight, _ in mixture.members], [1 / 3] * 3, atol=0.05)
+    shown = []
+    for game in range(300):
+        mixture.reset(seed=0 if game == 0 else None)
+        hand = mixture.act([1.0])
+        assert hand == mixture.act([1.0]) == int(mixture.probs([1.0]).argmax()) == hands[mixture.drawn.name]
+        shown.append(hand)
+    np.testing.assert_allclose(np.bincount(shown, minlength=3) / 300, [1 / 3] * 3, atol=0.1)
+    mixture.reset(seed=0)
+    assert mixture.act([1.0]) == shown[0]
+
+
+def test_a_mixture_in_a_match_draws_a_member_for_each_game(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=ROSHAMBO)
+    made.snapshot("main-0", constant_network(made.config, action=0))
+    made.snapshot("main-0", constant_network(made.config, action=2))
+    members = [(share, load_policy(made.close(), name)) for share, name in ((3.0, "main-0-s0"), (1.0, "main-0-s1"))]
+    mixture = LoadedMixture("mine", members)  # type: ignore[arg-type]
+    rock = load_policy(made.path, "main-0-s0").as_seat_policy()
+    wins, draws, losses = play_match(ROSHAMBO, [mixture.as_seat_policy(), rock], games=400, seed=0).counts()
+    # Against rock: rock draws, scissors lose.
+    assert wins == 0
+    assert draws / 400 == pytest.approx(0.75, abs=0.08)
+    assert losses == 400 - draws
+
+
+def test_a_member_with_memory_keeps_it_within_a_mixture(tmp_path: Path) -> None:
+    """A mixture of one LSTM plays a match exactly as that LSTM alone."""
+    made = MadeRun(tmp_path / "run", env=FOUR, network=TINY_LSTM)
+    made.snapshot("main-0", scaled(network_of(made.config, seed=1)))
+    alone = load_policy(made.close(), greedy=True)
+    assert isinstance(alone, LoadedPolicy)
+    mixture = LoadedMixture("one", [(1.0, alone)])
+    first, second = (play_match(FOUR, [policy.as_seat_policy()], games=40, seed=0) for policy in (alone, mixture))
+    assert first.counts() == second.counts()
+    assert first.turns == second.turns
+
+
+def scaled(network: torch.nn.Module) -> torch.nn.Module:
+    """Larger policy weights, so that the memory decides between actions."""
+    network.blocks[-1].module.linear.weight.data.mul_(300.0)  # type: ignore[operator, union-attr]
+    return network
+
+
+def test_memory_is_carried_between_acts_and_cleared_by_reset(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=FOUR, network=TINY_LSTM)
+    made.snapshot("main-0", scaled(network_of(made.config, seed=1)))
+    policy = load_policy(made.close(), greedy=True)
+    boards = [np.random.default_rng(seed).random((2, 6, 7)) < 0.5 for seed in range(3)]
+    policy.reset()
+    fresh = [policy.probs(boards[1]), policy.probs(boards[1])]
+    np.testing.assert_array_equal(fresh[0], fresh[1])
+    policy.act(boards[0])
+    carried = policy.probs(boards[1])
+    assert np.abs(carried - fresh[0]).max() > 1e-3, "the first board must still be remembered"
+    policy.reset()
+    np.testing.assert_array_equal(policy.probs(boards[1]), fresh[0])
+
+
+def test_one_game_by_hand_equals_the_same_game_in_a_match(tmp_path: Path) -> None:
+    """Acting on single observations and acting in a batch must be one thing, memory included."""
+    made = MadeRun(tmp_path / "run", env=FOUR, network=TINY_LSTM)
+    made.snapshot("main-0", scaled(network_of(made.config, seed=1)))
+    seats = [load_policy(made.close(), greedy=True), load_policy(made.path, greedy=True)]
+    env = make(FOUR, num_envs=1)
+    turn, moves = env.reset(0), 0
+    while not turn.ended[0]:
+        assert turn.action_mask is not None
+        action = seats[int(turn.seat[0])].act({"board": turn.obs["board"][0]}, turn.action_mask[0])
+        turn, moves = env.step(np.array([action])), moves + 1
+    assert isinstance(seats[0], LoadedPolicy)
+    result = play_match(FOUR, [seats[0].as_seat_policy()], games=2, seed=0, opening_plies=0)
+    assert result.mean_turns == moves
+
+
+@pytest.mark.parametrize(
+    "observation",
+    [
+        EMPTY_BOARD,
+        EMPTY_BOARD.astype(np.int8),
+        EMPTY_BOARD.tolist(),
+        {"board": EMPTY_BOARD},
+        {"observation": EMPTY_BOARD},
+        {"board": EMPTY_BOARD, "action_mask": np.ones(7)},
+    ],
+)
+def test_observations_are_taken_as_the_environment_shows_them(run: MadeRun, observation: object) -> None:
+    policy = load_policy(run.close(), "main-0-s0")
+    assert policy.act(observation) == 1
+
+
+def test_a_mask_within_the_observation_counts(run: MadeRun) -> None:
+    policy = load_policy(run.close(), "main-0-s0")
+    assert policy.act({"board": EMPTY_BOARD, "action_mask": np.array([1, 0, 0, 0, 0, 0, 0], np.int8)}) == 0
+
+
+@pytest.mark.parametrize(
+    ("observation", "mask", "message"),
+    [
+        (np.zeros((6, 7, 2)), None, r"shape \(6, 7, 2\), the policy was trained on shape \(2, 6, 7\)"),
+        (np.full((2, 6, 7), 0.5), None, "holds values that bool cannot, such as 0.5"),
+        ({"board": EMPTY_BOARD, "turn": 1}, None, "has the fields board, turn, the policy was trained on board"),
+        (np.full((2, 6, 7), "x"), None, "numbers"),
+        (EMPTY_BOARD, np.ones(6), r"mask has shape \(6,\), connect_four has 7 actions"),
+        (EMPTY_BOARD, np.zeros(7), "allows no action"),
+    ],
+)
+def test_what_does_not_fit_is_named(run: MadeRun, observation: object, mask: object, message: str) -> None:
+    policy = load_policy(run.close())
+    with pytest.raises(ObservationMismatch, match=message):
+        policy.act(observation, mask)
+
+
+def test_a_snapshot_folder_loads_alone_wherever_it_lies(run: MadeRun, tmp_path: Path) -> None:
+    inside = run.snapshot_folder("main-exploiter-0-s0")
+    run.close()
+    assert column_of(load_policy(inside)) == 2
+    copied = shutil.copytree(inside, tmp_path / "my-policy")
+    assert column_of(load_policy(copied)) == 2
+    assert [weight for weight, _ in load_policy(copied, "mixture").members] == [1.0]
+    with pytest.raises(UnknownPolicy, match="is one snapshot, of the player main-exploiter-0, not 'main-0'"):
+        load_policy(copied, "main-0")
+
+
+def test_a_game_with_kwargs_comes_from_the_run_or_is_given(tmp_path: Path) -> None:
+    game = EnvConfig("matrix_game", kwargs={"payoffs": [[0.0] * 4] * 4})
+    made = MadeRun(tmp_path / "run", env=game)
+    inside = made.snapshot_folder(made.snapshot("main-0", constant_network(made.config, action=3)))
+    made.close()
+    assert load_policy(inside).act([1.0]) == 3
+    copied = shutil.copytree(inside, tmp_path / "my-policy")
+    with pytest.raises(PolicyMismatch, match=r"does not fit matrix_game: .*Give the game .* as env=EnvConfig"):
+        load_policy(copied)
+    assert load_policy(copied, env=game).act([1.0]) == 3
+    with pytest.raises(PolicyMismatch, match="was trained on matrix_game and does not fit connect_four: parameter"):
+        load_policy(copied, env=FOUR)
+
+
+def test_unknown_names_are_answered_with_the_nearest(run: MadeRun) -> None:
+    with pytest.raises(UnknownPolicy, match="no player or snapshot 'main-0-s7'; did you mean main-0-s"):
+        load_policy(run.close(), "main-0-s7")
+
+
+def test_a_run_without_snapshots_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UnknownPolicy, match="no snapshot yet"):
+        load_policy(MadeRun(tmp_path / "run", env=FOUR).close())
+
+
+def test_a_folder_that_is_no_run_says_so(tmp_path: Path) -> None:
+    with pytest.raises(MissingRun, match="does not exist"):
+        load_policy(tmp_path / "nowhere")
+    with pytest.raises(MissingRun, match="not a run folder"):
+        load_policy(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "manifest.json"])
+def test_a_flipped_bit_is_never_played_with(run: MadeRun, name: str) -> None:
+    file = run.snapshot_folder("main-0-s1") / name
+    run.close()
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(bytes(content))
+    for source in (run.path, file.parent):
+        with pytest.raises(CorruptSnapshot):
+            load_policy(source)
+
+
+def test_every_load_error_is_a_sentence_for_the_user() -> None:
+    assert issubclass(UnknownPolicy, LeagueError)
+    assert issubclass(ObservationMismatch, LeagueError)
+
+
+def test_importing_league_stays_light() -> None:
+    """Torch takes a second to import; `league --help` must not wait for it."""
+    code = "import sys, league; print(sorted({'torch', 'numpy', 'ray'} & set(sys.modules)), hasattr(league, 'nothing'))"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert shown.stdout.strip() == "[] False"

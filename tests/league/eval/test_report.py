@@ -1,0 +1,143 @@
+"""The end-of-run report names who played, how, and what was left out; a tournament adds its matches up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from eval_runs import MadeRun, RulePolicy, always, constant_network, first_legal
+from rich.console import Console
+
+from agents.policy import SeatPolicy
+from envs.protocol import EnvConfig, EnvError
+from league.eval.choose import UnknownPolicy
+from league.eval.report import EvalReport, evaluate_run
+from league.eval.tournament import bot_entrant, round_robin
+
+FOUR = EnvConfig("connect_four")
+ROSHAMBO = EnvConfig("rock_paper_scissors")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    made = MadeRun(tmp_path / "run", env=FOUR)
+    made.snapshot("main-0", constant_network(made.config, action=1))
+    made.snapshot("main-0", constant_network(made.config, action=3))
+    return made.close()
+
+
+def shown(report: EvalReport) -> str:
+    console = Console(width=160)
+    with console.capture() as capture:
+        console.print(report.table())
+    return capture.get()
+
+
+def test_every_player_meets_every_bot_and_every_other_player(run: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    report = evaluate_run(
+        run,
+        players=["best", "main-0-s0"],
+        bots=["random", "tactical"],
+        games=21,
+        progress=lambda done, total: seen.append((done, total)),
+    )
+    assert [(row.home, row.away) for row in report.pairs] == [
+        ("best", "random"),
+        ("best", "tactical"),
+        ("main-0-s0", "random"),
+        ("main-0-s0", "tactical"),
+        ("best", "main-0-s0"),
+    ]
+    assert {row.games for row in report.pairs} == {22}, "rounded up to whole pairs"
+    assert all(row.wins + row.draws + row.losses == row.games for row in report.pairs)
+    assert seen[-1] == (110, 110)
+    assert report.players[0].members == ((1.0, "main-0-s1"),)
+    assert "no snapshot has a rated game" in report.players[0].reason
+
+
+def test_the_report_is_a_table_and_a_record(run: Path) -> None:
+    report = evaluate_run(run, players=["best"], bots=["random"], games=20)
+    plain = json.loads(report.to_json())
+    assert plain["conditions"] == {"games": 20, "seed": 0, "opening_plies": 2, "greedy": True}
+    assert plain["pairs"][0]["score"]["value"] == report.row("best", "random").score.value
+    text = " ".join(shown(report).split())
+    assert "connect_four: likeliest action, no search, 20 games a cell" in text
+    assert "main-0-s1" in text
+    assert f"{report.row('best', 'random').score.value:.2f} [" in text
+
+
+def test_the_same_seed_gives_the_same_report(run: Path) -> None:
+    first, second = (evaluate_run(run, bots=["random", "mcts:4"], games=10, seed=3).to_json() for _ in range(2))
+    assert first == second
+
+
+def test_a_match_is_the_same_whichever_others_are_played(run: Path) -> None:
+    alone = evaluate_run(run, players=["main-0"], bots=["tactical"], games=20)
+    among = evaluate_run(run, players=["main-0-s0", "main-0"], bots=["random", "tactical"], games=20)
+    assert alone.row("main-0", "tactical") == among.row("main-0", "tactical")
+
+
+def test_bots_that_cannot_play_are_left_out_with_a_note(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=ROSHAMBO)
+    made.snapshot("main-0", constant_network(made.config, action=2))
+    report = evaluate_run(made.close(), games=10)
+    assert {row.away for row in report.pairs} == {"random", "mixture"}
+    assert len(report.notes) == 3
+    assert "tactical does not play rock_paper_scissors" in report.notes[0]
+    assert not report.conditions.greedy, "where seats act at once a fixed choice can be exploited"
+
+
+def test_a_game_of_one_seat_is_reported_by_returns(tmp_path: Path) -> None:
+    game = EnvConfig("probe_turns", kwargs={"num_seats": 1})
+    made = MadeRun(tmp_path / "run", env=game)
+    made.snapshot("main-0", constant_network(made.config, action=0))
+    report = evaluate_run(made.close(), players=["best"], bots=["random"], games=4)
+    assert report.pairs == ()
+    assert [row.name for row in report.returns] == ["best", "random"]
+    assert "mean return" in shown(report)
+    json.loads(report.to_json())
+
+
+def test_an_unknown_bot_or_player_is_an_error_before_any_game(run: Path) -> None:
+    with pytest.raises(EnvError, match="unknown bot 'mtcs:100'; did you mean mcts"):
+        evaluate_run(run, bots=["mtcs:100"], games=10)
+    with pytest.raises(UnknownPolicy, match="main-9"):
+        evaluate_run(run, players=["main-9"], games=10)
+
+
+def test_a_round_robin_adds_up() -> None:
+    entrants: dict[str, SeatPolicy] = {
+        "rock": RulePolicy(always(0)),
+        "paper": RulePolicy(always(1)),
+        "well": RulePolicy(always(1)),
+    }
+    tournament = round_robin(ROSHAMBO, entrants, games=4, seed=0)
+    assert [(row.home, row.away, row.score.value) for row in tournament.pairs] == [
+        ("rock", "paper", 0.0),
+        ("rock", "well", 0.0),
+        ("paper", "well", 0.5),
+    ]
+    assert [(row.name, row.games, row.score.value) for row in tournament.standings] == [
+        ("paper", 8, 0.75),
+        ("well", 8, 0.75),
+        ("rock", 8, 0.0),
+    ]
+    assert json.loads(json.dumps(tournament.to_plain()))["standings"][2]["name"] == "rock"
+
+
+def test_a_round_robin_orders_the_bots() -> None:
+    entrants = {name: bot_entrant(name, seed=1) for name in ("random", "tactical", "mcts:50")}
+    tournament = round_robin(FOUR, entrants, games=20, seed=0)
+    assert [row.name for row in tournament.standings] == ["mcts:50", "tactical", "random"]
+
+
+def test_a_bot_has_the_name_that_the_league_gives_it() -> None:
+    entrants = {"bot:tactical": bot_entrant("bot:tactical", seed=1), "first": RulePolicy(first_legal)}
+    assert round_robin(FOUR, entrants, games=20, seed=0).standings[0].name == "bot:tactical"
+
+
+def test_a_tournament_needs_two() -> None:
+    with pytest.raises(ValueError, match="two entrants"):
+        round_robin(FOUR, {"one": RulePolicy(first_legal)}, games=2, seed=0)

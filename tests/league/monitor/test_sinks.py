@@ -1,0 +1,105 @@
+"""What every metric sink must do, and what the file of metrics holds."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from league.config import WandbSettings
+from league.monitor.jsonl_sink import JsonlSink, decode_row
+from league.monitor.names import METRICS, RATING, metric_of
+from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
+from league.store.storage import Storage
+
+
+def context_of(folder: Path, warnings: list[str]) -> SinkContext:
+    return SinkContext(
+        run_path=folder,
+        run_name="run-1",
+        config={"seed": 0},
+        settings=WandbSettings(mode="offline"),
+        warn=warnings.append,
+        clock=lambda: 7.0,
+        storage=Storage(),
+    )
+
+
+@pytest.mark.parametrize("kind", sorted(METRIC_SINKS))
+def test_every_registered_sink_takes_rows_and_stays_in_the_run_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    run, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
+    run.mkdir()
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    warnings: list[str] = []
+    sink = open_sink(kind, context_of(run, warnings))
+    sink.log(1, {"league/games": 3, "league/commit_ms": float("nan")})
+    sink.log(2, {})
+    sink.close()
+    sink.close()
+    sink.log(3, {"league/games": 4})
+    assert warnings == []
+    assert list(elsewhere.iterdir()) == []
+    kept = b"".join(path.read_bytes() for path in run.rglob("*") if path.is_file())
+    assert b"league/games" in kept
+
+
+def test_the_real_wandb_writes_an_offline_run(tmp_path: Path) -> None:
+    sink = open_sink("wandb", context_of(tmp_path, []))
+    sink.log(1024, {"league/games": 3})
+    sink.close()
+    (run_file,) = tmp_path.glob("wandb/offline-run-*/*.wandb")
+    content = run_file.read_bytes()
+    assert b"league/games" in content and b"league/env_steps" in content
+
+
+def test_an_unknown_sink_names_the_known_ones(tmp_path: Path) -> None:
+    for kind in ("prometheus", "league.monitor.sink:Missing", "no_such_module:sink"):
+        with pytest.raises(ValueError, match="use jsonl, wandb, or module:attribute"):
+            open_sink(kind, context_of(tmp_path, []))
+
+
+def test_a_row_is_one_line_of_json_without_what_is_not_finite(tmp_path: Path) -> None:
+    sink = open_sink("jsonl", context_of(tmp_path, []))
+    sink.log(5, {"a": 1.5, "b": float("nan"), "c": float("-inf")})
+    sink.close()
+    assert json.loads((tmp_path / "metrics.jsonl").read_text()) == {"step": 5, "time": 7.0, "values": {"a": 1.5}}
+    assert decode_row(b'{"step":') is None
+
+
+def test_a_full_disk_drops_rows_with_one_warning(tmp_path: Path) -> None:
+    def full(point: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    warnings: list[str] = []
+    sink = JsonlSink(tmp_path / "m", storage=Storage(hook=full), clock=lambda: 0.0, warn=warnings.append)
+    for step in range(3):
+        sink.log(step, {"a": 1.0})
+    assert sink.num_dropped == 3
+    assert len(warnings) == 1 and "Training goes on" in warnings[0]
+
+
+def test_a_group_passes_everything_to_each(tmp_path: Path) -> None:
+    sinks = tuple(
+        JsonlSink(tmp_path / name, storage=Storage(), clock=lambda: 0.0, warn=pytest.fail) for name in ("a", "b")
+    )
+    group = SinkGroup(sinks)
+    group.log(1, {"x": 1.0})
+    group.close()
+    group.log(2, {"x": 2.0})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    assert (tmp_path / "a").read_bytes().count(b"\n") == 1
+
+
+def test_every_metric_is_found_by_its_reported_name() -> None:
+    for name, metric in METRICS.items():
+        assert metric.meaning and metric.name == name
+        assert metric_of(metric.of("main-0")) is metric
+    assert metric_of(RATING.of("league-exploiter-0")) is RATING
+    assert metric_of("league/no_such") is None
+    assert metric_of("player/main-0/no_such") is None
