@@ -167,7 +167,6 @@ class Arena:
             "arena.core": self._core.copy(),
             "arena.decisions": self._decisions.copy(),
             "arena.seating_of": self._seating_of.copy(),
-            "arena.rewards": self._turn.rewards.copy(),
         }
         arrays.update({f"env.{name}": array for name, array in self._env.save().items()})
         arrays.update({f"builder.{name}": array for name, array in self._builder.save().items()})

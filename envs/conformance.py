@@ -179,7 +179,7 @@ def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check, clock: Call
         turn = turns[-1]
         for rule, text in check_turn(spec, turn, num_envs=env.num_envs):
             check.fault(rule, f"{text} (turn {step})")
-        if any(rule.endswith((" fits", "int64 [K]", "of the spec")) for rule in check.faults):
+        if any(rule.endswith((" fits", " exist", "int64 [K]", "of the spec")) for rule in check.faults):
             break  # what follows would only trip over the same
         ended = turn.ended
         collected[ended] += turn.rewards[ended]

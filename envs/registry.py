@@ -73,15 +73,15 @@ def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     """A user's factory: a `BatchedEnv` of `num_envs` games where it takes num_envs, else one env a call."""
     factory = _load_own(config.id)
     if "num_envs" in _parameters(factory, config.id):
-        made: BatchedEnv = _call(factory, config, {"num_envs": num_envs})
+        made: BatchedEnv = _call_own(factory, config, {"num_envs": num_envs})
         if not isinstance(getattr(made, "spec", None), EnvSpec) or made.num_envs != num_envs:
             raise EnvError(
                 f"{config.id} takes num_envs and returned a {type(made).__name__}; return a BatchedEnv of that many"
                 " games, or drop the parameter and return one PettingZoo or Gymnasium env a call"
             )
         return made
-    first = _call(factory, config, {})
-    make_one = _one_by_one(first, lambda: _call(factory, config, {}))
+    first = _call_own(factory, config, {})
+    make_one = _one_by_one(first, lambda: _call_own(factory, config, {}))
     kind = _kind(first)
     if kind is None:
         raise EnvError(
@@ -131,6 +131,8 @@ def _load_file(env_id: str, path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
         raise _missing(env_id, error) from error
+    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+        raise EnvError(f"{env_id}: reading {path} raised {type(error).__name__}: {error}") from error
     return module
 
 
@@ -145,9 +147,11 @@ def _load_module(env_id: str, name: str) -> ModuleType:
         if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
             choices = {**BUILT_IN, **{f"{prefix}:": "" for prefix in ADAPTERS}}
             raise EnvError(
-                f"{env_id}: no module {name!r} can be imported{nearest(env_id, choices)}; an id is {FORMS}"
+                f"{env_id}: there is no module {name!r}{nearest(env_id, choices)}; an id is {FORMS}"
             ) from error
         raise _missing(env_id, error) from error
+    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+        raise EnvError(f"{env_id}: importing {name} raised {type(error).__name__}: {error}") from error
     finally:
         if added and here in sys.path:
             sys.path.remove(here)
@@ -170,6 +174,18 @@ def _call(factory: Callable[..., T], config: EnvConfig, extra: Mapping[str, obje
     if missing:
         raise EnvError(f"{config.id}: the kwargs {', '.join(missing)} must be given")
     return factory(**config.kwargs, **extra)
+
+
+def _call_own(factory: Callable[..., T], config: EnvConfig, extra: Mapping[str, object]) -> T:
+    """`_call` for a factory of others."""
+    try:
+        return _call(factory, config, extra)
+    except EnvError:
+        raise
+    except ModuleNotFoundError as error:
+        raise _missing(config.id, error) from error
+    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+        raise EnvError(f"{config.id}: making it raised {type(error).__name__}: {error}") from error
 
 
 def _parameters(factory: Callable[..., object], env_id: str) -> Mapping[str, inspect.Parameter]:

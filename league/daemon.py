@@ -28,7 +28,7 @@ from league.core.commands import (
     StopRun,
 )
 from league.core.events import CheckpointSaved, Event, LeaseGranted, OrderIssued
-from league.core.records import BOT_PREFIX, Lease, Order
+from league.core.records import BOT_PREFIX, Lease, Order, Progress
 from league.limits import Limits, Meter, Spent, budget_share, budget_spent
 from league.policies import PolicyStore
 from league.runtime.protocol import (
@@ -116,7 +116,7 @@ class Daemon:
         }
         self._checkpointing: set[str] = set()
         self._effects: list[Event] = []
-        self._spent = begun
+        self._spent = meter.read((), env_steps=book.state.totals.env_steps)
         self._refused = 0
         self._hosts_lost = 0
         self._metering = False
@@ -155,11 +155,11 @@ class Daemon:
         if grant is not None:
             self._grant(grant)
         self._book.commit()
+        self._spent = self._meter.read(self.pids(), env_steps=self._book.state.totals.env_steps)
         effects, self._effects = self._effects, []
         for event in effects:
             self._carry_out(event)
         self._order_checkpoints()
-        self._spent = self._meter.read(self.pids(), env_steps=self._book.state.totals.env_steps)
         self._observe(self.observation(phase))
 
     def observation(self, phase: str) -> Observation:
@@ -211,10 +211,13 @@ class Daemon:
             self._host_lost(report)
 
     def _note_progress(self, report: LearnerProgress) -> None:
-        known = self._progress.get(report.progress.player)
         self._progress[report.progress.player] = report
-        if known is None or known.progress != report.progress:
-            self._do(ReportProgress(report.progress))
+        self._report_progress(report.progress)
+
+    def _report_progress(self, progress: Progress) -> None:
+        player = self._book.state.players[progress.player]
+        if (player.version, player.trained_steps) != (progress.version, progress.trained_steps):
+            self._do(ReportProgress(progress))
 
     def _host_started(self, report: HostStarted) -> None:
         if report.kind == "actor_host":
@@ -320,7 +323,7 @@ class Daemon:
         self._checkpointing.discard(progress.player)
         self._checkpointed[progress.player] = progress.version
         digest = self._policies.put_checkpoint(progress.player, report.saved)
-        self._do(ReportProgress(progress))
+        self._report_progress(progress)
         self._do(SaveCheckpoint(progress.player, digest, progress.version, progress.trained_steps))
 
     def _finish(self) -> None:

@@ -18,6 +18,7 @@ from types import FrameType
 
 import msgspec
 
+from agents.learner.build import choose_dtype
 from envs.protocol import EnvSpec
 from envs.registry import make
 from league.book import Book
@@ -62,6 +63,7 @@ def train(config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, 
     """
     config = load_config(config_path, overrides=overrides)
     spec = make(config.env, num_envs=1).spec
+    config = _with_precision(config, spec)
     path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
     folder = RunFolder.create(path, config_yaml=dump_config(config))
     with folder.lock:
@@ -103,6 +105,17 @@ def host_setup(config: LeagueConfig, spec: EnvSpec, *, run: str) -> HostSetup:
         chunk_rows=batches * config.learner.batch_rows,
         seed=config.seed,
     )
+
+
+def _with_precision(config: LeagueConfig, spec: EnvSpec) -> LeagueConfig:
+    """The precision that "auto" means here, noted in the run: a resumed run must not depend on another measurement.
+
+    A cluster's hosts may be of another kind than this machine, so there every host measures for itself.
+    """
+    if config.learner.precision != "auto" or config.runtime.address != "local":
+        return config
+    dtype = choose_dtype(spec, config.network, config.learner.precision)
+    return replace(config, learner=replace(config.learner, precision=str(dtype).removeprefix("torch.")))
 
 
 def make_runtime(config: LeagueConfig, setup: HostSetup, state: LeagueState) -> Runtime:

@@ -39,6 +39,14 @@ class StepBackend(Protocol):
 
 
 @dataclass(frozen=True)
+class Boundary:
+    """The tensor that leaves a stage: its axes behind rows and steps, and its type."""
+
+    inner: tuple[int, ...]
+    dtype: torch.dtype
+
+
+@dataclass(frozen=True)
 class Placement:
     """Where a backend works.
 
@@ -46,12 +54,14 @@ class Placement:
       dtype: compute type of the forward pass; device: of the parameters.
       worker: place of this process among the workers of its pipeline, from 0.
       pipe_group: the process group of that pipeline; None where the whole network is in this process.
+      boundaries: what leaves each stage of that pipeline, first to last; empty where the whole network is here.
     """
 
     dtype: torch.dtype
     device: torch.device
     worker: int = 0
     pipe_group: ProcessGroup | None = None
+    boundaries: tuple[Boundary, ...] = ()
 
     def autocast(self) -> contextlib.AbstractContextManager[object]:
         """Mixed precision for a forward pass, in the calling thread."""

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import time
 
 import numpy as np
 import torch
 
-from agents.learner.backend import Placement, make_backend
+from agents.learner.backend import Boundary, Placement, make_backend
+from agents.learner.balance import plan_pipeline
+from agents.learner.batch import batch_from
 from agents.learner.config import LearnerConfig
+from agents.learner.crew import Launcher, ProcessCrew
+from agents.learner.example import example_unrolls
+from agents.learner.group import UpdaterGroup
 from agents.learner.learner import Learner
 from agents.learner.objective import make_objective
+from agents.learner.parity import PROBE_SEED, check_parity
+from agents.learner.stages import boundaries_of, cut_network
 from agents.learner.tail import Tail
 from agents.learner.update_mode import make_update_mode
-from agents.learner.updater import LocalUpdater, Updater
+from agents.learner.updater import LocalUpdater
+from agents.learner.worker import BUILDER, NetworkPlan, WorkerSetup
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
-from agents.weights import layout_of
+from agents.weights import Layout, layout_of
 from envs.protocol import EnvSpec
+
+logger = logging.getLogger(__name__)
 
 PROBE_ROWS = 1024
 PROBE_REPEATS = 5
@@ -26,25 +38,123 @@ MIN_SPEED_UP = 1.1
 
 
 def build_learner(
-    spec: EnvSpec, network_config: NetworkConfig, config: LearnerConfig, *, seed: int, dtype: torch.dtype
+    spec: EnvSpec,
+    network_config: NetworkConfig,
+    config: LearnerConfig,
+    *,
+    seed: int,
+    dtype: torch.dtype,
+    launcher: Launcher = ProcessCrew,
+    builder: str = BUILDER,
 ) -> Learner:
     """A learner with freshly initialised weights on the GPU where there is one.
+
+    Where the settings spread the network over stages or replicas, the workers are started, and their gradients compared
+    with plain autograd's, before this returns.
 
     Args:
       spec: the game.
       network_config, config: settings.
       seed: of the initial weights.
       dtype: compute type of the forward pass (see `choose_dtype`).
+      launcher: starts workers where the settings ask for any.
+      builder: "module:attribute" with the signature of `build_network`.
     Raises:
       ValueError: a setting is impossible; the message lists all.
+      StageError: a worker did not come up.
+      ParityError: the backend's gradients are wrong.
     """
     problems = config.problems()
     if problems:
         raise ValueError("; ".join(problems))
-    network = build_network(spec, network_config, seed=seed)
-    layout = layout_of(network)
-    updater: Updater = local_updater(network, config, Placement(dtype=dtype, device=default_device()))
-    return Learner(updater, layout, config)
+    plan = NetworkPlan(spec, network_config, seed, builder)
+    network = plan.build()
+    layout, core_size = layout_of(network), network.core_size
+    placement = Placement(dtype=dtype, device=default_device())
+    if config.backend_name == "single" and config.num_workers == 0:
+        return Learner(local_updater(network, config, placement), layout, config)
+    boundaries: tuple[Boundary, ...] = ()
+    if config.stages > 1:
+        config, boundaries = _planned(network, spec, config, placement)
+    updater: UpdaterGroup | LocalUpdater
+    if config.num_workers:
+        updater = _group(plan, config, boundaries, layout, dtype=dtype, launcher=launcher)
+    else:
+        updater = local_updater(plan.build(), config, placement)
+    try:
+        _check(updater, network, spec, layout, core_size, config=config, placement=placement)
+        return Learner(updater, layout, config)
+    except BaseException:
+        updater.close()
+        raise
+
+
+def _planned(
+    network: Network, spec: EnvSpec, config: LearnerConfig, placement: Placement
+) -> tuple[LearnerConfig, tuple[Boundary, ...]]:
+    """The config with its cut, and what leaves each stage; says what to expect in the log."""
+    network = network.to(placement.device)
+    unrolls = example_unrolls(
+        spec, core_size=network.core_size, rows=config.microbatch_rows, steps=config.unroll_length, seed=PROBE_SEED
+    )
+    batch = batch_from(unrolls, oldest_version=0, device=placement.device)
+    pipeline = plan_pipeline(network, make_objective(config, network.head), batch, config, placement)
+    logger.info(pipeline.describe())
+    boundaries = boundaries_of(cut_network(network, pipeline.cut), batch.rows(0, 1), placement)
+    return dataclasses.replace(config, stage_cut=pipeline.cut), boundaries
+
+
+def _group(
+    plan: NetworkPlan,
+    config: LearnerConfig,
+    boundaries: tuple[Boundary, ...],
+    layout: Layout,
+    *,
+    dtype: torch.dtype,
+    launcher: Launcher,
+) -> UpdaterGroup:
+    """Workers, started: on a GPU each where there are as many, else on the CPU."""
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    setups = [
+        WorkerSetup(
+            plan=plan,
+            config=config,
+            rank=rank,
+            dtype=str(dtype).removeprefix("torch."),
+            device=f"cuda:{rank}" if gpus >= config.num_workers else "cpu",
+            boundaries=boundaries,
+            rendezvous="",
+        )
+        for rank in range(config.num_workers)
+    ]
+    group = UpdaterGroup(setups, layout, config, launcher=launcher)
+    group.start()
+    return group
+
+
+def _check(
+    updater: UpdaterGroup | LocalUpdater,
+    network: Network,
+    spec: EnvSpec,
+    layout: Layout,
+    core_size: int,
+    *,
+    config: LearnerConfig,
+    placement: Placement,
+) -> None:
+    """Compare the updater's gradients with those of the whole network in this process."""
+    alone = dataclasses.replace(config, backend="single", stages=1, stage_cut=(), replicas=1, microbatches=1)
+    reference = local_updater(network, alone, placement)
+    worst = check_parity(
+        updater,
+        reference,
+        spec=spec,
+        layout=layout,
+        core_size=core_size,
+        config=config,
+        dtype=placement.dtype,
+    )
+    logger.info("gradients agree with plain autograd to %.1e", worst)
 
 
 def local_updater(network: Network, config: LearnerConfig, placement: Placement) -> LocalUpdater:

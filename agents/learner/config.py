@@ -40,7 +40,7 @@ class LearnerConfig:
       normalise_advantages: divide advantages by their running root mean square (PPO: standardise them over the batch).
       max_grad_norm: global norm that the gradient is clipped to.
       max_policy_lag: updates; decisions of older behaviour are masked out and counted.
-      precision: "float32" ("fp32"), "bfloat16" ("bf16"), or "auto": bfloat16 where a probe at the start finds it faster.
+      precision: "float32" ("fp32"), "bfloat16" ("bf16"), or "auto": bfloat16 where a probe at start finds it faster.
       rollback_after: consecutive non-finite updates after which the last finite state is restored.
       backend: who computes gradients: "single", "local_pipe" (a thread per stage in this process), "dist_pipe" (a
         worker per stage), or "auto": "dist_pipe" where there are several stages, else "single".

@@ -14,14 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.config import NetworkConfig
+from agents.nets.dense import Dense
 from envs.protocol import ArraySpec
 
-ACTIVATIONS: dict[str, tuple[Callable[[], nn.Module], float]] = {
-    "relu": (lambda: nn.ReLU(inplace=True), 2.0**0.5),
-    "tanh": (nn.Tanh, 5.0 / 3.0),
-    "elu": (lambda: nn.ELU(inplace=True), 2.0**0.5),
+ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], float]] = {
+    "relu": (torch.relu, 2.0**0.5),
+    "tanh": (torch.tanh, 5.0 / 3.0),
+    "elu": (nn.functional.elu, 2.0**0.5),
 }
-"""Name -> (module, gain of the orthogonal initialisation of a layer that feeds it)."""
+"""Name -> (function, gain of the orthogonal initialisation of a layer that feeds it)."""
 
 SIDE_INPUTS = ("obs", "resets", "core", "action_mask")
 
@@ -84,13 +85,15 @@ class CoreBuilder(Protocol):
     def __call__(self, num_features: int, config: NetworkConfig, generator: torch.Generator) -> Core: ...
 
 
-def orthogonal_linear(num_inputs: int, num_outputs: int, *, gain: float, generator: torch.Generator) -> nn.Linear:
-    """A linear layer with orthogonal weights and zero bias, drawn from `generator` alone."""
+def orthogonal_dense(
+    num_inputs: int, num_outputs: int, *, gain: float, generator: torch.Generator, relu: bool = False
+) -> Dense:
+    """A layer with orthogonal weights and zero bias, drawn from `generator` alone; ReLU follows where asked for."""
     # On the meta device the constructor's own initialisation neither costs nor touches the global random state.
-    linear = nn.Linear(num_inputs, num_outputs, device="meta").to_empty(device="cpu")
-    nn.init.orthogonal_(linear.weight, gain=gain, generator=generator)
-    nn.init.zeros_(linear.bias)
-    return linear
+    layer = Dense(num_inputs, num_outputs, relu=relu, device="meta").to_empty(device="cpu")
+    nn.init.orthogonal_(layer.weight, gain=gain, generator=generator)
+    nn.init.zeros_(layer.bias)
+    return layer
 
 
 def compute_dtype(parameter: Tensor) -> torch.dtype:

@@ -14,13 +14,14 @@ class NetworkConfig:
     Fields:
       encoder: entry of `registry.ENCODERS` or "module:attribute", turns an observation into features.
       hidden: widths of the encoder's fully connected layers, one block each.
+      channels: widths of the convolutional layers or stages, for encoders that have them.
       activation: between layers. ReLU costs half of tanh in the forward pass on a CPU.
       core: entry of `registry.CORES` or "module:attribute"; "none" for a network without memory.
       core_size: width of one recurrent layer.
       core_layers: number of stacked recurrent layers.
       value: "shared" puts the value on the policy's trunk, "separate" gives it a trunk of its own.
       value_output: "linear", or "tanh" where returns lie in [-1, 1].
-      init_gain: gain of the first layer's orthogonal initialisation; later layers take the activation's own gain
+      init_gain: gain of the MLP's first layer's orthogonal initialisation; later layers take the activation's own gain
         (sqrt 2 for ReLU). With the framework's default initialisation a handful of 0/1 inputs (a poker player's
         information) leaves all states nearly one feature vector: rare ones are dragged along with frequent ones, and
         a tanh network stays at five times the reachable exploitability of Kuhn poker even on exact gradients.
@@ -32,6 +33,7 @@ class NetworkConfig:
 
     encoder: str = "mlp"
     hidden: tuple[int, ...] = (128, 128)
+    channels: tuple[int, ...] = (16, 32, 32)
     activation: Literal["relu", "tanh", "elu"] = "relu"
     core: str = "none"
     core_size: int = 128
@@ -46,8 +48,8 @@ class NetworkConfig:
         Raises:
           ValueError: a width or count is below 1, or the gain is not a positive finite number.
         """
-        if any(width < 1 for width in self.hidden):
-            raise ValueError(f"hidden must hold widths of at least 1, got {self.hidden}")
+        if any(width < 1 for width in (*self.hidden, *self.channels)):
+            raise ValueError(f"hidden and channels must hold widths of at least 1, got {self.hidden}, {self.channels}")
         if self.core_size < 1 or self.core_layers < 1:
             raise ValueError(
                 f"core_size and core_layers must be at least 1, got {self.core_size} and {self.core_layers}"

@@ -1,8 +1,8 @@
-"""Fully connected layers, on a CPU through oneDNN: product, bias and ReLU in one kernel, forward and backward.
+"""Fully connected layers; float32 on a CPU through oneDNN, with product, bias and ReLU in one kernel.
 
-torch sends float32 products on a CPU to MKL, which runs at half of an AMD core's speed; oneDNN, which ships inside torch
-for bfloat16 and for compiled graphs, runs at its full speed there and no slower elsewhere. Where the build lacks it, on
-other devices and for other dtypes the ordinary operators run; results agree to rounding.
+torch sends float32 products on a CPU to MKL, which runs an AMD core at half of its speed; oneDNN, which ships inside
+torch for bfloat16 and for compiled graphs, reaches the full one. Where the build lacks it, and on other devices, the
+ordinary operators run; results agree to rounding.
 
 Shape letters: N rows, I inputs, O outputs.
 """
@@ -14,17 +14,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_ONEDNN_DTYPES = (torch.float32, torch.bfloat16)
-_MIN_ROWS = 8
-"""Below this many rows laying out the weights for oneDNN costs more than it gains."""
+_MIN_WORK = {torch.float32: 1 << 20, torch.bfloat16: 0}
+"""Multiplications from which the fused kernel wins: it lays out the weights anew in every call."""
 
-
-def _has_onednn() -> bool:
-    """Whether this build of torch has the fused kernel."""
-    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-
-
-_ONEDNN = _has_onednn()
+_ONEDNN: bool = torch.backends.mkldnn.is_available() and hasattr(  # type: ignore[no-untyped-call]
+    torch.ops.mkldnn, "_linear_pointwise"
+)
 
 
 def product(inputs: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str = "none") -> Tensor:
@@ -34,16 +29,22 @@ def product(inputs: Tensor, weight: Tensor, bias: Tensor | None = None, *, activ
       inputs: [N, I]; weight: [O, I]; bias: [O] or None; all of one dtype and device.
       activation: "none" or "relu".
     """
-    if (
-        _ONEDNN
-        and inputs.shape[0] >= _MIN_ROWS
-        and inputs.device.type == "cpu"
-        and inputs.dtype in _ONEDNN_DTYPES
-    ):
+    min_work = _MIN_WORK.get(inputs.dtype)
+    enough = min_work is not None and inputs.shape[0] * weight.numel() >= min_work
+    if _ONEDNN and enough and inputs.device.type == "cpu":
         fused: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, activation, [], "")
         return fused
     output = nn.functional.linear(inputs, weight, bias)
     return output.relu_() if activation == "relu" else output
+
+
+def weight_gradient(of_outputs: Tensor, inputs: Tensor) -> Tensor:
+    """of_outputs.T @ inputs [O, I], outside autograd, from [N, O] and [N, I]."""
+    if of_outputs.dtype != torch.float32:
+        return of_outputs.t() @ inputs  # other dtypes reach the fast kernels by themselves
+    if inputs.shape[1] < of_outputs.shape[1]:
+        return product(inputs.t(), of_outputs.t()).t()  # the kernel wants the wider operand on this side
+    return product(of_outputs.t(), inputs.t())
 
 
 class _DenseFunction(torch.autograd.Function):
@@ -63,7 +64,24 @@ class _DenseFunction(torch.autograd.Function):
         if ctx.activation == "relu":
             gradient = torch.ops.aten.threshold_backward(gradient, output, 0)
         of_inputs = product(gradient, weight.t()) if ctx.needs_input_grad[0] else None
-        return of_inputs, product(gradient.t(), inputs.t()), gradient.sum(0), None
+        return of_inputs, weight_gradient(gradient, inputs), gradient.sum(0), None
+
+
+def dense(inputs: Tensor, weight: Tensor, bias: Tensor, *, activation: str = "none") -> Tensor:
+    """activation(inputs @ weight.T + bias) [..., O] for inputs [..., I], differentiable; arguments as in `product`.
+
+    The inputs are of the dtype in which the layer computes; weight and bias may be of another one.
+    """
+    rows = inputs.reshape(-1, inputs.shape[-1])
+    output: Tensor
+    if not torch.is_grad_enabled():
+        output = product(rows, weight.to(rows.dtype), bias.to(rows.dtype), activation=activation)
+    elif _ONEDNN and rows.dtype == torch.float32 and rows.device.type == "cpu":
+        output = _DenseFunction.apply(rows, weight, bias, activation)  # type: ignore[no-untyped-call]
+    else:
+        output = nn.functional.linear(rows, weight, bias)  # left to autocast, which casts a weight once per context
+        output = output.relu_() if activation == "relu" else output
+    return output.view(*inputs.shape[:-1], -1)
 
 
 class Dense(nn.Linear):
@@ -74,12 +92,5 @@ class Dense(nn.Linear):
         self.activation = "relu" if relu else "none"
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """[..., I] -> [..., O] in the dtype of the inputs."""
-        rows = inputs.reshape(-1, inputs.shape[-1])
-        weight, bias = self.weight.to(rows.dtype), self.bias.to(rows.dtype)
-        output: Tensor
-        if torch.is_grad_enabled():
-            output = _DenseFunction.apply(rows, weight, bias, self.activation)
-        else:
-            output = product(rows, weight, bias, activation=self.activation)
-        return output.view(*inputs.shape[:-1], -1)
+        """[..., I] -> [..., O]; the inputs are of the dtype in which the layer computes."""
+        return dense(inputs, self.weight, self.bias, activation=self.activation)

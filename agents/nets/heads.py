@@ -10,7 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import compute_dtype, orthogonal_linear
+from agents.nets.blocks import compute_dtype, orthogonal_dense
 from agents.nets.distributions import (
     categorical_entropy,
     categorical_log_prob,
@@ -137,7 +137,7 @@ class HeadsBlock(nn.Module):
         self.head = head
         self.squash_value = squash_value
         self.num_outputs = head.num_outputs
-        self.linear = orthogonal_linear(num_features, head.num_outputs + 1, gain=POLICY_GAIN, generator=generator)
+        self.linear = orthogonal_dense(num_features, head.num_outputs + 1, gain=POLICY_GAIN, generator=generator)
         with torch.no_grad():
             nn.init.orthogonal_(self.linear.weight[head.num_outputs :], gain=VALUE_GAIN, generator=generator)
 

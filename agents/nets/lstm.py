@@ -10,6 +10,8 @@ from torch import Tensor, nn
 
 from agents.nets.blocks import Block, Core, compute_dtype
 from agents.nets.config import NetworkConfig
+from agents.nets.dense import dense
+from agents.nets.lstm_scan import lstm_scan
 
 
 class LSTMCore(nn.Module):
@@ -44,44 +46,24 @@ class LSTMCore(nn.Module):
         """
         dtype = compute_dtype(self.lstm.all_weights[0][0])
         features = features.to(dtype)
-        # [B, C] -> [2, L, B, H]
-        state = core.view(-1, self.num_layers, 2, self.size).permute(2, 1, 0, 3).to(dtype)
+        state = core.view(-1, self.num_layers, 2, self.size).permute(2, 1, 0, 3).to(dtype)  # [2, L, B, H]
         # Asking a GPU whether any flag is set would stall it in every call; there the stepwise form runs instead.
         if resets is None or (resets.device.type == "cpu" and not resets.any()):
-            outputs, (hidden, cell) = self.lstm(features, (state[0].contiguous(), state[1].contiguous()))
+            outputs, last = self.lstm(features, (state[0].contiguous(), state[1].contiguous()))
+            state = torch.stack(last)
         else:
-            outputs, hidden, cell = self._run_with_resets(features, state[0], state[1], ~resets)
-        packed = torch.stack([hidden, cell]).permute(2, 1, 0, 3).reshape(-1, self.core_size)
-        return outputs, packed.float()
+            outputs, state = self._run_with_resets(features, state, ~resets)
+        return outputs, state.permute(2, 1, 0, 3).reshape(-1, self.core_size).float()
 
-    def _run_with_resets(
-        self, features: Tensor, hidden: Tensor, cell: Tensor, keep: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """The fused layers' equations step by step; state [L, B, H], keep bool [B, T]."""
-        factors = keep.to(features.dtype).unsqueeze(-1).unbind(1)
-        last_hidden, last_cell = [], []
-        for layer in range(self.num_layers):
-            features, h, c = self._run_layer(layer, features, hidden[layer], cell[layer], factors)
-            last_hidden.append(h)
-            last_cell.append(c)
-        return features, torch.stack(last_hidden), torch.stack(last_cell)
-
-    def _run_layer(
-        self, layer: int, features: Tensor, hidden: Tensor, cell: Tensor, keep: tuple[Tensor, ...]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        input_weight, recurrent_weight, input_bias, recurrent_bias = self.lstm.all_weights[layer]
-        # The inputs' share of all T steps is one matrix product; only the recurrent share must wait for its step.
-        inputs = nn.functional.linear(features, input_weight, input_bias + recurrent_bias)
-        transposed = recurrent_weight.t()
-        outputs = []
-        for step_keep, step_inputs in zip(keep, inputs.unbind(1), strict=True):
-            gates = torch.addmm(step_inputs, hidden * step_keep, transposed)
-            input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
-            kept = torch.sigmoid(forget_gate) * (cell * step_keep)
-            cell = torch.addcmul(kept, torch.sigmoid(input_gate), torch.tanh(candidate))
-            hidden = torch.sigmoid(output_gate) * torch.tanh(cell)
-            outputs.append(hidden)
-        return torch.stack(outputs, dim=1), hidden, cell
+    def _run_with_resets(self, features: Tensor, state: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
+        """What the fused layers compute, step by step; state [2, L, B, H], keep bool [B, T]."""
+        last = []
+        for layer, (input_weight, recurrent_weight, input_bias, recurrent_bias) in enumerate(self.lstm.all_weights):
+            # The inputs' share of all T steps is one matrix product; only the recurrent share must wait for its step.
+            inputs = dense(features, input_weight, input_bias + recurrent_bias)
+            features, layer_state = lstm_scan(inputs, recurrent_weight.to(inputs.dtype), state[:, layer], keep)
+            last.append(layer_state)
+        return features, torch.stack(last, dim=1)
 
 
 def build_lstm(num_features: int, config: NetworkConfig, generator: torch.Generator) -> Core:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, orthogonal_linear
+from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
 from envs.protocol import ArraySpec
 
@@ -27,33 +27,33 @@ class FlattenFields(nn.Module):
         return fields[0] if len(fields) == 1 else torch.cat(fields, dim=-1)
 
 
-class InputLayer(nn.Module):
-    """The first block: fields -> one tensor -> linear -> activation."""
-
-    def __init__(self, fields: FlattenFields, linear: nn.Linear, activation: nn.Module) -> None:
-        super().__init__()
-        self.fields = fields
-        self.linear = linear
-        self.activation = activation
-
-    def forward(self, *, obs: Mapping[str, Tensor]) -> Tensor:
-        """Features [..., D] of observation fields [..., *shape]."""
-        features: Tensor = self.activation(self.linear(self.fields(obs, compute_dtype(self.linear.weight))))
-        return features
-
-
-class HiddenLayer(nn.Module):
+class DenseLayer(nn.Module):
     """Linear -> activation."""
 
-    def __init__(self, linear: nn.Linear, activation: nn.Module) -> None:
+    def __init__(self, num_inputs: int, num_outputs: int, *, activation: str, gain: float, generator: torch.Generator):
         super().__init__()
-        self.linear = linear
-        self.activation = activation
+        fused = activation == "relu"
+        self.linear = orthogonal_dense(num_inputs, num_outputs, gain=gain, generator=generator, relu=fused)
+        self.activation = None if fused else ACTIVATIONS[activation][0]
 
     def forward(self, features: Tensor) -> Tensor:
         """[..., D] -> [..., D']."""
-        output: Tensor = self.activation(self.linear(features))
-        return output
+        output: Tensor = self.linear(features)
+        return output if self.activation is None else self.activation(output)
+
+
+class InputLayer(nn.Module):
+    """The first block: fields -> one tensor -> linear -> activation."""
+
+    def __init__(self, fields: FlattenFields, layer: DenseLayer) -> None:
+        super().__init__()
+        self.fields = fields
+        self.layer = layer
+
+    def forward(self, *, obs: Mapping[str, Tensor]) -> Tensor:
+        """Features [..., D] of observation fields [..., *shape]."""
+        features: Tensor = self.layer(self.fields(obs, compute_dtype(self.layer.linear.weight)))
+        return features
 
 
 class IdentityInput(nn.Module):
@@ -71,16 +71,20 @@ class IdentityInput(nn.Module):
 
 def build_mlp(observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator) -> Encoder:
     """One block per layer of `config.hidden`; the first layer's gain is `config.init_gain`."""
-    make_activation, gain = ACTIVATIONS[config.activation]
     fields = FlattenFields(observations)
     if not config.hidden:
         return Encoder((Block("encoder", IdentityInput(fields), ("obs",)),), fields.num_features)
-    width = config.hidden[0]
-    first = orthogonal_linear(fields.num_features, width, gain=config.init_gain, generator=generator)
-    blocks = [Block("encoder_0", InputLayer(fields, first, make_activation()), ("obs",))]
-    for index, next_width in enumerate(config.hidden[1:], start=1):
-        linear = orthogonal_linear(width, next_width, gain=gain, generator=generator)
-        blocks.append(Block(f"encoder_{index}", HiddenLayer(linear, make_activation())))
+    width, blocks = fields.num_features, list[Block]()
+    for index, next_width in enumerate(config.hidden):
+        layer = DenseLayer(
+            width,
+            next_width,
+            activation=config.activation,
+            gain=config.init_gain if index == 0 else ACTIVATIONS[config.activation][1],
+            generator=generator,
+        )
+        name = f"encoder_{index}"
+        blocks.append(Block(name, InputLayer(fields, layer), ("obs",)) if index == 0 else Block(name, layer))
         width = next_width
     return Encoder(tuple(blocks), width)
 

@@ -7,6 +7,8 @@ import importlib
 from collections.abc import Mapping
 
 ENCODERS: dict[str, str] = {
+    "conv": "agents.nets.pictures:build_conv",
+    "impala_resnet": "agents.nets.pictures:build_impala_resnet",
     "mlp": "agents.nets.mlp:build_mlp",
 }
 

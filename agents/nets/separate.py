@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block, Core, Encoder, compute_dtype, orthogonal_linear
+from agents.nets.blocks import Block, Core, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.heads import POLICY_GAIN, VALUE_GAIN, Head
 
 
@@ -66,8 +66,8 @@ class TwinHeads(nn.Module):
         super().__init__()
         self.head = head
         self.squash_value = squash_value
-        self.policy = orthogonal_linear(num_features, head.num_outputs, gain=POLICY_GAIN, generator=generator)
-        self.value = orthogonal_linear(num_features, 1, gain=VALUE_GAIN, generator=generator)
+        self.policy = orthogonal_dense(num_features, head.num_outputs, gain=POLICY_GAIN, generator=generator)
+        self.value = orthogonal_dense(num_features, 1, gain=VALUE_GAIN, generator=generator)
 
     def forward(self, features: Tensor, *, action_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Parameters float32 [..., P] and values float32 [...] of features [..., 2 * D]."""

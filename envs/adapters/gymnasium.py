@@ -35,7 +35,8 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
         made = array_env(name, env_id=env_id, kwargs=kwargs, num_envs=num_envs)
         if made is not None:
             return made
-    return GymnasiumEnv.of(lambda: gymnasium.make(name, **kwargs), env_id=env_id, num_envs=num_envs)
+    options = {"disable_env_checker": True, **kwargs}  # what it warns of, the turn builder checks
+    return GymnasiumEnv.of(lambda: gymnasium.make(name, **options), env_id=env_id, num_envs=num_envs)
 
 
 class GymnasiumEnv(OutsideEnv):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pettingzoo
 from numpy.typing import NDArray
 from pettingzoo.utils import wrappers
 
@@ -32,12 +33,12 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
     Raises:
       EnvError: no such id (the message names the nearest), a missing package, or kwargs that do not fit.
     """
-    import pettingzoo
-
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # some games open a window even when nothing is drawn
     env_id = f"pettingzoo:{name}"
     if not hasattr(pettingzoo, "parallel_registry"):
         raise EnvError(f"{env_id}: PettingZoo {pettingzoo.__version__} has no registry; pip install 'pettingzoo>=1.27'")
+    from pettingzoo.env_registry.exceptions import FailedToImport
+
     key = re.sub(r"_v(\d+)$", r"-v\1", name)
     if key not in pettingzoo.aec_registry and key not in pettingzoo.parallel_registry:
         known = sorted({*pettingzoo.aec_registry, *pettingzoo.parallel_registry})
@@ -48,10 +49,11 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
     def make_one() -> Any:
         try:
             return pettingzoo.make(kind, key, **kwargs)
-        except ImportError as error:
-            group = key.partition("/")[0]
-            cause = f" ({error.__cause__})" if error.__cause__ else ""
-            raise EnvError(f"{env_id}: a package is missing{cause}; pip install 'pettingzoo[{group}]'") from error
+        except (ImportError, FailedToImport) as error:
+            cause = error.__cause__ or error
+            missing = getattr(cause, "name", None)
+            what = "pygame-ce" if missing == "pygame" else f"'pettingzoo[{key.partition('/')[0]}]'"
+            raise EnvError(f"{env_id}: a package is missing ({cause}); pip install {what}") from error
 
     wrap = ParallelEnv.of if kind == "parallel" else AecEnv.of
     return wrap(make_one, env_id=env_id, num_envs=num_envs)

@@ -23,6 +23,7 @@ from league.errors import CorruptSnapshot, LeagueError, MissingRun
 from league.eval.choose import BEST, MIXTURE, Selection, UnknownPolicy, choose
 from league.eval.loaded import LoadedMixture, LoadedPolicy
 from league.eval.match import spec_of
+from league.policies import spec_hash
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
 from league.store.snapshots import (
@@ -72,7 +73,8 @@ def load_policy(
         rated), "mixture" (the Nash mixture over all snapshots), a snapshot's id, or a player's (its newest snapshot).
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
-      env: the game, for the folder of a snapshot that lies outside its run and whose game needs kwargs.
+      env: the game to make instead of the one that a snapshot's folder names, for one that was made elsewhere (the
+        path of its file, for example, is another here).
     Raises:
       LeagueError: no such run or player, or a damaged file; one sentence with what to do.
       EnvError: the game that it was trained on cannot be made here.
@@ -148,11 +150,17 @@ def build_policy(
         network = build_network(spec, msgspec.convert(manifest.network, NetworkConfig), seed=0)
         weights = from_named(named, layout_of(network), version=manifest.version)
     except (msgspec.ValidationError, UnknownPartError, WeightsError) as error:
-        raise PolicyMismatch(
-            f"The snapshot {name} in {source} was trained on {manifest.env_id} and does not fit {spec.env_id}: {error}."
-            " Give the game that it was trained on as env=EnvConfig(id, kwargs)."
-        ) from error
+        raise _mismatch(name, manifest, spec, source, str(error)) from error
+    if manifest.env_spec_hash != spec_hash(spec):
+        raise _mismatch(name, manifest, spec, source, "seats, observations, actions or the mask differ")
     return LoadedPolicy(name, network, weights, spec, greedy=greedy, seed=seed)
+
+
+def _mismatch(name: str, manifest: SnapshotManifest, spec: EnvSpec, source: Path, reason: str) -> PolicyMismatch:
+    return PolicyMismatch(
+        f"The snapshot {name} in {source} was trained on {manifest.env_id} and does not fit {spec.env_id} here:"
+        f" {reason}. Give the game that it was trained on as env=EnvConfig(id, kwargs)."
+    )
 
 
 class _SingleFolder(LocalSnapshotStore):
@@ -190,16 +198,7 @@ def _load_folder(
             f"{folder} is one snapshot, of the player {manifest.player}, not {player!r}: leave `player` out, or give"
             " the run folder."
         )
-    spec = spec_of(env if env is not None else _env_of(folder, manifest))
+    spec = spec_of(env if env is not None else EnvConfig(manifest.env_id, manifest.env))
     name = f"{manifest.player}-{manifest.digest[:8]}"
     policy = build_policy(name, weights, manifest, spec, greedy=greedy, seed=seed, source=folder)
     return LoadedMixture(player, [(1.0, policy)], seed=seed) if player == MIXTURE else policy
-
-
-def _env_of(folder: Path, manifest: SnapshotManifest) -> EnvConfig:
-    """The game of the run around the folder (<run>/snapshots/ab/<digest>), else the manifest's id with its defaults."""
-    around = folder.absolute().parents
-    if len(around) > 2 and (around[2] / "config.yaml").is_file():
-        run = RunFolder.open(around[2])
-        return parse_config(run.read_config(), source=str(run.config_path)).env
-    return EnvConfig(id=manifest.env_id)

@@ -95,7 +95,9 @@ def batch_of(spec: EnvSpec, network: Network, *, rows: int, steps: int, seed: in
 
 def gradients_of(network: Network) -> dict[str, torch.Tensor]:
     """Copies of the gradients by name."""
-    return {name: parameter.grad.clone() for name, parameter in network.named_parameters() if parameter.grad is not None}
+    return {
+        name: parameter.grad.clone() for name, parameter in network.named_parameters() if parameter.grad is not None
+    }
 
 
 def in_float64(batch: Batch) -> Batch:

@@ -136,7 +136,7 @@ def test_advantage_scale_divides_the_policy_term_alone() -> None:
         sums = sums_of(columns)
         losses[scale] = sums
         expected = sums.policy + config.value_cost * sums.value - coefficients.entropy_cost * sums.entropy
-        assert float(loss) == pytest.approx(expected, rel=1e-5)
+        assert loss.item() == pytest.approx(expected, rel=1e-5)
     assert losses[4.0].policy == pytest.approx(losses[1.0].policy / 4.0, rel=1e-5)
     assert losses[4.0].value == losses[1.0].value
     assert losses[4.0].squared_advantage == losses[1.0].squared_advantage

@@ -30,7 +30,7 @@ def test_layers_are_orthogonal_with_the_gain_of_their_activation(activation: str
     config = NetworkConfig(hidden=(96, 32), activation=activation, init_gain=4.0, core="lstm", core_size=16)
     parts = build_network(WIDE, config, seed=0).parts
     expected = {
-        parts["encoder_0"].linear.weight: 4.0,
+        parts["encoder_0"].layer.linear.weight: 4.0,
         parts["encoder_1"].linear.weight: gain,
         parts["core"].lstm.weight_ih_l0: 1.0,
         parts["core"].lstm.weight_hh_l0: 1.0,

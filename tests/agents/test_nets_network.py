@@ -16,7 +16,12 @@ from agents.nets.registry import UnknownPartError
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 B, T, A = 5, 7, 4
-FIELDS = {"board": ArraySpec((3, 2), "bool"), "clock": ArraySpec((), "int64"), "speed": ArraySpec((2,), "float32")}
+FIELDS = {
+    "board": ArraySpec((3, 2), "bool"),
+    "picture": ArraySpec((6, 5, 2), "uint8"),
+    "clock": ArraySpec((), "int64"),
+    "speed": ArraySpec((2,), "float32"),
+}
 CATEGORICAL = EnvSpec("toy", 2, FIELDS, ActionSpec("categorical", A), (0, 1), True)
 BOX = EnvSpec("toy", 1, FIELDS, ActionSpec("box", shape=(2, 1)), (0,), False)
 
@@ -24,6 +29,9 @@ CONFIGS = {
     "mlp": NetworkConfig(hidden=(16, 12)),
     "no_hidden": NetworkConfig(hidden=()),
     "separate": NetworkConfig(hidden=(16, 12), value="separate", activation="tanh", value_output="tanh"),
+    "conv": NetworkConfig(encoder="conv", hidden=(16,), channels=(4, 3)),
+    "impala_resnet": NetworkConfig(encoder="impala_resnet", hidden=(16,), channels=(4, 3)),
+    "separate_conv": NetworkConfig(encoder="conv", hidden=(), channels=(4,), value="separate"),
     "lstm": NetworkConfig(hidden=(16,), core="lstm", core_size=8),
     "stacked_lstm": NetworkConfig(hidden=(16,), core="lstm", core_size=8, core_layers=3),
     "separate_lstm": NetworkConfig(
@@ -37,6 +45,7 @@ def draw(seed: int = 0) -> tuple[dict[str, Tensor], Tensor, Tensor]:
     rng = np.random.default_rng(seed)
     obs = {
         "board": torch.from_numpy(rng.random((B, T, 3, 2)) < 0.5),
+        "picture": torch.from_numpy(rng.integers(0, 256, (B, T, 6, 5, 2), dtype=np.uint8)),
         "clock": torch.from_numpy(rng.integers(0, 9, (B, T))),
         "speed": torch.from_numpy(rng.standard_normal((B, T, 2), dtype=np.float32)),
     }
@@ -167,6 +176,8 @@ def test_blocks_come_in_order_and_declare_their_side_inputs() -> None:
         ("heads", ("action_mask",)),
     ]
     assert [block.name for block in build("separate").blocks] == ["encoder_0", "encoder_1", "heads"]
+    with pytest.raises(ValueError, match="must differ"):
+        Network((network.blocks[0], network.blocks[0]), core_size=0)
     with pytest.raises(ValueError, match="unknown side inputs"):
         Block("odd", torch.nn.Identity(), ("masks",))
 

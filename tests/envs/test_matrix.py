@@ -73,6 +73,9 @@ def test_repeated_play_shows_the_last_round_and_pays_each() -> None:
     assert turn.rewards.tolist() == [[1, -1]]
     assert turn.returns.tolist() == [[1, -1]]
     assert not turn.obs["state"].any()
+    for _ in range(3):
+        turn = env.step(np.array([PAPER, ROCK]))
+    assert turn.returns.tolist() == [[3, -3]]
 
 
 @pytest.mark.parametrize(

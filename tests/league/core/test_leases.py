@@ -91,21 +91,28 @@ def test_a_single_seat_game_has_leases_without_opponents() -> None:
     assert league.grant("rate").home is not None, "there is nothing to rate"
 
 
-def test_a_rating_match_is_between_frozen_policies_and_records_nothing() -> None:
+def rated(league: SimulatedLeague, policy: str) -> int:
+    return int(league.state.rating_games.values[league.state.population.index[policy]])
+
+
+def test_a_rating_match_is_of_the_least_rated_against_other_frozen_policies_and_records_nothing() -> None:
     settings = dataclasses.replace(three_roles(), ratings=RatingSettings(bots=("bot:random",)))
     league = ready(settings)
     met = set()
     for _ in range(20):
         lease = league.grant("rate")
         assert lease.home is None
+        (subject,) = set.intersection(*(set(seating.policies) for seating in lease.seatings))
+        assert rated(league, subject) == min(
+            rated(league, policy) for policy in ("bot:random", *league.state.snapshots)
+        )
         for seating in lease.seatings:
+            assert len(set(seating.policies)) == 2, "a policy against itself rates nothing"
             assert not any(seating.records)
             assert not set(seating.policies) & set(league.state.players)
             met |= set(seating.policies)
         league.finish(lease)
     assert met == {"bot:random", *league.state.snapshots}
-    games = league.state.rating_games.values[league.state.population.frozen()]
-    assert games.min() > 0.3 * games.max(), "the least rated come first"
 
 
 def test_training_and_bots_do_not_mix() -> None:

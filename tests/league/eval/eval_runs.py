@@ -15,12 +15,13 @@ from agents.policy import Choice, View
 from agents.weights import FlatParameters
 from envs.protocol import EnvConfig
 from league.book import Book
-from league.config import LeagueConfig, config_plain, dump_config
+from league.config import LeagueConfig, dump_config
 from league.core.commands import ConfirmSnapshot, CreateLeague, FinishLease, RequestLease, RequestSnapshot, StartRun
 from league.core.events import LeaseGranted
 from league.core.records import Order, Seating, SeatingOutcome
 from league.core.settings import LeagueSettings, PlayerSettings
 from league.eval.match import spec_of
+from league.policies import network_plain, spec_hash
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
 
@@ -98,8 +99,9 @@ class MadeRun:
             version=version,
             trained_steps=0,
             env_id=self.config.env.id,
-            env_spec_hash="0" * 64,
-            network=dict(config_plain(self.config)["network"]),  # type: ignore[call-overload]
+            env_spec_hash=spec_hash(spec_of(self.config.env)),
+            env=self.config.env.kwargs,
+            network=network_plain(self.config.network),
         )
         self._store.put(payload, manifest)
         self._book.execute(ConfirmSnapshot(order.order_id, manifest.digest, version, 0))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pettingzoo
 import pytest
 import torch
 from eval_runs import TINY_LSTM, MadeRun, constant_network, network_of
@@ -192,6 +193,27 @@ def test_one_game_by_hand_equals_the_same_game_in_a_match(tmp_path: Path) -> Non
     assert result.mean_turns == moves
 
 
+def test_a_policy_trained_on_a_pettingzoo_game_plays_in_pettingzoos_own_loop(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=EnvConfig("pettingzoo:classic/connect_four_v3"))
+    made.snapshot("main-0", network_of(made.config, seed=0))
+    policy = load_policy(made.close())
+    env = pettingzoo.make("aec", "classic/connect_four_v3")
+    env.reset(seed=0)
+    moves = 0
+    for _ in env.agent_iter():
+        observation, _, terminated, truncated, _ = env.last()
+        if not (terminated or truncated):
+            assert observation["observation"].shape == (6, 7, 2)
+            bare = policy.probs(observation["observation"], observation["action_mask"])
+            np.testing.assert_array_equal(policy.probs(observation), bare)
+            moves += 1
+        env.step(None if terminated or truncated else policy.act(observation))
+    env.close()
+    assert moves >= 7
+    with pytest.raises(ObservationMismatch, match=r"shape \(2, 6, 7\), the policy was trained on shape \(6, 7, 2\)"):
+        policy.act(EMPTY_BOARD)
+
+
 @pytest.mark.parametrize(
     "observation",
     [
@@ -241,18 +263,25 @@ def test_a_snapshot_folder_loads_alone_wherever_it_lies(run: MadeRun, tmp_path: 
         load_policy(copied, "main-0")
 
 
-def test_a_game_with_kwargs_comes_from_the_run_or_is_given(tmp_path: Path) -> None:
+def test_a_snapshot_folder_knows_its_game_and_refuses_another(tmp_path: Path) -> None:
     game = EnvConfig("matrix_game", kwargs={"payoffs": [[0.0] * 4] * 4})
     made = MadeRun(tmp_path / "run", env=game)
     inside = made.snapshot_folder(made.snapshot("main-0", constant_network(made.config, action=3)))
     made.close()
-    assert load_policy(inside).act([1.0]) == 3
     copied = shutil.copytree(inside, tmp_path / "my-policy")
-    with pytest.raises(PolicyMismatch, match=r"does not fit matrix_game: .*Give the game .* as env=EnvConfig"):
-        load_policy(copied)
-    assert load_policy(copied, env=game).act([1.0]) == 3
-    with pytest.raises(PolicyMismatch, match="was trained on matrix_game and does not fit connect_four: parameter"):
+    assert load_policy(copied).act([1.0]) == load_policy(copied, env=game).act([1.0]) == 3
+    with pytest.raises(PolicyMismatch, match=r"does not fit matrix_game here: parameter .*as env=EnvConfig"):
+        load_policy(copied, env=EnvConfig("matrix_game"))
+    with pytest.raises(PolicyMismatch, match="was trained on matrix_game and does not fit connect_four"):
         load_policy(copied, env=FOUR)
+
+
+def test_a_game_that_the_weights_fit_by_chance_is_refused(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=EnvConfig("probe_turns"))
+    folder = made.snapshot_folder(made.snapshot("main-0", network_of(made.config, seed=0)))
+    made.close()
+    with pytest.raises(PolicyMismatch, match="seats, observations, actions or the mask differ"):
+        load_policy(folder, env=EnvConfig("probe_turns", kwargs={"num_seats": 3}))
 
 
 def test_unknown_names_are_answered_with_the_nearest(run: MadeRun) -> None:

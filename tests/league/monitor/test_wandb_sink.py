@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from league.monitor.jsonl_sink import JsonlSink
 from league.monitor.sink import SinkContext
 from league.monitor.wandb_job import WandbJob
 from league.monitor.wandb_sink import NoSink, WandbSink, open_wandb_sink, resolved_mode
-from league.monitor.wandb_worker import SpoolReader
+from league.monitor.wandb_worker import LAST_DEADLINE_S, SpoolReader
 from league.store.storage import Storage
 
 FAKE = """
@@ -69,7 +70,7 @@ class Bench:
         (folder / "fake" / "wandb.py").write_text(FAKE)
         (folder / "wandb").mkdir()
         os.mkfifo(folder / "hangs")
-        monkeypatch.setenv("PYTHONPATH", str(folder / "fake"))
+        monkeypatch.setenv("PYTHONPATH", str(folder / "fake"), prepend=os.pathsep)
         monkeypatch.setenv("FAKE_WANDB_CALLS", str(self.calls_path))
         monkeypatch.setenv("FAKE_WANDB_BEHAVIOUR", behaviour)
 
@@ -143,7 +144,9 @@ def test_a_hanging_server_costs_the_deadline_and_leaves_the_command(
         (tmp_path / "hangs").open().close()  # returns when it does
     else:
         wait_for_message(sink)
+    before = time.monotonic()
     sink.close()
+    assert time.monotonic() - before < LAST_DEADLINE_S / 2  # it was ended by the sink, not by itself
     assert wait_until_gone(pid, 0.0)
     assert len(bench.warnings) == 1
     assert "took more than 0.3 s" in bench.warnings[0] and f"`wandb sync {tmp_path}" in bench.warnings[0]
@@ -185,6 +188,7 @@ def test_a_failing_tracker_warns_once_without_quoting_it(
 
 DAEMON = """
 import sys
+import time
 from pathlib import Path
 from league.monitor.jsonl_sink import JsonlSink
 from league.monitor.wandb_job import WandbJob

@@ -1,0 +1,68 @@
+"""Made-up unrolls of a game's shape, for timing blocks and comparing gradients before any game has been played.
+
+Shape letters: B rows, T unroll length, A actions, C core state size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.trajectory import Unrolls
+from envs.protocol import EnvSpec
+
+
+def example_unrolls(spec: EnvSpec, *, core_size: int, rows: int, steps: int, seed: int) -> Unrolls:
+    """Random unrolls with legal actions, resets, ends, invalid steps and core states that are not zero.
+
+    Args:
+      spec: the game whose observations and actions are imitated.
+      core_size: C; rows: B; steps: T.
+      seed: equal seeds give equal unrolls.
+    """
+    rng = np.random.default_rng(seed)
+    ends = rng.random((rows, steps)) < 0.2
+    resets = np.zeros((rows, steps + 1), np.bool_)
+    resets[:, 1:] = ends
+    valid = rng.random((rows, steps)) < 0.9
+    valid[:, 0] = True
+    mask: NDArray[np.bool_] | None = None
+    if spec.has_mask:
+        mask = rng.random((rows, steps + 1, spec.actions.num_actions)) < 0.7
+        mask[..., 0] = True
+    return Unrolls(
+        obs={
+            name: _observations(rng, (rows, steps + 1, *array.shape), np.dtype(array.dtype))
+            for name, array in spec.observations.items()
+        },
+        action_mask=mask,
+        resets=resets,
+        actions=_actions(rng, spec, rows, steps, mask),
+        log_probs=(-1.0 + 0.5 * rng.normal(size=(rows, steps))).astype(np.float32),
+        rewards=rng.normal(size=(rows, steps)).astype(np.float32),
+        discounts=np.where(ends, 0.0, 1.0).astype(np.float32),
+        valid=valid,
+        versions=np.zeros((rows, steps), np.int32),
+        core=(0.5 * rng.normal(size=(rows, core_size))).astype(np.float32),
+    )
+
+
+def _observations(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
+    if dtype.kind == "b":
+        flags: NDArray[np.bool_] = rng.random(shape) < 0.3
+        return flags
+    if dtype.kind == "f":
+        return rng.normal(size=shape).astype(dtype)
+    return rng.integers(0, 2, shape).astype(dtype)
+
+
+def _actions(
+    rng: np.random.Generator, spec: EnvSpec, rows: int, steps: int, mask: NDArray[np.bool_] | None
+) -> NDArray[np.generic]:
+    if spec.actions.kind != "categorical":
+        return rng.normal(size=(rows, steps, *spec.actions.shape)).astype(np.float32)
+    scores = rng.random((rows, steps, spec.actions.num_actions))
+    if mask is not None:
+        scores *= mask[:, :steps]
+    actions: NDArray[np.int16] = scores.argmax(-1).astype(np.int16)
+    return actions

@@ -1,0 +1,216 @@
+"""One worker of a group: a replica's stages, joined to the other workers by process groups. Knows nothing of transport.
+
+Whoever hosts it (a child process, a Ray actor) makes one `GroupWorker` from its setup and passes requests to `handle`.
+
+Shape letters: R replicas, W workers of one replica's pipeline. Rank = replica * W + place in the pipeline.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import nn
+from torch.distributed import ProcessGroup
+
+from agents.learner.backend import Boundary, Placement, make_backend
+from agents.learner.config import LearnerConfig
+from agents.learner.objective import make_objective
+from agents.learner.stages import cut_network
+from agents.learner.sums import LossSums
+from agents.learner.tail import Arrays, Tail
+from agents.learner.update_mode import make_update_mode
+from agents.learner.updater import LocalUpdater, UpdateOrder, UpdateResult
+from agents.nets.config import NetworkConfig
+from agents.nets.network import Network
+from agents.trajectory import Unrolls
+from agents.weights import Layout
+from envs.protocol import EnvSpec
+
+BUILDER = "agents.nets.network:build_network"
+
+
+@dataclass(frozen=True)
+class NetworkPlan:
+    """How every worker builds the same network.
+
+    Fields:
+      spec, config, seed: what the builder is given. builder: "module:attribute" with the signature of `build_network`.
+    """
+
+    spec: EnvSpec
+    config: NetworkConfig
+    seed: int
+    builder: str = BUILDER
+
+    def build(self) -> Network:
+        """The network, freshly initialised, on the CPU."""
+        module_name, _, attribute = self.builder.partition(":")
+        build = getattr(importlib.import_module(module_name), attribute)
+        return cast(Network, build(self.spec, self.config, seed=self.seed))
+
+
+@dataclass(frozen=True)
+class WorkerSetup:
+    """What a worker is started with.
+
+    Fields:
+      plan: of the network; config: of the learner, with `stage_cut` filled in.
+      rank: of this worker among `config.num_workers`.
+      dtype: name of the compute type; device: "cpu" or "cuda:0".
+      boundaries: what leaves each stage.
+      rendezvous: where the workers find one another, an init_method of torch.distributed.
+    """
+
+    plan: NetworkPlan
+    config: LearnerConfig
+    rank: int
+    dtype: str
+    device: str
+    boundaries: tuple[Boundary, ...]
+    rendezvous: str
+
+
+@dataclass(frozen=True)
+class Update:
+    """Learn from rows: answered with an `UpdateResult`."""
+
+    rows: Unrolls
+    order: UpdateOrder
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The gradient of rows, without a step: answered with `GradientAnswer`."""
+
+    rows: Unrolls
+    order: UpdateOrder
+
+
+@dataclass(frozen=True)
+class GradientAnswer:
+    """Sums over the whole batch, and float32 [P] of this worker's own parameters."""
+
+    sums: LossSums
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Describe:
+    """Answered with the `Layout` of this worker's own parameters."""
+
+
+@dataclass(frozen=True)
+class GiveWeights:
+    """Answered with float32 [P] of this worker's own parameters."""
+
+
+@dataclass(frozen=True)
+class Save:
+    """Answered with the arrays of this worker's tail."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """Go on from arrays for this worker's own parameters: answered with None."""
+
+    saved: Arrays
+
+
+Request = Update | Gradients | Describe | GiveWeights | Save | Load
+Answer = UpdateResult | GradientAnswer | Layout | NDArray[np.float32] | Arrays | None
+
+
+class GroupWorker:
+    """Joins the group when it is made; the constructor returns when all workers have come."""
+
+    def __init__(self, setup: WorkerSetup) -> None:
+        config, device = setup.config, torch.device(setup.device)
+        if device.type == "cpu":
+            torch.set_num_threads(1)
+        else:
+            torch.cuda.set_device(device)
+        dist.init_process_group(
+            "nccl" if device.type == "cuda" else "gloo",
+            init_method=setup.rendezvous,
+            rank=setup.rank,
+            world_size=config.num_workers,
+            timeout=datetime.timedelta(seconds=config.stage_timeout_s),
+        )
+        pipe_group, replica_group = _groups(setup)
+        placement = Placement(
+            dtype=getattr(torch, setup.dtype),
+            device=device,
+            worker=setup.rank % config.pipeline_workers,
+            pipe_group=pipe_group,
+            boundaries=setup.boundaries,
+        )
+        network = setup.plan.build()
+        own = _own_modules(network, config, placement).to(device)
+        objective = make_objective(config, network.head)
+        tail = Tail(own, config, keep_slow=objective.passes.slow)
+        self._layout = tail.layout
+        self._updater = LocalUpdater(
+            backend=make_backend(network, objective, config, placement),
+            objective=objective,
+            tail=tail,
+            mode=make_update_mode(config.update_mode, replica_group),
+            placement=placement,
+            config=config,
+        )
+
+    def handle(self, request: Request) -> Answer:
+        """Do what is asked; every worker of a group is asked the same things in the same order."""
+        match request:
+            case Update(rows, order):
+                return self._updater.update([rows], order)
+            case Gradients(rows, order):
+                sums = self._updater.gradients([rows], order)
+                return GradientAnswer(sums, self._updater.gradient_vector())
+            case Describe():
+                return self._layout
+            case GiveWeights():
+                return self._updater.weights()
+            case Save():
+                return self._updater.save()
+            case Load(saved):
+                self._updater.load(saved)
+                return None
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._updater.close()
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def _own_modules(network: Network, config: LearnerConfig, placement: Placement) -> nn.Module:
+    """The blocks that this worker trains, under the names that they have in the whole network."""
+    if config.backend_name != "dist_pipe":
+        return network
+    stages = cut_network(network, config.stage_cut)
+    blocks = [block for stage in stages[placement.worker :: config.pipeline_workers] for block in stage.blocks]
+    return nn.ModuleDict({"parts": nn.ModuleDict({block.name: block.module for block in blocks})})
+
+
+def _groups(setup: WorkerSetup) -> tuple[ProcessGroup | None, ProcessGroup | None]:
+    """The group of this worker's pipeline, and that of the workers with the same stages in the other replicas.
+
+    Every worker makes every group, in the same order, whether it belongs to it or not: the library demands it.
+    """
+    workers, replicas = setup.config.pipeline_workers, setup.config.replicas
+    replica, place = divmod(setup.rank, workers)
+    pipe_group = replica_group = None
+    for index in range(replicas):
+        group = dist.new_group([index * workers + at for at in range(workers)]) if workers > 1 else None
+        pipe_group = group if index == replica else pipe_group
+    for at in range(workers):
+        group = dist.new_group([index * workers + at for index in range(replicas)]) if replicas > 1 else None
+        replica_group = group if at == place else replica_group
+    return pipe_group, replica_group

@@ -1,0 +1,145 @@
+"""Encoders for pictures and boards: plain convolutions, and IMPALA's residual network.
+
+Shape letters: ... leading axes, H height, W width, C channels, D features. A field of rank 3 is a picture with channels
+last, as environments show it; fields of other ranks are flattened and join the picture's features behind the
+convolutions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype
+from agents.nets.config import NetworkConfig
+from agents.nets.mlp import DenseLayer, FlattenFields
+from envs.protocol import ArraySpec
+
+PICTURE_RANK = 3
+
+
+class ResidualPair(nn.Module):
+    """Two convolutions whose result is added to their input."""
+
+    def __init__(self, num_channels: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.first = _convolution(num_channels, num_channels, generator, gain=2.0**0.5)
+        self.second = _convolution(num_channels, num_channels, generator, gain=1.0)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """[N, C, H, W] -> [N, C, H, W]."""
+        change: Tensor = self.second(torch.relu(self.first(torch.relu(pictures))))
+        return pictures + change
+
+
+class ResidualStage(nn.Module):
+    """Convolution, pooling to half the size, two residual pairs. Source: Espeholt et al. 2018, IMPALA, figure 3."""
+
+    def __init__(self, num_inputs: int, num_outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.entry = _convolution(num_inputs, num_outputs, generator, gain=1.0)
+        self.pairs = nn.Sequential(ResidualPair(num_outputs, generator), ResidualPair(num_outputs, generator))
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """[N, C, H, W] -> [N, C', ceil(H / 2), ceil(W / 2)]."""
+        halved = nn.functional.max_pool2d(self.entry(pictures), kernel_size=3, stride=2, padding=1)
+        output: Tensor = self.pairs(halved)
+        return output
+
+
+class PlainStage(nn.Module):
+    """Convolution and activation; height and width stay, so that it suits small boards."""
+
+    def __init__(self, num_inputs: int, num_outputs: int, activation: str, generator: torch.Generator) -> None:
+        super().__init__()
+        self.activation, gain = ACTIVATIONS[activation]
+        self.entry = _convolution(num_inputs, num_outputs, generator, gain=gain)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """[N, C, H, W] -> [N, C', H, W]."""
+        return self.activation(self.entry(pictures))
+
+
+class PictureInput(nn.Module):
+    """The first block: every picture through stages of its own, flattened, side by side with the other fields."""
+
+    def __init__(
+        self, observations: Mapping[str, ArraySpec], make_stages: Callable[[int], nn.Sequential], *, relu: bool
+    ) -> None:
+        super().__init__()
+        pictures = {name: spec for name, spec in observations.items() if len(spec.shape) == PICTURE_RANK}
+        if not pictures:
+            shapes = {name: spec.shape for name, spec in observations.items()}
+            raise ValueError(f"no field of rank {PICTURE_RANK} (height, width, channels) among {shapes}; use 'mlp'")
+        # Bytes are colours; what they mean is fixed here, so that actors and learners cannot differ in it.
+        self.pictures = tuple((name, 1.0 / 255.0 if spec.dtype == "uint8" else 1.0) for name, spec in pictures.items())
+        self.stages = nn.ModuleList(make_stages(spec.shape[2]) for spec in pictures.values())
+        self.rest = FlattenFields({name: spec for name, spec in observations.items() if name not in pictures})
+        self.relu = relu
+        with torch.no_grad():
+            sizes = [
+                stages(torch.zeros(1, spec.shape[2], *spec.shape[:2])).numel()
+                for stages, spec in zip(self.stages, pictures.values(), strict=True)
+            ]
+        self.num_features = sum(sizes) + self.rest.num_features
+
+    def forward(self, *, obs: Mapping[str, Tensor]) -> Tensor:
+        """Features [..., D] of observation fields [..., *shape]."""
+        dtype = compute_dtype(next(self.parameters()))
+        features = []
+        for (name, scale), stages in zip(self.pictures, self.stages, strict=True):
+            pictures = obs[name]
+            leading = pictures.shape[:-PICTURE_RANK]
+            rows = pictures.flatten(0, -PICTURE_RANK - 1).permute(0, 3, 1, 2).to(dtype)
+            planes: Tensor = stages(rows if scale == 1.0 else rows * scale)
+            features.append((torch.relu(planes) if self.relu else planes).reshape(*leading, -1))
+        if self.rest.num_features:
+            features.append(self.rest(obs, dtype))
+        return features[0] if len(features) == 1 else torch.cat(features, dim=-1)
+
+
+def build_conv(observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator) -> Encoder:
+    """3x3 convolutions of `config.channels` at full size, then the layers of `config.hidden`."""
+
+    def make_stages(num_channels: int) -> nn.Sequential:
+        widths = (num_channels, *config.channels)
+        return nn.Sequential(*(PlainStage(a, b, config.activation, generator) for a, b in pairwise(widths)))
+
+    return _encoder(PictureInput(observations, make_stages, relu=False), config, generator)
+
+
+def build_impala_resnet(
+    observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator
+) -> Encoder:
+    """One residual stage per entry of `config.channels`, each halving the picture, then the layers of `config.hidden`.
+
+    Source: Espeholt et al. 2018, IMPALA, figure 3, right (channels 16, 32, 32; hidden 256).
+    """
+
+    def make_stages(num_channels: int) -> nn.Sequential:
+        widths = (num_channels, *config.channels)
+        return nn.Sequential(*(ResidualStage(a, b, generator) for a, b in pairwise(widths)))
+
+    return _encoder(PictureInput(observations, make_stages, relu=True), config, generator)
+
+
+def _encoder(pictures: PictureInput, config: NetworkConfig, generator: torch.Generator) -> Encoder:
+    blocks, width = [Block("encoder_pictures", pictures, ("obs",))], pictures.num_features
+    gain = ACTIVATIONS[config.activation][1]
+    for index, next_width in enumerate(config.hidden):
+        layer = DenseLayer(width, next_width, activation=config.activation, gain=gain, generator=generator)
+        blocks.append(Block(f"encoder_{index}", layer))
+        width = next_width
+    return Encoder(tuple(blocks), width)
+
+
+def _convolution(num_inputs: int, num_outputs: int, generator: torch.Generator, *, gain: float) -> nn.Conv2d:
+    """3x3 at full size, orthogonal weights, zero bias, drawn from `generator` alone."""
+    convolution = nn.Conv2d(num_inputs, num_outputs, kernel_size=3, padding=1, device="meta").to_empty(device="cpu")
+    nn.init.orthogonal_(convolution.weight, gain=gain, generator=generator)
+    assert convolution.bias is not None
+    nn.init.zeros_(convolution.bias)
+    return convolution

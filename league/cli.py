@@ -1,0 +1,184 @@
+"""The `league` command. Everything heavy is imported by the command that needs it, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from league.errors import LeagueError
+
+app = typer.Typer(
+    name="league",
+    help="Self-play training with a league of policies.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+USER_ERROR = 2
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.", show_default=False)]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("-s", "--set", metavar="KEY=VALUE", help="Set a dotted configuration key; may be repeated."),
+]
+For = Annotated[str | None, typer.Option("--for", metavar="TIME", help="Stop after so long, as 90, 180s, 3m or 2h.")]
+EnvSteps = Annotated[int | None, typer.Option("--env-steps", min=1, help="Stop after so many more env steps.")]
+CoreSeconds = Annotated[
+    float | None, typer.Option("--core-seconds", min=0.0, help="Stop after so many more processor seconds.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+@app.command()
+def train(
+    config: Annotated[Path, typer.Argument(help="YAML configuration.", show_default=False)],
+    overrides: Overrides = None,
+    run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Run folder; by default one under runs/.")] = None,
+    for_time: For = None,
+    env_steps: EnvSteps = None,
+    core_seconds: CoreSeconds = None,
+) -> None:
+    """Start a run. Schedules follow the configuration's budget; the limits only say when this command stops."""
+    limits = _limits(for_time, env_steps, core_seconds)
+    from league.train import train as start
+
+    ended = start(config, overrides=overrides or [], run_dir=run_dir, limits=limits)
+    _show_end(ended.folder.path, ended.reason)
+
+
+@app.command()
+def resume(
+    run: RunArgument, for_time: For = None, env_steps: EnvSteps = None, core_seconds: CoreSeconds = None
+) -> None:
+    """Go on with a run after a stop, a crash or a kill."""
+    limits = _limits(for_time, env_steps, core_seconds)
+    from league.train import resume as go_on
+
+    ended = go_on(run, limits=limits)
+    _show_end(ended.folder.path, ended.reason)
+
+
+@app.command()
+def status(run: RunArgument, as_json: Json = False) -> None:
+    """What a run is doing, whether its daemon lives, and how far it is."""
+    from league.inspection import read_status
+
+    report = read_status(run)
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+@app.command()
+def ratings(run: RunArgument, as_json: Json = False) -> None:
+    """Ratings of all snapshots, strongest first, with 95 % intervals."""
+    from league.inspection import read_ratings
+
+    report = read_ratings(run)
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+@app.command("eval")
+def evaluate(
+    run: RunArgument,
+    players: Annotated[str, typer.Option(help="Comma-separated: best, mixture, players, snapshots.")] = "best,mixture",
+    bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25,mcts:100",
+    games: Annotated[int, typer.Option(min=2, help="Games against each bot, half from either seat.")] = 100,
+    seed: Annotated[int, typer.Option(help="Of openings and draws.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
+) -> None:
+    """Play policies of a run against bots, seats paired, with intervals."""
+    from league.eval.report import evaluate_run
+    from league.monitor.tables import print_report
+
+    report = evaluate_run(
+        run,
+        players=tuple(players.split(",")),
+        bots=tuple(bots.split(",")) if bots else (),
+        games=games,
+        seed=seed,
+        progress=_progress_line,
+    )
+    print_report(report)
+    if json_file is not None:
+        json_file.write_text(report.to_json() + "\n")
+
+
+@app.command()
+def verify(run: RunArgument, as_json: Json = False) -> None:
+    """Check that the journal replays to the stored state and that every stored digest holds; exit 1 if not."""
+    from league.inspection import verify_run
+
+    report = verify_run(run)
+    typer.echo(report.to_json() if as_json else report.text())
+    if report.problems:
+        raise typer.Exit(1)
+
+
+@app.command("check-env")
+def check_env_command(
+    env_id: Annotated[str, typer.Argument(metavar="ID", help="As in env.id of a configuration.", show_default=False)],
+    kwargs: Annotated[
+        list[str] | None, typer.Option("-k", "--kwarg", metavar="NAME=VALUE", help="Option of the env; repeatable.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Try an environment against the contract; exit 1 where it breaks it."""
+    from league.inspection import check_environment
+
+    report = check_environment(env_id, kwargs or [])
+    typer.echo(report.to_json() if as_json else report.text())
+    if report.problems:
+        raise typer.Exit(1)
+
+
+def main() -> NoReturn:
+    """Run the command; a user's mistake is one sentence and exit code 2, never a traceback."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch loads: more threads than cores cost a factor of ten
+    from envs.protocol import EnvError
+
+    try:
+        app(standalone_mode=True)
+    except (LeagueError, EnvError) as error:
+        typer.echo(f"league: {error}", err=True)
+        sys.exit(error.exit_code if isinstance(error, LeagueError) else USER_ERROR)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(0)
+
+
+def _limits(for_time: str | None, env_steps: int | None, core_seconds: float | None):  # type: ignore[no-untyped-def]
+    from league.limits import Limits
+
+    seconds = None if for_time is None else seconds_of(for_time)
+    return Limits(seconds=seconds, core_seconds=core_seconds, env_steps=env_steps)
+
+
+def seconds_of(text: str) -> float:
+    """A time such as 90, 180s, 3m, 2h or 1d in seconds.
+
+    Raises:
+      LeagueError: it is none.
+    """
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([smhd]?)", text.strip())
+    if found is None:
+        raise LeagueError(f"{text!r} is not a time: write 90, 180s, 3m, 2h or 1d.")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def _progress_line(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        typer.echo(f"\r{done}/{total} games" + ("\n" if done >= total else ""), nl=False, err=True)
+
+
+def _show_end(path: Path, reason: str) -> None:
+    """The league table, the score against bots, and what to do next."""
+    from league.ending import show_end
+
+    show_end(path, reason, progress=_progress_line)

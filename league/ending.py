@@ -1,0 +1,43 @@
+"""The last thing a training command shows: the league table, the score against bots, and what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from league.config import parse_config
+from league.inspection import read_ratings, read_status
+from league.store.run_folder import RunFolder
+
+MAX_RATED = 12
+
+
+def show_end(path: Path, reason: str, *, progress: Callable[[int, int], None]) -> None:
+    """Print how a run stands now that a command has ended.
+
+    Args:
+      path: of the run. reason: why the command ended. progress: called with (games finished, games in all).
+    Raises:
+      LeagueError, EnvError: from the evaluation.
+    """
+    from league.eval.report import evaluate_run
+    from league.monitor.tables import print_report
+
+    config = parse_config(RunFolder.open(path).read_config(), source=str(path))
+    typer.echo(f"\nTraining ended: {reason}.\n")
+    typer.echo(read_status(path).text())
+    rated = read_ratings(path).text().splitlines()
+    typer.echo("\n" + "\n".join(rated[: MAX_RATED + 1]))
+    if config.evaluation.bots and read_status(path).snapshots:
+        typer.echo("")
+        report = evaluate_run(path, bots=config.evaluation.bots, games=config.evaluation.games, progress=progress)
+        print_report(report)
+    typer.echo(f"\nThe run lies in {path}. To try next:")
+    for command in (
+        f"league resume {path} --for 180s",
+        f"league eval {path} --bots tactical,mcts:400 --games 200",
+        f"league ratings {path}",
+    ):
+        typer.echo(f"  {command}")

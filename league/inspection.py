@@ -1,0 +1,296 @@
+"""What can be said of a run from its folder alone: status, ratings, whether everything in it holds. Never imports torch."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import yaml
+
+from envs.conformance import check_env
+from envs.protocol import EnvConfig
+from league.book import read_state, verified_state
+from league.core.events import EVENTS, LeaseFinished
+from league.core.ratings import RatingRow, league_ratings
+from league.core.state import LeagueState
+from league.errors import JournalError, LeagueError
+from league.store.checkpoints import CheckpointStore
+from league.store.journal_reader import JournalReader
+from league.store.run_folder import RunFolder, WorkerStatus
+from league.store.snapshots import LocalSnapshotStore
+
+
+@dataclass(frozen=True)
+class PlayerStatus:
+    """One player. rating: Elo of its newest rated snapshot, None before the first rated game."""
+
+    player: str
+    role: str
+    version: int
+    trained_steps: int
+    games: int
+    snapshots: int
+    resets: int
+    rating: float | None
+
+
+@dataclass(frozen=True)
+class StatusReport:
+    """A run as of now.
+
+    Fields:
+      run: its folder. live: whether its daemon runs; pid: of the daemon (of the last one where not live).
+      phase: "starting", "running", "draining", "stopped", "failed", or "killed" for one that did not say farewell.
+      workers: its processes, empty where not live. games, env_steps, snapshots: from the journal.
+      steps_per_s: of late, 0 where not live. heartbeat_age_s: seconds since the daemon last wrote.
+      message: why it stopped or failed.
+    """
+
+    run: str
+    live: bool
+    pid: int
+    phase: str
+    workers: tuple[WorkerStatus, ...]
+    games: int
+    env_steps: int
+    steps_per_s: float
+    heartbeat_age_s: float
+    players: tuple[PlayerStatus, ...]
+    snapshots: int
+    message: str
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps(asdict(self))
+
+    def text(self) -> str:
+        """For people."""
+        who = f"pid {self.pid}" if self.live else "not running"
+        workers = ", ".join(f"{worker.kind} {worker.pid}" for worker in self.workers)
+        lines = [
+            f"{self.run}: {self.phase} ({who})" + (f", {self.message}" if self.message else ""),
+            f"{self.games:,} games, {self.env_steps:,} env steps, {self.steps_per_s:,.0f} steps/s, "
+            f"{self.snapshots} snapshots" + (f"; workers: {workers}" if workers else ""),
+        ]
+        lines += [
+            f"  {row.player:<24} {row.role:<18} version {row.version:>7,}  {row.trained_steps:>13,} steps  "
+            f"{row.games:>10,} games  {row.snapshots:>4} snapshots  {row.resets:>3} resets  "
+            + ("unrated" if row.rating is None else f"{row.rating:+.0f} Elo")
+            for row in self.players
+        ]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class RatingsReport:
+    """Ratings of all frozen policies, strongest first."""
+
+    run: str
+    rows: tuple[RatingRow, ...]
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps(asdict(self))
+
+    def text(self) -> str:
+        """For people."""
+        if not self.rows:
+            return f"{self.run}: nothing is rated yet"
+        head = f"{'policy':<28} {'Elo':>6}  {'95 % interval':>15}  {'games':>8}"
+        rows = [
+            f"{row.policy:<28} {row.elo:>+6.0f}  {f'[{row.low:+.0f}, {row.high:+.0f}]':>15}  {row.games:>8,}"
+            for row in self.rows
+        ]
+        return "\n".join([head, *rows])
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """Whether a run holds together. checked: what was looked at; problems: what does not hold, one sentence each."""
+
+    run: str
+    events: int
+    journal_hash: str
+    checked: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps({**asdict(self), "ok": not self.problems})
+
+    def text(self) -> str:
+        """For people."""
+        verdict = "holds" if not self.problems else f"does NOT hold: {len(self.problems)} problems"
+        return "\n".join([f"{self.run}: {verdict}", *(f"  ok   {line}" for line in self.checked), *(f"  BAD  {line}" for line in self.problems)])
+
+
+def open_state(folder: RunFolder) -> LeagueState:
+    """The league of a run up to the last durable event.
+
+    Raises:
+      JournalError: the journal is missing or damaged.
+    """
+    with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
+        return read_state(journal)
+
+
+def read_status(path: Path) -> StatusReport:
+    """The status of a run, also of a live one.
+
+    Raises:
+      MissingRun, JournalError, StorageError.
+    """
+    folder = RunFolder.open(path)
+    status = folder.read_status()
+    state = open_state(folder)
+    live = status is not None and folder.is_live(status)
+    phase = "stopped" if status is None else status.phase
+    if status is not None and not live and phase not in ("stopped", "failed"):
+        phase = "killed"
+    rating = {row.policy: row.elo for row in league_ratings(state) if row.games}
+    return StatusReport(
+        run=str(path),
+        live=live,
+        pid=0 if status is None else status.daemon.pid,
+        phase=phase,
+        workers=status.workers if status is not None and live else (),
+        games=state.totals.games,
+        env_steps=state.totals.env_steps,
+        steps_per_s=status.steps_per_s if status is not None and live else 0.0,
+        heartbeat_age_s=0.0 if status is None else round(max(time.time() - status.heartbeat_at, 0.0), 1),
+        players=tuple(
+            PlayerStatus(
+                player=player.name,
+                role=player.role,
+                version=player.version,
+                trained_steps=player.trained_steps,
+                games=player.games,
+                snapshots=player.num_snapshots,
+                resets=player.generation,
+                rating=_newest_rating(rating, player.name, player.num_snapshots),
+            )
+            for player in state.players.values()
+        ),
+        snapshots=len(state.snapshots),
+        message="" if status is None else status.message,
+    )
+
+
+def read_ratings(path: Path) -> RatingsReport:
+    """The ratings of a run, also of a live one.
+
+    Raises:
+      MissingRun, JournalError.
+    """
+    return RatingsReport(str(path), league_ratings(open_state(RunFolder.open(path))))
+
+
+def verify_run(path: Path) -> VerifyReport:
+    """Replay the journal from zero and read every snapshot and checkpoint that it names.
+
+    Raises:
+      MissingRun: there is no run.
+    """
+    folder = RunFolder.open(path)
+    checked: list[str] = []
+    problems: list[str] = []
+    events, head = 0, ""
+    try:
+        with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
+            events, head = journal.head().seq, journal.head().chain
+            state = verified_state(journal)
+            problems.extend(_miscounted(journal, state))
+        checked.append(f"{events:,} journal events: chain and replay from zero")
+        checked.append(f"{state.totals.games:,} games of {state.totals.leases_finished:,} leases, each answered once")
+        problems.extend(_bad_snapshots(folder, state, checked))
+        problems.extend(_bad_checkpoints(folder, state, checked))
+    except JournalError as error:
+        problems.append(str(error))
+    return VerifyReport(str(path), events, head, tuple(checked), tuple(problems))
+
+
+def _miscounted(journal: JournalReader, state: LeagueState) -> Iterator[str]:
+    """Results counted by hand from the journal against what the league made of them."""
+    answered: set[int] = set()
+    games = 0
+    for _, event in journal.replay():
+        if isinstance(event, LeaseFinished):
+            if event.lease_id in answered:
+                yield f"lease {event.lease_id} was answered twice"
+            answered.add(event.lease_id)
+            games += sum(outcome.games for outcome in event.outcomes)
+    if games != state.totals.games:
+        yield f"the journal holds {games} games, the league counts {state.totals.games}"
+    booked = int(state.payoff.totals.values.sum())
+    if len(state.teams) == 2 == len(set(state.teams)) and booked != 2 * games:
+        yield f"{games} games of two sides make {2 * games} entries, the payoff holds {booked}"
+
+
+def _bad_snapshots(folder: RunFolder, state: LeagueState, checked: list[str]) -> Iterator[str]:
+    store = LocalSnapshotStore(folder.snapshots_path)
+    present = set(store.digests())
+    missing = [info.snapshot_id for info in state.snapshots.values() if info.digest not in present]
+    yield from (f"snapshot {name} is in the journal and not in the store" for name in missing)
+    yield from (str(error) for error in store.problems())
+    checked.append(f"{len(state.snapshots) - len(missing)} snapshots: sha256 of weights and manifest")
+
+
+def _bad_checkpoints(folder: RunFolder, state: LeagueState, checked: list[str]) -> Iterator[str]:
+    store = CheckpointStore(folder.checkpoints_path)
+    named = {name: player.checkpoint for name, player in state.players.items() if player.checkpoint is not None}
+    for name, pointer in named.items():
+        if not store.path(name, pointer.digest).exists():
+            yield f"the checkpoint of {name} that the journal names is gone"
+    yield from (str(error) for error in store.problems())
+    checked.append(f"{len(named)} checkpoints: sha256")
+
+
+def _newest_rating(rating: dict[str, float], player: str, snapshots: int) -> float | None:
+    for number in range(snapshots - 1, -1, -1):
+        if f"{player}-s{number}" in rating:
+            return rating[f"{player}-s{number}"]
+    return None
+
+
+@dataclass(frozen=True)
+class EnvReport:
+    """What `league check-env` found. facts: one line each; problems: broken rules with what to do."""
+
+    env_id: str
+    facts: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps({**asdict(self), "ok": not self.problems})
+
+    def text(self) -> str:
+        """For people."""
+        verdict = "ready to train on" if not self.problems else f"breaks the contract in {len(self.problems)} places"
+        lines = [f"  {line}" for line in self.facts] + [f"  BAD  {line}" for line in self.problems]
+        return "\n".join([f"{self.env_id}: {verdict}", *lines])
+
+
+def check_environment(env_id: str, options: Sequence[str]) -> EnvReport:
+    """Try an environment against the contract.
+
+    Args:
+      env_id: as in a configuration. options: "name=value" each, the value in YAML.
+    Raises:
+      LeagueError: an option is not of that form.
+    """
+    kwargs = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals:
+            raise LeagueError(f"{option!r} is not NAME=VALUE.")
+        kwargs[name] = yaml.safe_load(value)
+    findings = check_env(EnvConfig(env_id, kwargs))
+    return EnvReport(
+        env_id,
+        facts=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fact"),
+        problems=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fault"),
+    )

@@ -1,0 +1,56 @@
+"""Picture encoders: what they see, at what scale, and what they refuse."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from agents.nets.config import NetworkConfig
+from agents.nets.network import Network, build_network
+from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+
+
+def build(observations: dict[str, ArraySpec], encoder: str) -> Network:
+    spec = EnvSpec("toy", 1, observations, ActionSpec("categorical", 3), (0,), False)
+    return build_network(spec, NetworkConfig(encoder=encoder, hidden=(8,), channels=(4, 6)), seed=0)
+
+
+def num_features(network: Network) -> int:
+    return network.parts["encoder_0"].linear.in_features
+
+
+def test_a_plain_convolution_keeps_the_size_and_a_residual_stage_halves_it() -> None:
+    picture = {"picture": ArraySpec((7, 5, 2), "uint8")}
+    assert num_features(build(picture, "conv")) == 6 * 7 * 5
+    assert num_features(build(picture, "impala_resnet")) == 6 * 2 * 2
+    extra = {**picture, "speed": ArraySpec((3,), "float32")}
+    assert num_features(build(extra, "conv")) == 6 * 7 * 5 + 3
+
+
+@pytest.mark.parametrize("encoder", ["conv", "impala_resnet"])
+def test_bytes_are_scaled_to_one_and_other_numbers_left_alone(encoder: str) -> None:
+    as_bytes = build({"picture": ArraySpec((6, 6, 1), "uint8")}, encoder)
+    as_floats = build({"picture": ArraySpec((6, 6, 1), "float32")}, encoder)
+    pixels = torch.randint(0, 256, (4, 6, 6, 1), generator=torch.Generator().manual_seed(0))
+    ours = as_bytes.step({"picture": pixels.to(torch.uint8)})
+    theirs = as_floats.step({"picture": pixels.float() / 255.0})
+    torch.testing.assert_close(ours.values, theirs.values, rtol=1e-5, atol=1e-6)
+
+
+def test_the_first_plain_layer_is_a_convolution_over_height_and_width_with_channels_last() -> None:
+    network = build({"picture": ArraySpec((4, 5, 2), "float32")}, "conv")
+    first = network.parts["encoder_pictures"].stages[0][0]
+    picture = torch.zeros(1, 4, 5, 2)
+    picture[0, 2, 3, 1] = 1.0
+    planes = first(picture.permute(0, 3, 1, 2))
+    # The one lit pixel of channel 1 prints the mirrored kernel of that channel around itself.
+    printed = torch.relu(first.entry.weight[:, 1].flip(-1, -2))
+    torch.testing.assert_close(planes[0, :, 1:4, 2:5], printed)
+    lit = network.parts["encoder_pictures"](obs={"picture": picture})
+    again = network.parts["encoder_pictures"].stages[0](picture.permute(0, 3, 1, 2)).flatten(1)
+    torch.testing.assert_close(lit, again)
+
+
+def test_a_game_without_pictures_is_refused_with_the_shapes_and_the_remedy() -> None:
+    with pytest.raises(ValueError, match=r"no field of rank 3.*\(11,\).*use 'mlp'"):
+        build({"cards": ArraySpec((11,), "bool")}, "conv")

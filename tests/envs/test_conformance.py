@@ -1,0 +1,170 @@
+"""Every built-in env keeps the contract, and each way of breaking it is found."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from envs import conformance
+from envs.conformance import check_env
+from envs.games.connect_four import ConnectFour
+from envs.probe import SimultaneousProbe, TurnProbe
+from envs.protocol import EnvConfig, EnvError, Turn
+from envs.registry import BUILT_IN
+
+OUTSIDE = [
+    "pettingzoo:classic/connect_four_v3",
+    "pettingzoo:classic/rps_v2",
+    "gymnasium:CartPole-v1",
+    "gymnasium:Pendulum-v1",
+]
+VARIANTS = [
+    EnvConfig("connect_four", {"opening_plies": 3}),
+    EnvConfig("matrix_game", {"payoffs": [[1, 2, 3], [4, 5, 6]]}),
+    EnvConfig("probe_turns", {"num_seats": 3, "episode_length": [2, 5, 1], "truncate": True}),
+    EnvConfig("probe_simultaneous", {"num_seats": 4, "truncate": True}),
+    EnvConfig("probe_mask", {"num_seats": 1}),
+]
+
+
+def faults_of(config: EnvConfig, **how: Any) -> list[str]:
+    return [f"{finding.rule}: {finding.text}" for finding in check_env(config, **how) if finding.kind == "fault"]
+
+
+@pytest.mark.parametrize("config", [*map(EnvConfig, [*BUILT_IN, *OUTSIDE]), *VARIANTS], ids=lambda config: config.id)
+def test_every_env_keeps_the_contract(config: EnvConfig) -> None:
+    assert faults_of(config) == []
+
+
+def test_facts_are_told() -> None:
+    ticks = itertools.count()
+    findings = check_env(EnvConfig("connect_four"), num_envs=4, steps=100, clock=lambda: next(ticks))
+    facts = {finding.rule: finding.text for finding in findings}
+    assert facts["seats"] == "2: first, second"
+    assert facts["observations"] == "board bool [2, 6, 7]"
+    assert facts["actions"] == "7 numbered actions, some masked"
+    assert facts["copies"] == "games can be copied and saved"
+    assert facts["speed"] == "4 actions a second, 4 games at once"
+
+
+def test_an_env_that_cannot_be_made_is_a_fault() -> None:
+    assert faults_of(EnvConfig("conect_four")) == [
+        "it can be made: unknown env 'conect_four'; did you mean connect_four?; an id is a built-in id, pettingzoo:ID,"
+        " gymnasium:ID, module:function or path/file.py:function"
+    ]
+
+
+class Bent:
+    """An env whose turns go through `bend` first; has no copies, so that only turns are judged."""
+
+    def __init__(self, env: Any, bend: Callable[[Turn], Turn]) -> None:
+        self.env, self.bend, self.spec, self.num_envs = env, bend, env.spec, env.num_envs
+
+    def reset(self, seed: int) -> Turn:
+        return self.bend(self.env.reset(seed))
+
+    def step(self, actions: Any) -> Turn:
+        return self.bend(self.env.step(actions))
+
+    def close(self) -> None:
+        self.env.close()
+
+
+def bent(monkeypatch: pytest.MonkeyPatch, env: Callable[[], Any], bend: Callable[[Turn], Turn]) -> list[str]:
+    monkeypatch.setattr(conformance, "make", lambda config, num_envs: Bent(env(), bend))
+    return faults_of(EnvConfig("bent"))
+
+
+def probe() -> TurnProbe:
+    return TurnProbe(num_envs=4, episode_length=3, truncate=True)
+
+
+def changed(turn: Turn, **fields: Any) -> Turn:
+    return dataclasses.replace(turn, **fields)
+
+
+def with_nan(turn: Turn) -> Turn:
+    turn.obs["counter"][1, 2] = np.nan
+    return turn
+
+
+BENDS: list[tuple[str, Callable[[Turn], Turn]]] = [
+    ("slots are sorted", lambda turn: changed(turn, env_index=turn.env_index[::-1].copy())),
+    ("every game has a slot", lambda turn: changed(turn, env_index=np.zeros(4, np.int64), seat=np.arange(4) % 2)),
+    ("seats exist", lambda turn: changed(turn, seat=turn.seat + 2)),
+    ("slots are int64", lambda turn: changed(turn, seat=turn.seat.astype(np.int32))),
+    ("obs has the fields", lambda turn: changed(turn, obs={"counter": turn.obs["counter"]})),
+    ("obs fits the spec", lambda turn: changed(turn, obs={**turn.obs, "echo": turn.obs["echo"].astype(np.float64)})),
+    ("obs is finite: 'counter' is nan at .1, 2.", with_nan),
+    ("a mask where", lambda turn: changed(turn, action_mask=np.ones((4, 4), np.bool_))),
+    ("rewards fits", lambda turn: changed(turn, rewards=turn.rewards.astype(np.float64))),
+    ("rewards are finite", lambda turn: changed(turn, rewards=turn.rewards + np.float32(np.inf))),
+    ("rewards add up", lambda turn: changed(turn, rewards=np.where(turn.ended[:, None], 0, turn.rewards))),
+    ("returns only at the end", lambda turn: changed(turn, returns=turn.returns + 1)),
+    ("terminated or truncated", lambda turn: changed(turn, terminated=turn.truncated)),
+    ("last observations", lambda turn: changed(turn, final=None)),
+    ("max_turns holds", lambda turn: turn),
+]
+
+
+@pytest.mark.parametrize(("rule", "bend"), BENDS, ids=[rule for rule, _ in BENDS])
+def test_each_broken_rule_is_found(rule: str, bend: Callable[[Turn], Turn], monkeypatch: pytest.MonkeyPatch) -> None:
+    def env() -> TurnProbe:
+        made = probe()
+        if rule == "max_turns holds":
+            made.spec = dataclasses.replace(made.spec, max_turns=2)
+        return made
+
+    faults = bent(monkeypatch, env, bend)
+    assert any(fault.startswith(rule.partition(":")[0]) for fault in faults), faults
+
+
+def test_seeds_that_do_not_decide_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    count = itertools.count()
+    env = lambda: ConnectFour(num_envs=4, opening_plies=2)  # noqa: E731
+
+    def reseeded(self: Bent, seed: int) -> Turn:
+        return self.env.reset(seed + next(count))
+
+    monkeypatch.setattr(Bent, "reset", reseeded)
+    assert any(fault.startswith("the same seed") for fault in bent(monkeypatch, env, lambda turn: turn))
+
+
+def test_swallowed_illegal_actions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lenient(self: Bent, actions: Any) -> Turn:
+        actions = np.resize(np.asarray(actions), 4) % 4
+        return self.env.step(actions)
+
+    monkeypatch.setattr(Bent, "step", lenient)
+    assert any("illegal action 4 was taken" in fault for fault in bent(monkeypatch, probe, lambda turn: turn))
+
+
+def test_an_env_that_raises_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: Bent, actions: Any) -> Turn:
+        raise EnvError("bent: step raised ValueError: no")
+
+    monkeypatch.setattr(Bent, "step", broken)
+    assert any(
+        "step raised ValueError: no; mend the env" in fault for fault in bent(monkeypatch, probe, lambda turn: turn)
+    )
+
+
+def test_incomplete_copies_and_saves_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Forgetful(SimultaneousProbe):
+        def save(self) -> dict[str, Any]:
+            return {**super().save(), "episode": np.zeros(self.num_envs, np.int64)}
+
+        def load(self, saved: Any) -> Turn:
+            return super().load({**saved, "step": self._step, "waiting": self._waiting})
+
+    monkeypatch.setattr(
+        conformance, "make", lambda config, num_envs: Forgetful(num_envs=num_envs, episode_length=[2, 7])
+    )
+    rules = [fault.partition(":")[0] for fault in faults_of(EnvConfig("forgetful"))]
+    assert "copies show what the originals show" in rules
+    assert "saved games go on" in rules
