@@ -329,13 +329,20 @@ def _rng_words(rng: np.random.Generator) -> NDArray[np.uint64]:
     """The whole state of a PCG64 generator as 64-bit words, its half-used 32-bit draw included."""
     state = rng.bit_generator.state
     inner = state["state"]
-    words = [inner["state"] >> 64, inner["state"], inner["inc"] >> 64, inner["inc"], state["has_uint32"], state["uinteger"]]
+    words = [
+        inner["state"] >> 64,
+        inner["state"],
+        inner["inc"] >> 64,
+        inner["inc"],
+        state["has_uint32"],
+        state["uinteger"],
+    ]
     return np.array([word & (2**64 - 1) for word in words], np.uint64)
 
 
 def _restore_rng(rng: np.random.Generator, words: NDArray[np.uint64]) -> None:
     high, low, inc_high, inc_low, has_uint32, uinteger = (int(word) for word in words)
-    state = rng.bit_generator.state
+    state: dict[str, object] = dict(rng.bit_generator.state)
     state["state"] = {"state": (high << 64) | low, "inc": (inc_high << 64) | inc_low}
     state["has_uint32"], state["uinteger"] = has_uint32, uinteger
     rng.bit_generator.state = state

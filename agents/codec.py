@@ -1,7 +1,8 @@
 """A trajectory chunk as bytes: a checked header, then one block per field (bits, lz4 or raw), all under one checksum.
 
-Layout, little-endian: magic "LGC1" | u32 header bytes | header (JSON) | field blocks | 16 bytes blake2b over all before.
-Nothing is allocated before the header has been checked against the caps, and nothing nested is ever decompressed.
+Layout, little-endian: magic "LGC1" | u32 header bytes | header (JSON) | field blocks | 16 bytes blake2b over all
+before. Nothing is allocated before the header has been checked against the caps, and nothing nested is ever
+decompressed.
 """
 
 from __future__ import annotations
@@ -83,7 +84,11 @@ class Lz4Codec:
         blocks, table, raw_total = [], [], 0
         for name, array in _named_arrays(unrolls).items():
             _require_finite(name, array)
-            payload = np.packbits(array).tobytes() if array.dtype == np.bool_ else np.ascontiguousarray(array).tobytes()
+            payload = (
+                np.packbits(array.view(np.uint8)).tobytes()
+                if array.dtype == np.bool_
+                else np.ascontiguousarray(array).tobytes()
+            )
             block = self._block(name, payload)
             table.append([name, array.dtype.name, list(array.shape), len(payload), len(block)])
             blocks.append(block)
@@ -175,7 +180,9 @@ def _checked_table(head: dict, body_bytes: int) -> list[tuple[str, str, tuple[in
             items *= extent
         expected = (items + 7) // 8 if dtype == "bool" else items * np.dtype(dtype).itemsize
         if raw_bytes != expected or not isinstance(stored_bytes, int) or not 0 <= stored_bytes <= raw_bytes:
-            raise ChunkError(f"field {name}: {raw_bytes} raw and {stored_bytes} stored bytes for shape {shape} of {dtype}")
+            raise ChunkError(
+                f"field {name}: {raw_bytes} raw and {stored_bytes} stored bytes for shape {shape} of {dtype}"
+            )
         total_raw, total_stored = total_raw + raw_bytes, total_stored + stored_bytes
         table.append((name, dtype, tuple(shape), raw_bytes, stored_bytes))
     if total_raw > MAX_RAW_BYTES or total_stored != body_bytes:

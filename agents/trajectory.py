@@ -1,10 +1,10 @@
-"""The unroll: T decisions of one seat under one behaviour policy plus the observation to bootstrap from, and its builder.
+"""The unroll: T decisions of one seat plus the observation to bootstrap from, and the builder that cuts it.
 
-Shape letters: R rows (one per slot in the builder, one per unroll in a record), T unroll length, A actions, C core state
-size, K slots that act in one turn.
+Shape letters: R rows (one per slot in the builder, one per unroll in a record), T unroll length, A actions, C core
+state size, K slots that act in one turn.
 
-Each seat's own decisions are its sequence. The builder writes into one preallocated buffer [R, T+1, ...] with a cursor per
-row, so envs, seats and episodes may run out of step with one another and no Python object exists per step.
+Each seat's own decisions are its sequence. The builder writes into one preallocated buffer [R, T+1, ...] with a cursor
+per row, so envs, seats and episodes may run out of step with one another and no Python object exists per step.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Unrolls:
       actions: [R, T] integers, or [R, T, ...] float32 for box actions.
       log_probs: float32 [R, T], log-probability that the behaviour policy gave to the action.
       rewards: float32 [R, T], what the seat earned between this decision and its next (or its episode's end).
-      discounts: float32 [R, T], 0 where the episode terminated after this decision, else 1; the learner applies its gamma.
+      discounts: float32 [R, T], 0 where the episode terminated after this decision, else 1; the learner applies its
+        gamma.
       valid: bool [R, T], False for the marker after a truncation: it holds the episode's final observation, so that the
         step before it bootstraps from there, and is no decision itself.
       versions: int32 [R, T], version of the weights that acted.
@@ -67,7 +68,11 @@ def concatenate(parts: list[Unrolls]) -> Unrolls:
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
-    mask = None if first.action_mask is None else np.concatenate([p.action_mask for p in parts if p.action_mask is not None])
+    mask = (
+        None
+        if first.action_mask is None
+        else np.concatenate([p.action_mask for p in parts if p.action_mask is not None])
+    )
     plain = {
         f.name: np.concatenate([getattr(p, f.name) for p in parts])
         for f in fields(Unrolls)
@@ -89,9 +94,9 @@ def _map_arrays(function, unrolls: Unrolls) -> Unrolls:  # type: ignore[no-untyp
 class UnrollBuilder:
     """Cuts the decisions of many slots into unrolls of T steps.
 
-    Call `observe` with the slots that record before they act, `act` with what they chose, `end` when episodes end. A row is
-    complete when the slot observes for the (T+1)-th time: that observation is the bootstrap row of one unroll and the first
-    of the next.
+    Call `observe` with the slots that record before they act, `act` with what they chose, `end` when episodes end. A
+    row is complete when the slot observes for the (T+1)-th time: that observation is the bootstrap row of one unroll
+    and the first of the next.
     """
 
     def __init__(self, spec: EnvSpec, *, num_rows: int, unroll_length: int, core_size: int) -> None:
@@ -211,7 +216,20 @@ class UnrollBuilder:
 
     def _plain_names(self) -> tuple[str, ...]:
         mask = () if self._mask is None else ("mask",)
-        return (*mask, "actions", "resets", "log_probs", "rewards", "discounts", "valid", "versions", "core", "cursor", "open", "fresh")
+        return (
+            *mask,
+            "actions",
+            "resets",
+            "log_probs",
+            "rewards",
+            "discounts",
+            "valid",
+            "versions",
+            "core",
+            "cursor",
+            "open",
+            "fresh",
+        )
 
     def _write(
         self,

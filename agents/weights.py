@@ -111,7 +111,9 @@ def require_finite(vector: NDArray[np.float32]) -> None:
     """
     if not np.isfinite(vector).all():
         first = int(np.flatnonzero(~np.isfinite(vector))[0])
-        raise WeightsError(f"weight {first} of {vector.size} is {vector[first]}: refusing to publish non-finite weights")
+        raise WeightsError(
+            f"weight {first} of {vector.size} is {vector[first]}: refusing to publish non-finite weights"
+        )
 
 
 class FlatParameters:
@@ -150,7 +152,9 @@ class FlatParameters:
           WeightsError: the layout differs.
         """
         if weights.layout != self.layout:
-            raise WeightsError(f"the weights ({weights.layout.size} numbers) are for another network ({self.layout.size})")
+            raise WeightsError(
+                f"the weights ({weights.layout.size} numbers) are for another network ({self.layout.size})"
+            )
         self.values.copy_(torch.from_numpy(np.array(weights.vector)))
 
 

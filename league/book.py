@@ -1,4 +1,4 @@
-"""The league's state beside its journal: a command becomes events, events become durable, and only then anyone acts on them."""
+"""The league's state beside its journal: a command becomes events, and nobody acts on them before they are durable."""
 
 from __future__ import annotations
 

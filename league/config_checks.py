@@ -11,6 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from envs.bots import make_bot
+from envs.protocol import EnvError
+from league.core.records import BOT_PREFIX
 from league.errors import InvalidName
 from league.store.storage import checked_name
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
         RuntimeSettings,
         WandbSettings,
     )
+    from league.core.settings import LeagueSettings
 
 _ADDRESS = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}")
 
@@ -119,9 +123,19 @@ def _evaluation_problems(evaluation: EvaluationSettings) -> Iterator[str]:
     yield from _at_least(evaluation, games=2)
     if evaluation.games % 2:
         yield f"games: {evaluation.games} cannot be half from either seat; use {evaluation.games + 1}"
-    for index, bot in enumerate(evaluation.bots):
-        if not re.fullmatch(r"[a-z][a-z0-9_]*(?::[1-9][0-9]{0,6})?", bot):
-            yield f"bots.{index}: {bot!r} is not the name of a bot, such as random or mcts:100"
+    yield from _bot_problems("bots", evaluation.bots)
+
+
+def _league_problems(league: LeagueSettings) -> Iterator[str]:
+    yield from _bot_problems("ratings.bots", tuple(bot.removeprefix(BOT_PREFIX) for bot in league.ratings.bots))
+
+
+def _bot_problems(path: str, bots: tuple[str, ...]) -> Iterator[str]:
+    for index, bot in enumerate(bots):
+        try:
+            make_bot(bot, seed=0)
+        except EnvError as error:
+            yield f"{path}.{index}: {error}"
 
 
 def _wandb_problems(wandb: WandbSettings) -> Iterator[str]:
@@ -137,5 +151,6 @@ _CHECKS: dict[str, Callable[..., Iterator[str]]] = {
     "runtime": _runtime_problems,
     "budget": _budget_problems,
     "evaluation": _evaluation_problems,
+    "league": _league_problems,
     "wandb": _wandb_problems,
 }

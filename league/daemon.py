@@ -1,4 +1,4 @@
-"""The daemon: grants leases, books what comes back, carries out orders. Decisions are the core's, work is the runtime's.
+"""The daemon: grants leases, books what comes back, carries out orders. The core decides, the runtime works.
 
 One turn of its loop: take reports, turn them into commands, make the events durable, act on them. Nothing is acted on
 before it is in the journal, so whatever is killed when, a restart goes on from what the journal says.
@@ -112,7 +112,9 @@ class Daemon:
         self._installed: set[str] = set()
         self._progress: dict[str, LearnerProgress] = {}
         self._checkpointed = {
-            name: player.checkpoint.version for name, player in book.state.players.items() if player.checkpoint is not None
+            name: player.checkpoint.version
+            for name, player in book.state.players.items()
+            if player.checkpoint is not None
         }
         self._checkpointing: set[str] = set()
         self._effects: list[Event] = []
@@ -132,7 +134,7 @@ class Daemon:
         while reason is None:
             self._turn("training", grant="any")
             reason = self._ended()
-        if reason == BUDGET:
+        if reason == BUDGET or (reason == LIMIT and not self._exact):
             self._finish()
         self._drain()
         self._checkpoint_all()
@@ -246,7 +248,7 @@ class Daemon:
             self._do(ExpireLease(lease.lease_id, report.reason))
 
     def _resubmit_orders(self, player: str) -> None:
-        """Orders of a player whose learner has just come (back): what was submitted to a lost host is submitted again."""
+        """Submit the orders of a player whose learner has just come (back): a lost host took them with it."""
         pending = {id(event) for event in self._effects}
         for order in self._book.state.open_orders(player):
             if id(order) not in pending:
@@ -327,12 +329,17 @@ class Daemon:
         self._do(SaveCheckpoint(progress.player, digest, progress.version, progress.trained_steps))
 
     def _finish(self) -> None:
-        """The end of the budget: freeze everybody once more, then settle the ratings with the leases set aside for it."""
+        """Freeze everybody once more, then settle the ratings with the leases set aside for it.
+
+        Not where an exact run is merely stopped: a snapshot then would make it another run than one that goes on.
+        """
         for player in list(self._book.state.players):
             self._do(RequestSnapshot(player, "final"))
         self._settle(lambda: not self._book.state.orders)
+        if len(set(self._book.state.teams)) == 1:
+            return
         leases = self._config.league.ratings.final_leases
-        while leases > 0 and self._book.state.totals.games and not self.stop_requested:
+        while leases > 0 and not self.stop_requested:
             granted = self._book.state.next_lease_id
             self._turn("rating", grant="rate")
             leases -= self._book.state.next_lease_id - granted

@@ -1,4 +1,4 @@
-"""What can be said of a run from its folder alone: status, ratings, whether everything in it holds. Never imports torch."""
+"""What can be said of a run from its folder alone: status, ratings, whether all of it holds. Never imports torch."""
 
 from __future__ import annotations
 
@@ -124,7 +124,13 @@ class VerifyReport:
     def text(self) -> str:
         """For people."""
         verdict = "holds" if not self.problems else f"does NOT hold: {len(self.problems)} problems"
-        return "\n".join([f"{self.run}: {verdict}", *(f"  ok   {line}" for line in self.checked), *(f"  BAD  {line}" for line in self.problems)])
+        return "\n".join(
+            [
+                f"{self.run}: {verdict}",
+                *(f"  ok   {line}" for line in self.checked),
+                *(f"  BAD  {line}" for line in self.problems),
+            ]
+        )
 
 
 def open_state(folder: RunFolder) -> LeagueState:

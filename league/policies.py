@@ -147,4 +147,3 @@ def spec_hash(spec: EnvSpec) -> str:
         spec.has_mask,
     )
     return hashlib.sha256(repr(fields).encode()).hexdigest()
-

@@ -159,7 +159,9 @@ def _session(config: LeagueConfig, spec: EnvSpec, *, folder: RunFolder, book: Bo
                 runtime.start()
                 reason = _run(daemon, book)
         except BaseException as error:
-            observer.write_status(None, phase="failed", message=str(error).splitlines()[0] if str(error) else repr(error))
+            observer.write_status(
+                None, phase="failed", message=str(error).splitlines()[0] if str(error) else repr(error)
+            )
             raise
         _save_hosts(runtime, folder, book.state)
         book.save_state()

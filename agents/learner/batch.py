@@ -56,6 +56,11 @@ class Batch:
             **{name: getattr(self, name)[start:stop] for name in PLAIN_FIELDS},
         )
 
+    def tensors(self) -> list[Tensor]:
+        """Every tensor of the batch."""
+        mask = [] if self.action_mask is None else [self.action_mask]
+        return [*self.obs.values(), *mask, *self.constants.values(), *(getattr(self, name) for name in PLAIN_FIELDS)]
+
     def microbatches(self, number: int) -> list[Batch]:
         """`number` equal blocks of rows.
 
@@ -110,6 +115,32 @@ def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -
         valid=_tensor(unrolls.valid, device),
         learn=_tensor(learn, device),
     )
+
+
+class Stager:
+    """Copies blocks of unrolls to the learner's device, on a GPU in a stream of its own beside the computing one.
+
+    The arrays of a block must stay as they are until the update has returned.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream: torch.cuda.Stream | None = None
+
+    def batch(self, unrolls: Unrolls, *, oldest_version: int) -> Batch:
+        """As `batch_from`, ordered before whatever is computed next."""
+        if self._device.type != "cuda":
+            return batch_from(unrolls, oldest_version=oldest_version, device=self._device)
+        if self._stream is None:
+            self._stream = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(self._stream):
+            batch = batch_from(unrolls, oldest_version=oldest_version, device=self._device)
+        computing = torch.cuda.current_stream(self._device)
+        computing.wait_stream(self._stream)
+        for tensor in batch.tensors():
+            # Its memory belongs to the copying stream: without this it could be reused while still being read.
+            tensor.record_stream(computing)
+        return batch
 
 
 def _tensor(array: NDArray[np.generic], device: torch.device) -> Tensor:

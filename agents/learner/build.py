@@ -23,7 +23,7 @@ from agents.learner.stages import boundaries_of, cut_network
 from agents.learner.tail import Tail
 from agents.learner.update_mode import make_update_mode
 from agents.learner.updater import LocalUpdater
-from agents.learner.worker import BUILDER, NetworkPlan, WorkerSetup
+from agents.learner.worker import NetworkPlan, WorkerSetup
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.weights import Layout, layout_of
@@ -45,12 +45,8 @@ def build_learner(
     seed: int,
     dtype: torch.dtype,
     launcher: Launcher = ProcessCrew,
-    builder: str = BUILDER,
 ) -> Learner:
     """A learner with freshly initialised weights on the GPU where there is one.
-
-    Where the settings spread the network over stages or replicas, the workers are started, and their gradients compared
-    with plain autograd's, before this returns.
 
     Args:
       spec: the game.
@@ -58,35 +54,49 @@ def build_learner(
       seed: of the initial weights.
       dtype: compute type of the forward pass (see `choose_dtype`).
       launcher: starts workers where the settings ask for any.
-      builder: "module:attribute" with the signature of `build_network`.
     Raises:
       ValueError: a setting is impossible; the message lists all.
       StageError: a worker did not come up.
       ParityError: the backend's gradients are wrong.
     """
+    updater, layout = build_updater(NetworkPlan(spec, network_config, seed), config, dtype=dtype, launcher=launcher)
+    try:
+        return Learner(updater, layout, config)
+    except BaseException:
+        updater.close()
+        raise
+
+
+def build_updater(
+    plan: NetworkPlan, config: LearnerConfig, *, dtype: torch.dtype, launcher: Launcher = ProcessCrew
+) -> tuple[UpdaterGroup | LocalUpdater, Layout]:
+    """What changes the weights, and their layout; arguments and errors as of `build_learner`.
+
+    Where the settings spread the network over stages or replicas, the workers are started, and their gradients compared
+    with plain autograd's, before this returns.
+    """
     problems = config.problems()
     if problems:
         raise ValueError("; ".join(problems))
-    plan = NetworkPlan(spec, network_config, seed, builder)
     network = plan.build()
     layout, core_size = layout_of(network), network.core_size
     placement = Placement(dtype=dtype, device=default_device())
     if config.backend_name == "single" and config.num_workers == 0:
-        return Learner(local_updater(network, config, placement), layout, config)
+        return local_updater(network, config, placement), layout
     boundaries: tuple[Boundary, ...] = ()
     if config.stages > 1:
-        config, boundaries = _planned(network, spec, config, placement)
+        config, boundaries = _planned(network, plan.spec, config, placement)
     updater: UpdaterGroup | LocalUpdater
     if config.num_workers:
         updater = _group(plan, config, boundaries, layout, dtype=dtype, launcher=launcher)
     else:
         updater = local_updater(plan.build(), config, placement)
     try:
-        _check(updater, network, spec, layout, core_size, config=config, placement=placement)
-        return Learner(updater, layout, config)
+        _check(updater, network, plan.spec, layout, core_size, config=config, placement=placement)
     except BaseException:
         updater.close()
         raise
+    return updater, layout
 
 
 def _planned(

@@ -61,12 +61,13 @@ class _Desk:
 class _Wire(nn.Module):
     """A stage as the library calls it."""
 
-    def __init__(self, stage: Stage, placement: Placement, desk: _Desk) -> None:
+    def __init__(self, stage: Stage, placement: Placement, desk: _Desk, *, copy_output: bool) -> None:
         super().__init__()
         self.blocks = stage.modules
         self._stage = stage
         self._placement = placement
         self._desk = desk
+        self._copy_output = copy_output
 
     def forward(self, features: Tensor, *, index: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         """The next stage's features, or logits and values. index: int64 [1], number of the microbatch."""
@@ -75,9 +76,12 @@ class _Wire(nn.Module):
             given = None if self._stage.is_first else _ContiguousGradient.apply(features)  # type: ignore[no-untyped-call]
             result = self._stage.run(given, batch)
         if isinstance(result, Tensor):
-            return result.contiguous()
+            # A schedule that splits the backward pass detaches outputs in place, which a view does not allow.
+            return result.clone() if self._copy_output else result.contiguous()
         if not torch.is_grad_enabled():
             self._desk.outputs.append(result)
+        if self._copy_output:
+            return result.logits.clone(), result.values.clone()
         return result.logits.contiguous(), result.values.contiguous()
 
 
@@ -94,7 +98,8 @@ class DistPipeBackend:
         self._config = config
         self._placement = placement
         self._desk = _Desk([], None, no_columns(placement.device), [])
-        self._wires = [_Wire(stage, placement, self._desk).to(placement.device) for stage in self._own]
+        split = config.schedule == "interleaved_zero_bubble"
+        self._wires = [_Wire(stage, placement, self._desk, copy_output=split) for stage in self._own]
         self._schedules: dict[tuple[int, int, bool], Any] = {}
 
     @property

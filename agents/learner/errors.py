@@ -23,5 +23,21 @@ class StageHungError(StageError):
     """A worker did not answer within the stated deadline."""
 
 
+class FeederError(LearnerError):
+    """Any trouble of the feeder; the message says which."""
+
+
+class FeederFullError(FeederError):
+    """More rows were pushed than there are credits for. Wait, then push again."""
+
+
+class FeederTimeoutError(FeederError):
+    """No rows came within the deadline."""
+
+
+class FeederClosedError(FeederError):
+    """The feeder was closed while it was waited for."""
+
+
 class ParityError(LearnerError):
     """A backend's gradients differ from plain autograd's: training with it would be wrong, so it does not start."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.learner.backend import Placement, StepBackend
-from agents.learner.batch import Batch, batch_from, join
+from agents.learner.batch import Batch, Stager, join
 from agents.learner.config import LearnerConfig
 from agents.learner.objective import Coefficients, Objective
 from agents.learner.sums import LossSums, sums_of
@@ -100,6 +100,7 @@ class LocalUpdater:
         self._mode = mode
         self._placement = placement
         self._config = config
+        self._stager = Stager(placement.device)
 
     def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
         """As in the protocol."""
@@ -163,9 +164,7 @@ class LocalUpdater:
         return self._mode.total(total_over(columns, self._placement.pipe_group))
 
     def _microbatches(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> Iterator[Batch]:
-        batches = (
-            batch_from(block, oldest_version=order.oldest_version, device=self._placement.device) for block in blocks
-        )
+        batches = (self._stager.batch(block, oldest_version=order.oldest_version) for block in blocks)
         return itertools.chain.from_iterable(batch.microbatches(order.microbatches_per_block) for batch in batches)
 
     @torch.no_grad()

@@ -29,6 +29,7 @@ from agents.learner.update_mode import make_update_mode
 from agents.learner.updater import LocalUpdater, UpdateOrder, UpdateResult
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network
+from agents.process import prepare_process
 from agents.trajectory import Unrolls
 from agents.weights import Layout
 from envs.protocol import EnvSpec
@@ -133,7 +134,7 @@ class GroupWorker:
     def __init__(self, setup: WorkerSetup) -> None:
         config, device = setup.config, torch.device(setup.device)
         if device.type == "cpu":
-            torch.set_num_threads(1)
+            prepare_process()
         else:
             torch.cuda.set_device(device)
         dist.init_process_group(

@@ -5,10 +5,12 @@ Shape letter: C rivals.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from league.core.events import Evidence
 from league.core.payoff import Posterior
@@ -24,10 +26,17 @@ MOST_EVIDENCE = 16
 
 @dataclass(frozen=True)
 class Trial:
-    """What a gate judges. steps: trained since the last snapshot or reset; rivals: [C] ids; posterior: against each."""
+    """What a gate judges.
+
+    Fields:
+      steps: trained since the last snapshot or reset.
+      rivals: int64 [C], numbers of those to be beaten. names: number -> id.
+      posterior: win rate against each of the C rivals.
+    """
 
     steps: int
-    rivals: tuple[str, ...]
+    rivals: NDArray[np.int64]
+    names: Mapping[int, str]
     posterior: Posterior
     settings: GateSettings
 
@@ -64,7 +73,7 @@ def threshold(trial: Trial) -> Verdict | None:
     """
     settings, known = trial.settings, trial.posterior
     measured = bool(np.all(known.games >= settings.min_games))
-    if trial.rivals and measured and bool(np.all(known.mean > settings.win_rate)):
+    if len(trial.rivals) and measured and bool(np.all(known.mean > settings.win_rate)):
         return Verdict(GATE, evidence_of(trial))
     if trial.steps >= settings.timeout_steps:
         return Verdict(TIMEOUT, evidence_of(trial))
@@ -77,6 +86,6 @@ def evidence_of(trial: Trial) -> tuple[Evidence, ...]:
     hardest = np.argsort(known.mean, kind="stable")[:MOST_EVIDENCE].tolist()
     mean, lower = known.mean, known.lower
     return tuple(
-        Evidence(trial.rivals[i], games=float(known.games[i]), mean=float(mean[i]), lower=float(lower[i]))
+        Evidence(trial.names[int(trial.rivals[i])], games=float(known.games[i]), mean=float(mean[i]), lower=float(lower[i]))
         for i in hardest
     )

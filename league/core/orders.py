@@ -31,7 +31,6 @@ def gate_order(state: LeagueState, player: str, *, trained_steps: int) -> list[O
         return []
     view = view_of(state, player)
     rivals = matchmaker_of(settings).rivals(view) if len(set(state.teams)) > 1 else np.array([], dtype=np.int64)
-    names = tuple(state.population.names[rival] for rival in rivals.tolist())
     verdict = gate_of(settings.gate)(
         Trial(steps=steps, rivals=names, posterior=view.posterior.take(rivals), settings=settings.gate)
     )

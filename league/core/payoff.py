@@ -185,7 +185,7 @@ def empty_payoff(*, num_seats: int, half_life_steps: float, prior_games: float) 
     )
 
 
-@functools.lru_cache(maxsize=65536)
+@functools.lru_cache(maxsize=4096)
 def counted_pairs(policies: tuple[str, ...], teams: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     """Ordered pairs of seats whose result is booked.
 

@@ -21,8 +21,7 @@ INTERVAL_Z = 1.96
 ROOT_DRAWS = 0.1
 """Virtual draws with the anchor of a policy without a rated parent: enough to keep its rating finite, no more."""
 MOST_NEWTON_STEPS = 100
-LARGEST_STEP = 2.0
-"""Logits that one Newton step may change a rating by; further out the quadratic model is worthless."""
+MOST_HALVINGS = 40
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -69,24 +68,19 @@ def bradley_terry(
       float64 [N] ratings and float64 [N] standard deviations, both in logits.
     Source: Hunter 2004 (the model); katago-server (the parent as prior); Newton's method as the likelihood is concave.
     """
-    children = np.flatnonzero(np.arange(num_policies) != anchor)
-    rooted = parents[children] < 0
-    first = np.concatenate([pairs.first, children])
-    second = np.concatenate([pairs.second, np.where(rooted, anchor, parents[children])])
-    virtual = np.where(rooted, ROOT_DRAWS, parent_draws)
-    score = np.concatenate([pairs.score, 0.5 * virtual])
-    games = np.concatenate([pairs.games, virtual])
+    games = _with_prior(pairs, parents, anchor, parent_draws)
+    free = np.flatnonzero(np.arange(num_policies) != anchor)
     ratings = np.zeros(num_policies)
     for _ in range(MOST_NEWTON_STEPS):
-        gradient, information = _derivatives(ratings, first, second, score, games)
+        gradient, information = _derivatives(ratings, games)
         step = np.zeros(num_policies)
-        step[children] = np.linalg.solve(information[np.ix_(children, children)], gradient[children])
-        ratings = ratings + np.clip(step, -LARGEST_STEP, LARGEST_STEP)
+        step[free] = np.linalg.solve(information[np.ix_(free, free)], gradient[free])
+        ratings = _climb(ratings, step, games)
         if np.abs(step).max(initial=0.0) < 1e-9:
             break
-    _, information = _derivatives(ratings, first, second, score, games)
+    _, information = _derivatives(ratings, games)
     deviations = np.zeros(num_policies)
-    deviations[children] = np.sqrt(np.diag(np.linalg.inv(information[np.ix_(children, children)])))
+    deviations[free] = np.sqrt(np.diag(np.linalg.inv(information[np.ix_(free, free)])))
     return ratings, deviations
 
 
@@ -146,22 +140,53 @@ def frozen_pairs(state: LeagueState, chosen: Numbers) -> PairGames:
 
 
 def win_probability(difference: Array) -> Array:
-    """Chance that the first wins where its rating is `difference` logits above the second's."""
-    probability: Array = 0.5 * (1.0 + np.tanh(0.5 * difference))
+    """Chance that the first wins where its rating is `difference` logits above the second's; exact in both tails."""
+    probability: Array = np.exp(-np.logaddexp(0.0, -difference))
     return probability
 
 
-def _derivatives(ratings: Array, first: Numbers, second: Numbers, score: Array, games: Array) -> tuple[Array, Array]:
+def _with_prior(pairs: PairGames, parents: Numbers, anchor: int, parent_draws: float) -> PairGames:
+    """The games played, and the virtual draws of everyone with its parent or, without one, with the anchor."""
+    rooted = parents < 0
+    child = np.flatnonzero(~(rooted & (np.arange(len(parents)) == anchor)))
+    virtual = np.where(rooted, ROOT_DRAWS, parent_draws)[child]
+    return PairGames(
+        first=np.concatenate([pairs.first, child]),
+        second=np.concatenate([pairs.second, np.where(rooted, anchor, parents)[child]]),
+        score=np.concatenate([pairs.score, 0.5 * virtual]),
+        games=np.concatenate([pairs.games, virtual]),
+    )
+
+
+def _climb(ratings: Array, step: Array, games: PairGames) -> Array:
+    """Go along the Newton step, halved until the posterior does not fall: far out the quadratic model overshoots."""
+    start, best = ratings, _log_posterior(ratings, games)
+    for halvings in range(MOST_HALVINGS):
+        ratings = start + step / 2**halvings
+        if _log_posterior(ratings, games) >= best:
+            return ratings
+    return start
+
+
+def _log_posterior(ratings: Array, games: PairGames) -> float:
+    difference = ratings[games.first] - ratings[games.second]
+    lost = games.games - games.score
+    return -float((games.score * np.logaddexp(0.0, -difference) + lost * np.logaddexp(0.0, difference)).sum())
+
+
+def _derivatives(ratings: Array, games: PairGames) -> tuple[Array, Array]:
     """Gradient [N] of the log posterior and its negative Hessian [N, N]."""
-    size = len(ratings)
-    expected = win_probability(ratings[first] - ratings[second])
-    surplus = score - games * expected
+    size, first, second = len(ratings), games.first, games.second
+    difference = ratings[first] - ratings[second]
+    won, lost = win_probability(difference), win_probability(-difference)
+    surplus = games.score * lost - (games.games - games.score) * won
     gradient = np.zeros(size)
     np.add.at(gradient, first, surplus)
     np.subtract.at(gradient, second, surplus)
-    weight = games * expected * (1.0 - expected)
+    weight = games.games * won * lost
     information = np.zeros((size, size))
     np.add.at(information, (first, second), -weight)
     np.add.at(information, (second, first), -weight)
-    information[np.diag_indices(size)] += np.bincount(first, weight, size) + np.bincount(second, weight, size)
+    np.add.at(information, (first, first), weight)
+    np.add.at(information, (second, second), weight)
     return gradient, information

@@ -131,7 +131,6 @@ class LoadedMixture:
         total = sum(weight for weight, _ in members)
         self.name = name
         self.members = [(weight / total, policy) for weight, policy in members]
-        self.greedy = members[0][1].greedy
         self.spec = members[0][1].spec
         self._rng = np.random.default_rng(seed)
         self._drawn = self._draw()

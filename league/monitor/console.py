@@ -1,4 +1,4 @@
-"""Shows a run on a terminal as a live table, elsewhere as a plain line every few seconds. The one home of rich."""
+"""Shows a run on a terminal as a live table, elsewhere as a plain line every few seconds."""
 
 from __future__ import annotations
 

@@ -96,7 +96,11 @@ class ActorHost:
     def missing(self, seatings: tuple[Seating, ...]) -> list[str]:
         """Snapshots that these seatings name and whose weights this host does not hold."""
         names = dict.fromkeys(policy for seating in seatings for policy in seating.policies)
-        return [name for name in names if not name.startswith(BOT_PREFIX) and name not in self._frozen and name not in self._live]
+        return [
+            name
+            for name in names
+            if not name.startswith(BOT_PREFIX) and name not in self._frozen and name not in self._live
+        ]
 
     def save(self) -> HostState | None:
         """Everything that this host holds between two leases; None where an env cannot be saved."""

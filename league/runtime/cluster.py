@@ -82,7 +82,7 @@ class Cluster:
                 include_dashboard=False,
                 object_store_memory=self._object_store_mb * 1024 * 1024,
                 log_to_driver=False,
-                logging_level="ERROR",
+                logging_level="CRITICAL",
                 _temp_dir=str(self.folder),
             )
 
@@ -96,7 +96,7 @@ class Cluster:
         except (OSError, ValueError) as error:
             raise RayUnreachable(self._address, str(error) or type(error).__name__) from error
         try:
-            ray.init(address=self._address, log_to_driver=False, logging_level="ERROR")
+            ray.init(address=self._address, log_to_driver=False, logging_level="CRITICAL")
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise RayUnreachable(self._address, f"{error}; the token may be missing or wrong") from error
 

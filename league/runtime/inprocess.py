@@ -1,4 +1,4 @@
-"""The runtime in this process: one actor host and one learner host, one task after the other, the same for the same seed."""
+"""The runtime in this process: one host of each kind, one task after the other, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import os
 from collections import deque
 from collections.abc import Mapping
 
-import torch
-
 from agents.learner.build import choose_dtype
+from agents.process import prepare_process
 from agents.weights import Weights
 from envs.registry import make
 from league.runtime.actor_host import ActorHost
@@ -67,7 +66,7 @@ class InProcessRuntime:
 
     def start(self) -> None:
         """Build both hosts with one torch thread, whatever the machine has: more would change the sums."""
-        torch.set_num_threads(1)
+        prepare_process()
         spec = make(self._setup.env, num_envs=1).spec
         dtype = choose_dtype(spec, self._setup.network, self._setup.learner.precision)
         self._learners = LearnerHost(self._setup, dtype=dtype)
@@ -118,9 +117,7 @@ class InProcessRuntime:
         if isinstance(task, PlayLease):
             lease = task.lease
             result = self._actor.play(lease, share=task.share, frozen=task.frozen, learners=self._client)
-            self._reports.append(
-                LeaseDone(ACTOR_HOST, lease.lease_id, lease.token, result.env_steps, result.outcomes)
-            )
+            self._reports.append(LeaseDone(ACTOR_HOST, lease.lease_id, lease.token, result.env_steps, result.outcomes))
             self._reports.extend(learners.progress())
         elif isinstance(task, InstallPlayer):
             learners.install(task.player, saved=task.saved, weights=task.weights)

@@ -1,4 +1,4 @@
-"""A learner host: holds the learners of one or more players and time-slices between them. Knows nothing of processes."""
+"""A learner host: holds the learners of some players and time-slices between them. Knows nothing of processes."""
 
 from __future__ import annotations
 

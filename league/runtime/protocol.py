@@ -1,7 +1,7 @@
 """What a runtime is to the daemon: tasks go in, reports come out, and nothing that happens in it is the truth.
 
-A runtime owns the hosts: it starts them, notices when one is lost or hangs, and starts another in its place. Whatever a lost
-host held is gone; the daemon rebuilds it from the journal and the stores.
+A runtime owns the hosts: it starts them, notices when one is lost or hangs, and starts another in its place. Whatever a
+lost host held is gone; the daemon rebuilds it from the journal and the stores.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class HostSetup:
 
 @dataclass(frozen=True)
 class PlayLease:
-    """For an actor host: play under a lease. share: part of the budget spent. frozen: weights of the named snapshots."""
+    """For an actor host: play under a lease. share: of the budget spent. frozen: weights of the named snapshots."""
 
     lease: Lease
     share: float
@@ -57,7 +57,7 @@ class PlayLease:
 
 @dataclass(frozen=True)
 class InstallPlayer:
-    """For a learner host: hold a player's learner, from a checkpoint, from weights, or newly initialised (both None)."""
+    """For a learner host: hold a player's learner, from a checkpoint, from weights, or (both None) anew."""
 
     player: str
     saved: Arrays | None = None
@@ -171,7 +171,15 @@ class LearnerProgress:
 
 
 Report = (
-    HostStarted | HostLost | PlayerInstalled | LeaseDone | LeaseLost | SnapshotTaken | ResetDone | CheckpointTaken | LearnerProgress
+    HostStarted
+    | HostLost
+    | PlayerInstalled
+    | LeaseDone
+    | LeaseLost
+    | SnapshotTaken
+    | ResetDone
+    | CheckpointTaken
+    | LearnerProgress
 )
 
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import ray
-import torch
 
 from agents.learner.build import choose_dtype
+from agents.process import prepare_process
 from agents.weights import Weights
 from envs.registry import make
 from league.core.records import Lease
@@ -19,7 +19,7 @@ from league.runtime.learner_host import LearnerHost
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress, SnapshotTaken
 
 CREDITS = 2
-"""Chunks on their way to one learner at most: enough that it never waits, few enough that nobody learns from old games."""
+"""Chunks on their way to one learner at most: enough that it never waits, too few to learn from old games."""
 
 PUSH_DEADLINE_S = 60.0
 
@@ -89,7 +89,7 @@ class ActorHostProcess:
     """An actor host in a process of its own."""
 
     def __init__(self, setup: HostSetup, name: str) -> None:
-        torch.set_num_threads(1)
+        prepare_process()
         spec = make(setup.env, num_envs=1).spec
         self._host = ActorHost(setup, name=name, dtype=choose_dtype(spec, setup.network, setup.learner.precision))
         self._client = RemoteClient({})
@@ -98,7 +98,9 @@ class ActorHostProcess:
         """The process id, once everything is built."""
         return os.getpid()
 
-    def play(self, lease: Lease, *, share: float, frozen: Mapping[str, Any], learners: Mapping[str, Any]) -> LeaseResult:
+    def play(
+        self, lease: Lease, *, share: float, frozen: Mapping[str, Any], learners: Mapping[str, Any]
+    ) -> LeaseResult:
         """Play under a lease. frozen: snapshot -> reference to its weights; learners: player -> learner host."""
         self._client.use(learners)
         missing = [name for name in self._host.missing(lease.seatings) if name in frozen]
@@ -110,7 +112,7 @@ class LearnerHostProcess:
     """A learner host in a process of its own."""
 
     def __init__(self, setup: HostSetup) -> None:
-        torch.set_num_threads(1)
+        prepare_process()
         spec = make(setup.env, num_envs=1).spec
         self._host = LearnerHost(setup, dtype=choose_dtype(spec, setup.network, setup.learner.precision))
 

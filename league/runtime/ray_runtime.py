@@ -1,4 +1,4 @@
-"""The runtime on Ray: every host is an actor that we restart ourselves, every call has a deadline, every loss a report."""
+"""The runtime on Ray: every host is an actor that we restart, every call has a deadline, every loss a report."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from league.runtime.protocol import (
     HostSetup,
     HostStarted,
     InstallPlayer,
+    LearnerProgress,
     LeaseDone,
     LeaseLost,
     PlayerInstalled,
@@ -104,9 +105,7 @@ class RayRuntime:
             )
             for name in (f"{stem}-{place}" for place in range(number))
         }
-        self._learner_of = {
-            player: f"learner-{place % settings.learner_hosts}" for place, player in enumerate(players)
-        }
+        self._learner_of = {player: f"learner-{place % settings.learner_hosts}" for place, player in enumerate(players)}
         self._calls: dict[Any, Call] = {}
         self._frozen: dict[str, Any] = {}
         self._asked_progress: dict[str, float] = {}
@@ -124,7 +123,7 @@ class RayRuntime:
             self._spawn(host)
 
     def submit(self, task: Task) -> None:
-        """Call the host that the task concerns; a task for a host that is not there is dropped: its loss was reported."""
+        """Call the host that the task concerns; one for a host that is not there is dropped: its loss was told."""
         if isinstance(task, PlayLease):
             self._submit_lease(task)
             return
@@ -172,7 +171,7 @@ class RayRuntime:
     def close(self) -> None:
         """End the hosts and a Ray of our own; may be called twice."""
         for host in self._hosts.values():
-            self._kill(host)
+            self._kill(host, at_once=False)
         self._calls.clear()
         self._cluster.close()
         self._reaper.close()
@@ -217,9 +216,7 @@ class RayRuntime:
             host.handle = make_actor(LearnerHostProcess).remote(self._setup)
         else:
             host.handle = make_actor(ActorHostProcess).remote(self._setup, host.name)
-        self._expect(
-            host.handle.ready.remote(), host, lambda pid: self._ready(host, pid), deadline_s=START_DEADLINE_S
-        )
+        self._expect(host.handle.ready.remote(), host, lambda pid: self._ready(host, pid), deadline_s=START_DEADLINE_S)
 
     def _ready(self, host: Host, pid: int) -> list[Report]:
         host.pid = pid
@@ -230,16 +227,17 @@ class RayRuntime:
             answer = ray.get(reference)
         except ray.exceptions.RayActorError as error:
             self._lose(call.host, _first_line(error))
-        except EnvError:
-            raise
+        except EnvError as error:
+            raise EnvError(_cause_text(error)) from error
         except LearnerUnreachable as error:
             self._reports.extend(call.lost(_first_line(error)))
         except ray.exceptions.RayError as error:
             self._failed(call, error)
         else:
-            if call.host.pid:
+            reports = call.answer(answer)
+            if _has_learnt(reports) or any(isinstance(report, LeaseDone) for report in reports):
                 call.host.failures = 0
-            self._reports.extend(call.answer(answer))
+            self._reports.extend(reports)
 
     def _failed(self, call: Call, error: ray.exceptions.RayError) -> None:
         """The call itself raised. A lease is lost with its reason; any other failure costs the host its state."""
@@ -250,23 +248,24 @@ class RayRuntime:
 
     def _lose(self, host: Host, reason: str) -> None:
         """Count a host as lost and set the time of its next start."""
-        self._kill(host)
+        self._kill(host, at_once=True)
         for reference in [reference for reference, call in self._calls.items() if call.host is host]:
             del self._calls[reference]
         host.failures += 1
         if host.failures > MAX_FAILURES:
             raise LeagueError(
-                f"{host.name} was lost {host.failures} times in a row without doing any work in between; last: {reason}. "
-                "Look at its log in the run folder, mend the cause, then `league resume` the run."
+                f"{host.name} was lost {host.failures} times in a row without doing any work in between; "
+                f"last: {reason}. Mend the cause, then `league resume` the run."
             )
         host.start_at = self._monotonic() + BACK_OFF_S * 2.0 ** (host.failures - 1)
         self._reports.append(HostLost(host.name, host.kind, reason))
 
-    def _kill(self, host: Host) -> None:
+    def _kill(self, host: Host, *, at_once: bool) -> None:
+        """End a host; at once, by the kernel, where it may be frozen and could not hear Ray."""
         if host.handle is not None:
             with contextlib.suppress(ray.exceptions.RayError, ValueError, RuntimeError):
                 ray.kill(host.handle, no_restart=True)
-        if host.pid and self._settings.address == "local":
+        if at_once and host.pid and self._settings.address == "local":
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(host.pid, signal.SIGKILL)
         host.handle, host.pid = None, 0
@@ -297,6 +296,17 @@ def _first_line(error: BaseException) -> str:
     return (lines[-1] if lines else type(error).__name__)[:300]
 
 
+def _cause_text(error: BaseException) -> str:
+    """What a remote error says for itself, without the traceback that Ray puts before it."""
+    cause = getattr(error, "cause", None)
+    return str(cause) if isinstance(cause, BaseException) else _first_line(error)
+
+
 def _from_learner(error: ray.exceptions.RayError) -> bool:
     """Whether a failed lease failed because of its learner, so that the actor host itself is sound."""
     return "UnknownPlayer" in str(error)
+
+
+def _has_learnt(reports: list[Report]) -> bool:
+    """Whether a learner host has made an update since it was started."""
+    return any(isinstance(report, LearnerProgress) and report.update is not None for report in reports)

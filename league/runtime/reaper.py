@@ -1,8 +1,8 @@
 """A small process of its own that ends what a killed daemon leaves behind.
 
-A daemon that is killed outright cannot clean up, and some of Ray's helpers outlive their driver. The reaper keeps a list of
-the processes below the daemon. When the daemon's end of the pipe closes, whatever the reason, it gives them a moment to
-leave by themselves, ends the rest, removes Ray's folder and leaves too.
+A daemon that is killed outright cannot clean up, and some of Ray's helpers outlive their driver. The reaper keeps a
+list of the processes below the daemon. When the daemon's end of the pipe closes, whatever the reason, it gives them a
+moment to leave by themselves, ends the rest, removes Ray's folder and leaves too.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def test_too_old_decisions_count_and_pull_nothing_but_still_carry_the_trace() ->
         only[row, step] = True
         one, _ = gradient(network, dataclasses.replace(masked, learn=only))
         for total, tensor in zip(alone, one.values(), strict=True):
-            total += tensor
+            total.add_(tensor)
     assert largest_difference(dict(zip(kept, alone, strict=True)), kept) < 1e-5
 
 

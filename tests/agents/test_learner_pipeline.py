@@ -89,7 +89,7 @@ def test_balance_finds_the_best_of_all_cuts(num_stages) -> None:
         found = balance(seconds, num_stages)
         assert sum(found) == 7 and len(found) == num_stages
 
-        def slowest(cut) -> float:  # type: ignore[no-untyped-def]
+        def slowest(cut, seconds=tuple(seconds)) -> float:  # type: ignore[no-untyped-def]
             ends = list(itertools.accumulate(cut))
             return max(sum(seconds[end - size : end]) for end, size in zip(ends, cut, strict=True))
 

@@ -132,7 +132,12 @@ def test_the_value_of_an_unknown_key_is_not_repeated() -> None:
         ("learner: {learning_rate: .nan}", "learner.learning_rate: must be a finite number"),
         ("env: {id: x, kwargs: {a: [1, .inf]}}", "env.kwargs.a.1: must be a finite number"),
         ("seed: -1", "seed: -1 is not in"),
-        ("evaluation: {bots: [random, 'mcts:0']}", "evaluation.bots.1: 'mcts:0' is not the name of a bot"),
+        ("evaluation: {bots: [random, 'mcts:0']}", "evaluation.bots.1: the bot 'mcts:0' needs a number"),
+        ("evaluation: {bots: [tacticl]}", "evaluation.bots.0: unknown bot 'tacticl'; did you mean tactical?"),
+        (
+            "league: {ratings: {bots: ['bot:rndom']}}",
+            "league.ratings.bots.0: unknown bot 'rndom'; did you mean random?",
+        ),
         ("wandb: {project: a/b}", "wandb.project: 'a/b' may only hold"),
         ("actors: {num_envs: 0}", "actors.num_envs: 0 must be at least 1"),
         ("actors: {num_envs: 1.5}", "actors.num_envs: 1.5 does not fit"),

@@ -76,6 +76,13 @@ def test_one_who_always_wins_has_a_finite_rating(games: float) -> None:
     assert ratings[2] >= ratings[1] >= 0.0
 
 
+def test_lopsided_results_do_not_throw_the_fit_off() -> None:
+    # A full Newton step from the start overshoots here until the Hessian is singular.
+    rows = [(0, 2, 1e5, 1e5), (1, 3, 1e4, 1e4), (2, 3, 1e2, 1e2)]
+    found, _ = bradley_terry(4, pairs_of(rows), parents=np.full(4, -1), anchor=0, parent_draws=4.0)
+    np.testing.assert_allclose(found, slow_fit(4, rows, [-1] * 4, 4.0), atol=1e-3)
+
+
 def test_a_child_without_games_is_rated_like_its_parent_and_less_surely() -> None:
     rows = [(1, 0, 75.0, 100.0)]
     ratings, deviations = bradley_terry(3, pairs_of(rows), parents=np.array([-1, -1, 1]), anchor=0, parent_draws=4.0)

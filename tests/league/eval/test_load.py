@@ -11,15 +11,16 @@ import numpy as np
 import pettingzoo
 import pytest
 import torch
-from eval_runs import TINY_LSTM, MadeRun, constant_network, network_of
+from eval_runs import TINY_LSTM, MadeRun, RulePolicy, always, constant_network, network_of
 
 import league
+from agents.policy import View
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.errors import CorruptSnapshot, LeagueError, MissingRun
 from league.eval.choose import UnknownPolicy
 from league.eval.load import PolicyMismatch, load_policy
-from league.eval.loaded import LoadedMixture, LoadedPolicy
+from league.eval.loaded import LoadedMixture, LoadedPolicy, MixtureSeatPolicy
 from league.eval.match import play_match
 from league.eval.observation import ObservationMismatch
 
@@ -142,6 +143,32 @@ def test_a_mixture_in_a_match_draws_a_member_for_each_game(tmp_path: Path) -> No
     assert wins == 0
     assert draws / 400 == pytest.approx(0.75, abs=0.08)
     assert losses == 400 - draws
+
+
+def test_a_mixture_of_uneven_weights_draws_unevenly_at_reset(run: MadeRun) -> None:
+    path = run.close()
+    members = [(3.0, load_policy(path, "main-0-s0")), (1.0, load_policy(path, "main-0-s1"))]
+    mixture = LoadedMixture("mine", members, seed=2)  # type: ignore[arg-type]
+    assert [weight for weight, _ in mixture.members] == [0.75, 0.25]
+    shown = []
+    for _ in range(400):
+        mixture.reset()
+        shown.append(column_of(mixture))
+    assert shown.count(1) / 400 == pytest.approx(0.75, abs=0.08)
+    with pytest.raises(ValueError, match="positive weight"):
+        LoadedMixture("mine", [(0.0, members[0][1])])  # type: ignore[list-item]
+
+
+def test_a_member_of_a_mixture_plays_its_game_to_the_end() -> None:
+    env = make(FOUR, num_envs=200)
+    turn = env.reset(0)
+    mixture = MixtureSeatPolicy([(0.5, RulePolicy(always(1))), (0.5, RulePolicy(always(5)))])
+    rng = np.random.default_rng(0)
+    slots = np.arange(200)
+    first = mixture.act(View(env, turn, slots, np.zeros((200, mixture.core_size), np.float32)), rng)
+    later = mixture.act(View(env, turn, slots, first.core), rng)
+    assert set(first.actions.tolist()) == {1, 5}
+    np.testing.assert_array_equal(first.actions, later.actions)
 
 
 def test_a_member_with_memory_keeps_it_within_a_mixture(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def first_positions(
 
     def rule(view: View) -> NDArray[np.int64]:
         board = view.turn.obs["board"][view.slots]
-        if board.sum() == stones * 20:
+        if len(board) == 20 and board.sum() == stones * 20:
             notes.append((board.copy(), int(view.turn.seat[view.slots][0])))
         return first_legal(view)
 
@@ -93,16 +93,16 @@ def test_a_slot_that_has_played_its_game_is_not_asked_again(monkeypatch: pytest.
     policy = RulePolicy(always(0))
     play_match(EnvConfig("unequal"), [policy], games=40, seed=0)
     asked = np.bincount([game for batch in policy.asked for game in batch], minlength=20)
-    assert asked.tolist() == [2 * 1, 2 * 9] * 10, "both rotations together"
+    assert asked.tolist() == [2 * 1, 2 * 10] * 10, "both rotations together"
 
 
 def test_long_and_short_games_count_alike(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even slots end after one turn won by the first seat, odd ones after nine won by the second: half each."""
+    """Even slots end after one turn won by the first seat, odd ones after ten won by the second: half each."""
     monkeypatch.setattr(match_module, "make", lambda config, *, num_envs: UnequalGames(num_envs))
     result = play_match(EnvConfig("unequal"), [RulePolicy(always(0)), RulePolicy(always(0))], games=40, seed=0)
     assert result.counts() == (20, 0, 20)
     assert result.by_team(0) == (0.5, 0.5)
-    assert result.mean_turns == 5.0
+    assert result.mean_turns == 5.5
 
 
 def test_simultaneous_games_have_no_opening() -> None:
@@ -178,7 +178,7 @@ class UnequalGames:
     ones; every later game, which nobody should count, is won by the other.
     """
 
-    def __init__(self, num_envs: int, *, lengths: tuple[int, int] = (1, 9)) -> None:
+    def __init__(self, num_envs: int, *, lengths: tuple[int, int] = (1, 10)) -> None:
         self.num_envs = num_envs
         self.spec = EnvSpec(
             "unequal", 2, {"x": ArraySpec((1,), "float32")}, ActionSpec("categorical", 2), (0, 1), False, max_turns=10

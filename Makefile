@@ -1,0 +1,41 @@
+# Two commands do all the set-up: `make demo` runs the main job, `make test` the tests.
+VENV ?= .venv
+PYTHON ?= python3
+BIN = $(VENV)/bin
+
+.PHONY: demo test check bench format clean
+
+demo: $(VENV)/.ready
+	$(BIN)/league train configs/connect_four.yaml
+
+test: $(VENV)/.ready-dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.ready-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_architecture.py
+
+bench: $(VENV)/.ready-dev
+	$(BIN)/python benchmarks/throughput.py --env connect_four --json
+	$(BIN)/python benchmarks/throughput.py --env pettingzoo:classic/connect_four_v3 --json
+	$(BIN)/python benchmarks/throughput.py --env gymnasium:CartPole-v1 --json
+	$(BIN)/python benchmarks/strength.py --game connect_four --json
+
+format: $(VENV)/.ready-dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# The constraints pin a CPU build of torch; without them gigabytes of CUDA packages come along.
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
