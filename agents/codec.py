@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import struct
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Protocol
 
 import lz4.block
@@ -28,6 +29,8 @@ MAX_RAW_BYTES = 256 * 1024 * 1024
 MAX_FIELDS = 64
 MAX_DIMS = 8
 ALLOWED_DTYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"})
+MAX_RATIO = 255
+"""No lz4 block grows by more when it is decompressed: one that claims to is refused before there is memory for it."""
 MIN_RATIO = 1.3
 """Below this ratio a field is stored raw: decompressing would cost more than the bytes saved."""
 REMEASURE_EVERY = 64
@@ -83,11 +86,11 @@ class Lz4Codec:
         self._chunks += 1
         blocks, table, raw_total = [], [], 0
         for name, array in _named_arrays(unrolls).items():
-            _require_finite(name, array)
+            _require_allowed(name, array)
             payload = (
                 np.packbits(array.view(np.uint8)).tobytes()
                 if array.dtype == np.bool_
-                else np.ascontiguousarray(array).tobytes()
+                else _little_endian(array).tobytes()
             )
             block = self._block(name, payload)
             table.append([name, array.dtype.name, list(array.shape), len(payload), len(block)])
@@ -96,6 +99,9 @@ class Lz4Codec:
         if raw_total > MAX_RAW_BYTES:
             raise ChunkError(f"a chunk of {raw_total} raw bytes exceeds the cap of {MAX_RAW_BYTES}: send fewer rows")
         head = json.dumps({"schema": SCHEMA_VERSION, "header": asdict(header), "fields": table}).encode()
+        if len(head) > MAX_HEADER_BYTES or len(table) > MAX_FIELDS:
+            caps = f"{MAX_FIELDS} and {MAX_HEADER_BYTES}"
+            raise ChunkError(f"{len(table)} fields and a header of {len(head)} bytes exceed the caps of {caps}")
         body = b"".join((MAGIC, struct.pack("<I", len(head)), head, *blocks))
         return body + hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
 
@@ -107,9 +113,7 @@ class Lz4Codec:
             block = chunk[offset : offset + stored_bytes]
             offset += stored_bytes
             arrays[name] = _array(name, block, dtype=dtype, shape=shape, raw_bytes=raw_bytes)
-        fields = head["header"]
-        fields["opponents"] = tuple(fields["opponents"])
-        return ChunkHeader(**fields), _unrolls(arrays)
+        return _chunk_header(head["header"]), _unrolls(arrays)
 
     def _block(self, name: str, payload: bytes) -> bytes:
         wanted = self._compress.get(name)
@@ -121,29 +125,68 @@ class Lz4Codec:
         return packed if len(packed) < len(payload) else payload
 
 
+_PLAIN: Mapping[str, tuple[str | None, int | None]] = {
+    "resets": ("bool", 2),
+    "actions": (None, None),
+    "log_probs": ("float32", 2),
+    "rewards": ("float32", 2),
+    "discounts": ("float32", 2),
+    "valid": ("bool", 2),
+    "versions": ("int32", 2),
+    "core": ("float32", 2),
+}
+"""Fields beside observations and mask: dtype and number of axes, None for any."""
+
+
 def _named_arrays(unrolls: Unrolls) -> dict[str, NDArray[np.generic]]:
     arrays = {f"obs.{name}": array for name, array in unrolls.obs.items()}
     if unrolls.action_mask is not None:
         arrays["action_mask"] = unrolls.action_mask
-    for name in ("resets", "actions", "log_probs", "rewards", "discounts", "valid", "versions", "core"):
-        arrays[name] = getattr(unrolls, name)
+    arrays.update({name: getattr(unrolls, name) for name in _PLAIN})
     return arrays
 
 
 def _unrolls(arrays: Mapping[str, NDArray[np.generic]]) -> Unrolls:
+    """The unrolls, once every field is there and its shape and dtype agree with the others'."""
     plain = {name: array for name, array in arrays.items() if not name.startswith("obs.")}
     obs = {name.removeprefix("obs."): array for name, array in arrays.items() if name.startswith("obs.")}
-    try:
-        return Unrolls(obs=obs, action_mask=plain.pop("action_mask", None), **plain)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise ChunkError(f"the fields of the chunk are not those of an unroll: {error}") from error
+    missing, strange = set(_PLAIN) - set(plain), set(plain) - set(_PLAIN) - {"action_mask"}
+    if missing or strange or plain["resets"].ndim != 2 or not plain["resets"].shape[1]:
+        raise ChunkError(f"the fields of the chunk are not those of an unroll: {sorted(missing | strange)}")
+    rows, shown = plain["resets"].shape
+    for name, array in arrays.items():
+        dtype, ndim = ("bool", 3) if name == "action_mask" else _PLAIN.get(name, (None, None))
+        if name == "core":
+            leading: tuple[int, ...] = (rows,)
+        else:
+            leading = (rows, shown if name in ("resets", "action_mask") or name.startswith("obs.") else shown - 1)
+        wrong = array.shape[: len(leading)] != leading or (ndim is not None and array.ndim != ndim)
+        if wrong or (dtype is not None and array.dtype.name != dtype):
+            raise ChunkError(f"field {name} is {array.dtype} {array.shape} in {rows} unrolls of {shown - 1} steps")
+    return Unrolls(obs=obs, action_mask=plain.pop("action_mask", None), **plain)  # type: ignore[arg-type]  # checked
 
 
-def _require_finite(name: str, array: NDArray[np.generic]) -> None:
+def _chunk_header(plain: dict[str, object]) -> ChunkHeader:
+    opponents = plain.get("opponents")
+    texts = [plain.get("run"), plain.get("player"), *(opponents if isinstance(opponents, list) else [None])]
+    versions = [plain.get("version_min"), plain.get("version_max")]
+    known = {field.name for field in fields(ChunkHeader)}
+    if set(plain) != known or not all(type(x) is str for x in texts) or not all(type(x) is int for x in versions):
+        raise ChunkError(f"the header does not say whose chunk it is: {plain!r:.200}")
+    return ChunkHeader(**{**plain, "opponents": tuple(texts[2:])})  # type: ignore[arg-type]  # checked above
+
+
+def _require_allowed(name: str, array: NDArray[np.generic]) -> None:
+    if array.dtype.name not in ALLOWED_DTYPES or array.ndim > MAX_DIMS:
+        raise ChunkError(f"field {name} is {array.dtype} with {array.ndim} axes: a chunk cannot carry it")
     if array.dtype.kind != "f" or bool(np.isfinite(array).all()):
         return
     first = np.argwhere(~np.isfinite(array))[0].tolist()
     raise ChunkError(f"field {name} holds a number that is not finite at {first}: the env or the policy produced it")
+
+
+def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
 
 
 def _checked_head(chunk: bytes) -> tuple[dict, int]:  # type: ignore[type-arg]
@@ -157,7 +200,7 @@ def _checked_head(chunk: bytes) -> tuple[dict, int]:  # type: ignore[type-arg]
         raise ChunkError(f"a header of {size} bytes does not fit")
     try:
         head = json.loads(chunk[start : start + size])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ChunkError("the header is not JSON") from error
     if not isinstance(head, dict) or head.get("schema") != SCHEMA_VERSION:
         raise ChunkError(f"the chunk has another schema than {SCHEMA_VERSION}: actors and learners differ in version")
@@ -170,24 +213,33 @@ def _checked_table(head: dict, body_bytes: int) -> list[tuple[str, str, tuple[in
     if not isinstance(rows, list) or len(rows) > MAX_FIELDS or not isinstance(head.get("header"), dict):
         raise ChunkError("the field table is missing or too long")
     for row in rows:
-        if not (isinstance(row, list) and len(row) == 5 and row[1] in ALLOWED_DTYPES and len(row[2]) <= MAX_DIMS):
-            raise ChunkError(f"the field table has a row that is not allowed: {row!r:.200}")
-        name, dtype, shape, raw_bytes, stored_bytes = row
-        items = 1
-        for extent in shape:
-            if not isinstance(extent, int) or extent < 0:
-                raise ChunkError(f"field {name} has the shape {shape}")
-            items *= extent
-        expected = (items + 7) // 8 if dtype == "bool" else items * np.dtype(dtype).itemsize
-        if raw_bytes != expected or not isinstance(stored_bytes, int) or not 0 <= stored_bytes <= raw_bytes:
-            raise ChunkError(
-                f"field {name}: {raw_bytes} raw and {stored_bytes} stored bytes for shape {shape} of {dtype}"
-            )
+        name, dtype, shape, raw_bytes, stored_bytes = _checked_row(row)
         total_raw, total_stored = total_raw + raw_bytes, total_stored + stored_bytes
-        table.append((name, dtype, tuple(shape), raw_bytes, stored_bytes))
+        table.append((name, dtype, shape, raw_bytes, stored_bytes))
+    if len({row[0] for row in table}) != len(table):
+        raise ChunkError("the field table names a field twice")
     if total_raw > MAX_RAW_BYTES or total_stored != body_bytes:
         raise ChunkError(f"the fields need {total_raw} raw and {total_stored} stored bytes; the body has {body_bytes}")
     return table
+
+
+def _checked_row(row: object) -> tuple[str, str, tuple[int, ...], int, int]:
+    refusal = ChunkError(f"the field table has a row that is not allowed: {row!r:.200}")
+    if not (isinstance(row, list) and len(row) == 5 and isinstance(row[2], list) and len(row[2]) <= MAX_DIMS):
+        raise refusal
+    name, dtype, shape, raw_bytes, stored_bytes = row
+    numbers = [*shape, raw_bytes, stored_bytes]
+    if not isinstance(name, str) or not isinstance(dtype, str) or dtype not in ALLOWED_DTYPES:
+        raise refusal
+    if not all(type(number) is int and 0 <= number <= MAX_RAW_BYTES for number in numbers):
+        raise refusal
+    if math.prod(max(extent, 1) for extent in shape) > 8 * MAX_RAW_BYTES:  # numpy refuses it even where an extent is 0
+        raise refusal
+    items = math.prod(shape)
+    expected = (items + 7) // 8 if dtype == "bool" else items * np.dtype(dtype).itemsize
+    if raw_bytes != expected or stored_bytes > raw_bytes or raw_bytes > MAX_RATIO * stored_bytes:
+        raise ChunkError(f"field {name}: {raw_bytes} raw and {stored_bytes} stored bytes for shape {shape} of {dtype}")
+    return name, dtype, tuple(shape), raw_bytes, stored_bytes
 
 
 def _array(name: str, block: bytes, *, dtype: str, shape: tuple[int, ...], raw_bytes: int) -> NDArray[np.generic]:
@@ -199,6 +251,6 @@ def _array(name: str, block: bytes, *, dtype: str, shape: tuple[int, ...], raw_b
         if len(block) != raw_bytes:
             raise ChunkError(f"field {name} decompressed to {len(block)} bytes, its table row says {raw_bytes}")
     if dtype != "bool":
-        return np.frombuffer(block, dtype=np.dtype(dtype)).reshape(shape)
-    items = int(np.prod(shape))
+        return np.frombuffer(block, dtype=np.dtype(dtype).newbyteorder("<")).reshape(shape)
+    items = math.prod(shape)
     return np.unpackbits(np.frombuffer(block, np.uint8), count=items).view(np.bool_).reshape(shape)

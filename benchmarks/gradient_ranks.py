@@ -23,6 +23,7 @@ from agents.learner.config import LearnerConfig
 from agents.learner.example import example_unrolls
 from agents.learner.objective import Coefficients, make_objective
 from agents.learner.stages import boundaries_of, cut_network, even_cut
+from agents.learner.update_mode import AllReduce
 from agents.nets.network import Network
 from agents.process import prepare_process
 
@@ -40,7 +41,8 @@ class Case:
 
     Fields:
       net, head: keys of `BUILDERS` and `GAMES`. dtype: "float32" or "float64".
-      changes: backend, stages, schedule, microbatches.
+      backend: of the learner, or "data parallel": every process learns from its own rows.
+      stages, schedule, microbatches: as in the learner's config.
     """
 
     net: str
@@ -102,9 +104,39 @@ def largest_difference(case: Case, *, worker: int = 0, group: dist.ProcessGroup 
     objective = make_objective(base, plain.head)
     SingleBackend(plain, objective, base, placement).accumulate([batch], COEFFICIENTS)
     network = network_of(case)
+    if case.backend == "data parallel":
+        _accumulate_in_parallel(network, batch, placement, worker)
+    else:
+        _accumulate_in_stages(case, network, batch, placement, worker=worker, group=group)
+    expected = dict(plain.named_parameters())
+    scale = max(float(parameter.grad.abs().max()) for parameter in expected.values() if parameter.grad is not None)
+    worst = 0.0
+    for name, parameter in network.named_parameters():
+        reference = expected[name].grad
+        if parameter.grad is not None and reference is not None:
+            worst = max(worst, float((parameter.grad - reference).abs().max()) / scale)
+    return worst
+
+
+def _accumulate_in_parallel(network: Network, batch: Batch, placement: Placement, worker: int) -> None:
+    share = batch.num_rows // dist.get_world_size()
+    config = LearnerConfig()
+    backend = SingleBackend(network, make_objective(config, network.head), config, placement)
+    backend.accumulate([batch.rows(worker * share, (worker + 1) * share)], COEFFICIENTS)
+    mode = AllReduce(dist.group.WORLD)
+    for parameter in network.parameters():
+        assert parameter.grad is not None, "every parameter takes part"
+        mode.before_step(parameter.grad)
+
+
+def _accumulate_in_stages(
+    case: Case, network: Network, batch: Batch, placement: Placement, *, worker: int, group: dist.ProcessGroup | None
+) -> None:
+    base = LearnerConfig(batch_rows=ROWS, unroll_length=STEPS)
     config = dataclasses.replace(
         base, backend=case.backend, stages=case.stages, schedule=case.schedule, microbatches=case.microbatches
     )
+    objective = make_objective(config, network.head)
     stages = cut_network(network, even_cut(len(network.blocks), case.stages)) if case.stages > 1 else ()
     boundaries = boundaries_of(stages, batch, placement)
     backend = make_backend(
@@ -115,14 +147,6 @@ def largest_difference(case: Case, *, worker: int = 0, group: dist.ProcessGroup 
     )
     backend.accumulate(batch.microbatches(case.microbatches), COEFFICIENTS)
     backend.close()
-    expected = dict(plain.named_parameters())
-    scale = max(float(parameter.grad.abs().max()) for parameter in expected.values() if parameter.grad is not None)
-    worst = 0.0
-    for name, parameter in network.named_parameters():
-        reference = expected[name].grad
-        if parameter.grad is not None and reference is not None:
-            worst = max(worst, float((parameter.grad - reference).abs().max()) / scale)
-    return worst
 
 
 def _rank(rank: int, num_ranks: int, cases: Sequence[Case], folder: str) -> None:

@@ -76,13 +76,14 @@ class _Wire(nn.Module):
             given = None if self._stage.is_first else _ContiguousGradient.apply(features)  # type: ignore[no-untyped-call]
             result = self._stage.run(given, batch)
         if isinstance(result, Tensor):
-            # A schedule that splits the backward pass detaches outputs in place, which a view does not allow.
-            return result.clone() if self._copy_output else result.contiguous()
+            return self._sendable(result)
         if not torch.is_grad_enabled():
             self._desk.outputs.append(result)
-        if self._copy_output:
-            return result.logits.clone(), result.values.clone()
-        return result.logits.contiguous(), result.values.contiguous()
+        return self._sendable(result.logits), self._sendable(result.values)
+
+    def _sendable(self, tensor: Tensor) -> Tensor:
+        # A schedule that splits the backward pass detaches outputs in place, which a view does not allow.
+        return tensor.clone(memory_format=torch.contiguous_format) if self._copy_output else tensor.contiguous()
 
 
 class DistPipeBackend:

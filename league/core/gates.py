@@ -86,6 +86,8 @@ def evidence_of(trial: Trial) -> tuple[Evidence, ...]:
     hardest = np.argsort(known.mean, kind="stable")[:MOST_EVIDENCE].tolist()
     mean, lower = known.mean, known.lower
     return tuple(
-        Evidence(trial.names[int(trial.rivals[i])], games=float(known.games[i]), mean=float(mean[i]), lower=float(lower[i]))
+        Evidence(
+            trial.names[int(trial.rivals[i])], games=float(known.games[i]), mean=float(mean[i]), lower=float(lower[i])
+        )
         for i in hardest
     )

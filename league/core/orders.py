@@ -31,9 +31,8 @@ def gate_order(state: LeagueState, player: str, *, trained_steps: int) -> list[O
         return []
     view = view_of(state, player)
     rivals = matchmaker_of(settings).rivals(view) if len(set(state.teams)) > 1 else np.array([], dtype=np.int64)
-    verdict = gate_of(settings.gate)(
-        Trial(steps=steps, rivals=names, posterior=view.posterior.take(rivals), settings=settings.gate)
-    )
+    known = view.posterior.take(rivals)
+    verdict = gate_of(settings.gate)(Trial(steps, rivals, state.population.names, known, settings.gate))
     if verdict is None:
         return []
     order = Order(state.next_order_id, SNAPSHOT_KIND, player, verdict.reason)

@@ -1,4 +1,4 @@
-"""The unroll builder fed by hand: reward of the last decision, overlap, core state, truncation marker, save and load."""
+"""The unroll builder fed by hand: rewards, overlap, core state, truncation marker, save and load."""
 
 from __future__ import annotations
 

@@ -237,7 +237,9 @@ def trial(*, steps: int, mean: list[float], games: float) -> Trial:
     rates = np.array(mean)
     posterior = Posterior(rates * (games + 2), (1 - rates) * (games + 2), np.full(len(mean), games))
     names = {i: f"rival-{i}" for i in range(len(mean))}
-    return Trial(steps, np.arange(len(mean)), names, posterior, GateSettings(min_games=10, min_steps=10, timeout_steps=100))
+    return Trial(
+        steps, np.arange(len(mean)), names, posterior, GateSettings(min_games=10, min_steps=10, timeout_steps=100)
+    )
 
 
 @pytest.mark.parametrize("name", sorted(GATES))
