@@ -242,13 +242,18 @@ class Arena:
                 versions=versions[recorded],
             )
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
-        self._turn = self._env.step(choice.actions)
+        self._turn = self._env.step(self._within_bounds(choice.actions))
         ended = np.flatnonzero(self._turn.ended)
         if len(ended):
             done = self._end(self._turn, ended)
             if done is not None:
                 yield done
             self._seat(ended, first, shares)
+
+    def _within_bounds(self, actions: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Box actions clipped to what the env takes; recorded is what was drawn, since a clipped one has no density."""
+        code = self._env.spec.actions
+        return np.clip(actions, code.low, code.high) if code.kind == "box" else actions
 
     def _observe(self, turn: Turn, rows: NDArray[np.int64], recorded: NDArray[np.int64]) -> Unrolls | None:
         everyone = len(recorded) == len(rows)

@@ -10,12 +10,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
 from policies import CONTROL, GAME, SIZES, build_lstm, build_transformer
 from torch import Tensor
+from torch.multiprocessing.spawn import spawn
 
 from agents.learner.backend import Placement, SingleBackend, make_backend
 from agents.learner.batch import Batch, batch_from
@@ -61,8 +62,12 @@ class Case:
 
 def let_float64_through() -> None:
     """Networks answer in float32 whatever they compute in; in this process float64 stays what it is."""
-    plain = torch.Tensor.float
-    torch.Tensor.float = lambda tensor: tensor if tensor.dtype == torch.float64 else plain(tensor)  # type: ignore[method-assign,assignment,misc]
+    plain: Any = torch.Tensor.float
+
+    def answer(tensor: Tensor) -> Any:
+        return tensor if tensor.dtype == torch.float64 else plain(tensor)
+
+    torch.Tensor.float = answer  # type: ignore[method-assign,assignment]
 
 
 def network_of(case: Case) -> Network:
@@ -87,12 +92,11 @@ def batch_of(case: Case, network: Network) -> Batch:
     def cast(tensor: Tensor) -> Tensor:
         return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
-    return dataclasses.replace(
-        batch,
-        obs={name: cast(field) for name, field in batch.obs.items()},
-        learn=learn,
-        **{name: cast(getattr(batch, name)) for name in ("core", "actions", "log_probs", "rewards", "discounts")},
-    )
+    floats: dict[str, Any] = {
+        name: cast(getattr(batch, name)) for name in ("core", "actions", "log_probs", "rewards", "discounts")
+    }
+    obs = {name: cast(field) for name, field in batch.obs.items()}
+    return dataclasses.replace(batch, obs=obs, learn=learn, **floats)
 
 
 def largest_difference(case: Case, *, worker: int = 0, group: dist.ProcessGroup | None = None) -> float:
@@ -168,6 +172,6 @@ def run_in_processes(cases: Sequence[Case], num_ranks: int) -> Iterator[tuple[Ca
     """Every case with the largest difference over all ranks."""
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(_rank, args=(num_ranks, cases, folder), nprocs=num_ranks)  # type: ignore[no-untyped-call]
+        spawn(_rank, args=(num_ranks, cases, folder), nprocs=num_ranks)  # type: ignore[no-untyped-call]
         values = [float(text) for text in Path(folder, "worst").read_text().split()]
     return zip(cases, values, strict=True)

@@ -1,7 +1,7 @@
 """Networks of the learner's benchmarks: an LSTM and a transformer policy, plain and paced.
 
-A paced block sleeps in proportion to its rows, much longer than it computes, so that what a pipeline saves can be read on
-a machine with fewer cores than stages.
+A paced block sleeps in proportion to its rows, much longer than it computes, so that what a pipeline saves can be read
+on a machine with fewer cores than stages.
 
 Shape letters: B rows, T steps, D features, H heads.
 """

@@ -27,10 +27,35 @@ class ArraySpec:
 
 
 @dataclass(frozen=True)
-class ActionSpec:
-    """What one slot may answer.
+class PartMask:
+    """Where the legal choices of one part of an action stand in the action mask.
 
-    kind: "categorical" (an int64 in [0, num_actions)) or "box" (float32 of `shape`, each element in [low, high]).
+    Fields:
+      start: first entry in the mask [A].
+      given: the earlier part on whose choice they depend, -1 for none.
+      rows: choices of that earlier part, 1 where there is none.
+      size: choices of the part itself; `mask[start : start + rows * size]` is [rows, size].
+    """
+
+    start: int
+    given: int
+    rows: int
+    size: int
+
+
+@dataclass(frozen=True)
+class ActionSpec:
+    """What one slot may answer. H = parts of an action of several choices.
+
+    Fields:
+      kind: "categorical" (an int64 in [0, num_actions)), "box" (float32 of `shape`, each element in [low, high]) or
+        "multi_categorical" (int64 of `shape` (H,), part h in [0, nvec[h])); `multi_categorical` makes the last.
+      num_actions: A, entries of the action mask.
+      nvec: [H] choices of each part.
+      mask_given: [H] the earlier part on whose choice the legal choices of a part depend, -1 for none.
+      points_at: [H] name of the observation field [nvec[h], ...] of whose rows the part chooses one, "" for none.
+
+    A part of which no choice is legal takes no part in the action: it is answered with 0.
     """
 
     kind: str
@@ -38,6 +63,49 @@ class ActionSpec:
     shape: tuple[int, ...] = ()
     low: float = -1.0
     high: float = 1.0
+    nvec: tuple[int, ...] = ()
+    mask_given: tuple[int, ...] = ()
+    points_at: tuple[str, ...] = ()
+
+    @property
+    def part_masks(self) -> tuple[PartMask, ...]:
+        """[H] where each part's legal choices stand in the action mask: in order, without gaps."""
+        masks, start = [], 0
+        for size, given in zip(self.nvec, self.mask_given, strict=True):
+            rows = 1 if given < 0 else self.nvec[given]
+            masks.append(PartMask(start, given, rows, size))
+            start += rows * size
+        return tuple(masks)
+
+
+def multi_categorical(
+    nvec: tuple[int, ...], *, mask_given: tuple[int, ...] = (), points_at: tuple[str, ...] = ()
+) -> ActionSpec:
+    """The spec of actions of several parts; arguments as the fields of `ActionSpec`, empty where no part has any.
+
+    Raises:
+      ValueError: a part has no choices, depends on a later part, or the lengths differ.
+    """
+    mask_given = mask_given or (-1,) * len(nvec)
+    points_at = points_at or ("",) * len(nvec)
+    if not nvec or not len(nvec) == len(mask_given) == len(points_at):
+        raise ValueError(
+            f"nvec has {len(nvec)} parts, mask_given {len(mask_given)}, points_at {len(points_at)}: "
+            "they must be equally many and at least 1"
+        )
+    if min(nvec) < 1:
+        raise ValueError(f"every part needs at least one choice, got nvec {nvec}")
+    if any(given < -1 or given >= part for part, given in enumerate(mask_given)):
+        raise ValueError(f"the mask of a part may depend on an earlier part only (or -1), got mask_given {mask_given}")
+    num_actions = sum(size if given < 0 else size * nvec[given] for size, given in zip(nvec, mask_given, strict=True))
+    return ActionSpec(
+        kind="multi_categorical",
+        num_actions=num_actions,
+        shape=(len(nvec),),
+        nvec=nvec,
+        mask_given=mask_given,
+        points_at=points_at,
+    )
 
 
 @dataclass(frozen=True)
@@ -53,6 +121,8 @@ class EnvSpec:
       has_mask: whether `Turn.action_mask` is given.
       max_turns: upper bound of turns (calls of `step`) in one episode, None where unknown.
       seat_names: [S] the names of the seats in the environment's own terms.
+      value_fields: names of observation fields that only a centralised value may look at in training, such as the
+        opponents' observations; a policy never does.
     """
 
     env_id: str
@@ -63,6 +133,7 @@ class EnvSpec:
     has_mask: bool
     max_turns: int | None = None
     seat_names: tuple[str, ...] = ()
+    value_fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,7 +197,8 @@ class BatchedEnv(Protocol):
         """Answer the last turn.
 
         Args:
-          actions: [K] int64 (categorical) or [K, ...] float32 (box), in the order of the last turn's slots.
+          actions: [K] int64 (categorical), [K, H] int64 (multi_categorical) or [K, ...] float32 (box), in the order of
+            the last turn's slots.
         Raises:
           EnvError: an action is illegal or the game itself raised.
         """

@@ -70,7 +70,8 @@ class Stage:
     def _side_inputs(self, batch: Batch) -> SideInputs:
         if not self.flat:
             return SideInputs(batch.obs, batch.resets, batch.core, batch.action_mask)
-        obs = {name: field.flatten(0, 1) for name, field in batch.obs.items()} if self.is_first else {}
+        sees = any("obs" in block.side_inputs for block in self.blocks)
+        obs = {name: field.flatten(0, 1) for name, field in batch.obs.items()} if sees else {}
         mask = None if batch.action_mask is None else batch.action_mask.flatten(0, 1)
         return SideInputs(obs, None, batch.core, mask)
 

@@ -56,23 +56,34 @@ class Block:
 
 @dataclass(frozen=True)
 class Encoder:
-    """What an encoder's builder returns: blocks, of which the first takes "obs", and the width of their features."""
+    """What an encoder's builder returns: blocks, of which the first takes "obs", and the width of their features.
+
+    `num_carried` further floats behind the `num_features` go past the core to the head: the keys of entities.
+    """
 
     blocks: tuple[Block, ...]
     num_features: int
+    num_carried: int = 0
 
 
 @dataclass(frozen=True)
 class Core:
-    """What a core's builder returns: its block, the width of its features and C, the floats of its packed state."""
+    """What a core's builder returns: blocks, the width of their features and C, the floats of their packed state.
 
-    block: Block
+    Each block that takes "core" is given the whole state and returns it with its own share replaced, so that it makes
+    no difference whether blocks are given the state from before the step or the one returned by the block before.
+    """
+
+    blocks: tuple[Block, ...]
     num_features: int
     core_size: int
 
 
 class EncoderBuilder(Protocol):
-    """Builds an encoder for the observation fields of a game."""
+    """Builds an encoder for the observation fields of a game.
+
+    One that can carry entities to the head also takes the keyword `pointers`, a tuple of the fields to carry.
+    """
 
     def __call__(
         self, observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator

@@ -6,6 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+_AT_LEAST_ONE = (
+    "core_size",
+    "core_layers",
+    "core_context",
+    "attention_heads",
+    "entity_size",
+    "entity_layers",
+    "head_size",
+    "pointer_size",
+)
+
 
 @dataclass(frozen=True)
 class NetworkConfig:
@@ -17,9 +28,16 @@ class NetworkConfig:
       channels: widths of the convolutional layers or stages, for encoders that have them.
       activation: between layers. ReLU costs half of tanh in the forward pass on a CPU.
       core: entry of `registry.CORES` or "module:attribute"; "none" for a network without memory.
-      core_size: width of one recurrent layer.
-      core_layers: number of stacked recurrent layers.
-      value: "shared" puts the value on the policy's trunk, "separate" gives it a trunk of its own.
+      core_size: width of one layer of the core.
+      core_layers: number of stacked layers of the core.
+      core_context: earlier steps that each layer of a transformer core looks back at.
+      attention_heads: of every attention layer; they divide core_size and entity_size.
+      entity_size, entity_layers: width and number of the transformer layers over entities.
+      head: entry of `registry.HEADS` or "module:attribute"; "auto" for the entry named like the game's kind of action.
+      head_size: width of what an autoregressive head carries from part to part.
+      pointer_size: width of the keys by which a head points at entities.
+      value: "shared" puts the value on the policy's trunk, "separate" gives it a trunk of its own, "centralised" one of
+        its own that also sees the game's `value_fields`.
       value_output: "linear", or "tanh" where returns lie in [-1, 1].
       init_gain: gain of the MLP's first layer's orthogonal initialisation; later layers take the activation's own gain
         (sqrt 2 for ReLU). With the framework's default initialisation a handful of 0/1 inputs (a poker player's
@@ -38,7 +56,14 @@ class NetworkConfig:
     core: str = "none"
     core_size: int = 128
     core_layers: int = 1
-    value: Literal["shared", "separate"] = "shared"
+    core_context: int = 16
+    attention_heads: int = 4
+    entity_size: int = 64
+    entity_layers: int = 2
+    head: str = "auto"
+    head_size: int = 128
+    pointer_size: int = 32
+    value: Literal["shared", "separate", "centralised"] = "shared"
     value_output: Literal["linear", "tanh"] = "linear"
     init_gain: float = math.sqrt(2.0)
 
@@ -50,9 +75,9 @@ class NetworkConfig:
         """
         if any(width < 1 for width in (*self.hidden, *self.channels)):
             raise ValueError(f"hidden and channels must hold widths of at least 1, got {self.hidden}, {self.channels}")
-        if self.core_size < 1 or self.core_layers < 1:
-            raise ValueError(
-                f"core_size and core_layers must be at least 1, got {self.core_size} and {self.core_layers}"
-            )
+        below = [name for name in _AT_LEAST_ONE if getattr(self, name) < 1]
+        if below:
+            given = ", ".join(f"{name} {getattr(self, name)}" for name in below)
+            raise ValueError(f"{', '.join(_AT_LEAST_ONE)} must be at least 1, got {given}")
         if not (self.init_gain > 0 and math.isfinite(self.init_gain)):
             raise ValueError(f"init_gain must be positive and finite, got {self.init_gain}")

@@ -69,4 +69,4 @@ class LSTMCore(nn.Module):
 def build_lstm(num_features: int, config: NetworkConfig, generator: torch.Generator) -> Core:
     """`config.core_layers` layers of width `config.core_size`."""
     module = LSTMCore(num_features, config.core_size, config.core_layers, generator)
-    return Core(Block("core", module, ("resets", "core")), config.core_size, module.core_size)
+    return Core((Block("core", module, ("resets", "core")),), config.core_size, module.core_size)

@@ -103,12 +103,19 @@ class PictureInput(nn.Module):
 
 def build_conv(observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator) -> Encoder:
     """3x3 convolutions of `config.channels` at full size, then the layers of `config.hidden`."""
+    return _encoder(plain_pictures(observations, config, generator), config, generator)
+
+
+def plain_pictures(
+    observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator
+) -> PictureInput:
+    """3x3 convolutions of `config.channels` at full size over every picture."""
 
     def make_stages(num_channels: int) -> nn.Sequential:
         widths = (num_channels, *config.channels)
         return nn.Sequential(*(PlainStage(a, b, config.activation, generator) for a, b in pairwise(widths)))
 
-    return _encoder(PictureInput(observations, make_stages, relu=False), config, generator)
+    return PictureInput(observations, make_stages, relu=False)
 
 
 def build_impala_resnet(

@@ -32,7 +32,9 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
     home, seatings = (None, rating_seatings(state, rng)) if rating else (None, ())
     if not seatings:
         home, seatings = training_seatings(state, rng)
-    lease = Lease(state.next_lease_id, state.token, command.host, home, seatings, state.settings.lease_turns)
+    generation = 0 if home is None else state.players[home].generation
+    turns = state.settings.lease_turns
+    lease = Lease(state.next_lease_id, state.token, command.host, home, seatings, turns, generation)
     return [LeaseGranted(lease)]
 
 

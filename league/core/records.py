@@ -37,6 +37,7 @@ class Lease:
       home: player that learns from the recorded seats; None for a rating match (every seat frozen, nothing recorded).
       seatings: table from which each new episode draws its seating.
       turns: number of times each of the host's games is stepped before it answers.
+      generation: resets of the home so far; games in flight of an earlier generation are thrown away.
     """
 
     lease_id: int
@@ -45,6 +46,7 @@ class Lease:
     home: str | None
     seatings: tuple[Seating, ...]
     turns: int
+    generation: int = 0
 
 
 @dataclass(frozen=True)

@@ -104,32 +104,22 @@ class EvalReport:
         raise KeyError(f"{home} did not play {away}")
 
     def table(self) -> Table:
-        """For the console: a row per player, a column per opponent, a score with its 95 % interval in each cell."""
+        """For the console: a column per player, a row per opponent, a score with its 95 % interval in each cell."""
         how = "likeliest action, no search" if self.conditions.greedy else "sampled actions"
         table = Table(title=f"{self.env_id}: {how}, {self.conditions.games} games a cell", title_justify="left")
-        table.add_column("player")
-        table.add_column("snapshots")
         if self.returns:
+            table.add_column("player")
             table.add_column("mean return", justify="right")
             for line in self.returns:
-                table.add_row(line.name, self._snapshots(line.name), _cell(line.mean_return))
+                table.add_row(line.name, _cell(line.mean_return))
             return table
-        opponents = list(dict.fromkeys(row.away for row in self.pairs))
-        scores = {(row.home, row.away): _cell(row.score) for row in self.pairs}
-        for opponent in opponents:
-            table.add_column(f"v {opponent}", justify="right")
+        table.add_column("score against")
         for player in self.players:
-            cells = [scores.get((player.player, opponent), "") for opponent in opponents]
-            table.add_row(player.player, self._snapshots(player.player), *cells)
+            table.add_column(f"{player.player}\n{_shown(player.members)}", justify="right")
+        scores = {(row.home, row.away): _cell(row.score) for row in self.pairs}
+        for opponent in dict.fromkeys(row.away for row in self.pairs):
+            table.add_row(opponent, *[scores.get((player.player, opponent), "") for player in self.players])
         return table
-
-    def _snapshots(self, name: str) -> str:
-        """The heaviest snapshots that stood for a name; empty for a bot."""
-        members = {player.player: player.members for player in self.players}.get(name, ())
-        if len(members) == 1:
-            return members[0][1]
-        shown = [f"{weight:.0%} {snapshot}" for weight, snapshot in members[:2]]
-        return ", ".join(shown + [f"{len(members) - 2} more"] * (len(members) > 2))
 
 
 def evaluate_run(
@@ -285,3 +275,11 @@ def _cell(interval: Interval) -> str:
     if min(abs(interval.low), abs(interval.high)) >= 10.0:
         return f"{interval.value:.1f} [{interval.low:.1f}, {interval.high:.1f}]"
     return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+
+
+def _shown(members: Sequence[tuple[float, str]]) -> str:
+    """The heaviest snapshots that stand for a name."""
+    if len(members) == 1:
+        return members[0][1]
+    weight, snapshot = members[0]
+    return f"{weight:.0%} {snapshot}, {len(members) - 1} more"

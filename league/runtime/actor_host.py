@@ -66,6 +66,7 @@ class ActorHost:
         self._network = build_network(self._spec, setup.network, seed=setup.seed)
         self._codec = Lz4Codec()
         self._arenas: dict[str, Arena] = {}
+        self._generations: dict[str, int] = {}
         self._pending: dict[str, list[Unrolls]] = {}
         self._live: dict[str, NetworkPolicy] = {}
         self._frozen: dict[str, SeatPolicy] = {}
@@ -85,6 +86,7 @@ class ActorHost:
         """
         policies = self._policies(lease.seatings, frozen, learners)
         key = lease.home if lease.home is not None else RATING_ARENA
+        self._forget_before(key, lease.generation)
         arena = self._arena(key)
         for unrolls in arena.run(lease.seatings, policies, turns=lease.turns):
             assert lease.home is not None, "a rating match recorded something"
@@ -119,11 +121,13 @@ class ActorHost:
             if pending:
                 chunk = self._codec.encode(concatenate(pending), self._header(key, pending))
                 arrays[f"{key}/pending"] = np.frombuffer(chunk, np.uint8).copy()
-        return HostState(arrays=arrays, text=json.dumps(tables))
+        return HostState(arrays=arrays, text=json.dumps({"tables": tables, "generations": self._generations}))
 
     def load(self, state: HostState, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> None:
         """Go on from a saved state."""
-        for key, rows in json.loads(state.text).items():
+        text = json.loads(state.text)
+        self._generations = {key: int(number) for key, number in text["generations"].items()}
+        for key, rows in text["tables"].items():
             seatings = tuple(
                 Seating(tuple(row["policies"]), tuple(row["records"]), float(row["share"])) for row in rows
             )
@@ -141,9 +145,18 @@ class ActorHost:
             arena.close()
         self._arenas.clear()
 
+    def _forget_before(self, key: str, generation: int) -> None:
+        """Throw away the games of a player's weights before a reset: their results say nothing about the new ones."""
+        if self._generations.get(key, 0) != generation:
+            self._generations[key] = generation
+            self._pending.pop(key, None)
+            arena = self._arenas.pop(key, None)
+            if arena is not None:
+                arena.close()
+
     def _arena(self, key: str) -> Arena:
         if key not in self._arenas:
-            seed = zlib.crc32(f"{self._setup.seed}/{self._name}/{key}".encode())
+            seed = zlib.crc32(f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}".encode())
             env = make(self._setup.env, num_envs=self._setup.num_envs)
             self._arenas[key] = Arena(
                 env, unroll_length=self._setup.learner.unroll_length, core_size=self._network.core_size, seed=seed

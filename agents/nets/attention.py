@@ -1,0 +1,119 @@
+"""The parts of a transformer: normalisation, attention and feed-forward layers, with orthogonal weights.
+
+Shape letters: N rows, Q places that ask, S places that are asked, W width, H attention heads.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from agents.nets.blocks import compute_dtype, orthogonal_dense
+from agents.nets.dense import Dense
+
+HIDDEN_FACTOR = 4
+"""Width of a feed-forward layer's middle. Source: Vaswani et al. 2017, Attention is all you need, 3.3."""
+
+EXCLUDED = -1e9
+"""Score of a place that must not be asked: its weight is exactly 0, and a row of nothing else makes no NaN."""
+
+
+class Norm(nn.LayerNorm):
+    """Layer normalisation that answers in the dtype it is given; the kernel computes in float32 whatever that is."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[..., W] -> [..., W]."""
+        weight, bias = self.weight.to(features.dtype), self.bias.to(features.dtype)
+        if not torch.is_autocast_enabled(features.device.type):
+            return nn.functional.layer_norm(features, self.normalized_shape, weight, bias, self.eps)
+        with torch.autocast(features.device.type, enabled=False):  # which would double the bytes of every result
+            return nn.functional.layer_norm(features, self.normalized_shape, weight, bias, self.eps)
+
+
+class Attention(nn.Module):
+    """Multi-head attention.
+
+    Raises:
+      ValueError: the heads do not divide the width.
+    """
+
+    def __init__(self, size: int, num_heads: int, generator: torch.Generator) -> None:
+        super().__init__()
+        if size % num_heads:
+            raise ValueError(f"{num_heads} attention heads do not divide a width of {size}; change attention_heads")
+        self.num_heads = num_heads
+        self.query = orthogonal_dense(size, size, gain=1.0, generator=generator)
+        self.key_value = orthogonal_dense(size, 2 * size, gain=1.0, generator=generator)
+        self.output = orthogonal_dense(size, size, gain=1.0, generator=generator)
+        for half in self.key_value.weight.detach().chunk(2):
+            nn.init.orthogonal_(half, gain=1.0, generator=generator)
+
+    def forward(self, asking: Tensor, asked: Tensor, scores: Tensor) -> Tensor:
+        """What each place gathers from the others.
+
+        Args:
+          asking: [N, Q, W]; asked: [N, S, W], both of the compute dtype.
+          scores: floating, broadcastable to [N, H, Q, S], added to the scores before the softmax.
+        Returns:
+          [N, Q, W].
+        """
+        query = self._per_head(self.query(asking))
+        key, value = (self._per_head(half) for half in self.key_value(asked).chunk(2, dim=-1))
+        gathered = nn.functional.scaled_dot_product_attention(query, key, value, scores.to(query.dtype))
+        output: Tensor = self.output(gathered.transpose(1, 2).reshape(asking.shape))
+        return output
+
+    def _per_head(self, features: Tensor) -> Tensor:
+        """[N, S, W] -> [N, H, S, W / H]."""
+        return features.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+
+
+class FeedForward(nn.Module):
+    """Two layers with ReLU between."""
+
+    def __init__(self, size: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.first = orthogonal_dense(size, HIDDEN_FACTOR * size, gain=2.0**0.5, generator=generator, relu=True)
+        self.second = orthogonal_dense(HIDDEN_FACTOR * size, size, gain=1.0, generator=generator)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[..., W] -> [..., W]."""
+        output: Tensor = self.second(self.first(features))
+        return output
+
+
+class TransformerLayer(nn.Module):
+    """Attention and feed-forward, each on normalised features and added to them.
+
+    Source: Xiong et al. 2020, On layer normalization in the transformer architecture (the pre-norm form).
+    """
+
+    def __init__(self, size: int, num_heads: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.attention_norm = Norm(size)
+        self.attention = Attention(size, num_heads, generator)
+        self.feed_forward_norm = Norm(size)
+        self.feed_forward = FeedForward(size, generator)
+
+    def forward(self, features: Tensor, scores: Tensor, *, memory: Tensor | None = None) -> Tensor:
+        """One layer.
+
+        Args:
+          features: [N, Q, W] of the compute dtype.
+          scores: as in `Attention.forward`, for the S = M + Q places of memory and features together.
+          memory: [N, M, W] places that are asked and do not ask; None for none.
+        Returns:
+          [N, Q, W].
+        """
+        asking = self.attention_norm(features)
+        asked = asking if memory is None else torch.cat([self.attention_norm(memory), asking], dim=1)
+        features = features + self.attention(asking, asked, scores)
+        output: Tensor = features + self.feed_forward(self.feed_forward_norm(features))
+        return output
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """What the layer computes in."""
+        return compute_dtype(cast(Dense, self.attention.query).weight)

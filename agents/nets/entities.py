@@ -1,0 +1,259 @@
+"""The entity encoder: sets of entities through a transformer, joined by whatever else is observed.
+
+An observation field of rank 2, [E, D], is a set of E entities of D numbers each. A bool field [E] of the same name with
+"_mask" behind it says which of them are there; without one all are. Entities that are not there change nothing,
+whatever their rows hold, and the order of those that are changes nothing but the order of their keys. All sets are one
+set to the transformer, each with an embedding of its own. Other fields are the business of the module that is given.
+
+Shape letters: ... leading axes, E entities of all sets, W width of an entity, F features of other fields, K width of a key.
+Features between the blocks are laid out as [E * W | E | F]: entities, 1 where one is there, the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from agents.nets.attention import EXCLUDED, Norm, TransformerLayer
+from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, orthogonal_dense
+from agents.nets.config import NetworkConfig
+from agents.nets.mlp import DenseLayer, FlattenFields
+from agents.nets.pass_by import let_pass
+from envs.protocol import ArraySpec
+
+SET_RANK = 2
+MASK_ENDING = "_mask"
+
+
+@dataclass(frozen=True)
+class EntitySet:
+    """One field of entities.
+
+    Fields:
+      name: of the field; mask_name: of the field that says which are there, None where all are.
+      start, count: place among the entities of all sets.
+      num_numbers: D of this set.
+    """
+
+    name: str
+    mask_name: str | None
+    start: int
+    count: int
+    num_numbers: int
+
+
+@dataclass(frozen=True)
+class EntityLayout:
+    """The sets of a game, and how features between the blocks are taken apart."""
+
+    sets: tuple[EntitySet, ...]
+    size: int
+
+    @property
+    def num_entities(self) -> int:
+        """E."""
+        return sum(one.count for one in self.sets)
+
+    @property
+    def field_names(self) -> frozenset[str]:
+        """Observation fields that the sets use up."""
+        return frozenset(name for one in self.sets for name in (one.name, one.mask_name) if name is not None)
+
+    def take_apart(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Entities [N, E, W], bool [N, E] which are there, and the rest [..., F]; N = all leading axes."""
+        wide = self.num_entities * self.size
+        entities, present, rest = features.split([wide, self.num_entities, features.shape[-1] - wide - self.num_entities], -1)
+        return (
+            entities.reshape(-1, self.num_entities, self.size),
+            present.reshape(-1, self.num_entities) > 0.5,
+            rest,
+        )
+
+
+class EntityInput(nn.Module):
+    """The first block: entities to vectors of width W, beside the features of other fields."""
+
+    def __init__(
+        self,
+        layout: EntityLayout,
+        others: nn.Module | None,
+        *,
+        gain: float,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.layout = layout
+        self.embeddings = nn.ModuleList(
+            orthogonal_dense(one.num_numbers, layout.size, gain=gain, generator=generator) for one in layout.sets
+        )
+        self.others = others
+
+    def forward(self, *, obs: Mapping[str, Tensor]) -> Tensor:
+        """Features [..., E * W + E + F] of observation fields [..., *shape]."""
+        dtype = compute_dtype(next(self.embeddings.parameters()))
+        entities, flags = [], []
+        for one, embedding in zip(self.layout.sets, self.embeddings, strict=True):
+            numbers = obs[one.name].to(dtype)
+            if one.mask_name is None:
+                present = torch.ones(numbers.shape[:-1], dtype=torch.bool, device=numbers.device)
+            else:
+                present = obs[one.mask_name].bool()
+                # Padding may hold anything, also what is not a number, and that times 0 is still none.
+                numbers = torch.where(present.unsqueeze(-1), numbers, 0.0)
+            entities.append(embedding(numbers).flatten(-2))
+            flags.append(present.to(dtype))
+        rest = [] if self.others is None else [self.others(obs=obs)]
+        return torch.cat([*entities, *flags, *(features.to(dtype) for features in rest)], dim=-1)
+
+
+class EntityLayer(nn.Module):
+    """One transformer layer over the entities."""
+
+    def __init__(self, layout: EntityLayout, num_heads: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.layout = layout
+        self.layer = TransformerLayer(layout.size, num_heads, generator)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[..., E * W + E + F] -> the same."""
+        entities, present, _ = self.layout.take_apart(features)
+        scores = torch.where(present, 0.0, EXCLUDED)[:, None, None]
+        entities = self.layer(entities.to(self.layer.dtype), scores)
+        unchanged = features[..., self.layout.num_entities * self.layout.size :].to(entities.dtype)
+        return torch.cat([entities.reshape(*features.shape[:-1], -1), unchanged], dim=-1)
+
+
+class EntityPool(nn.Module):
+    """Mean of the entities that are there (zeros where none is), and keys of those that a head points at."""
+
+    def __init__(
+        self, layout: EntityLayout, pointers: Sequence[EntitySet], key_size: int, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.layout = layout
+        self.norm = Norm(layout.size)
+        self.pointers = tuple(pointers)
+        self.keys = nn.ModuleList(
+            orthogonal_dense(layout.size, key_size, gain=1.0, generator=generator) for _ in pointers
+        )
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[..., E * W + E + F] -> [..., W + F], and for each set pointed at its keys [E' * K] and flags [E']."""
+        entities, present, rest = self.layout.take_apart(features)
+        leading = features.shape[:-1]
+        entities = self.norm(entities)
+        dtype = entities.dtype
+        there = present.unsqueeze(-1).to(dtype)
+        mean = (entities * there).sum(1) / there.sum(1).clamp(min=1.0)
+        parts = [mean.view(*leading, -1), rest]
+        for one, key in zip(self.pointers, self.keys, strict=True):
+            chosen = slice(one.start, one.start + one.count)
+            keys = key(entities[:, chosen].to(compute_dtype(key.weight))) * there[:, chosen]
+            parts += [keys.reshape(*leading, -1), there[:, chosen].reshape(*leading, -1)]
+        return torch.cat([part.to(dtype) for part in parts], dim=-1)
+
+
+def entity_layout(observations: Mapping[str, ArraySpec], size: int) -> EntityLayout:
+    """The sets among the fields of a game.
+
+    Raises:
+      ValueError: a mask is not a bool field with one entry for each entity.
+    """
+    sets, start = [], 0
+    for name, spec in observations.items():
+        if len(spec.shape) != SET_RANK:
+            continue
+        mask_name = name + MASK_ENDING if name + MASK_ENDING in observations else None
+        if mask_name is not None and observations[mask_name] != ArraySpec(spec.shape[:1], "bool"):
+            raise ValueError(
+                f"field {mask_name!r} is {observations[mask_name].dtype} {observations[mask_name].shape}; "
+                f"the mask of {name!r} {spec.shape} must be bool {spec.shape[:1]}"
+            )
+        sets.append(EntitySet(name, mask_name, start, *spec.shape))
+        start += spec.shape[0]
+    return EntityLayout(tuple(sets), size)
+
+
+class Flattened(nn.Module):
+    """Fields as they are, side by side."""
+
+    def __init__(self, fields: FlattenFields) -> None:
+        super().__init__()
+        self.fields = fields
+
+    def forward(self, *, obs: Mapping[str, Tensor]) -> Tensor:
+        """Features [..., F] float32 of observation fields [..., *shape]."""
+        features: Tensor = self.fields(obs, torch.float32)
+        return features
+
+
+def build_entities(
+    observations: Mapping[str, ArraySpec],
+    config: NetworkConfig,
+    generator: torch.Generator,
+    *,
+    pointers: tuple[str, ...] = (),
+) -> Encoder:
+    """`config.entity_layers` transformer layers over the entities, then the layers of `config.hidden`.
+
+    Other fields are flattened and join the entities' mean behind the transformer.
+
+    Raises:
+      ValueError: there are no entities, or a mask does not fit.
+    """
+    layout = entity_layout(observations, config.entity_size)
+    if not layout.sets:
+        shapes = {name: spec.shape for name, spec in observations.items()}
+        raise ValueError(f"no field of rank {SET_RANK} (entities, numbers) among {shapes}; use 'mlp'")
+    rest = FlattenFields({name: spec for name, spec in observations.items() if name not in layout.field_names})
+    others = Flattened(rest) if rest.num_features else None
+    return encode_entities(layout, others, rest.num_features, config, generator, pointers=pointers)
+
+
+def encode_entities(
+    layout: EntityLayout,
+    others: nn.Module | None,
+    num_others: int,
+    config: NetworkConfig,
+    generator: torch.Generator,
+    *,
+    pointers: tuple[str, ...],
+) -> Encoder:
+    """The blocks of an encoder with entities.
+
+    Args:
+      layout: the entities, at least one set.
+      others: called as `others(obs=...)`, features [..., F] of the other fields; None for none.
+      num_others: F.
+      pointers: names of the sets whose keys are carried to the head.
+    Raises:
+      ValueError: a pointer names no set of entities.
+    """
+    by_name = {one.name: one for one in layout.sets}
+    missing = [name for name in pointers if name not in by_name]
+    if missing:
+        raise ValueError(f"actions point at {missing}, but the entities are {sorted(by_name)}")
+    targets = [by_name[name] for name in pointers]
+    first = EntityInput(layout, others, gain=config.init_gain, generator=generator)
+    blocks = [Block("encoder_entities", first, ("obs",))]
+    for index in range(config.entity_layers):
+        blocks.append(Block(f"encoder_entities_{index}", EntityLayer(layout, config.attention_heads, generator)))
+    blocks.append(Block("encoder_pool", EntityPool(layout, targets, config.pointer_size, generator)))
+    num_carried = sum(one.count for one in targets) * (config.pointer_size + 1)
+    trunk = dense_blocks(layout.size + num_others, config, generator)
+    blocks += [let_pass(block, width) if num_carried else block for block, width in trunk]
+    num_features = config.hidden[-1] if config.hidden else layout.size + num_others
+    return Encoder(tuple(blocks), num_features, num_carried)
+
+
+def dense_blocks(width: int, config: NetworkConfig, generator: torch.Generator) -> list[tuple[Block, int]]:
+    """The layers of `config.hidden` behind features of a width, each with the width of its own input."""
+    blocks, gain = [], ACTIVATIONS[config.activation][1]
+    for index, next_width in enumerate(config.hidden):
+        layer = DenseLayer(width, next_width, activation=config.activation, gain=gain, generator=generator)
+        blocks.append((Block(f"encoder_{index}", layer), width))
+        width = next_width
+    return blocks
