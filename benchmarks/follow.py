@@ -182,7 +182,11 @@ def tree_core_seconds(root: int) -> float:
 
 
 def wait_for(
-    condition: Callable[[], bool], *, deadline_s: float, look_s: float = LOOK_S, monotonic: Callable[[], float] = time.monotonic
+    condition: Callable[[], bool],
+    *,
+    deadline_s: float,
+    look_s: float = LOOK_S,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> bool:
     """Whether a condition came true before the deadline."""
     end = monotonic() + deadline_s

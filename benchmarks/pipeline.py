@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from gradient_ranks import COEFFICIENTS, CPU, Case, largest_difference, let_float64_through, run_in_processes
@@ -117,7 +117,7 @@ def add_memory(report: Report, net: str) -> None:
     batch = batch_from(unrolls, oldest_version=0, device=CPU)
     peaks = {}
     for number in (1, 2, 4, 8, 16):
-        meter = KeptMeter()
+        meter = KeptMeter([*batch.tensors(), *network.parameters()])
         with torch.autograd.graph.saved_tensors_hooks(meter.pack, KeptMeter.unpack):
             backend.accumulate(batch.microbatches(number), COEFFICIENTS)
         peaks[number] = meter.peak_bytes
@@ -127,18 +127,23 @@ def add_memory(report: Report, net: str) -> None:
 
 
 class KeptMeter:
-    """Counts the storages that autograd keeps for the backward pass, each once."""
+    """Counts the storages that autograd keeps for the backward pass, each once.
 
-    def __init__(self) -> None:
+    Args:
+      given: inputs and parameters, which are there anyway.
+    """
+
+    def __init__(self, given: Sequence[torch.Tensor]) -> None:
         self.peak_bytes = 0
+        self._given = {tensor.untyped_storage().data_ptr() for tensor in given}
         self._live: dict[int, tuple[int, int]] = {}
 
     def pack(self, tensor: torch.Tensor) -> Kept:
         """Autograd keeps this instead of the tensor."""
         kept = Kept(tensor)
-        if not isinstance(tensor, torch.nn.Parameter):
-            storage = tensor.untyped_storage()
-            pointer, size = storage.data_ptr(), storage.nbytes()
+        storage = tensor.untyped_storage()
+        pointer, size = storage.data_ptr(), storage.nbytes()
+        if pointer not in self._given:
             self._live[pointer] = (size, self._live.get(pointer, (size, 0))[1] + 1)
             self.peak_bytes = max(self.peak_bytes, sum(size for size, _ in self._live.values()))
             weakref.finalize(kept, self._release, pointer)
@@ -206,7 +211,7 @@ def add_gradients(report: Report) -> None:
     def note(case: Case, difference: float) -> None:
         name = "one device, AMB" if case.backend == "single" else case.backend
         key = (case.net, name if case.backend != "dist_pipe" else f"processes, S={case.stages}", case.dtype)
-        worst[key] = max(worst.get(key, 0.0), difference)
+        worst[key] = max(worst.get(key, 0.0), difference)  # of all heads and schedules
 
     let_float64_through()
     for case in _cases("single", 1, ("1f1b",)) + _cases("local_pipe", STAGES, ("gpipe", "1f1b")):

@@ -49,6 +49,10 @@ BOUND_SECONDS = 0.5
 
 NETWORK = NetworkConfig(hidden=(128, 128), activation="relu")
 NEVER = 1 << 60
+
+LEASE_TURNS = 128
+"""Short enough that a window holds a dozen leases, so that every player has its share of it."""
+
 SNAPSHOT_STEPS = 250_000
 OPPONENTS, OPPONENT_GAMES = 8, 256
 
@@ -65,7 +69,7 @@ class Workload:
 
 WORKLOADS = {
     "connect_four": Workload(
-        num_envs=1024,
+        num_envs=2048,
         learner=LearnerConfig(),
         bound_envs=(256, 1024, 4096),
         gates={"float32": 150_000.0, "bfloat16": 250_000.0},
@@ -161,7 +165,8 @@ def settings_of(env: str, workload: Workload, *, precision: str, runtime: str, l
 def _with_league() -> dict[str, object]:
     gate = {"min_steps": SNAPSHOT_STEPS // 2, "timeout_steps": SNAPSHOT_STEPS}
     shares = {"main_agent": 2.0, "main_exploiter": 1.0, "league_exploiter": 1.0}
-    return {"players": [{"role": role, "share": share, "gate": gate} for role, share in shares.items()]}
+    players = [{"role": role, "share": share, "gate": gate} for role, share in shares.items()]
+    return {"players": players, "lease_turns": LEASE_TURNS}
 
 
 def _without_league() -> dict[str, object]:
@@ -170,6 +175,7 @@ def _without_league() -> dict[str, object]:
     return {
         "players": [{"role": "main_agent", "matchmaking": only_self, "gate": gate}],
         "ratings": {"share": 0.0, "final_leases": 0},
+        "lease_turns": LEASE_TURNS,
     }
 
 
@@ -283,12 +289,13 @@ def measure(session: Session, *, repeats: int) -> str | None:
     for _ in range(repeats):
         session.bound("float32")
         session.run("float32", precision="float32")
-        session.run("off", precision="float32", league=False)
-        session.run("ray", precision="float32", runtime="ray")
+        session.run("float32 league off", precision="float32", league=False)
+        session.run("float32 Ray", precision="float32", runtime="ray")
         session.many_opponents()
         if reason is None:
             session.bound("bfloat16")
             session.run("bfloat16", precision="bfloat16")
+            session.run("bfloat16 league off", precision="bfloat16", league=False)
     return reason
 
 
@@ -297,25 +304,13 @@ def rows_of(session: Session, workload: Workload, *, env: str, reason: str | Non
     report = Report()
     for precision in ("float32", "bfloat16"):
         _precision_rows(report, session, workload, env=env, precision=precision, reason=reason)
-    on, off, ray = (session.runs[name] for name in ("float32", "off", "ray"))
-    report.add(f"{env} float32 league off", _middle(run.per_core for run in off), "plies/core-s")
+    on, ray = session.runs["float32"], session.runs["float32 Ray"]
     report.add(f"{env} float32 Ray runtime", _middle(run.per_core for run in ray), "plies/core-s")
     report.add(f"{env} float32 Ray runtime", _middle(run.env_steps / run.seconds for run in ray), "plies/s wall")
     report.add(f"{env} float32 in-process", _middle(run.env_steps / run.seconds for run in on), "plies/s wall")
     report.add(
-        f"{env} Ray runtime against in-process, per core-second",
+        f"{env} float32 Ray runtime against in-process, per core-second",
         _middle(a.per_core / b.per_core for a, b in zip(ray, on, strict=True)),
-        "ratio",
-    )
-    report.add(
-        f"{env} league on against off, plies per core-second",
-        _middle(a.per_core / b.per_core for a, b in zip(on, off, strict=True)),
-        "ratio",
-    )
-    parts = middle_of(session.parts["float32"])
-    report.add(
-        f"{env} league on against off, each as a share of its own bound",
-        _middle(_reached(a, parts) / _reached(b, parts) for a, b in zip(on, off, strict=True)),
         "ratio",
     )
     if session.opponents:
@@ -350,6 +345,18 @@ def _precision_rows(
         "ratio",
     )
     report.add(f"{name} snapshots frozen in a window", _middle(run.snapshots for run in runs), "snapshots")
+    off = session.runs[f"{precision} league off"]
+    report.add(f"{name} league off", _middle(run.per_core for run in off), "plies/core-s")
+    report.add(
+        f"{name} league on against off, per core-second",
+        _middle(a.per_core / b.per_core for a, b in zip(runs, off, strict=True)),
+        "ratio",
+    )
+    report.add(
+        f"{name} league on against off, each as a share of its own learnt bound",
+        _middle(_reached(a, parts) / _reached(b, parts) for a, b in zip(runs, off, strict=True)),
+        "ratio",
+    )
 
 
 def _reached(run: Measured, parts: Parts) -> float:

@@ -70,9 +70,11 @@ def copies(env: BatchedEnv, turn: Turn, slots: NDArray[np.int64], *, bot: str) -
     """Copies of the games in which `slots` act, one a slot, for a bot that tries moves out.
 
     Raises:
-      EnvError: the games cannot be copied, or several seats act at once.
+      EnvError: the games cannot be copied, several seats act at once, or a copy would show hidden cards.
     """
     env_id = env.spec.env_id
+    if env.spec.hidden_information:
+        raise EnvError(f"the bot {bot} tries moves out on copies, which would show it what {env_id} hides; use random")
     if not isinstance(env, Copyable):
         raise EnvError(f"the bot {bot} tries moves out on copies, but games of {env_id} cannot be copied; use random")
     if env.spec.actions.kind != "categorical":

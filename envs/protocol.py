@@ -123,6 +123,8 @@ class EnvSpec:
       seat_names: [S] the names of the seats in the environment's own terms.
       value_fields: names of observation fields that only a centralised value may look at in training, such as the
         opponents' observations; a policy never does.
+      hidden_information: whether a copy of a game knows more than its seats may, such as the others' cards: bots that
+        try moves out on copies refuse to play it.
     """
 
     env_id: str
@@ -134,6 +136,7 @@ class EnvSpec:
     max_turns: int | None = None
     seat_names: tuple[str, ...] = ()
     value_fields: tuple[str, ...] = ()
+    hidden_information: bool = False
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class ActorSettings:
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
-    num_envs: int = 1024
+    num_envs: int = 256
 
 
 @dataclass(frozen=True)

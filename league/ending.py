@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from league.config import parse_config
-from league.inspection import read_ratings, read_status
+from league.inspection import StatusReport, read_ratings, read_status
 from league.store.run_folder import RunFolder
 
 MAX_RATED = 12
@@ -27,12 +27,19 @@ def show_end(path: Path, reason: str, *, progress: Callable[[int, int], None]) -
 
     config = parse_config(RunFolder.open(path).read_config(), source=str(path))
     typer.echo(f"\nTraining ended: {reason}.\n")
-    typer.echo(read_status(path).text())
+    status = read_status(path)
+    typer.echo(status.text())
     rated = read_ratings(path).text().splitlines()
     typer.echo("\n" + "\n".join(rated[: MAX_RATED + 1]))
-    if config.evaluation.bots and read_status(path).snapshots:
+    if config.evaluation.bots and status.snapshots:
         typer.echo("")
-        report = evaluate_run(path, bots=config.evaluation.bots, games=config.evaluation.games, progress=progress)
+        report = evaluate_run(
+            path,
+            players=_entrants(status),
+            bots=config.evaluation.bots,
+            games=config.evaluation.games,
+            progress=progress,
+        )
         print_report(report)
     typer.echo(f"\nThe run lies in {path}. To try next:")
     for command in (
@@ -41,3 +48,9 @@ def show_end(path: Path, reason: str, *, progress: Callable[[int, int], None]) -
         f"league ratings {path}",
     ):
         typer.echo(f"  {command}")
+
+
+def _entrants(status: StatusReport) -> tuple[str, ...]:
+    """Best and mixture, and the first player as it stands where no snapshot shows what it has learnt since."""
+    first = status.players[0]
+    return ("best", "mixture", first.player) if first.unfrozen_steps else ("best", "mixture")

@@ -15,7 +15,7 @@ from envs.protocol import EnvConfig
 from league.book import read_state, verified_state
 from league.core.events import EVENTS, LeaseFinished
 from league.core.ratings import RatingRow, league_ratings
-from league.core.state import LeagueState
+from league.core.state import LeagueState, PlayerState
 from league.errors import JournalError, LeagueError
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
@@ -25,7 +25,12 @@ from league.store.snapshots import LocalSnapshotStore
 
 @dataclass(frozen=True)
 class PlayerStatus:
-    """One player. rating: Elo of its newest rated snapshot, None before the first rated game."""
+    """One player.
+
+    Fields:
+      rating: Elo of its newest rated snapshot, None before the first rated game.
+      unfrozen_steps: trained since its newest snapshot.
+    """
 
     player: str
     role: str
@@ -35,6 +40,7 @@ class PlayerStatus:
     snapshots: int
     resets: int
     rating: float | None
+    unfrozen_steps: int
 
 
 @dataclass(frozen=True)
@@ -177,6 +183,7 @@ def read_status(path: Path) -> StatusReport:
                 snapshots=player.num_snapshots,
                 resets=player.generation,
                 rating=_newest_rating(rating, player.name, player.num_snapshots),
+                unfrozen_steps=player.trained_steps - _frozen_steps(state, player),
             )
             for player in state.players.values()
         ),
@@ -259,6 +266,12 @@ def _newest_rating(rating: dict[str, float], player: str, snapshots: int) -> flo
         if f"{player}-s{number}" in rating:
             return rating[f"{player}-s{number}"]
     return None
+
+
+def _frozen_steps(state: LeagueState, player: PlayerState) -> int:
+    """Trained steps of a player's newest snapshot; 0 without one."""
+    newest = state.snapshots.get(f"{player.name}-s{player.num_snapshots - 1}")
+    return 0 if newest is None else newest.trained_steps
 
 
 @dataclass(frozen=True)

@@ -99,8 +99,9 @@ class SingleBackend:
     """One device, microbatches one after the other: the gradients of a large batch in the memory of a small one."""
 
     def __init__(self, network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> None:
-        del config
         self._network = network
+        if config.compile_mode != "none":
+            network.compile(mode=config.compile_mode)  # type: ignore[no-untyped-call]
         self._objective = objective
         self._placement = placement
 

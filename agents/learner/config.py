@@ -14,6 +14,11 @@ LOOPED_SCHEDULES = ("interleaved", "interleaved_zero_bubble")
 
 TARGETS = ("gae", "vtrace")
 
+COMPILE_MODES = ("none", "default", "reduce-overhead")
+"""The last one replays CUDA graphs where there is a GPU."""
+
+CHOICES = {"precision": PRECISIONS, "targets": TARGETS, "schedule": SCHEDULES, "compile_mode": COMPILE_MODES}
+
 
 @dataclass(frozen=True)
 class LearnerConfig:
@@ -41,6 +46,8 @@ class LearnerConfig:
       max_grad_norm: global norm that the gradient is clipped to.
       max_policy_lag: updates; decisions of older behaviour are masked out and counted.
       precision: "float32" ("fp32"), "bfloat16" ("bf16"), or "auto": bfloat16 where a probe at start finds it faster.
+      compile_mode: torch.compile's mode for a network that is in one piece, or "none"; it costs tens of seconds at the
+        start and a C++ compiler, and pays for networks of many small layers.
       rollback_after: consecutive non-finite updates after which the last finite state is restored.
       backend: who computes gradients: "single", "local_pipe" (a thread per stage in this process), "dist_pipe" (a
         worker per stage), or "auto": "dist_pipe" where there are several stages, else "single".
@@ -81,6 +88,7 @@ class LearnerConfig:
     max_grad_norm: float = 1.0
     max_policy_lag: int = 200
     precision: str = "auto"
+    compile_mode: str = "none"
     rollback_after: int = 3
     backend: str = "auto"
     stages: int = 1
@@ -138,7 +146,7 @@ class LearnerConfig:
         for name in ("lambda_", "slow_rate"):
             if not 0 <= getattr(self, name) <= 1:
                 found.append(f"{name}: {getattr(self, name)} is not in [0, 1]")
-        for name, allowed in (("precision", PRECISIONS), ("targets", TARGETS), ("schedule", SCHEDULES)):
+        for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 found.append(f"{name}: {getattr(self, name)!r} is none of {', '.join(allowed)}")
         positive = ("learning_rate", "adam_eps", "max_grad_norm", "clip_ratio", "stage_timeout_s", "start_timeout_s")
@@ -171,6 +179,10 @@ class LearnerConfig:
             found.append(f"stages: backend single cannot be cut into {self.stages} stages; use local_pipe or dist_pipe")
         if self.backend_name != "single" and self.stages < 2:
             found.append(f"stages: backend {self.backend} needs at least 2 stages, got {self.stages}")
+        if self.compile_mode != "none" and self.stages > 1:
+            found.append(
+                f"compile_mode: {self.compile_mode} is for a network in one piece, not in {self.stages} stages"
+            )
         if self.stage_cut and len(self.stage_cut) != self.stages:
             found.append(f"stage_cut: {len(self.stage_cut)} entries for {self.stages} stages")
         looped = self.schedule in LOOPED_SCHEDULES

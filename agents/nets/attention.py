@@ -5,13 +5,10 @@ Shape letters: N rows, Q places that ask, S places that are asked, W width, H at
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 
 from agents.nets.blocks import compute_dtype, orthogonal_dense
-from agents.nets.dense import Dense
 
 HIDDEN_FACTOR = 4
 """Width of a feed-forward layer's middle. Source: Vaswani et al. 2017, Attention is all you need, 3.3."""
@@ -67,7 +64,7 @@ class Attention(nn.Module):
 
     def _per_head(self, features: Tensor) -> Tensor:
         """[N, S, W] -> [N, H, S, W / H]."""
-        return features.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        return features.view(*features.shape[:2], self.num_heads, -1).transpose(1, 2)
 
 
 class FeedForward(nn.Module):
@@ -116,4 +113,4 @@ class TransformerLayer(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """What the layer computes in."""
-        return compute_dtype(cast(Dense, self.attention.query).weight)
+        return compute_dtype(self.attention.query.weight)

@@ -54,6 +54,25 @@ class Block:
             raise ValueError(f"block {self.name!r} declares unknown side inputs {unknown}, known are {SIDE_INPUTS}")
 
 
+@dataclass(frozen=True, slots=True)
+class SideInputs:
+    """What blocks may take beside the features; fields as in `Network.forward`."""
+
+    obs: Mapping[str, Tensor]
+    resets: Tensor | None
+    core: Tensor
+    action_mask: Tensor | None
+
+
+def run_block(block: Block, features: Tensor | None, side: SideInputs) -> Tensor | tuple[Tensor, Tensor]:
+    """Call one block with the side inputs that it declares; features are None for the first."""
+    keywords = {name: getattr(side, name) for name in block.side_inputs}
+    result: Tensor | tuple[Tensor, Tensor] = (
+        block.module(**keywords) if features is None else block.module(features, **keywords)
+    )
+    return result
+
+
 @dataclass(frozen=True)
 class Encoder:
     """What an encoder's builder returns: blocks, of which the first takes "obs", and the width of their features.
@@ -79,14 +98,40 @@ class Core:
     core_size: int
 
 
-class EncoderBuilder(Protocol):
-    """Builds an encoder for the observation fields of a game.
+@dataclass(frozen=True)
+class Trunk:
+    """Everything in front of the heads.
 
-    One that can carry entities to the head also takes the keyword `pointers`, a tuple of the fields to carry.
+    Fields:
+      encoder, core: blocks in order; no core where there is no memory.
+      num_features: width in front of the heads, what is carried past the core left out.
+      core_size: C.
     """
+
+    encoder: tuple[Block, ...]
+    core: tuple[Block, ...]
+    num_features: int
+    core_size: int
+
+
+class EncoderBuilder(Protocol):
+    """Builds an encoder for the observation fields of a game."""
 
     def __call__(
         self, observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator
+    ) -> Encoder: ...
+
+
+class PointerEncoderBuilder(Protocol):
+    """Builds an encoder that can carry the keys of the named fields' entities to the head, in their order."""
+
+    def __call__(
+        self,
+        observations: Mapping[str, ArraySpec],
+        config: NetworkConfig,
+        generator: torch.Generator,
+        *,
+        pointers: tuple[str, ...] = (),
     ) -> Encoder: ...
 
 

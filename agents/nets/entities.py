@@ -5,8 +5,8 @@ An observation field of rank 2, [E, D], is a set of E entities of D numbers each
 whatever their rows hold, and the order of those that are changes nothing but the order of their keys. All sets are one
 set to the transformer, each with an embedding of its own. Other fields are the business of the module that is given.
 
-Shape letters: ... leading axes, E entities of all sets, W width of an entity, F features of other fields, K width of a key.
-Features between the blocks are laid out as [E * W | E | F]: entities, 1 where one is there, the rest.
+Shape letters: ... leading axes, E entities of all sets, W width of an entity, F features of other fields, K width of a
+key. Features between the blocks are laid out as [E * W | E | F]: entities, 1 where one is there, the rest.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.attention import EXCLUDED, Norm, TransformerLayer
-from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, orthogonal_dense
+from agents.nets.blocks import Block, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
-from agents.nets.mlp import DenseLayer, FlattenFields
+from agents.nets.mlp import FlattenFields, dense_blocks
 from agents.nets.pass_by import let_pass
 from envs.protocol import ArraySpec
 
@@ -65,12 +65,9 @@ class EntityLayout:
     def take_apart(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Entities [N, E, W], bool [N, E] which are there, and the rest [..., F]; N = all leading axes."""
         wide = self.num_entities * self.size
-        entities, present, rest = features.split([wide, self.num_entities, features.shape[-1] - wide - self.num_entities], -1)
-        return (
-            entities.reshape(-1, self.num_entities, self.size),
-            present.reshape(-1, self.num_entities) > 0.5,
-            rest,
-        )
+        entities = features[..., :wide].reshape(-1, self.num_entities, self.size)
+        present = features[..., wide : wide + self.num_entities].reshape(-1, self.num_entities) > 0.5
+        return entities, present, features[..., wide + self.num_entities :]
 
 
 class EntityInput(nn.Module):
@@ -126,6 +123,19 @@ class EntityLayer(nn.Module):
         return torch.cat([entities.reshape(*features.shape[:-1], -1), unchanged], dim=-1)
 
 
+class PointerKeys(nn.Module):
+    """What a head compares its query with."""
+
+    def __init__(self, size: int, key_size: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.linear = orthogonal_dense(size, key_size, gain=1.0, generator=generator)
+
+    def forward(self, entities: Tensor) -> Tensor:
+        """[N, E, W] -> [N, E, K] in the compute dtype."""
+        keys: Tensor = self.linear(entities.to(compute_dtype(self.linear.weight)))
+        return keys
+
+
 class EntityPool(nn.Module):
     """Mean of the entities that are there (zeros where none is), and keys of those that a head points at."""
 
@@ -136,9 +146,7 @@ class EntityPool(nn.Module):
         self.layout = layout
         self.norm = Norm(layout.size)
         self.pointers = tuple(pointers)
-        self.keys = nn.ModuleList(
-            orthogonal_dense(layout.size, key_size, gain=1.0, generator=generator) for _ in pointers
-        )
+        self.keys = nn.ModuleList(PointerKeys(layout.size, key_size, generator) for _ in pointers)
 
     def forward(self, features: Tensor) -> Tensor:
         """[..., E * W + E + F] -> [..., W + F], and for each set pointed at its keys [E' * K] and flags [E']."""
@@ -151,7 +159,7 @@ class EntityPool(nn.Module):
         parts = [mean.view(*leading, -1), rest]
         for one, key in zip(self.pointers, self.keys, strict=True):
             chosen = slice(one.start, one.start + one.count)
-            keys = key(entities[:, chosen].to(compute_dtype(key.weight))) * there[:, chosen]
+            keys = key(entities[:, chosen]) * there[:, chosen]
             parts += [keys.reshape(*leading, -1), there[:, chosen].reshape(*leading, -1)]
         return torch.cat([part.to(dtype) for part in parts], dim=-1)
 
@@ -243,17 +251,5 @@ def encode_entities(
         blocks.append(Block(f"encoder_entities_{index}", EntityLayer(layout, config.attention_heads, generator)))
     blocks.append(Block("encoder_pool", EntityPool(layout, targets, config.pointer_size, generator)))
     num_carried = sum(one.count for one in targets) * (config.pointer_size + 1)
-    trunk = dense_blocks(layout.size + num_others, config, generator)
-    blocks += [let_pass(block, width) if num_carried else block for block, width in trunk]
-    num_features = config.hidden[-1] if config.hidden else layout.size + num_others
-    return Encoder(tuple(blocks), num_features, num_carried)
-
-
-def dense_blocks(width: int, config: NetworkConfig, generator: torch.Generator) -> list[tuple[Block, int]]:
-    """The layers of `config.hidden` behind features of a width, each with the width of its own input."""
-    blocks, gain = [], ACTIVATIONS[config.activation][1]
-    for index, next_width in enumerate(config.hidden):
-        layer = DenseLayer(width, next_width, activation=config.activation, gain=gain, generator=generator)
-        blocks.append((Block(f"encoder_{index}", layer), width))
-        width = next_width
-    return blocks
+    trunk, num_features = dense_blocks(layout.size + num_others, config, generator)
+    return Encoder((*blocks, *(let_pass(block, num_carried) for block in trunk)), num_features, num_carried)

@@ -1,7 +1,7 @@
 """The encoder for observations of several fields: each goes where its shape belongs, and all meet in one trunk.
 
-A field of rank 3 is a picture and goes through convolutions; a field of rank 2 is a set of entities and goes through the
-transformer (conventions in `entities`); all others are flattened, side by side, into one fully connected layer.
+A field of rank 3 is a picture and goes through convolutions; a field of rank 2 is a set of entities and goes through
+the transformer (conventions in `entities`); all others are flattened, side by side, into one fully connected layer.
 
 Shape letters: ... leading axes, F features of all fields but entities.
 """
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from agents.nets.blocks import Block, Encoder
 from agents.nets.config import NetworkConfig
-from agents.nets.entities import dense_blocks, encode_entities, entity_layout
-from agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer
+from agents.nets.entities import encode_entities, entity_layout
+from agents.nets.mlp import DenseLayer, FlattenFields, IdentityInput, InputLayer, dense_blocks
 from agents.nets.pictures import PICTURE_RANK, plain_pictures
 from envs.protocol import ArraySpec
 
@@ -40,8 +40,8 @@ def build_fields(
     *,
     pointers: tuple[str, ...] = (),
 ) -> Encoder:
-    """Convolutions of `config.channels` over pictures, `config.entity_layers` transformer layers over entities, a layer of
-    width `config.hidden[0]` over the rest, and the layers of `config.hidden` over all of them together.
+    """Convolutions of `config.channels`, `config.entity_layers` transformer layers, a layer of width `config.hidden[0]`
+    over plain numbers, and the layers of `config.hidden` over all of them together.
 
     Raises:
       ValueError: a mask of entities does not fit them, or a pointer names no set of entities.
@@ -62,14 +62,11 @@ def build_fields(
         return encode_entities(layout, rest, width, config, generator, pointers=pointers)
     if pointers:
         raise ValueError(f"actions point at {list(pointers)}, but no observation field has rank 2 (entities, numbers)")
-    blocks = [Block("encoder_fields", Branches(branches), ("obs",))]
-    blocks += [block for block, _ in dense_blocks(width, config, generator)]
-    return Encoder(tuple(blocks), config.hidden[-1] if config.hidden else width)
+    trunk, num_features = dense_blocks(width, config, generator)
+    return Encoder((Block("encoder_fields", Branches(branches), ("obs",)), *trunk), num_features)
 
 
-def _vector_branch(
-    fields: FlattenFields, config: NetworkConfig, generator: torch.Generator
-) -> tuple[nn.Module, int]:
+def _vector_branch(fields: FlattenFields, config: NetworkConfig, generator: torch.Generator) -> tuple[nn.Module, int]:
     """A layer over flattened fields and its width; the fields themselves in a network without hidden layers."""
     if not config.hidden:
         return IdentityInput(fields), fields.num_features

@@ -5,12 +5,14 @@ Shape letters: ... any leading axes, D features, A actions, P parameters of the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from agents.nets.blocks import compute_dtype, orthogonal_dense
+from agents.nets.config import NetworkConfig
 from agents.nets.distributions import (
     categorical_entropy,
     categorical_log_prob,
@@ -30,13 +32,25 @@ VALUE_GAIN = 1.0
 
 
 class Head(Protocol):
-    """A distribution over actions, stated by `num_outputs` numbers of the network's last layer."""
+    """A distribution over actions, stated by `num_outputs` numbers of the network's last layer.
+
+    A head may hold layers of its own, which it uses in all of its methods: it belongs to the last block.
+
+    Attributes:
+      num_outputs: numbers asked of the last layer; output_gain: orthogonal gain of their rows.
+      num_noise: uniform numbers that one sample takes.
+      pointers: observation fields whose entities the actions point at.
+      num_carried: floats that the encoder sends past the core for them.
+    """
 
     num_outputs: int
+    output_gain: float
     num_noise: int
+    pointers: tuple[str, ...]
+    num_carried: int
 
     def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
-        """Float32 parameters [..., P] of the last layer's outputs [..., num_outputs]."""
+        """Float32 parameters [..., P] of the last layer's outputs [..., num_outputs], what is carried behind them."""
         ...
 
     def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -47,8 +61,11 @@ class Head(Protocol):
         """Log-probabilities float32 [...]; equal to what `sample` returned for the same parameters and actions."""
         ...
 
-    def entropy(self, parameters: Tensor) -> Tensor:
-        """Entropy float32 [...] in nats."""
+    def entropy(self, parameters: Tensor, actions: Tensor | None = None) -> Tensor:
+        """Entropy float32 [...] in nats.
+
+        actions: for heads whose later parts depend on earlier ones, the choices to go by; None for the likeliest.
+        """
         ...
 
     def mode(self, parameters: Tensor) -> Tensor:
@@ -56,13 +73,31 @@ class Head(Protocol):
         ...
 
 
+HeadBuilder = Callable[[ActionSpec, NetworkConfig, torch.Generator], Head]
+"""Builds a head for a game's actions; new weights are drawn from the generator alone."""
+
+
+def require_kind(actions: ActionSpec, kind: str, *, head: str) -> None:
+    """Refuse a head for actions that it cannot answer.
+
+    Raises:
+      ValueError: the actions are of another kind.
+    """
+    if actions.kind != kind:
+        raise ValueError(f"head: {head} answers {kind} actions, the game takes {actions.kind}; use head: auto")
+
+
 class CategoricalHead(nn.Module):
     """One of A actions, illegal ones masked. Parameters are the masked logits [..., A], actions are int64 [...]."""
 
     num_noise = 1
+    pointers: tuple[str, ...] = ()
+    num_carried = 0
+    output_gain = POLICY_GAIN
 
-    def __init__(self, actions: ActionSpec) -> None:
+    def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
         super().__init__()
+        del config, generator
         self.num_outputs = actions.num_actions
 
     def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
@@ -77,8 +112,9 @@ class CategoricalHead(nn.Module):
         """Log-probabilities float32 [...] of actions int64 [...]."""
         return categorical_log_prob(parameters, actions)
 
-    def entropy(self, parameters: Tensor) -> Tensor:
+    def entropy(self, parameters: Tensor, actions: Tensor | None = None) -> Tensor:
         """Entropy float32 [...]."""
+        del actions
         return categorical_entropy(parameters)
 
     def mode(self, parameters: Tensor) -> Tensor:
@@ -94,8 +130,13 @@ class GaussianHead(nn.Module):
     clipped action has no density.
     """
 
-    def __init__(self, actions: ActionSpec) -> None:
+    pointers: tuple[str, ...] = ()
+    num_carried = 0
+    output_gain = POLICY_GAIN
+
+    def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
         super().__init__()
+        del config, generator
         self.shape = actions.shape
         self.num_outputs = int(torch.Size(actions.shape).numel())
         self.num_noise = self.num_outputs
@@ -117,8 +158,9 @@ class GaussianHead(nn.Module):
         mean, log_std = parameters.chunk(2, dim=-1)
         return gaussian_log_prob(mean, log_std, actions.reshape(mean.shape))
 
-    def entropy(self, parameters: Tensor) -> Tensor:
+    def entropy(self, parameters: Tensor, actions: Tensor | None = None) -> Tensor:
         """Differential entropy float32 [...]."""
+        del actions
         return gaussian_entropy(parameters.chunk(2, dim=-1)[1])
 
     def mode(self, parameters: Tensor) -> Tensor:
@@ -136,14 +178,23 @@ class HeadsBlock(nn.Module):
         super().__init__()
         self.head = head
         self.squash_value = squash_value
+        self.num_features = num_features
         self.num_outputs = head.num_outputs
-        self.linear = orthogonal_dense(num_features, head.num_outputs + 1, gain=POLICY_GAIN, generator=generator)
+        self.linear = orthogonal_dense(num_features, head.num_outputs + 1, gain=head.output_gain, generator=generator)
         with torch.no_grad():
             nn.init.orthogonal_(self.linear.weight[head.num_outputs :], gain=VALUE_GAIN, generator=generator)
 
     def forward(self, features: Tensor, *, action_mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Parameters float32 [..., P] and values float32 [...] of features [..., D]."""
+        """Parameters float32 [..., P] and values float32 [...] of features [..., D] and what is carried behind them."""
+        carried = features[..., self.num_features :] if self.head.num_carried else None
+        if carried is not None:
+            features = features[..., : self.num_features]
         outputs: Tensor = self.linear(features.to(compute_dtype(self.linear.weight))).float()
         values = outputs[..., self.num_outputs]
-        parameters = self.head.parameters_of(outputs[..., : self.num_outputs], action_mask)
-        return parameters, torch.tanh(values) if self.squash_value else values
+        outputs = with_carried(outputs[..., : self.num_outputs], carried)
+        return self.head.parameters_of(outputs, action_mask), torch.tanh(values) if self.squash_value else values
+
+
+def with_carried(outputs: Tensor, carried: Tensor | None) -> Tensor:
+    """Outputs [..., num_outputs], with what is carried [..., num_carried] in float32 behind them."""
+    return outputs if carried is None else torch.cat([outputs.float(), carried.float()], dim=-1)

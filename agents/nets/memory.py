@@ -35,8 +35,8 @@ class CoreInput(nn.Module):
 class MemoryLayer(nn.Module):
     """One transformer layer over the steps of an unroll and the L before it.
 
-    Its share of the packed state is float32 [B, L * (W + 1)]: L flags, 1 where a step is remembered, then L times what the
-    layer was given, oldest first, 0 where nothing is remembered. A state of zeros is an empty memory.
+    Its share of the packed state is float32 [B, L * (W + 1)]: L flags, 1 where a step is remembered, then L times what
+    the layer was given, oldest first, 0 where nothing is remembered. A state of zeros is an empty memory.
     """
 
     def __init__(self, size: int, num_heads: int, context: int, share_start: int, generator: torch.Generator) -> None:

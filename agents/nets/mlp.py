@@ -89,6 +89,16 @@ def build_mlp(observations: Mapping[str, ArraySpec], config: NetworkConfig, gene
     return Encoder(tuple(blocks), width)
 
 
+def dense_blocks(width: int, config: NetworkConfig, generator: torch.Generator) -> tuple[list[Block], int]:
+    """The layers of `config.hidden` behind features of a width, one block each, and the width of what comes out."""
+    blocks, gain = [], ACTIVATIONS[config.activation][1]
+    for index, next_width in enumerate(config.hidden):
+        layer = DenseLayer(width, next_width, activation=config.activation, gain=gain, generator=generator)
+        blocks.append(Block(f"encoder_{index}", layer))
+        width = next_width
+    return blocks, width
+
+
 def _flatten(field: Tensor, rank: int) -> Tensor:
     """[..., *shape] -> [..., D], where `rank` is the length of shape."""
     return field.unsqueeze(-1) if rank == 0 else field.flatten(start_dim=-rank)

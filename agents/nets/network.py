@@ -6,19 +6,33 @@ C floats of core state per row (0 without a core).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block, CoreBuilder, EncoderBuilder
+from agents.nets.blocks import (
+    Block,
+    CoreBuilder,
+    Encoder,
+    EncoderBuilder,
+    PointerEncoderBuilder,
+    SideInputs,
+    Trunk,
+    run_block,
+)
+from agents.nets.centralised import check_central, policy_fields, tolerate_missing
 from agents.nets.config import NetworkConfig
-from agents.nets.heads import Head, HeadsBlock
+from agents.nets.heads import Head, HeadBuilder, HeadsBlock
+from agents.nets.pass_by import let_pass
 from agents.nets.registry import CORES, ENCODERS, HEADS, resolve
-from agents.nets.separate import TwinHeads, pair_cores, pair_encoders
-from envs.protocol import ActionSpec, EnvSpec
+from agents.nets.separate import TwinHeads, pair_trunks
+from envs.protocol import ArraySpec, EnvSpec
+
+__all__ = ["Network", "NetworkOutput", "SideInputs", "build_network", "run_block"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +49,6 @@ class NetworkOutput:
     logits: Tensor
     values: Tensor
     core: Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class SideInputs:
-    """What blocks may take beside the features; fields as in `Network.forward`."""
-
-    obs: Mapping[str, Tensor]
-    resets: Tensor | None
-    core: Tensor
-    action_mask: Tensor | None
 
 
 class Network(nn.Module):
@@ -131,19 +135,11 @@ class Network(nn.Module):
             result = run_block(block, features, side)
             if "core" in block.side_inputs:
                 features, core = cast(tuple[Tensor, Tensor], result)
+                side = replace(side, core=core)
             else:
                 features = cast(Tensor, result)
         logits, values = cast(tuple[Tensor, Tensor], run_block(self.blocks[-1], features, side))
         return NetworkOutput(logits, values, core)
-
-
-def run_block(block: Block, features: Tensor | None, side: SideInputs) -> Tensor | tuple[Tensor, Tensor]:
-    """Call one block with the side inputs that it declares; features are None for the first."""
-    keywords = {name: getattr(side, name) for name in block.side_inputs}
-    result: Tensor | tuple[Tensor, Tensor] = (
-        block.module(**keywords) if features is None else block.module(features, **keywords)
-    )
-    return result
 
 
 def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:
@@ -155,23 +151,64 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
       seed: of the initial weights; equal seeds give equal weights, and no other random state is touched.
     Raises:
       UnknownPartError: the config names a part that does not exist.
+      ValueError: a part does not fit the game or another part.
     """
     generator = torch.Generator().manual_seed(seed)
-    build_encoder = cast(EncoderBuilder, resolve(config.encoder, ENCODERS, kind="encoder"))
-    build_head = cast(Callable[[ActionSpec], Head], resolve(spec.actions.kind, HEADS, kind="head"))
-    separate = config.value == "separate"
-    encoder = build_encoder(spec.observations, config, generator)
-    if separate:
-        encoder = pair_encoders(encoder, build_encoder(spec.observations, config, generator))
-    blocks, num_features, core_size = list(encoder.blocks), encoder.num_features, 0
-    if config.core != "none":
-        build_core = cast(CoreBuilder, resolve(config.core, CORES, kind="core"))
-        core = build_core(num_features, config, generator)
-        if separate:
-            core = pair_cores(core, build_core(num_features, config, generator))
-        blocks.append(core.block)
-        num_features, core_size = core.num_features, core.core_size
-    head = build_head(spec.actions)
-    make_heads = TwinHeads if separate else HeadsBlock
-    heads = make_heads(head, num_features, squash_value=config.value_output == "tanh", generator=generator)
-    return Network((*blocks, Block("heads", heads, ("action_mask",))), core_size=core_size)
+    build_head = cast(
+        HeadBuilder, resolve(spec.actions.kind if config.head == "auto" else config.head, HEADS, kind="head")
+    )
+    fields = policy_fields(spec)
+    head = build_head(spec.actions, config, generator)
+    encoders = [_encoder(fields, config, generator, head=head)]
+    if config.value == "separate":
+        encoders.append(_encoder(fields, config, generator))
+    elif config.value == "centralised":
+        check_central(spec)
+        encoders.append(tolerate_missing(_encoder(spec.observations, config, generator), spec))
+    trunks = [_trunk(encoder, config, generator) for encoder in encoders]
+    squash_value = config.value_output == "tanh"
+    policy = trunks[0]
+    heads: nn.Module
+    if len(trunks) == 1:
+        trunk = policy
+        heads = HeadsBlock(head, policy.num_features, squash_value=squash_value, generator=generator)
+    else:
+        trunk = pair_trunks(policy, trunks[1], fields)
+        widths = (policy.num_features, trunks[1].num_features)
+        heads = TwinHeads(head, *widths, squash_value=squash_value, generator=generator)
+    blocks = (*trunk.encoder, *trunk.core, Block("heads", heads, ("action_mask",)))
+    return Network(blocks, core_size=trunk.core_size)
+
+
+def _encoder(
+    fields: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator, *, head: Head | None = None
+) -> Encoder:
+    """An encoder, which carries what the head points at.
+
+    Raises:
+      ValueError: the encoder carries no entities, or others than the head expects.
+    """
+    build = cast(EncoderBuilder, resolve(config.encoder, ENCODERS, kind="encoder"))
+    if head is None or not head.pointers:
+        return build(fields, config, generator)
+    if "pointers" not in inspect.signature(build).parameters:
+        raise ValueError(
+            f"actions point at {list(head.pointers)}, which encoder {config.encoder!r} cannot carry; use 'dict'"
+        )
+    encoder = cast(PointerEncoderBuilder, build)(fields, config, generator, pointers=head.pointers)
+    if encoder.num_carried != head.num_carried:
+        shapes = {name: fields[name].shape for name in head.pointers}
+        raise ValueError(
+            f"the encoder carries {encoder.num_carried} floats of {shapes}, the head expects {head.num_carried}: "
+            "nvec must hold the number of entities for each part that points at them"
+        )
+    return encoder
+
+
+def _trunk(encoder: Encoder, config: NetworkConfig, generator: torch.Generator) -> Trunk:
+    if config.core == "none":
+        return Trunk(encoder.blocks, (), encoder.num_features, 0)
+    build = cast(CoreBuilder, resolve(config.core, CORES, kind="core"))
+    core = build(encoder.num_features, config, generator)
+    blocks = tuple(let_pass(block, encoder.num_carried) for block in core.blocks)
+    return Trunk(encoder.blocks, blocks, core.num_features, core.core_size)

@@ -1,4 +1,4 @@
-"""Actions of several parts: one masked categorical each, alone (`MultiCategoricalHead`) or in sequence (elsewhere).
+"""Actions of several parts, each a masked categorical of its own; the head whose parts are independent of each other.
 
 Shape letters: ... leading axes, H parts, n choices of one part, A entries of the action mask, P policy parameters.
 A part of which no choice is legal takes no part: it is answered with 0, its log-probability and entropy are 0.
@@ -6,7 +6,8 @@ A part of which no choice is legal takes no part: it is answered with 0, its log
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
@@ -20,13 +21,16 @@ from agents.nets.distributions import (
     mask_logits,
     sample_categorical,
 )
-from agents.nets.heads import POLICY_GAIN
+from agents.nets.heads import POLICY_GAIN, require_kind
 from envs.protocol import ActionSpec
+
+Choose = Callable[[int, Tensor], Tensor]
+"""(number of the part, its masked logits [..., n]) -> its action int64 [...]."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of an action at its turn.
+    """One part of an action.
 
     Fields:
       logits: masked float32 [..., n].
@@ -49,57 +53,69 @@ class Part:
         return torch.where(self.used, categorical_entropy(self.logits), 0.0)
 
 
-class Chooser:
-    """Says what a part does, given its masked logits."""
-
-    def choose(self, part: int, logits: Tensor) -> Tensor:
-        """Actions int64 [...] of part number `part` with masked logits [..., n]."""
-        raise NotImplementedError
-
-
-class Sampling(Chooser):
-    """Draws by uniform noise [..., H]."""
-
-    def __init__(self, noise: Tensor) -> None:
-        self.noise = noise
-
-    def choose(self, part: int, logits: Tensor) -> Tensor:
-        """By inverting the distribution function."""
-        return sample_categorical(logits, self.noise[..., part])[0]
-
-
-class Given(Chooser):
-    """Repeats actions [..., H], whole numbers of any dtype."""
-
-    def __init__(self, actions: Tensor) -> None:
-        self.actions = actions.long()
-
-    def choose(self, part: int, logits: Tensor) -> Tensor:
-        """The action that was given."""
-        return self.actions[..., part]
-
-
-class Likeliest(Chooser):
-    """Takes the largest logit."""
-
-    def choose(self, part: int, logits: Tensor) -> Tensor:
-        """The first of the largest."""
-        return logits.argmax(-1)
-
-
-def part_of(index: int, logits: Tensor, chooser: Chooser) -> Part:
-    """Part number `index` with masked logits [..., n], chosen."""
+def part_of(number: int, logits: Tensor, choose: Choose) -> Part:
+    """The part of this number with masked logits [..., n], chosen."""
     used = logits.detach().amax(-1) > ILLEGAL_LOGIT / 2
-    return Part(logits, used, torch.where(used, chooser.choose(index, logits), 0))
+    return Part(logits, used, torch.where(used, choose(number, logits), 0))
 
 
-def total(terms: Iterable[Tensor]) -> Tensor:
-    """Sum [...] of one or more tensors [...], in order."""
-    return torch.stack(list(terms)).sum(0)
+def drawn_by(noise: Tensor) -> Choose:
+    """Draws with uniform noise [..., H]."""
+    return lambda number, logits: sample_categorical(logits, noise[..., number])[0]
 
 
-class MultiCategoricalHead(nn.Module):
-    """Independent parts. Parameters are their masked logits side by side [..., A], actions are int64 [..., H].
+def given_by(actions: Tensor) -> Choose:
+    """Repeats actions [..., H], whole numbers of any dtype."""
+    chosen = actions.long()
+    return lambda number, logits: chosen[..., number]
+
+
+def likeliest(number: int, logits: Tensor) -> Tensor:
+    """Takes the largest logit."""
+    del number
+    return logits.argmax(-1)
+
+
+class PartsHead(nn.Module, ABC):
+    """What heads of several parts share; actions are int64 [..., H]. A subclass says how the parts hang together."""
+
+    num_noise: int
+
+    @abstractmethod
+    def parts(self, parameters: Tensor, choose: Choose) -> list[Part]:
+        """[H] the parts under parameters [..., P], chosen in order."""
+
+    def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """Actions int64 [..., H] and log-probabilities float32 [...] from noise [..., H]."""
+        parts = self.parts(parameters, drawn_by(noise))
+        return _actions(parts), _sum(part.log_prob for part in parts)
+
+    def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
+        """Log-probabilities float32 [...] of actions [..., H]."""
+        return _sum(part.log_prob for part in self.parts(parameters, given_by(actions)))
+
+    def part_log_probs(self, parameters: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probabilities float32 [H, ...] of the parts, and bool [H, ...] which are used, for action groups."""
+        parts = self.parts(parameters, given_by(actions))
+        return torch.stack([part.log_prob for part in parts]), torch.stack([part.used for part in parts])
+
+    def entropy(self, parameters: Tensor, actions: Tensor | None = None) -> Tensor:
+        """Sum float32 [...] of the entropies of the parts, each given the choices before it.
+
+        Args:
+          actions: [..., H] choices to go by; None for the likeliest. Where parts depend on each other and the actions
+            come from the policy itself, the mean over them is the entropy of the whole action.
+        """
+        choose = likeliest if actions is None else given_by(actions)
+        return _sum(part.entropy for part in self.parts(parameters, choose))
+
+    def mode(self, parameters: Tensor) -> Tensor:
+        """Actions int64 [..., H]: the likeliest choice of each part, given those before it."""
+        return _actions(self.parts(parameters, likeliest))
+
+
+class MultiCategoricalHead(PartsHead):
+    """Independent parts. Parameters are their masked logits side by side [..., A].
 
     Raises:
       ValueError: the legal choices of a part depend on another part.
@@ -112,6 +128,7 @@ class MultiCategoricalHead(nn.Module):
     def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
         super().__init__()
         del config, generator
+        require_kind(actions, "multi_categorical", head="multi_categorical")
         if any(given >= 0 for given in actions.mask_given):
             raise ValueError(
                 f"mask_given {actions.mask_given}: independent parts cannot obey masks that depend on other parts; "
@@ -125,34 +142,15 @@ class MultiCategoricalHead(nn.Module):
         """Masked logits float32 [..., A]."""
         return mask_logits(outputs, action_mask)
 
-    def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """Actions int64 [..., H] and log-probabilities from noise [..., H]."""
-        parts = self._parts(parameters, Sampling(noise))
-        return _actions(parts), total(part.log_prob for part in parts)
-
-    def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
-        """Log-probabilities float32 [...] of actions [..., H]."""
-        return total(part.log_prob for part in self._parts(parameters, Given(actions)))
-
-    def part_log_probs(self, parameters: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities float32 [H, ...] of each part, and bool [H, ...] which parts are used."""
-        parts = self._parts(parameters, Given(actions))
-        return torch.stack([part.log_prob for part in parts]), torch.stack([part.used for part in parts])
-
-    def entropy(self, parameters: Tensor, actions: Tensor | None = None) -> Tensor:
-        """Entropy float32 [...]: the sum over the parts."""
-        del actions
-        return total(part.entropy for part in self._parts(parameters, Likeliest()))
-
-    def mode(self, parameters: Tensor) -> Tensor:
-        """Actions int64 [..., H] of the largest logits."""
-        return _actions(self._parts(parameters, Likeliest()))
-
-    def _parts(self, parameters: Tensor, chooser: Chooser) -> list[Part]:
-        return [
-            part_of(index, logits, chooser) for index, logits in enumerate(parameters.split(list(self.nvec), dim=-1))
-        ]
+    def parts(self, parameters: Tensor, choose: Choose) -> list[Part]:
+        """[H] as in `PartsHead`."""
+        split = torch.split(parameters, list(self.nvec), dim=-1)
+        return [part_of(number, logits, choose) for number, logits in enumerate(split)]
 
 
 def _actions(parts: list[Part]) -> Tensor:
     return torch.stack([part.action for part in parts], dim=-1)
+
+
+def _sum(terms: Iterable[Tensor]) -> Tensor:
+    return torch.stack(list(terms)).sum(0)

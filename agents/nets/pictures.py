@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype
 from agents.nets.config import NetworkConfig
-from agents.nets.mlp import DenseLayer, FlattenFields
+from agents.nets.mlp import FlattenFields, dense_blocks
 from envs.protocol import ArraySpec
 
 PICTURE_RANK = 3
@@ -134,13 +134,8 @@ def build_impala_resnet(
 
 
 def _encoder(pictures: PictureInput, config: NetworkConfig, generator: torch.Generator) -> Encoder:
-    blocks, width = [Block("encoder_pictures", pictures, ("obs",))], pictures.num_features
-    gain = ACTIVATIONS[config.activation][1]
-    for index, next_width in enumerate(config.hidden):
-        layer = DenseLayer(width, next_width, activation=config.activation, gain=gain, generator=generator)
-        blocks.append(Block(f"encoder_{index}", layer))
-        width = next_width
-    return Encoder(tuple(blocks), width)
+    trunk, num_features = dense_blocks(pictures.num_features, config, generator)
+    return Encoder((Block("encoder_pictures", pictures, ("obs",)), *trunk), num_features)
 
 
 def _convolution(num_inputs: int, num_outputs: int, generator: torch.Generator, *, gain: float) -> nn.Conv2d:

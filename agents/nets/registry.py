@@ -8,17 +8,23 @@ from collections.abc import Mapping
 
 ENCODERS: dict[str, str] = {
     "conv": "agents.nets.pictures:build_conv",
+    "dict": "agents.nets.fields:build_fields",
+    "entities": "agents.nets.entities:build_entities",
     "impala_resnet": "agents.nets.pictures:build_impala_resnet",
     "mlp": "agents.nets.mlp:build_mlp",
 }
 
 CORES: dict[str, str] = {
     "lstm": "agents.nets.lstm:build_lstm",
+    "transformer": "agents.nets.memory:build_transformer",
 }
 
 HEADS: dict[str, str] = {
-    "categorical": "agents.nets.heads:CategoricalHead",
+    "autoregressive": "agents.nets.autoregressive:AutoregressiveHead",
     "box": "agents.nets.heads:GaussianHead",
+    "categorical": "agents.nets.heads:CategoricalHead",
+    "multi_categorical": "agents.nets.parts:MultiCategoricalHead",
+    "squashed_gaussian": "agents.nets.squashed:SquashedGaussianHead",
 }
 
 

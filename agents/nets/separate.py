@@ -1,22 +1,27 @@
 """A value network of its own: every block twice, policy half and value half side by side in one tensor.
 
-Shape letters: ... any leading axes, D features of one half, C floats of one half's core state, P policy parameters.
-Blocks stay a plain list this way, and a pipeline cuts both halves at the same places.
+Shape letters: ... any leading axes; D features and C floats of core state of the policy's half, D2 and C2 of the
+value's; P policy parameters. Blocks stay a plain list this way, and a pipeline cuts both halves at the same places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block, Core, Encoder, compute_dtype, orthogonal_dense
-from agents.nets.heads import POLICY_GAIN, VALUE_GAIN, Head
+from agents.nets.blocks import Block, SideInputs, Trunk, compute_dtype, orthogonal_dense, run_block
+from agents.nets.heads import VALUE_GAIN, Head, with_carried
+from envs.protocol import ArraySpec
+
+WAIT = Block("wait", nn.Identity())
+"""Stands where one trunk has no block beside the other's."""
 
 
 class TwinInput(nn.Module):
-    """The first blocks of both halves, on the same observation."""
+    """The first blocks of both halves, each on its fields of the observation."""
 
     def __init__(self, policy: nn.Module, value: nn.Module) -> None:
         super().__init__()
@@ -24,68 +29,105 @@ class TwinInput(nn.Module):
         self.value = value
 
     def forward(self, *, obs: Mapping[str, Tensor]) -> Tensor:
-        """Features [..., 2 * D] of observation fields [..., *shape]."""
+        """Features [..., D + D2] of observation fields [..., *shape]."""
         return torch.cat([self.policy(obs=obs), self.value(obs=obs)], dim=-1)
 
 
 class TwinLayer(nn.Module):
-    """Two blocks without side inputs."""
+    """Two blocks without side inputs; the policy's takes the first `num_policy` of the features."""
 
-    def __init__(self, policy: nn.Module, value: nn.Module) -> None:
+    def __init__(self, policy: nn.Module, value: nn.Module, num_policy: int) -> None:
         super().__init__()
         self.policy = policy
         self.value = value
+        self.num_policy = num_policy
 
     def forward(self, features: Tensor) -> Tensor:
-        """[..., 2 * D] -> [..., 2 * D']."""
-        policy, value = features.chunk(2, dim=-1)
+        """[..., D + D2] -> [..., D' + D2']."""
+        policy, value = features[..., : self.num_policy], features[..., self.num_policy :]
         return torch.cat([self.policy(policy), self.value(value)], dim=-1)
 
 
 class TwinCore(nn.Module):
-    """Two cores; their packed states lie side by side."""
+    """Two cores; their packed states lie side by side, as their features do."""
 
-    def __init__(self, policy: nn.Module, value: nn.Module) -> None:
+    def __init__(self, policy: nn.Module, value: nn.Module, num_policy: int, policy_core_size: int) -> None:
         super().__init__()
         self.policy = policy
         self.value = value
+        self.num_policy = num_policy
+        self.policy_core_size = policy_core_size
 
     def forward(self, features: Tensor, *, resets: Tensor | None, core: Tensor) -> tuple[Tensor, Tensor]:
-        """Features [B, T, 2 * D'] and state [B, 2 * C] of features [B, T, 2 * D] and state [B, 2 * C]."""
-        policy, value = features.chunk(2, dim=-1)
-        policy_core, value_core = core.chunk(2, dim=-1)
+        """Features [B, T, D' + D2'] and state [B, C + C2] of features [B, T, D + D2] and state [B, C + C2]."""
+        policy, value = features[..., : self.num_policy], features[..., self.num_policy :]
+        policy_core, value_core = core[:, : self.policy_core_size], core[:, self.policy_core_size :]
         policy, policy_core = self.policy(policy, resets=resets, core=policy_core.contiguous())
         value, value_core = self.value(value, resets=resets, core=value_core.contiguous())
         return torch.cat([policy, value], dim=-1), torch.cat([policy_core, value_core], dim=-1)
 
 
 class TwinHeads(nn.Module):
-    """The last block: the policy reads the first half of the features, the value the second."""
+    """The last block: the policy reads the first part of the features, the value the rest."""
 
-    def __init__(self, head: Head, num_features: int, *, squash_value: bool, generator: torch.Generator) -> None:
+    def __init__(
+        self, head: Head, num_policy: int, num_value: int, *, squash_value: bool, generator: torch.Generator
+    ) -> None:
         super().__init__()
         self.head = head
         self.squash_value = squash_value
-        self.policy = orthogonal_dense(num_features, head.num_outputs, gain=POLICY_GAIN, generator=generator)
-        self.value = orthogonal_dense(num_features, 1, gain=VALUE_GAIN, generator=generator)
+        self.num_value = num_value
+        self.num_policy = num_policy
+        self.policy = orthogonal_dense(num_policy, head.num_outputs, gain=head.output_gain, generator=generator)
+        self.value = orthogonal_dense(num_value, 1, gain=VALUE_GAIN, generator=generator)
 
     def forward(self, features: Tensor, *, action_mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Parameters float32 [..., P] and values float32 [...] of features [..., 2 * D]."""
-        policy, value = features.to(compute_dtype(self.policy.weight)).chunk(2, dim=-1)
+        """Parameters float32 [..., P] and values float32 [...] of features [..., D + carried + D2]."""
+        widths = [self.num_policy, self.head.num_carried, self.num_value]
+        policy, carried, value = torch.split(features.to(compute_dtype(self.policy.weight)), widths, dim=-1)
         values = self.value(value).float().squeeze(-1)
-        parameters = self.head.parameters_of(self.policy(policy), action_mask)
+        outputs = with_carried(self.policy(policy), carried if self.head.num_carried else None)
+        parameters = self.head.parameters_of(outputs, action_mask)
         return parameters, torch.tanh(values) if self.squash_value else values
 
 
-def pair_encoders(policy: Encoder, value: Encoder) -> Encoder:
-    """Two encoders of the same form as one; `num_features` stays that of one half."""
-    first, *rest = zip(policy.blocks, value.blocks, strict=True)
-    blocks = [Block(first[0].name, TwinInput(first[0].module, first[1].module), ("obs",))]
-    blocks += [Block(ours.name, TwinLayer(ours.module, other.module)) for ours, other in rest]
-    return Encoder(tuple(blocks), policy.num_features)
+def pair_trunks(policy: Trunk, value: Trunk, observations: Mapping[str, ArraySpec]) -> Trunk:
+    """Two trunks as one, with the policy's features in front; where one encoder has fewer blocks, its features wait.
+
+    observations: fields that the policy's trunk takes.
+    Raises:
+      ValueError: the cores differ in form.
+    """
+    encoders = list(zip_longest(policy.encoder, value.encoder, fillvalue=WAIT))
+    pairs = [*encoders, *zip(policy.core, value.core, strict=True)]
+    widths = _widths([ours for ours, _ in pairs], observations, policy.core_size)
+    blocks = []
+    for width, (ours, other) in zip([0, *widths], pairs, strict=False):
+        twin: nn.Module
+        if "obs" in ours.side_inputs:
+            twin = TwinInput(ours.module, other.module)
+        elif "core" in ours.side_inputs:
+            twin = TwinCore(ours.module, other.module, num_policy=width, policy_core_size=policy.core_size)
+        else:
+            twin = TwinLayer(ours.module, other.module, num_policy=width)
+        blocks.append(Block(other.name if ours is WAIT else ours.name, twin, ours.side_inputs))
+    return Trunk(
+        tuple(blocks[: len(encoders)]),
+        tuple(blocks[len(encoders) :]),
+        widths[-1] + value.num_features,
+        policy.core_size + value.core_size,
+    )
 
 
-def pair_cores(policy: Core, value: Core) -> Core:
-    """Two cores of the same form as one; `num_features` stays that of one half, `core_size` is that of both."""
-    block = Block(policy.block.name, TwinCore(policy.block.module, value.block.module), policy.block.side_inputs)
-    return Core(block, policy.num_features, policy.core_size + value.core_size)
+@torch.no_grad()
+def _widths(blocks: Sequence[Block], observations: Mapping[str, ArraySpec], core_size: int) -> list[int]:
+    """Width of the features behind each block, found by running one step of zeros."""
+    obs = {name: torch.zeros(1, 1, *spec.shape) for name, spec in observations.items()}
+    side = SideInputs(obs, None, torch.zeros(1, core_size), None)
+    features: Tensor | None = None
+    widths = []
+    for block in blocks:
+        result = run_block(block, features, side)
+        features = result[0] if isinstance(result, tuple) else result
+        widths.append(features.shape[-1])
+    return widths

@@ -73,6 +73,16 @@ class MatrixGame:
         self._last = np.zeros((num_envs, 2), np.int64)
         self._earned = np.zeros((num_envs, 2), np.float32)
 
+    @property
+    def payoffs(self) -> NDArray[np.float32]:
+        """float32 [R, C, 2], what each seat earns in one round."""
+        return self._payoffs
+
+    @property
+    def rounds(self) -> int:
+        """Turns of one episode."""
+        return self._rounds
+
     def reset(self, seed: int) -> Turn:
         """Start every game anew. Nothing in these games is random, so the seed changes nothing."""
         self._round = 0

@@ -10,12 +10,18 @@ from league.core.settings import LeagueSettings
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a gate knew about one rival: effective games, posterior mean of the win rate and its lower 5 % bound."""
+    """What a gate knew about one rival.
+
+    Fields:
+      opponent: its id. games: effective games. mean, lower: posterior win rate and its lower 5 % bound.
+      unbeaten: chance that it is not beaten, None where the gate computes none.
+    """
 
     opponent: str
     games: float
     mean: float
     lower: float
+    unbeaten: float | None = None
 
 
 @dataclass(frozen=True)
@@ -87,10 +93,17 @@ class ProgressReported:
 
 @dataclass(frozen=True)
 class OrderIssued:
-    """A learner must do something. evidence: what the gate saw, hardest rivals first, where a gate issued it."""
+    """A learner must do something.
+
+    Fields:
+      evidence: what the gate saw, hardest rivals first, where a gate issued it.
+      rivals: how many it judged. doubt: expected number of those not beaten, None where the gate computes none.
+    """
 
     order: Order
     evidence: tuple[Evidence, ...] = ()
+    rivals: int = 0
+    doubt: float | None = None
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,17 @@ class Trial:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A snapshot is due. reason: GATE or TIMEOUT; evidence: hardest rivals first."""
+    """A snapshot is due.
+
+    Fields:
+      reason: GATE or TIMEOUT. evidence: hardest rivals first.
+      rivals: how many were judged. doubt: expected number of those not beaten, None where the gate computes none.
+    """
 
     reason: str
     evidence: tuple[Evidence, ...]
+    rivals: int = 0
+    doubt: float | None = None
 
 
 class Gate(Protocol):
@@ -67,16 +74,17 @@ def gate_of(settings: GateSettings) -> Gate:
 def threshold(trial: Trial) -> Verdict | None:
     """Fires when every rival is beaten at more than `win_rate` in at least `min_games` games, or at the timeout.
 
-    The minimum of many noisy estimates: with 200 rivals only the timeout acts.
+    The minimum of many noisy estimates: with 200 rivals only the timeout acts. For few rivals, and for comparison with
+    published leagues.
 
     Source: Vinyals et al. 2019, pseudocode, `ready_to_checkpoint`.
     """
     settings, known = trial.settings, trial.posterior
     measured = bool(np.all(known.games >= settings.min_games))
     if len(trial.rivals) and measured and bool(np.all(known.mean > settings.win_rate)):
-        return Verdict(GATE, evidence_of(trial))
+        return Verdict(GATE, evidence_of(trial), rivals=len(trial.rivals))
     if trial.steps >= settings.timeout_steps:
-        return Verdict(TIMEOUT, evidence_of(trial))
+        return Verdict(TIMEOUT, evidence_of(trial), rivals=len(trial.rivals))
     return None
 
 

@@ -36,7 +36,7 @@ def gate_order(state: LeagueState, player: str, *, trained_steps: int) -> list[O
     if verdict is None:
         return []
     order = Order(state.next_order_id, SNAPSHOT_KIND, player, verdict.reason)
-    return [OrderIssued(order, verdict.evidence)]
+    return [OrderIssued(order, verdict.evidence, verdict.rivals, verdict.doubt)]
 
 
 def report_progress(state: LeagueState, command: ReportProgress, rng: np.random.Generator) -> list[Event]:

@@ -14,6 +14,7 @@ MATCHMAKERS: Mapping[str, str] = {
 """Name -> "module:attribute" of a `league.core.roles.Matchmaker`; a built-in role is the name of its matchmaker."""
 
 GATES: Mapping[str, str] = {
+    "posterior": "league.core.posterior_gate:posterior",
     "threshold": "league.core.gates:threshold",
 }
 """Name -> "module:attribute" of a `league.core.gates.Gate`."""

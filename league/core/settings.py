@@ -33,9 +33,12 @@ class GateSettings:
     """When a player's weights are frozen into a snapshot.
 
     Fields:
-      kind: name of the gate, or "module:attribute".
+      kind: name of the gate, or "module:attribute". "posterior", which also fires among hundreds of rivals, or the
+        published "threshold".
       win_rate: the gate fires when the player beats every rival at more than this.
       min_games: effective games against a rival below which its win rate proves nothing.
+      margin: the posterior gate is held by a rival so far below `win_rate`, while the mean over all must exceed it.
+      confidence: the posterior gate fires while at most `1 - confidence` rivals are expected not to be beaten.
       min_steps: trained steps since the last snapshot or reset before which no gate fires (published: 2e9).
       timeout_steps: trained steps after which a snapshot is taken whatever the win rates say (published: 4e9).
       reset_probability: chance that the player then starts again from its initial snapshot; None is the role's own:
@@ -44,9 +47,11 @@ class GateSettings:
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
-    kind: str = "threshold"
+    kind: str = "posterior"
     win_rate: float = 0.7
     min_games: float = 10.0
+    margin: float = 0.05
+    confidence: float = 0.8
     min_steps: int = 1_000_000
     timeout_steps: int = 4_000_000
     reset_probability: float | None = None
@@ -55,6 +60,10 @@ class GateSettings:
         check_name(GATES, self.kind, what="gate")
         _require(0.0 < self.win_rate < 1.0, f"win_rate must lie between 0 and 1, not {self.win_rate}")
         _require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
+        _require(
+            0.0 <= self.margin < self.win_rate, f"margin must lie in [0, win_rate {self.win_rate}), not {self.margin}"
+        )
+        _require(0.0 < self.confidence < 1.0, f"confidence must lie between 0 and 1, not {self.confidence}")
         _require(self.min_steps >= 0, f"min_steps must not be negative, not {self.min_steps}")
         _require(
             self.timeout_steps >= max(1, self.min_steps),
@@ -238,7 +247,7 @@ class LeagueSettings:
     players: tuple[PlayerSettings, ...] = field(default_factory=_one_of_each_role)
     payoff: PayoffSettings = field(default_factory=PayoffSettings)
     ratings: RatingSettings = field(default_factory=RatingSettings)
-    lease_turns: int = 256
+    lease_turns: int = 64
 
     def __post_init__(self) -> None:
         _require(len(self.players) > 0, "players: a league needs at least one player")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from league.core.metagame import league_mixture
 from league.core.ratings import league_ratings, strongest
 from league.core.records import SnapshotInfo
-from league.core.state import LeagueState
+from league.core.state import CheckpointPointer, LeagueState
 from league.errors import LeagueError
 
 BEST, MIXTURE = "best", "mixture"
@@ -25,13 +25,15 @@ class Selection:
 
     Fields:
       name: as asked for.
-      members: (weight, snapshot), heaviest first; weights sum to 1.
+      members: (weight, snapshot), heaviest first; weights sum to 1. Empty where `checkpoint` is given.
       reason: one sentence on why these.
+      checkpoint: the restart state of the player's learner, where that is newer than its snapshots.
     """
 
     name: str
     members: tuple[tuple[float, SnapshotInfo], ...]
     reason: str
+    checkpoint: CheckpointPointer | None = None
 
 
 def choose(state: LeagueState, player: str) -> Selection:
@@ -50,6 +52,9 @@ def choose(state: LeagueState, player: str) -> Selection:
     if player in state.snapshots:
         return Selection(player, ((1.0, state.snapshots[player]),), "the snapshot of that name")
     of_player = [snapshot for snapshot in state.snapshots.values() if snapshot.player == player]
+    pointer = state.players[player].checkpoint if player in state.players else None
+    if pointer is not None and (not of_player or pointer.trained_steps > of_player[-1].trained_steps):
+        return Selection(player, (), f"{player} as it was last saved, at {pointer.trained_steps:,} steps", pointer)
     if of_player:
         return Selection(player, ((1.0, of_player[-1]),), f"the newest snapshot of {player}")
     known = [BEST, MIXTURE, *state.players, *state.snapshots]

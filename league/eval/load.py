@@ -13,17 +13,18 @@ import safetensors.numpy
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from agents.nets.registry import UnknownPartError
-from agents.weights import WeightsError, from_named, layout_of
+from agents.weights import Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvConfig, EnvSpec
 from league.book import read_state
 from league.config import parse_config
 from league.core.events import EVENTS
-from league.core.state import LeagueState
+from league.core.state import CheckpointPointer, LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingRun
 from league.eval.choose import BEST, MIXTURE, Selection, UnknownPolicy, choose
 from league.eval.loaded import LoadedMixture, LoadedPolicy
 from league.eval.match import spec_of
 from league.policies import spec_hash
+from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
 from league.store.snapshots import (
@@ -46,15 +47,18 @@ class OpenRun:
     Fields:
       path: of the folder.
       env: its game. spec: the game's facts.
+      network: of its policies.
       state: the league.
-      store: its snapshots.
+      store: its snapshots. checkpoints: restart states of its learners.
     """
 
     path: Path
     env: EnvConfig
     spec: EnvSpec
+    network: NetworkConfig
     state: LeagueState
     store: SnapshotStore
+    checkpoints: CheckpointStore
 
 
 def load_policy(
@@ -70,7 +74,7 @@ def load_policy(
     Args:
       run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
       player: "best" (the snapshot with the surest high rating; the newest one of a main agent before any game is
-        rated), "mixture" (the Nash mixture over all snapshots), a snapshot's id, or a player's (its newest snapshot).
+        rated), "mixture" (the Nash mixture over all snapshots), a snapshot's id, or a player's (as its learner was last saved, or its newest snapshot if that is newer).
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
       env: the game to make instead of the one that a snapshot's folder names, for one that was made elsewhere (the
@@ -97,7 +101,15 @@ def open_run(path: Path) -> OpenRun:
     config = parse_config(run.read_config(), source=str(run.config_path))
     with JournalReader.open_readonly(run.journal_path, events=EVENTS) as journal:
         state = read_state(journal)
-    return OpenRun(run.path, config.env, spec_of(config.env), state, LocalSnapshotStore(run.snapshots_path))
+    return OpenRun(
+        path=run.path,
+        env=config.env,
+        spec=spec_of(config.env),
+        network=config.network,
+        state=state,
+        store=LocalSnapshotStore(run.snapshots_path),
+        checkpoints=CheckpointStore(run.checkpoints_path),
+    )
 
 
 def load_from_run(run: OpenRun, player: str, *, greedy: bool = False, seed: int = 0) -> LoadedPolicy | LoadedMixture:
@@ -113,6 +125,8 @@ def load_selection(
     Raises:
       CorruptSnapshot, MissingSnapshot, PolicyMismatch: one of them cannot be used.
     """
+    if selection.checkpoint is not None:
+        return _load_checkpoint(run, selection.name, selection.checkpoint, greedy=greedy, seed=seed)
     members = []
     for weight, snapshot in selection.members:
         weights, manifest = run.store.get(snapshot.digest)
@@ -121,6 +135,18 @@ def load_selection(
         )
         members.append((weight, policy))
     return LoadedMixture(selection.name, members, seed=seed) if selection.name == MIXTURE else members[0][1]
+
+
+def _load_checkpoint(run: OpenRun, player: str, pointer: CheckpointPointer, *, greedy: bool, seed: int) -> LoadedPolicy:
+    """A learning player as it was last saved."""
+    payload = run.checkpoints.get(player, pointer.digest)
+    try:
+        values = safetensors.numpy.load(payload)["values"]
+    except (safetensors.SafetensorError, KeyError) as error:
+        raise CorruptSnapshot(run.checkpoints.path(player, pointer.digest), f"it holds no weights ({error})") from error
+    network = build_network(run.spec, run.network, seed=0)
+    weights = Weights(np.asarray(values, np.float32), layout_of(network), pointer.version)
+    return LoadedPolicy(player, network, weights, run.spec, greedy=greedy, seed=seed)
 
 
 def build_policy(

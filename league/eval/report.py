@@ -281,5 +281,7 @@ def _shown(members: Sequence[tuple[float, str]]) -> str:
     """The heaviest snapshots that stand for a name."""
     if len(members) == 1:
         return members[0][1]
+    if not members:
+        return "as it stands"
     weight, snapshot = members[0]
     return f"{weight:.0%} {snapshot}, {len(members) - 1} more"

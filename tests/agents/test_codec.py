@@ -279,6 +279,22 @@ def test_a_missing_field_is_refused() -> None:
             Lz4Codec().decode(sealed(head, body[:start] + body[start + stored :]))
 
 
+def test_a_shape_that_no_array_can_have_is_refused() -> None:
+    head, body = parts(Lz4Codec().encode(unrolls_of(rows=0, obs={"x": ("uint8", ())}), HEADER))
+    assert head["fields"][0][:3] == ["obs.x", "uint8", [0, 5]]
+    head["fields"][0][2] += [1 << 27] * 6
+    with pytest.raises(ChunkError):
+        Lz4Codec().decode(sealed(head, body))
+
+
+def test_a_header_longer_than_its_cap_is_refused() -> None:
+    head, body = parts(Lz4Codec().encode(unrolls_of(), HEADER))
+    text = json.dumps(head).encode()
+    Lz4Codec().decode(sealed(text.ljust(MAX_HEADER_BYTES), body))
+    with pytest.raises(ChunkError):
+        Lz4Codec().decode(sealed(text.ljust(MAX_HEADER_BYTES + 1), body))
+
+
 def test_bombs_are_refused_before_anything_is_allocated() -> None:
     head, body = parts(Lz4Codec().encode(unrolls_of(), HEADER))
     huge = MAX_RAW_BYTES - (1 << 20)

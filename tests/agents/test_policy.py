@@ -39,6 +39,14 @@ def whole(env: BatchedEnv, turn: Turn, *, core_size: int = 0) -> View:
     return View(env, turn, slots, np.zeros((slots.size, core_size), np.float32))
 
 
+def midgame(env: BatchedEnv) -> Turn:
+    """A turn in which every game stands differently: an empty board alone would leave a network at its biases."""
+    turn = env.reset(0)
+    for column in range(4):
+        turn = env.step((np.arange(env.num_envs) * (column + 1)) % 7)
+    return turn
+
+
 def probabilities(network: Network, view: View) -> np.ndarray:
     """float64 [K, A], in the plainest way."""
     obs = {name: torch.from_numpy(array[view.slots]) for name, array in view.turn.obs.items()}
@@ -83,7 +91,7 @@ def test_samples_are_distributed_as_the_network_says(env_id: str, kwargs: dict[s
 def test_a_greedy_policy_takes_the_likeliest_action_and_needs_no_luck() -> None:
     env = make(EnvConfig("connect_four"), num_envs=9)
     network = sharp_network(env)
-    view = whole(env, env.reset(0))
+    view = whole(env, midgame(env))
     policy = NetworkPolicy(network, greedy=True)
     one, two = (policy.act(view, np.random.default_rng(seed)) for seed in (0, 1))
     assert np.array_equal(one.actions, two.actions)
@@ -94,7 +102,7 @@ def test_a_greedy_policy_takes_the_likeliest_action_and_needs_no_luck() -> None:
 
 def test_the_same_stream_gives_the_same_choices() -> None:
     env = make(EnvConfig("connect_four"), num_envs=64)
-    view, policy = whole(env, env.reset(0)), NetworkPolicy(build_network(env.spec, MLP, seed=0))
+    view, policy = whole(env, midgame(env)), NetworkPolicy(build_network(env.spec, MLP, seed=0))
     one, two, other = (policy.act(view, np.random.default_rng(seed)).actions for seed in (5, 5, 6))
     assert np.array_equal(one, two)
     assert not np.array_equal(one, other)
@@ -102,9 +110,7 @@ def test_the_same_stream_gives_the_same_choices() -> None:
 
 def test_some_slots_of_a_turn_are_answered_as_themselves() -> None:
     env = make(EnvConfig("connect_four"), num_envs=12)
-    turn = env.reset(0)
-    for column in range(3):
-        turn = env.step((np.arange(12) + column) % 7)
+    turn = midgame(env)
     policy = NetworkPolicy(sharp_network(env, LSTM), greedy=True)
     core = np.random.default_rng(0).normal(size=(12, policy.core_size)).astype(np.float32)
     everyone = policy.act(View(env, turn, np.arange(12), core), np.random.default_rng(0))
@@ -163,7 +169,7 @@ def test_a_bfloat16_policy_adopts_float32_weights_and_answers_in_float32() -> No
     half = NetworkPolicy(build_network(env.spec, MLP, seed=0), dtype=torch.bfloat16)
     half.adopt(weights)
     assert half.version == 9
-    view = whole(env, env.reset(0))
+    view = whole(env, midgame(env))
     choice = half.act(view, np.random.default_rng(0))
     assert choice.log_probs.dtype == np.float32
     expected = np.log(probabilities(network, view)[np.arange(64), choice.actions])
@@ -174,7 +180,7 @@ def test_a_bfloat16_policy_adopts_float32_weights_and_answers_in_float32() -> No
 def test_a_policy_shares_nothing_with_the_network_it_was_made_from() -> None:
     env = make(EnvConfig("connect_four"), num_envs=8)
     network = sharp_network(env)
-    policy, view = NetworkPolicy(network, greedy=True), whole(env, env.reset(0))
+    policy, view = NetworkPolicy(network, greedy=True), whole(env, midgame(env))
     before = policy.act(view, np.random.default_rng(0))
     with torch.no_grad():
         for parameter in network.parameters():

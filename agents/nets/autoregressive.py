@@ -1,0 +1,155 @@
+"""The autoregressive head: one part of an action after the other, each knowing the choices before it, and pointers.
+
+A context vector goes from part to part; every choice is added to it. A part that points at entities compares a query
+with their keys, which the encoder carries past the core; an entity that is not there is never chosen.
+
+Shape letters: ... leading axes, H parts, n choices of one part, W width of the context, K width of a key, E entities of
+one set, A entries of the action mask. Parameters are float32 [..., W + sum of (E * K + E) + A], laid out as
+[context | keys and flags of each set | mask].
+
+Source: Vinyals et al. 2019, Grandmaster level in StarCraft II, supplementary data, detailed architecture.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from agents.nets.blocks import compute_dtype, orthogonal_dense
+from agents.nets.config import NetworkConfig
+from agents.nets.dense import Dense
+from agents.nets.distributions import mask_logits
+from agents.nets.heads import POLICY_GAIN, require_kind
+from agents.nets.parts import Choose, Part, PartsHead, part_of
+from envs.protocol import ActionSpec, PartMask
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What a pointer may choose from: keys float32 [..., E, K], and bool [..., E] which are there."""
+
+    keys: Tensor
+    present: Tensor
+
+
+class NumberedChoice(nn.Module):
+    """A part that chooses one of n numbers."""
+
+    def __init__(self, num_choices: int, size: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.hidden = orthogonal_dense(size, size, gain=2.0**0.5, generator=generator, relu=True)
+        self.output = orthogonal_dense(size, num_choices, gain=POLICY_GAIN, generator=generator)
+        self.embedding = orthogonal_dense(num_choices, size, gain=1.0, generator=generator)
+
+    def logits(self, context: Tensor, targets: Targets | None) -> Tensor:
+        """Float32 [..., n] of the context [..., W]."""
+        assert targets is None, "numbers have no keys"
+        return _apply(self.output, _apply(self.hidden, context))
+
+    def embed(self, action: Tensor, targets: Targets | None) -> Tensor:
+        """Float32 [..., W], what the choice int64 [...] adds to the context."""
+        assert targets is None, "numbers have no keys"
+        return nn.functional.embedding(action, self.embedding.weight.t()).float() + self.embedding.bias.float()
+
+
+class PointerChoice(nn.Module):
+    """A part that chooses one of E entities by their keys."""
+
+    def __init__(self, size: int, key_size: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.hidden = orthogonal_dense(size, size, gain=2.0**0.5, generator=generator, relu=True)
+        self.query = orthogonal_dense(size, key_size, gain=POLICY_GAIN, generator=generator)
+        self.embedding = orthogonal_dense(key_size, size, gain=1.0, generator=generator)
+
+    def logits(self, context: Tensor, targets: Targets | None) -> Tensor:
+        """Float32 [..., E] of the context [..., W]."""
+        assert targets is not None, "a pointer needs keys"
+        query = _apply(self.query, _apply(self.hidden, context))
+        scores = torch.matmul(targets.keys, query.unsqueeze(-1)).squeeze(-1) / math.sqrt(query.shape[-1])
+        return mask_logits(scores, targets.present)
+
+    def embed(self, action: Tensor, targets: Targets | None) -> Tensor:
+        """Float32 [..., W], what the choice int64 [...] adds to the context."""
+        assert targets is not None, "a pointer needs keys"
+        index = action[..., None, None].expand(*action.shape, 1, targets.keys.shape[-1])
+        return _apply(self.embedding, targets.keys.gather(-2, index).squeeze(-2))
+
+
+class AutoregressiveHead(PartsHead):
+    """Parts in sequence, over the numbers and the entities that the game's action spec names."""
+
+    output_gain = 2.0**0.5
+
+    def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
+        super().__init__()
+        require_kind(actions, "multi_categorical", head="autoregressive")
+        self.pointers = tuple(dict.fromkeys(name for name in actions.points_at if name))
+        self.points_at = actions.points_at
+        self.masks = actions.part_masks
+        self.num_noise = len(actions.nvec)
+        self.num_outputs = config.head_size
+        self.key_size = config.pointer_size
+        self.counts = tuple(actions.nvec[actions.points_at.index(name)] for name in self.pointers)
+        self.num_carried = sum(self.counts) * (self.key_size + 1)
+        self.num_mask = actions.num_actions
+        self.choices = nn.ModuleList(
+            PointerChoice(config.head_size, config.pointer_size, generator)
+            if name
+            else NumberedChoice(size, config.head_size, generator)
+            for size, name in zip(actions.nvec, actions.points_at, strict=True)
+        )
+
+    def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
+        """Context, keys and flags as they come, and the mask as zeros and ones, float32 [..., P]."""
+        outputs = outputs.float()
+        if action_mask is None:
+            mask = outputs.new_ones(*outputs.shape[:-1], self.num_mask)
+        else:
+            mask = action_mask.to(outputs.dtype)
+        return torch.cat([outputs, mask], dim=-1)
+
+    def parts(self, parameters: Tensor, choose: Choose) -> list[Part]:
+        """[H] as in `PartsHead`, one after the other."""
+        context, carried, mask = torch.split(parameters, [self.num_outputs, self.num_carried, self.num_mask], dim=-1)
+        sets = self._targets(carried)
+        parts: list[Part] = []
+        for number, (module, name) in enumerate(zip(self.choices, self.points_at, strict=True)):
+            choice = cast(NumberedChoice | PointerChoice, module)
+            targets = sets[name] if name else None
+            logits = mask_logits(choice.logits(context, targets), _legal(mask, self.masks[number], parts))
+            part = part_of(number, logits, choose)
+            parts.append(part)
+            if number + 1 < self.num_noise:
+                added = choice.embed(part.action, targets)
+                context = context + torch.where(part.used.unsqueeze(-1), added, 0.0)
+        return parts
+
+    def _targets(self, carried: Tensor) -> dict[str, Targets]:
+        sets, start = dict[str, Targets](), 0
+        for name, count in zip(self.pointers, self.counts, strict=True):
+            end = start + count * self.key_size
+            keys = carried[..., start:end].reshape(*carried.shape[:-1], count, self.key_size)
+            sets[name] = Targets(keys, carried[..., end : end + count] > 0.5)
+            start = end + count
+        return sets
+
+
+def _legal(mask: Tensor, place: PartMask, earlier: Sequence[Part]) -> Tensor:
+    """Bool [..., n], the legal choices of a part in the mask [..., A], given the choices before it."""
+    choices = mask[..., place.start : place.start + place.rows * place.size] > 0.5
+    if place.given < 0:
+        return choices
+    row = earlier[place.given].action[..., None, None]
+    table = choices.reshape(*choices.shape[:-1], place.rows, place.size)
+    return torch.gather(table, -2, row.expand(*row.shape[:-1], place.size)).squeeze(-2)
+
+
+def _apply(layer: Dense, features: Tensor) -> Tensor:
+    """The layer in its compute dtype, float32 in and out, because parameters and log-probabilities are."""
+    output: Tensor = layer(features.to(compute_dtype(layer.weight)))
+    return output.float()

@@ -1,0 +1,270 @@
+"""Two-seat poker on tables: the rules become a tree of betting situations once, N games then step by looking it up.
+
+All cards are dealt when a game starts, public ones too; what a seat sees of them depends on the betting. A game is two
+numbers: its betting situation and its deal.
+
+Shape letters: N games, H betting situations in which a seat must act, E endings, D equally likely deals, A actions,
+F entries of the information state, I information states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.chance import pack_stream, split_stream, unpack_stream
+from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
+
+FIELD = "information_state"
+ILLEGAL = 1 << 40  # in `BettingTree.child`: no such situation
+DEALS_AT_ONCE = 1 << 14  # drawn at a time: one call serves many restarts
+
+Deal = tuple[int, ...]
+"""The cards of a game: the first seat's, the second seat's, then the public ones."""
+
+
+class Betting(Protocol):
+    """A betting situation: what both seats have said so far. Cards are no part of it."""
+
+    @property
+    def seat(self) -> int | None:
+        """Who must act, None where the game is over."""
+        ...
+
+    @property
+    def legal(self) -> tuple[int, ...]:
+        """Legal actions of that seat."""
+        ...
+
+    def after(self, action: int) -> Betting:
+        """The situation after a legal action."""
+        ...
+
+    def observed(self, deal: Deal) -> tuple[int, ...]:
+        """The entries of the information state that are 1 for the seat that must act."""
+        ...
+
+    def payoff(self, deal: Deal) -> float:
+        """Chips that the first seat has won when the game is over; the second seat has lost them."""
+        ...
+
+
+@dataclass(frozen=True)
+class BettingTree:
+    """A poker game as tables. Every situation comes after the one that it follows; the first is where games start.
+
+    Fields:
+      seat: int64 [H], who must act.
+      legal: bool [H, A].
+      child: int64 [H, A], the situation after an action; -1 - e for ending e, `ILLEGAL` for an illegal action.
+      payoffs: float32 [E, D], chips that the first seat wins.
+      observed: bool [H, D, F], the information state of the seat that must act.
+      info_state: int64 [H, D], its number in [0, I); equal where the seat sees the same.
+      max_turns: decisions in the longest game.
+    """
+
+    seat: NDArray[np.int64]
+    legal: NDArray[np.bool_]
+    child: NDArray[np.int64]
+    payoffs: NDArray[np.float32]
+    observed: NDArray[np.bool_]
+    info_state: NDArray[np.int64]
+    max_turns: int
+
+    @property
+    def num_info_states(self) -> int:
+        """I."""
+        return int(self.info_state.max()) + 1
+
+    def info_states(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """What is seen in every information state, bool [I, F], and what is legal there, bool [I, A]."""
+        first = np.unique(self.info_state, return_index=True)[1]
+        situation = first // self.info_state.shape[1]
+        return self.observed.reshape(-1, self.observed.shape[2])[first], self.legal[situation]
+
+
+def compile_tree(start: Betting, deals: Sequence[Deal], *, num_actions: int, num_entries: int) -> BettingTree:
+    """The tables of the game that starts in `start` with one of `deals`. num_entries: F."""
+    situations: list[Betting] = []
+    child: list[list[int]] = []
+    endings: list[Betting] = []
+    longest = 0
+
+    def visit(betting: Betting, turn: int) -> int:
+        nonlocal longest
+        if betting.seat is None:
+            endings.append(betting)
+            longest = max(longest, turn)
+            return -len(endings)
+        number = len(situations)
+        situations.append(betting)
+        child.append([ILLEGAL] * num_actions)
+        for action in betting.legal:
+            child[number][action] = visit(betting.after(action), turn + 1)
+        return number
+
+    visit(start, 0)
+    observed = np.zeros((len(situations), len(deals), num_entries), np.bool_)
+    for number, betting in enumerate(situations):
+        for column, deal in enumerate(deals):
+            observed[number, column, list(betting.observed(deal))] = True
+    _, info_state = np.unique(observed.reshape(-1, num_entries), axis=0, return_inverse=True)
+    table = np.array(child, np.int64)
+    return BettingTree(
+        seat=np.array([betting.seat for betting in situations], np.int64),
+        legal=table != ILLEGAL,
+        child=table,
+        payoffs=np.array([[ending.payoff(deal) for deal in deals] for ending in endings], np.float32),
+        observed=observed,
+        info_state=info_state.reshape(len(situations), len(deals)).astype(np.int64),
+        max_turns=longest,
+    )
+
+
+class PokerGame:
+    """N games over one betting tree.
+
+    Observation "information_state", bool [F]: all that the seat knows, its own and the public actions included. Rewards
+    are chips, all at the end of a game, so that a network needs no memory and no reward is shaped.
+
+    `fork` copies the hidden cards too: whoever tried moves out on copies would see what no seat may
+    (`EnvSpec.hidden_information`).
+    """
+
+    def __init__(self, *, env_id: str, num_envs: int, tree: BettingTree) -> None:
+        """Look the sizes up; `reset` starts the games.
+
+        Raises:
+          EnvError: num_envs < 1.
+        """
+        if num_envs < 1:
+            raise EnvError(f"{env_id}: num_envs is {num_envs}; it must be at least 1")
+        num_situations, num_actions = tree.child.shape
+        self.num_envs = num_envs
+        self.tree = tree
+        self.spec = EnvSpec(
+            env_id=env_id,
+            num_seats=2,
+            observations={FIELD: ArraySpec(shape=tree.observed.shape[2:], dtype="bool")},
+            actions=ActionSpec(kind="categorical", num_actions=num_actions),
+            teams=(0, 1),
+            has_mask=True,
+            max_turns=tree.max_turns,
+            seat_names=("first", "second"),
+            hidden_information=True,
+        )
+        self._num_deals = tree.observed.shape[1]
+        self._observed = tree.observed.reshape(num_situations * self._num_deals, -1)
+        self._child = tree.child.reshape(-1)
+        self._env_index = np.arange(num_envs, dtype=np.int64)
+        self._situation = np.zeros(num_envs, np.int64)
+        self._deal = np.zeros(num_envs, np.int64)
+        self._dealt = np.zeros(0, np.int64)  # deals drawn and not yet played
+        self._rng = np.random.default_rng(0)
+
+    def reset(self, seed: int) -> Turn:
+        """Deal every game anew."""
+        self._rng = np.random.default_rng(seed)
+        self._dealt = np.zeros(0, np.int64)
+        self._situation[:] = 0
+        self._deal[:] = self._take_deals(self.num_envs)
+        return self._quiet_turn()
+
+    def step(self, actions: NDArray[np.generic]) -> Turn:
+        """The seat to act in every game acts.
+
+        Args:
+          actions: int [N], each in [0, A) and legal.
+        Raises:
+          EnvError: an action is illegal; the message lists the legal ones.
+        """
+        situation = self._after(actions)
+        ended = situation < 0
+        rewards = np.zeros((self.num_envs, 2), np.float32)
+        games = np.flatnonzero(ended)
+        if games.size:
+            won = self.tree.payoffs[-1 - situation[games], self._deal[games]]
+            rewards[games, 0], rewards[games, 1] = won, -won
+            situation[games] = 0
+            self._deal[games] = self._take_deals(games.size)
+        self._situation = situation
+        return self._turn(rewards=rewards, returns=rewards.copy(), terminated=ended)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[PokerGame, Turn]:
+        """Copies of the games at `env_indices`, hidden cards included; the games after them are dealt anew."""
+        copies = PokerGame(env_id=self.spec.env_id, num_envs=len(env_indices), tree=self.tree)
+        copies._situation, copies._deal = self._situation[env_indices], self._deal[env_indices]
+        copies._rng = split_stream(self._rng)
+        return copies, copies._quiet_turn()
+
+    def save(self) -> dict[str, NDArray[np.generic]]:
+        """Betting and cards of every game, the deals still to be played and the random stream."""
+        return {
+            "situation": self._situation.copy(),
+            "deal": self._deal.copy(),
+            "dealt": self._dealt.copy(),
+            "rng": pack_stream(self._rng),
+        }
+
+    def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
+        """Go on from `save`.
+
+        Raises:
+          EnvError: the arrays are of another number of games.
+        """
+        if saved["deal"].shape != (self.num_envs,):
+            raise EnvError(f"{self.spec.env_id}: saved for {saved['deal'].shape[0]} games, this env has {self.num_envs}")
+        self._situation, self._deal = saved["situation"].astype(np.int64), saved["deal"].astype(np.int64)
+        self._dealt = saved["dealt"].astype(np.int64)
+        self._rng = unpack_stream(saved["rng"])
+        return self._quiet_turn()
+
+    def _after(self, actions: NDArray[np.generic]) -> NDArray[np.int64]:
+        """The entry of `BettingTree.child`, int64 [N], that each action leads to."""
+        chosen, num_actions = np.asarray(actions), self.spec.actions.num_actions
+        if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
+            raise EnvError(
+                f"{self.spec.env_id}: actions are {chosen.dtype} {list(chosen.shape)}, expected int64 [{self.num_envs}]"
+            )
+        after = self._child.take(self._situation * num_actions + chosen.astype(np.int64, copy=False), mode="clip")
+        legal = (chosen >= 0) & (chosen < num_actions) & (after != ILLEGAL)
+        if not legal.all():
+            bad = int(np.flatnonzero(~legal)[0])
+            raise EnvError(
+                f"{self.spec.env_id}: action {int(chosen[bad])} is illegal in game {bad};"
+                f" legal are {np.flatnonzero(self.tree.legal[self._situation[bad]]).tolist()}"
+            )
+        return after
+
+    def _take_deals(self, count: int) -> NDArray[np.int64]:
+        """The next `count` deals of the stream."""
+        if count > self._dealt.size:
+            drawn = self._rng.integers(self._num_deals, size=max(count, DEALS_AT_ONCE))
+            self._dealt = np.concatenate([self._dealt, drawn])
+        taken, self._dealt = self._dealt[:count], self._dealt[count:]
+        return taken
+
+    def _quiet_turn(self) -> Turn:
+        nothing = np.zeros((self.num_envs, 2), np.float32)
+        return self._turn(rewards=nothing, returns=nothing.copy(), terminated=np.zeros(self.num_envs, np.bool_))
+
+    def _turn(
+        self, *, rewards: NDArray[np.float32], returns: NDArray[np.float32], terminated: NDArray[np.bool_]
+    ) -> Turn:
+        return Turn(
+            env_index=self._env_index,
+            seat=self.tree.seat.take(self._situation),
+            obs={FIELD: self._observed.take(self._situation * self._num_deals + self._deal, axis=0)},
+            action_mask=self.tree.legal.take(self._situation, axis=0),
+            rewards=rewards,
+            terminated=terminated,
+            truncated=np.zeros(self.num_envs, np.bool_),
+            returns=returns,
+        )

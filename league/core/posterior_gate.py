@@ -1,0 +1,133 @@
+"""A gate that keeps its meaning however many rivals there are: how many of them are probably not beaten?
+
+The win rates against all rivals together say how win rates are spread; each rival is then judged by its own games and by
+that spread. So chance lows among two hundred well measured rivals count as chance, and one that really resists does not.
+
+Shape letters: C rivals, G cells of the grid of win rates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from league.core.events import Evidence
+from league.core.gates import GATE, MOST_EVIDENCE, TIMEOUT, Trial, Verdict, evidence_of
+from league.core.payoff import Posterior
+
+Array = NDArray[np.float64]
+
+GRID_CELLS = 64
+ITERATIONS = 30
+"""Steps of expectation maximisation; few of them, which keeps the spread smooth."""
+MOST_FITTED = 512
+"""Rivals that the spread is estimated from; more of them change nothing but the time."""
+FIRST_LOOK = 16
+"""Hardest rivals that are judged before all others, since they settle most trials."""
+
+
+def posterior(trial: Trial) -> Verdict | None:
+    """Fires when the expected number of rivals not beaten is at most `1 - confidence`, or at the timeout.
+
+    A rival counts as not beaten when its win rate lies `margin` or more below `win_rate`; over all rivals the mean must
+    lie above `win_rate`. A rival with fewer than `min_games` effective games keeps at least the chance 1 / C of not being
+    beaten that everyone starts with, so that a few unmeasured ones among many do not hold the gate.
+    The evidence lists the hardest rivals with that chance.
+    """
+    doubts = None
+    if len(trial.rivals):
+        doubts = _settled(trial)
+    if doubts is not None and doubts.sum() <= 1.0 - trial.settings.confidence:
+        return Verdict(GATE, _evidence(trial, doubts), doubt=float(doubts.sum()), rivals=len(trial.rivals))
+    if trial.steps < trial.settings.timeout_steps:
+        return None
+    if not len(trial.rivals):
+        return Verdict(TIMEOUT, evidence_of(trial))
+    doubts = chances_unbeaten(trial) if doubts is None else doubts
+    return Verdict(TIMEOUT, _evidence(trial, doubts), doubt=float(doubts.sum()), rivals=len(trial.rivals))
+
+
+def chances_unbeaten(trial: Trial, chosen: NDArray[np.int64] | None = None) -> Array:
+    """float64 [C] or of those `chosen`: chance that the rival's win rate is at most `win_rate - margin`.
+
+    The prior of a rival is the spread of the others' win rates and one rival of unknown strength, every win rate alike.
+
+    Source: Efron 2010, Large-Scale Inference, chapters 2 and 5 (empirical Bayes over many tests); the spread is estimated by
+    expectation maximisation over a grid (Laird 1978), one pseudo-rival as its prior.
+    """
+    bound = trial.settings.win_rate - trial.settings.margin
+    cells, num_below = _grid(bound)
+    spread, num_fitted = _spread(trial.posterior, cells)
+    known = trial.posterior if chosen is None else trial.posterior.take(chosen)
+    likelihood = _likelihood(known, cells)
+    own = likelihood * spread
+    own /= own.sum(axis=1, keepdims=True)
+    # A rival must not be its own prior: with one rival that would count its games twice.
+    prior = np.maximum(spread * (num_fitted + 1) - own, 1.0 / (2 * GRID_CELLS)) / num_fitted
+    after = likelihood * prior
+    chances: Array = after[:, :num_below].sum(axis=1) / after.sum(axis=1)
+    start = 1.0 / len(trial.rivals)
+    measured = known.games >= trial.settings.min_games
+    return np.where(measured, chances, np.maximum(chances, start))
+
+
+def _settled(trial: Trial) -> Array | None:
+    """The chances of all rivals; None where a look at few of them shows that the gate cannot fire."""
+    settings, known = trial.settings, trial.posterior
+    most = 1.0 - settings.confidence
+    mean = known.mean
+    unmeasured = np.count_nonzero(known.games < settings.min_games)
+    if mean.mean() <= settings.win_rate or unmeasured > most * len(mean):
+        return None
+    hardest = np.argsort(mean, kind="stable")[:FIRST_LOOK]
+    if chances_unbeaten(trial, hardest).sum() > most:
+        return None
+    return chances_unbeaten(trial)
+
+
+def _grid(bound: float) -> tuple[Array, int]:
+    """Win rates at the middle of G cells, one edge at `bound`, and the number of cells below it."""
+    below = min(max(round(bound * GRID_CELLS), 1), GRID_CELLS - 1)
+    above = GRID_CELLS - below
+    low = (np.arange(below) + 0.5) * (bound / below)
+    high = bound + (np.arange(above) + 0.5) * ((1.0 - bound) / above)
+    return np.concatenate([low, high]), below
+
+
+def _likelihood(known: Posterior, cells: Array) -> Array:
+    """float64 [C, G], of each rival's games at each win rate, the highest of a rival 1. The prior games stay out."""
+    prior = 0.5 * (known.alpha + known.beta - known.games)
+    won, lost = (known.alpha - prior)[:, None], (known.beta - prior)[:, None]
+    logs = won * np.log(cells) + lost * np.log1p(-cells)
+    likelihood: Array = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return likelihood
+
+
+def _spread(known: Posterior, cells: Array) -> tuple[Array, int]:
+    """float64 [G], how win rates are spread over the rivals, and the number of rivals that it was estimated from."""
+    if len(known.games) > MOST_FITTED:
+        ordered = np.argsort(known.mean, kind="stable")
+        known = known.take(ordered[np.linspace(0, len(ordered) - 1, MOST_FITTED).astype(np.int64)])
+    likelihood = _likelihood(known, cells)
+    unknown = np.full(len(cells), 1.0 / len(cells))
+    spread = unknown
+    for _ in range(ITERATIONS):
+        shares = (1.0 / (likelihood @ spread)) @ likelihood * spread
+        spread = (shares + unknown) / (len(known.games) + 1)
+    return spread, len(known.games)
+
+
+def _evidence(trial: Trial, doubts: Array) -> tuple[Evidence, ...]:
+    """The rivals that are most probably not beaten, the most doubtful first."""
+    known, mean, lower = trial.posterior, trial.posterior.mean, trial.posterior.lower
+    doubtful = np.lexsort((mean, -doubts))[:MOST_EVIDENCE].tolist()
+    return tuple(
+        Evidence(
+            trial.names[int(trial.rivals[i])],
+            games=float(known.games[i]),
+            mean=float(mean[i]),
+            lower=float(lower[i]),
+            unbeaten=float(doubts[i]),
+        )
+        for i in doubtful
+    )
