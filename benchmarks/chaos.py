@@ -1,9 +1,9 @@
 """Kills the daemon, the actor host and the learner host of a live run at random moments, and counts what that cost.
 
 A reader outside the run follows its journal and notes every finished lease it sees: whatever an outsider has read was
-acknowledged. In the end every noted lease must still be there once, with the same content and under the same number, the
-journal must replay to the stored state, and the league's totals must be the sum of its leases. After the kill of a
-daemon nothing that ran below it may be left within ten seconds: no process, no folder of its Ray, no shared memory.
+acknowledged. In the end every noted lease must still be there once, with the same content and under the same number,
+the journal must replay to the stored state, and the league's totals must be the sum of its leases. Ten seconds after
+the end of a daemon nothing that ran below it may be left: no process, no folder of its Ray, no shared memory.
 """
 
 from __future__ import annotations
@@ -20,21 +20,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import yaml
-from follow import Command, JournalFollower, Noted, RunFailed, league_program, of_kind, still_running, wait_for
+from audit import Audit, audit_run, verify
+from follow import Command, JournalFollower, Noted, RunFailed, league_program, of_kind, wait_for
+from remains import Remains, left_of, remains_of
 from report import Report
 
-from league.core.events import EVENTS, LeaseExpired, LeaseFinished, LeaseGranted
-from league.core.records import Lease
-from league.core.state import Totals
-from league.inspection import open_state
+from league.core.events import LeaseFinished, LeaseGranted
 from league.runtime.reaper import descendants
-from league.store.journal_reader import JournalReader
-from league.store.run_folder import RunFolder
 
 TARGETS = {"daemon": "daemon", "actor": "actor_host", "learner": "learner_host"}
 """What may be killed -> its kind in `league status`."""
@@ -44,7 +41,6 @@ RECOVERY_S = 180.0
 """Longest wait for the next finished training lease after a kill."""
 
 STATUS_S = 60.0
-VERIFY_S = 300.0
 CLEAN_S = 10.0
 """After so long nothing of a killed daemon may be left."""
 
@@ -100,38 +96,6 @@ class Findings:
     left: list[str] = field(default_factory=list)
     kills: Counter[str] = field(default_factory=Counter)
     left_early: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Audit:
-    """The last look at the journal.
-
-    Fields:
-      lost: noted leases that are missing or differ. doubled: leases that finished twice, finished after they had
-        expired, or under a token that was not theirs. off: totals of the league that are not the sum of its leases.
-      leases, games: that finished.
-    """
-
-    lost: tuple[str, ...]
-    doubled: tuple[str, ...]
-    off: tuple[str, ...]
-    leases: int
-    games: int
-
-
-@dataclass(frozen=True)
-class Remains:
-    """What a daemon had just before it was killed.
-
-    Fields:
-      daemon: its process id. killed_at: seconds of the monotonic clock.
-      processes: id -> start time of all below it; paths: its Ray's folder and the shared memory they had mapped.
-    """
-
-    daemon: int
-    killed_at: float
-    processes: dict[int, int]
-    paths: tuple[Path, ...]
 
 
 class Chaos:
@@ -295,109 +259,8 @@ class Chaos:
 
     def _census(self) -> Remains:
         pid = self._running().pid
-        processes = {other: start for other, start in self._running().census().items() if other != pid}
-        folders = Path(tempfile.gettempdir()).glob(f"{folder_stem(pid)}*")
-        mapped = {path for other in processes for path in shared_memory_of(other)}
-        return Remains(pid, time.monotonic(), processes, (*folders, *mapped))
-
-
-def folder_stem(daemon: int) -> str:
-    """What the name of the folder of a daemon's own Ray begins with."""
-    return f"lg-{daemon}-"
-
-
-def shared_memory_of(pid: int) -> set[Path]:
-    """Files under /dev/shm that a process has mapped and that still have a name."""
-    try:
-        lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
-    except OSError:
-        return set()
-    found = {line.split(maxsplit=5)[5] for line in lines if " /dev/shm/" in line}
-    return {Path(path) for path in found if not path.endswith("(deleted)")}
-
-
-def left_of(remains: Remains) -> list[str]:
-    """What of a killed daemon is still there, one line each; also processes that were started after the census."""
-    left = [f"process {pid}: {command_line(pid)}" for pid in still_running(remains.processes)]
-    left += [f"path {path}" for path in remains.paths if path.exists()]
-    stem = folder_stem(remains.daemon)
-    left += [f"path {path}" for path in Path(tempfile.gettempdir()).glob(f"{stem}*") if path not in remains.paths]
-    if left:
-        return left
-    others = (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
-    return [f"process {pid}: {command_line(pid)}" for pid in others if stem in command_line(pid)]
-
-
-def command_line(pid: int) -> str:
-    """The command line of a process; empty where it is gone or a zombie."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text(errors="replace").replace("\0", " ").strip()
-    except OSError:
-        return ""
-
-
-def audit(noted: Sequence[Noted], events: Iterable[tuple[int, object]], *, totals: Totals) -> Audit:
-    """Hold what an outside reader has noted, and the league's totals, against the whole journal.
-
-    Args:
-      noted: finished leases in the order in which they were seen.
-      events: of the whole journal, with their numbers.
-      totals: of the league's state.
-    """
-    leases: dict[int, Lease] = {}
-    over: dict[int, str] = {}
-    finished: dict[int, LeaseFinished] = {}
-    doubled: list[str] = []
-    for seq, event in events:
-        if isinstance(event, LeaseGranted):
-            leases[event.lease.lease_id] = event.lease
-        elif isinstance(event, LeaseExpired):
-            over[event.lease_id] = "expired"
-        elif isinstance(event, LeaseFinished):
-            finished[seq] = event
-            lease = leases.get(event.lease_id)
-            if lease is None or lease.token != event.token:
-                doubled.append(f"event {seq}: lease {event.lease_id} was not granted under token {event.token}")
-            if event.lease_id in over:
-                doubled.append(f"event {seq}: lease {event.lease_id} had {over[event.lease_id]}")
-            over[event.lease_id] = "finished"
-    lost = [
-        f"event {item.seq} is no longer {item.event!r:.120}" for item in noted if finished.get(item.seq) != item.event
-    ]
-    last, seen = max((item.seq for item in noted), default=0), {item.seq for item in noted}
-    doubled += [f"event {seq} came in behind the reader" for seq in finished if seq <= last and seq not in seen]
-    games = sum(outcome.games for event in finished.values() for outcome in event.outcomes)
-    sums = {
-        "games": (totals.games, games),
-        "env_steps": (totals.env_steps, sum(event.env_steps for event in finished.values())),
-        "leases_finished": (totals.leases_finished, len(finished)),
-    }
-    off = [
-        f"{name}: the league says {said}, its leases {summed}"
-        for name, (said, summed) in sums.items()
-        if said != summed
-    ]
-    return Audit(tuple(lost), tuple(doubled), tuple(off), leases=len(finished), games=games)
-
-
-def audit_run(run: Path, noted: Sequence[Noted]) -> Audit:
-    """`audit` of a run folder."""
-    folder = RunFolder.open(run)
-    totals = open_state(folder).totals
-    with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
-        return audit(noted, journal.replay(), totals=totals)
-
-
-def verify(run: Path) -> list[str]:
-    """Problems that `league verify` finds."""
-    done = subprocess.run(
-        [league_program(), "verify", str(run), "--json"], capture_output=True, text=True, timeout=VERIFY_S, check=False
-    )
-    try:
-        problems = [str(problem) for problem in json.loads(done.stdout)["problems"]]
-    except (ValueError, KeyError):
-        problems = [f"it printed no report: {done.stderr.strip()[-300:]}"]
-    return problems or ([f"it left with code {done.returncode}"] if done.returncode else [])
+        below = {other: start for other, start in self._running().census().items() if other != pid}
+        return remains_of(pid, below, now=time.monotonic())
 
 
 def rows_of(findings: Findings, found: Audit, *, problems: Sequence[str], kills: int, targets: Sequence[str]) -> Report:

@@ -1,4 +1,4 @@
-"""A run as its neighbours see it: its command as a child process, its journal read from outside, its processes by number."""
+"""A run as its neighbours see it: a command as a child process, a journal read from outside, processes by number."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TAIL_LINES = 30
 E = TypeVar("E")
 
 
-class RunFailed(Exception):
+class RunFailed(Exception):  # noqa: N818
     """A run ended, or did nothing within its deadline; the message ends with the last lines of its log."""
 
 

@@ -6,8 +6,8 @@ past under PFSP, a snapshot is frozen every quarter of a million learnt decision
 and result goes through the journal with a full fsync. "League off" is one main agent that plays only itself: no
 opponents, no snapshots beside the first, no rating games.
 
-What a ply costs depends on whether it is learnt from (a frozen opponent's are not), so the share of plies learnt from is
-printed, and the bound with and without it. Runs that are compared take turns; figures are medians. GPUs are hidden.
+What a ply costs depends on whether it is learnt from (a frozen opponent's are not), so the share of plies learnt from
+is printed, and the bound with and without it. Runs that are compared take turns; figures are medians. GPUs are hidden.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,23 +25,16 @@ os.environ["OMP_NUM_THREADS"] = "1"  # before torch loads: threads that wait wou
 os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a GPU's work is not in the processor seconds
 
 import torch
-import yaml
 from bound import Bench, Parts, measure_parts, middle_of, opponents_rate
-from follow import LOOK_S, Command, JournalFollower, Noted, RunFailed, of_kind, tree_core_seconds
+from follow import RunFailed
 from report import Report
+from window import Measured, measure_run
 
 from agents.learner.build import choose_dtype
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
 from envs.protocol import EnvConfig
 from envs.registry import make
-from league.core.events import LeaseFinished, ProgressReported, SnapshotAdded
-
-START_UP_S = 180.0
-"""Longest wait for the first finished lease."""
-
-OVERRUN = 4.0
-"""A window may last so many times as long as asked for before the run counts as stuck."""
 
 BOUND_SECONDS = 0.5
 """CPU time of each figure of the bound."""
@@ -59,7 +51,7 @@ OPPONENTS, OPPONENT_GAMES = 8, 256
 
 @dataclass(frozen=True)
 class Workload:
-    """One env and how it is run. bound_envs: batch sizes tried for the bound; gates: precision -> plies per core-second."""
+    """One env and how it is run. bound_envs: batch sizes tried for the bound; gates: precision -> least plies."""
 
     num_envs: int
     learner: LearnerConfig
@@ -82,64 +74,6 @@ WORKLOADS = {
     ),
     "gymnasium:CartPole-v1": Workload(num_envs=1024, learner=LearnerConfig(), bound_envs=(256, 1024, 4096)),
 }
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One run between two finished leases. trained: decisions learnt from; snapshots: frozen meanwhile."""
-
-    env_steps: int
-    core_seconds: float
-    seconds: float
-    trained: int
-    snapshots: int
-
-    @property
-    def per_core(self) -> float:
-        """Plies per core-second."""
-        return self.env_steps / self.core_seconds
-
-    @property
-    def learnt_share(self) -> float:
-        """Decisions learnt from per ply."""
-        return self.trained / self.env_steps
-
-
-class Totals:
-    """What the events seen so far add up to."""
-
-    def __init__(self) -> None:
-        self.leases = 0
-        self.env_steps = 0
-        self.snapshots = 0
-        self._trained: dict[str, int] = {}
-
-    @property
-    def trained(self) -> int:
-        """Decisions learnt from by all players."""
-        return sum(self._trained.values())
-
-    def add(self, noted: Iterable[Noted]) -> bool:
-        """Count events; whether a lease finished among them."""
-        noted = list(noted)
-        finished = of_kind(noted, LeaseFinished)
-        self.leases += len(finished)
-        self.env_steps += sum(event.env_steps for _, event in finished)
-        self.snapshots += len(of_kind(noted, SnapshotAdded))
-        for _, event in of_kind(noted, ProgressReported):
-            self._trained[event.progress.player] = event.progress.trained_steps
-        return bool(finished)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Totals and clocks at the moment when a finished lease was seen."""
-
-    at: float
-    core_seconds: float
-    env_steps: int
-    trained: int
-    snapshots: int
 
 
 def settings_of(env: str, workload: Workload, *, precision: str, runtime: str, league: bool) -> dict[str, object]:
@@ -179,54 +113,6 @@ def _without_league() -> dict[str, object]:
     }
 
 
-def measure_run(settings: Mapping[str, object], *, seconds: float, warm_up_s: float, folder: Path) -> Measured:
-    """Run `league train` on these settings and watch it from outside.
-
-    Raises:
-      RunFailed: it ended by itself or made no headway.
-    """
-    folder.mkdir()
-    config = folder / "config.yaml"
-    config.write_text(yaml.safe_dump(dict(settings)))
-    run = folder / "run"
-    command = Command(["train", str(config), "--run-dir", str(run)], log=folder / "log")
-    follower = JournalFollower(run / "journal.db")
-    totals = Totals()
-    command.start()
-    try:
-        first = _next_reading(command, follower, totals, after=0.0, deadline_s=START_UP_S)
-        begin = _next_reading(command, follower, totals, after=first.at + warm_up_s, deadline_s=START_UP_S)
-        end = _next_reading(command, follower, totals, after=begin.at + seconds, deadline_s=OVERRUN * seconds + 60.0)
-        if command.stop() != 0:
-            raise command.failure("it did not stop in good order")
-    finally:
-        follower.close()
-        command.close()
-    return Measured(
-        env_steps=end.env_steps - begin.env_steps,
-        core_seconds=end.core_seconds - begin.core_seconds,
-        seconds=end.at - begin.at,
-        trained=end.trained - begin.trained,
-        snapshots=end.snapshots - begin.snapshots,
-    )
-
-
-def _next_reading(
-    command: Command, follower: JournalFollower, totals: Totals, *, after: float, deadline_s: float
-) -> Reading:
-    """The clocks when the first lease after a moment finished."""
-    deadline = time.monotonic() + deadline_s
-    while True:
-        finished = totals.add(follower.poll())
-        now = time.monotonic()
-        if finished and now >= after:
-            spent = tree_core_seconds(command.pid)
-            return Reading(now, spent, totals.env_steps, totals.trained, totals.snapshots)
-        if command.ended is not None or now >= deadline:
-            raise command.failure(f"no lease finished within {deadline_s:.0f} s")
-        time.sleep(LOOK_S)
-
-
 class Session:
     """The measurements of one env, taken in turns and kept by name.
 
@@ -257,7 +143,8 @@ class Session:
         self.runs.setdefault(name, []).append(found)
         print(
             f"  {name}: {found.per_core:,.0f} plies per core-second, {found.learnt_share:.0%} learnt from, "
-            f"{found.snapshots} snapshots; {found.env_steps:,} plies, {found.core_seconds:.1f} core-s, {found.seconds:.1f} s",
+            f"{found.snapshots} snapshots; {found.env_steps:,} plies, {found.core_seconds:.1f} core-s, "
+            f"{found.seconds:.1f} s",
             flush=True,
         )
 

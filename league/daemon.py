@@ -118,7 +118,7 @@ class Daemon:
         }
         self._checkpointing: set[str] = set()
         self._effects: list[Event] = []
-        self._spent = meter.read((), env_steps=book.state.totals.env_steps)
+        self._spent = meter.read(env_steps=book.state.totals.env_steps)
         self._refused = 0
         self._hosts_lost = 0
         self._metering = False
@@ -147,17 +147,13 @@ class Daemon:
         """What the run has used so far."""
         return self._spent
 
-    def pids(self) -> list[int]:
-        """Processes whose time counts."""
-        return [worker.pid for worker in self._runtime.workers()]
-
     def _turn(self, phase: str, *, grant: str | None) -> None:
         for report in self._runtime.poll(POLL_S):
             self._handle(report)
         if grant is not None:
             self._grant(grant)
         self._book.commit()
-        self._spent = self._meter.read(self.pids(), env_steps=self._book.state.totals.env_steps)
+        self._spent = self._meter.read(env_steps=self._book.state.totals.env_steps)
         effects, self._effects = self._effects, []
         for event in effects:
             self._carry_out(event)
@@ -249,9 +245,9 @@ class Daemon:
 
     def _resubmit_orders(self, player: str) -> None:
         """Submit the orders of a player whose learner has just come (back): a lost host took them with it."""
-        pending = {id(event) for event in self._effects}
+        pending = {event.order.order_id for event in self._effects if isinstance(event, OrderIssued)}
         for order in self._book.state.open_orders(player):
-            if id(order) not in pending:
+            if order.order_id not in pending:
                 self._effects.append(OrderIssued(order))
 
     def _ready(self) -> bool:
@@ -268,7 +264,7 @@ class Daemon:
         if not self._metering:
             if self._restore_hosts is not None:
                 self._restore_hosts()
-            self._meter.start(self.pids())
+            self._meter.start()
             self._metering = True
         for host in list(self._idle):
             if self._do(RequestLease(host, purpose=purpose)):  # type: ignore[arg-type]

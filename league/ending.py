@@ -12,6 +12,8 @@ from league.inspection import StatusReport, read_ratings, read_status
 from league.store.run_folder import RunFolder
 
 MAX_RATED = 12
+WORTH_SHOWING = 0.1
+"""Part of a player's training since its newest snapshot above which the player itself is evaluated too."""
 
 
 def show_end(path: Path, reason: str, *, progress: Callable[[int, int], None]) -> None:
@@ -53,4 +55,5 @@ def show_end(path: Path, reason: str, *, progress: Callable[[int, int], None]) -
 def _entrants(status: StatusReport) -> tuple[str, ...]:
     """Best and mixture, and the first player as it stands where no snapshot shows what it has learnt since."""
     first = status.players[0]
-    return ("best", "mixture", first.player) if first.unfrozen_steps else ("best", "mixture")
+    much = first.unfrozen_steps > WORTH_SHOWING * first.trained_steps
+    return ("best", "mixture", first.player) if much else ("best", "mixture")

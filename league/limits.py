@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from league.config import BudgetSettings
+from league.runtime.reaper import descendants
+
+LOOK_EVERY_S = 1.0
+"""Time between two sums over the run's processes."""
 
 DEFAULT_HORIZON_STEPS = 50_000_000
 """Env steps over which schedules run where the budget sets none."""
@@ -80,7 +84,9 @@ def budget_spent(budget: BudgetSettings, spent: Spent, *, limits: Limits) -> boo
 
 
 class Meter:
-    """Counts wall and processor time of a run's processes.
+    """Counts wall and processor time of a run: of this process and every one below it, Ray's own included.
+
+    Hosts on other machines of a cluster are not seen from here and not counted.
 
     Args:
       already: what earlier starts of the run have used.
@@ -91,26 +97,37 @@ class Meter:
         self._already = already
         self._monotonic = monotonic
         self._started: float | None = None
+        self._looked = -LOOK_EVERY_S
         self._core: dict[int, float] = {}
         self._core_sum = 0.0
-
-    def start(self, pids: Iterable[int]) -> None:
-        """Training begins now; time before it (bringing up hosts) is not counted."""
-        self._started = self._monotonic()
-        self._core = {pid: cpu_seconds(pid) for pid in pids}
 
     def now(self) -> float:
         """Seconds that never go back, for deadlines."""
         return self._monotonic()
 
-    def read(self, pids: Iterable[int], *, env_steps: int) -> Spent:
-        """Totals since the run's first start. pids: its processes now; what an ended one used stays counted."""
-        for pid in set(pids):
-            now = cpu_seconds(pid)
-            self._core_sum += max(now - self._core.get(pid, 0.0), 0.0)
-            self._core[pid] = now
-        elapsed = 0.0 if self._started is None else self._monotonic() - self._started
-        return Spent(self._already.seconds + elapsed, self._already.core_seconds + self._core_sum, env_steps)
+    def start(self) -> None:
+        """Training begins now; time before it (bringing up hosts) is not counted."""
+        self._started = self._monotonic()
+        self._core = {pid: cpu_seconds(pid) for pid in _family()}
+
+    def read(self, *, env_steps: int) -> Spent:
+        """Totals since the run's first start; what an ended process used stays counted."""
+        if self._started is None:
+            return Spent(self._already.seconds, self._already.core_seconds, env_steps)
+        now = self._monotonic()
+        if now - self._looked >= LOOK_EVERY_S:
+            self._looked = now
+            for pid in _family():
+                used = cpu_seconds(pid)
+                self._core_sum += max(used - self._core.get(pid, 0.0), 0.0)
+                self._core[pid] = used
+        seconds = self._already.seconds + now - self._started
+        return Spent(seconds, self._already.core_seconds + self._core_sum, env_steps)
+
+
+def _family() -> list[int]:
+    """This process and every one below it."""
+    return [os.getpid(), *descendants(os.getpid())]
 
 
 def cpu_seconds(pid: int) -> float:

@@ -101,7 +101,7 @@ class SingleBackend:
     def __init__(self, network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> None:
         self._network = network
         if config.compile_mode != "none":
-            network.compile(mode=config.compile_mode)  # type: ignore[no-untyped-call]
+            network.compile(mode=config.compile_mode)
         self._objective = objective
         self._placement = placement
 

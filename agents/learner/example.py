@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.trajectory import Unrolls
-from envs.protocol import EnvSpec
+from envs.protocol import ActionSpec, EnvSpec
 
 
 def example_unrolls(spec: EnvSpec, *, core_size: int, rows: int, steps: int, seed: int) -> Unrolls:
@@ -29,7 +29,7 @@ def example_unrolls(spec: EnvSpec, *, core_size: int, rows: int, steps: int, see
     mask: NDArray[np.bool_] | None = None
     if spec.has_mask:
         mask = rng.random((rows, steps + 1, spec.actions.num_actions)) < 0.7
-        mask[..., 0] = True
+        mask[..., _always_legal(spec.actions)] = True
     return Unrolls(
         obs={
             name: _observations(rng, (rows, steps + 1, *array.shape), np.dtype(array.dtype))
@@ -50,17 +50,28 @@ def example_unrolls(spec: EnvSpec, *, core_size: int, rows: int, steps: int, see
 def _observations(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
     if dtype.kind == "b":
         flags: NDArray[np.bool_] = rng.random(shape) < 0.3
+        flags[..., :1] = True  # where the field says which entities are there, the first one is
         return flags
     if dtype.kind == "f":
         return rng.normal(size=shape).astype(dtype)
     return rng.integers(0, 2, shape).astype(dtype)
 
 
+def _always_legal(actions: ActionSpec) -> list[int]:
+    """Entries of the action mask without which a row would have no legal action: the first choice of every part."""
+    if actions.kind == "categorical":
+        return [0]
+    return [part.start + row * part.size for part in actions.part_masks for row in range(part.rows)]
+
+
 def _actions(
     rng: np.random.Generator, spec: EnvSpec, rows: int, steps: int, mask: NDArray[np.bool_] | None
 ) -> NDArray[np.generic]:
-    if spec.actions.kind != "categorical":
+    """Any legal action of one choice, the first of every part where there are several; any number of a box."""
+    if spec.actions.kind == "box":
         return rng.normal(size=(rows, steps, *spec.actions.shape)).astype(np.float32)
+    if spec.actions.kind != "categorical":
+        return np.zeros((rows, steps, *spec.actions.shape), np.int16)
     scores = rng.random((rows, steps, spec.actions.num_actions))
     if mask is not None:
         scores *= mask[:, :steps]

@@ -33,11 +33,8 @@ class UnrollRing:
         self.capacity = capacity
         shape = (capacity, unroll_length)
         longer = (capacity, unroll_length + 1)
-        categorical = spec.actions.kind == "categorical"
         # Actions are kept as the loss wants them, so that the conversion happens here and not in the learner's thread.
-        actions: tuple[tuple[int, ...], Any] = (shape, np.int64)
-        if not categorical:
-            actions = ((*shape, *spec.actions.shape), np.float32)
+        action_dtype = np.float32 if spec.actions.kind == "box" else np.int64
         allocate = _allocator(pinned=pinned)
         self._rows = Unrolls(
             obs={
@@ -46,7 +43,7 @@ class UnrollRing:
             },
             action_mask=allocate((*longer, spec.actions.num_actions), np.bool_) if spec.has_mask else None,
             resets=allocate(longer, np.bool_),
-            actions=allocate(*actions),
+            actions=allocate((*shape, *spec.actions.shape), action_dtype),
             log_probs=allocate(shape, np.float32),
             rewards=allocate(shape, np.float32),
             discounts=allocate(shape, np.float32),

@@ -27,13 +27,15 @@ class Decisions:
     """T decisions of B rows, time-major.
 
     Fields:
-      parameters: float32 [B, T, P], as the network answered them; log_probs: float32 [T, B] of the actions;
-      values: float32 [T, B]; bootstrap: float32 [B]. These carry gradients.
+      parameters: float32 [B, T, P], as the network answered them; actions: [B, T, ...].
+      log_probs: float32 [T, B] of the actions; values: float32 [T, B]. These and the parameters carry gradients.
+      bootstrap: float32 [B], the value behind the last decision, a constant.
       log_rhos: float32 [T, B], log-ratio of the trained to the behaviour policy, 0 in invalid steps, a constant.
       behaviour, rewards, discounts: float32 [T, B], gamma applied; valid, learn: bool [T, B].
     """
 
     parameters: Tensor
+    actions: Tensor
     log_probs: Tensor
     values: Tensor
     bootstrap: Tensor
@@ -54,6 +56,7 @@ def decisions_of(output: NetworkOutput, batch: Batch, *, head: Head, gamma: floa
     behaviour, valid = batch.log_probs.t(), batch.valid.t().contiguous()
     return Decisions(
         parameters=parameters,
+        actions=batch.actions,
         log_probs=log_probs,
         values=values[:steps],
         bootstrap=values[steps].detach(),
@@ -68,7 +71,7 @@ def decisions_of(output: NetworkOutput, batch: Batch, *, head: Head, gamma: floa
 
 def entropy_of(decisions: Decisions, head: Head) -> Tensor:
     """Entropy summed over the learnt-from decisions, a scalar."""
-    return known(head.entropy(decisions.parameters).t(), decisions.learn).sum()
+    return known(head.entropy(decisions.parameters, decisions.actions).t(), decisions.learn).sum()
 
 
 def check_optional_terms(config: LearnerConfig, head: Head) -> None:

@@ -38,13 +38,13 @@ class Targets:
 
 
 class NumberedChoice(nn.Module):
-    """A part that chooses one of n numbers."""
+    """A part that chooses one of n numbers; the last part of an action is not followed by any that would hear of it."""
 
-    def __init__(self, num_choices: int, size: int, generator: torch.Generator) -> None:
+    def __init__(self, num_choices: int, size: int, generator: torch.Generator, *, is_last: bool) -> None:
         super().__init__()
         self.hidden = orthogonal_dense(size, size, gain=2.0**0.5, generator=generator, relu=True)
         self.output = orthogonal_dense(size, num_choices, gain=POLICY_GAIN, generator=generator)
-        self.embedding = orthogonal_dense(num_choices, size, gain=1.0, generator=generator)
+        self.embedding = None if is_last else orthogonal_dense(num_choices, size, gain=1.0, generator=generator)
 
     def logits(self, context: Tensor, targets: Targets | None) -> Tensor:
         """Float32 [..., n] of the context [..., W]."""
@@ -54,17 +54,18 @@ class NumberedChoice(nn.Module):
     def embed(self, action: Tensor, targets: Targets | None) -> Tensor:
         """Float32 [..., W], what the choice int64 [...] adds to the context."""
         assert targets is None, "numbers have no keys"
+        assert self.embedding is not None, "nothing follows the last part"
         return nn.functional.embedding(action, self.embedding.weight.t()).float() + self.embedding.bias.float()
 
 
 class PointerChoice(nn.Module):
     """A part that chooses one of E entities by their keys."""
 
-    def __init__(self, size: int, key_size: int, generator: torch.Generator) -> None:
+    def __init__(self, size: int, key_size: int, generator: torch.Generator, *, is_last: bool) -> None:
         super().__init__()
         self.hidden = orthogonal_dense(size, size, gain=2.0**0.5, generator=generator, relu=True)
         self.query = orthogonal_dense(size, key_size, gain=POLICY_GAIN, generator=generator)
-        self.embedding = orthogonal_dense(key_size, size, gain=1.0, generator=generator)
+        self.embedding = None if is_last else orthogonal_dense(key_size, size, gain=1.0, generator=generator)
 
     def logits(self, context: Tensor, targets: Targets | None) -> Tensor:
         """Float32 [..., E] of the context [..., W]."""
@@ -76,6 +77,7 @@ class PointerChoice(nn.Module):
     def embed(self, action: Tensor, targets: Targets | None) -> Tensor:
         """Float32 [..., W], what the choice int64 [...] adds to the context."""
         assert targets is not None, "a pointer needs keys"
+        assert self.embedding is not None, "nothing follows the last part"
         index = action[..., None, None].expand(*action.shape, 1, targets.keys.shape[-1])
         return _apply(self.embedding, targets.keys.gather(-2, index).squeeze(-2))
 
@@ -97,12 +99,14 @@ class AutoregressiveHead(PartsHead):
         self.counts = tuple(actions.nvec[actions.points_at.index(name)] for name in self.pointers)
         self.num_carried = sum(self.counts) * (self.key_size + 1)
         self.num_mask = actions.num_actions
-        self.choices = nn.ModuleList(
-            PointerChoice(config.head_size, config.pointer_size, generator)
-            if name
-            else NumberedChoice(size, config.head_size, generator)
-            for size, name in zip(actions.nvec, actions.points_at, strict=True)
-        )
+        self.choices = nn.ModuleList()
+        for part, (num_choices, name) in enumerate(zip(actions.nvec, actions.points_at, strict=True)):
+            is_last = part + 1 == self.num_noise
+            self.choices.append(
+                PointerChoice(config.head_size, config.pointer_size, generator, is_last=is_last)
+                if name
+                else NumberedChoice(num_choices, config.head_size, generator, is_last=is_last)
+            )
 
     def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
         """Context, keys and flags as they come, and the mask as zeros and ones, float32 [..., P]."""

@@ -100,9 +100,11 @@ def pair_trunks(policy: Trunk, value: Trunk, observations: Mapping[str, ArraySpe
     """
     encoders = list(zip_longest(policy.encoder, value.encoder, fillvalue=WAIT))
     pairs = [*encoders, *zip(policy.core, value.core, strict=True)]
+    # The longer encoder names the blocks: names of one encoder differ among themselves.
+    names = [block.name for block in (*max(policy.encoder, value.encoder, key=len), *policy.core)]
     widths = _widths([ours for ours, _ in pairs], observations, policy.core_size)
     blocks = []
-    for width, (ours, other) in zip([0, *widths], pairs, strict=False):
+    for name, width, (ours, other) in zip(names, [0, *widths[:-1]], pairs, strict=True):
         twin: nn.Module
         if "obs" in ours.side_inputs:
             twin = TwinInput(ours.module, other.module)
@@ -110,7 +112,7 @@ def pair_trunks(policy: Trunk, value: Trunk, observations: Mapping[str, ArraySpe
             twin = TwinCore(ours.module, other.module, num_policy=width, policy_core_size=policy.core_size)
         else:
             twin = TwinLayer(ours.module, other.module, num_policy=width)
-        blocks.append(Block(other.name if ours is WAIT else ours.name, twin, ours.side_inputs))
+        blocks.append(Block(name, twin, ours.side_inputs))
     return Trunk(
         tuple(blocks[: len(encoders)]),
         tuple(blocks[len(encoders) :]),

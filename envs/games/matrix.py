@@ -72,6 +72,7 @@ class MatrixGame:
         self._round = 0  # all games are in the same round: every episode has the same length
         self._last = np.zeros((num_envs, 2), np.int64)
         self._earned = np.zeros((num_envs, 2), np.float32)
+        self._waiting = np.zeros((num_envs, 2), np.float32)  # earned in the last step, shown in the present turn
 
     @property
     def payoffs(self) -> NDArray[np.float32]:
@@ -87,6 +88,7 @@ class MatrixGame:
         """Start every game anew. Nothing in these games is random, so the seed changes nothing."""
         self._round = 0
         self._earned[:] = 0
+        self._waiting[:] = 0
         return self._turn(rewards=np.zeros((self.num_envs, 2), np.float32), ended=False)
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
@@ -102,6 +104,7 @@ class MatrixGame:
         self._last = chosen.copy()
         self._earned += rewards
         self._round = (self._round + 1) % self._rounds
+        self._waiting = rewards.copy() if self._round else np.zeros_like(rewards)
         return self._turn(rewards=rewards, ended=self._round == 0)
 
     def close(self) -> None:
@@ -118,11 +121,17 @@ class MatrixGame:
         )
         copies._round = self._round
         copies._last, copies._earned = self._last[env_indices], self._earned[env_indices]
-        return copies, copies._turn(rewards=np.zeros((copies.num_envs, 2), np.float32), ended=False)
+        copies._waiting = self._waiting[env_indices]
+        return copies, copies._turn(rewards=copies._waiting.copy(), ended=False)
 
     def save(self) -> dict[str, NDArray[np.generic]]:
         """The round, the last actions and what was earned."""
-        return {"round": np.array(self._round), "last": self._last.copy(), "earned": self._earned.copy()}
+        return {
+            "round": np.array(self._round),
+            "last": self._last.copy(),
+            "earned": self._earned.copy(),
+            "waiting": self._waiting.copy(),
+        }
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
         """Go on from `save`.
@@ -134,7 +143,8 @@ class MatrixGame:
             raise EnvError(f"{self.spec.env_id}: saved for {len(saved['last'])} games, this env has {self.num_envs}")
         self._round = int(saved["round"])
         self._last, self._earned = saved["last"].astype(np.int64), saved["earned"].astype(np.float32)
-        return self._turn(rewards=np.zeros((self.num_envs, 2), np.float32), ended=False)
+        self._waiting = saved["waiting"].astype(np.float32)
+        return self._turn(rewards=self._waiting.copy(), ended=False)
 
     def _legal(self, actions: NDArray[np.generic]) -> NDArray[np.int64]:
         chosen = np.asarray(actions)

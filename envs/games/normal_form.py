@@ -112,7 +112,9 @@ class NormalFormGame:
           EnvError: it was saved for another number of games.
         """
         if int(saved["num_envs"]) != self.num_envs:
-            raise EnvError(f"{self.spec.env_id}: saved for {int(saved['num_envs'])} games, this env has {self.num_envs}")
+            raise EnvError(
+                f"{self.spec.env_id}: saved for {int(saved['num_envs'])} games, this env has {self.num_envs}"
+            )
         return self.reset(0)
 
     def _turn(self, rewards: NDArray[np.float32], *, ended: bool) -> Turn:
@@ -156,6 +158,4 @@ class TeamRockPaperScissors(NormalFormGame):
         for choices in itertools.product(range(3), repeat=4):
             won = beats[(choices[0] + choices[2]) % 3, (choices[1] + choices[3]) % 3]
             payoffs[choices] = (won, -won, won, -won)
-        super().__init__(
-            env_id="team_rock_paper_scissors", num_envs=num_envs, payoffs=payoffs, teams=(0, 1, 0, 1)
-        )
+        super().__init__(env_id="team_rock_paper_scissors", num_envs=num_envs, payoffs=payoffs, teams=(0, 1, 0, 1))

@@ -220,7 +220,9 @@ class PokerGame:
           EnvError: the arrays are of another number of games.
         """
         if saved["deal"].shape != (self.num_envs,):
-            raise EnvError(f"{self.spec.env_id}: saved for {saved['deal'].shape[0]} games, this env has {self.num_envs}")
+            raise EnvError(
+                f"{self.spec.env_id}: saved for {saved['deal'].shape[0]} games, this env has {self.num_envs}"
+            )
         self._situation, self._deal = saved["situation"].astype(np.int64), saved["deal"].astype(np.int64)
         self._dealt = saved["dealt"].astype(np.int64)
         self._rng = unpack_stream(saved["rng"])

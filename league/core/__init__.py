@@ -1,1 +1,1 @@
-"""The league's rules as a pure state machine: standard library and numpy only, no clock, no files, no global randomness."""
+"""The league's rules as a pure state machine: standard library and numpy only, no clock, file or global chance."""

@@ -107,6 +107,42 @@ class SaveCheckpoint:
     trained_steps: int
 
 
+@dataclass(frozen=True)
+class ConfirmTransplant:
+    """The player's learner holds the donor's state and the new hyperparameters; both lie in the store under `digest`."""
+
+    order_id: int
+    digest: str
+    version: int
+    trained_steps: int
+
+
+@dataclass(frozen=True)
+class DropTransplant:
+    """A transplant cannot be carried out (its donor's restart state is unreadable); the player goes on as it was."""
+
+    order_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class AddOutsider:
+    """A frozen policy from outside lies in the store under `digest`. policy: "outside:NAME"."""
+
+    policy: str
+    digest: str
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class NoteFork:
+    """The league so far was taken over from another run."""
+
+    run: str
+    event: int
+    chain: str
+
+
 Command = (
     CreateLeague
     | StartRun
@@ -119,4 +155,8 @@ Command = (
     | ConfirmSnapshot
     | ConfirmReset
     | SaveCheckpoint
+    | ConfirmTransplant
+    | DropTransplant
+    | AddOutsider
+    | NoteFork
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from league.core.records import Lease, Order, Progress, SeatingOutcome, SnapshotInfo
+from league.core.records import Hyperparameter, Lease, Order, Progress, SeatingOutcome, SnapshotInfo
 from league.core.settings import LeagueSettings
 
 
@@ -36,12 +36,18 @@ class LeagueCreated:
 
 @dataclass(frozen=True)
 class PlayerAdded:
-    """A player joins. group: its place in `settings.players`; share: weight of its env steps."""
+    """A player joins.
+
+    Fields:
+      group: its place in `settings.players`. share: weight of its env steps.
+      hyperparameters: tuned values that it starts with.
+    """
 
     player: str
     role: str
     group: int
     share: float
+    hyperparameters: tuple[Hyperparameter, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,6 +139,73 @@ class CheckpointSaved:
     trained_steps: int
 
 
+@dataclass(frozen=True)
+class PlayerTransplanted:
+    """A transplant order was carried out: the player goes on from the restart state of `donor`, as one unit.
+
+    Fields:
+      source: snapshot that the donor's weights descend from, None for none.
+      digest, version, trained_steps: the player's own new restart state.
+      hyperparameters: those it goes on with.
+    """
+
+    order_id: int
+    player: str
+    donor: str
+    source: str | None
+    digest: str
+    version: int
+    trained_steps: int
+    hyperparameters: tuple[Hyperparameter, ...]
+
+
+@dataclass(frozen=True)
+class OrderDropped:
+    """An order can no longer be carried out and is no longer wanted."""
+
+    order_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class OutsiderAdded:
+    """A frozen policy that was trained elsewhere joins the population."""
+
+    snapshot: SnapshotInfo
+
+
+@dataclass(frozen=True)
+class MixtureMember:
+    """A snapshot's weight in a mixture."""
+
+    policy: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class MixtureSolved:
+    """The mixture over snapshots that is best as a whole was solved anew.
+
+    Fields:
+      members: heaviest first. exploitability: win rate over a half that the best snapshot has against it.
+      games, num_snapshots: games between frozen policies and snapshots that it rests on.
+    """
+
+    members: tuple[MixtureMember, ...]
+    exploitability: float
+    games: int
+    num_snapshots: int
+
+
+@dataclass(frozen=True)
+class LeagueForked:
+    """The events before this one were taken over from another run, up to its event `event` with that chain hash."""
+
+    run: str
+    event: int
+    chain: str
+
+
 Event = (
     LeagueCreated
     | PlayerAdded
@@ -146,6 +219,11 @@ Event = (
     | SnapshotAdded
     | PlayerReset
     | CheckpointSaved
+    | PlayerTransplanted
+    | OrderDropped
+    | OutsiderAdded
+    | MixtureSolved
+    | LeagueForked
 )
 
 EVENTS: dict[str, type[Event]] = {
@@ -161,5 +239,10 @@ EVENTS: dict[str, type[Event]] = {
     "SnapshotAdded": SnapshotAdded,
     "PlayerReset": PlayerReset,
     "CheckpointSaved": CheckpointSaved,
+    "PlayerTransplanted": PlayerTransplanted,
+    "OrderDropped": OrderDropped,
+    "OutsiderAdded": OutsiderAdded,
+    "MixtureSolved": MixtureSolved,
+    "LeagueForked": LeagueForked,
 }
 """Kind written in the journal -> its class. Kinds are for ever: a journal of last year must still be readable."""

@@ -14,25 +14,31 @@ from league.core.settings import Weighting
 
 Array = NDArray[np.float64]
 
+SQUARED = 2.0
+
 WEIGHTINGS: dict[Weighting, Callable[[Array], Array]] = {
-    "squared": lambda x: (1.0 - x) ** 2,
+    "squared": lambda x: (1.0 - x) ** SQUARED,
     "variance": lambda x: x * (1.0 - x),
     "linear": lambda x: 1.0 - x,
     "linear_capped": lambda x: np.minimum(0.5, 1.0 - x),
     "uniform": np.ones_like,
 }
-"""Weight of an opponent that is beaten with probability x. Source: Vinyals et al. 2019, methods and pseudocode."""
+"""Weight of an opponent that is beaten with probability x; "hard" is (1 - x) ** exponent beside these.
+
+Source: Vinyals et al. 2019, methods and pseudocode.
+"""
 
 LEAST_TOTAL = 1e-10
 """Sum of weights below which they say nothing (every opponent is always beaten, or never) and all count alike."""
 
 
-def pfsp(win_rates: Array, weighting: Weighting) -> Array:
+def pfsp(win_rates: Array, weighting: Weighting, *, exponent: float = SQUARED) -> Array:
     """Probabilities with which to meet the candidates.
 
     Args:
       win_rates: float64 [C] in [0, 1], against each candidate.
-      weighting: one of `WEIGHTINGS`.
+      weighting: one of `WEIGHTINGS`, or "hard".
+      exponent: of "hard".
     Returns:
       float64 [C], sums to 1; uniform where every weight vanishes.
     Raises:
@@ -42,7 +48,7 @@ def pfsp(win_rates: Array, weighting: Weighting) -> Array:
         raise ValueError("pfsp needs at least one candidate")
     if not bool(np.all((win_rates >= 0.0) & (win_rates <= 1.0))):
         raise ValueError("win rates must lie in [0, 1]")
-    weights = WEIGHTINGS[weighting](win_rates)
+    weights = (1.0 - win_rates) ** exponent if weighting == "hard" else WEIGHTINGS[weighting](win_rates)
     total = weights.sum()
     if total < LEAST_TOTAL:
         return np.full(len(win_rates), 1.0 / len(win_rates))

@@ -42,11 +42,12 @@ def unpack(kind: Any, plain: Plain) -> Any:
     """Rebuild a value of the annotated type `kind` from what `pack` made of it.
 
     Raises:
-      TypeError: an annotation of another kind than `pack` writes.
-      KeyError, ValueError: `plain` lacks a field or does not fit.
+      TypeError: an annotation of another kind than `pack` writes, or a field without a default is missing.
+      ValueError: `plain` does not fit.
     """
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        return kind(**{name: unpack(hint, plain[name]) for name, hint in _fields(kind).items()})
+        given = {name: unpack(hint, plain[name]) for name, hint in _fields(kind).items() if name in plain}
+        return kind(**given)  # a field that an earlier version did not write takes its default
     if kind is Column:
         dtype, shape, text = plain
         array = np.frombuffer(base64.b64decode(text), dtype=np.dtype(dtype)).reshape(shape)

@@ -1,7 +1,7 @@
 """A gate that keeps its meaning however many rivals there are: how many of them are probably not beaten?
 
-The win rates against all rivals together say how win rates are spread; each rival is then judged by its own games and by
-that spread. So chance lows among two hundred well measured rivals count as chance, and one that really resists does not.
+The win rates against all rivals together say how win rates are spread; each rival is then judged by its own games and
+by that spread. So chance lows among two hundred well measured rivals count as chance, and one that resists does not.
 
 Shape letters: C rivals, G cells of the grid of win rates.
 """
@@ -30,9 +30,8 @@ def posterior(trial: Trial) -> Verdict | None:
     """Fires when the expected number of rivals not beaten is at most `1 - confidence`, or at the timeout.
 
     A rival counts as not beaten when its win rate lies `margin` or more below `win_rate`; over all rivals the mean must
-    lie above `win_rate`. A rival with fewer than `min_games` effective games keeps at least the chance 1 / C of not being
-    beaten that everyone starts with, so that a few unmeasured ones among many do not hold the gate.
-    The evidence lists the hardest rivals with that chance.
+    lie above `win_rate`. A rival with fewer than `min_games` effective games keeps at least the chance 1 / C of not
+    being beaten that everyone starts with, so that a few unmeasured ones among many do not hold the gate.
     """
     doubts = None
     if len(trial.rivals):
@@ -52,23 +51,23 @@ def chances_unbeaten(trial: Trial, chosen: NDArray[np.int64] | None = None) -> A
 
     The prior of a rival is the spread of the others' win rates and one rival of unknown strength, every win rate alike.
 
-    Source: Efron 2010, Large-Scale Inference, chapters 2 and 5 (empirical Bayes over many tests); the spread is estimated by
-    expectation maximisation over a grid (Laird 1978), one pseudo-rival as its prior.
+    Source: Efron 2010, Large-Scale Inference, chapters 2 and 5 (empirical Bayes over many tests); the spread is
+    estimated by expectation maximisation over a grid (Laird 1978), the rival of unknown strength as its prior.
     """
     bound = trial.settings.win_rate - trial.settings.margin
-    cells, num_below = _grid(bound)
-    spread, num_fitted = _spread(trial.posterior, cells)
+    cells, widths, num_below = _grid(bound)
+    spread = _spread(trial.posterior, cells, widths)
+    size = len(trial.rivals)
     known = trial.posterior if chosen is None else trial.posterior.take(chosen)
     likelihood = _likelihood(known, cells)
     own = likelihood * spread
     own /= own.sum(axis=1, keepdims=True)
-    # A rival must not be its own prior: with one rival that would count its games twice.
-    prior = np.maximum(spread * (num_fitted + 1) - own, 1.0 / (2 * GRID_CELLS)) / num_fitted
-    after = likelihood * prior
+    # A rival must not be its own prior, or its games would count twice; what is left is at least the unknown rival,
+    # half of it in case that the fit has not settled.
+    after = likelihood * np.maximum(spread * (size + 1) - own, 0.5 * widths)
     chances: Array = after[:, :num_below].sum(axis=1) / after.sum(axis=1)
-    start = 1.0 / len(trial.rivals)
     measured = known.games >= trial.settings.min_games
-    return np.where(measured, chances, np.maximum(chances, start))
+    return np.where(measured, chances, np.maximum(chances, 1.0 / size))
 
 
 def _settled(trial: Trial) -> Array | None:
@@ -85,13 +84,14 @@ def _settled(trial: Trial) -> Array | None:
     return chances_unbeaten(trial)
 
 
-def _grid(bound: float) -> tuple[Array, int]:
-    """Win rates at the middle of G cells, one edge at `bound`, and the number of cells below it."""
+def _grid(bound: float) -> tuple[Array, Array, int]:
+    """Win rates at the middle of G cells, one edge at `bound`, their widths, and the number of cells below it."""
     below = min(max(round(bound * GRID_CELLS), 1), GRID_CELLS - 1)
     above = GRID_CELLS - below
     low = (np.arange(below) + 0.5) * (bound / below)
     high = bound + (np.arange(above) + 0.5) * ((1.0 - bound) / above)
-    return np.concatenate([low, high]), below
+    widths = np.repeat([bound / below, (1.0 - bound) / above], [below, above])
+    return np.concatenate([low, high]), widths, below
 
 
 def _likelihood(known: Posterior, cells: Array) -> Array:
@@ -103,18 +103,19 @@ def _likelihood(known: Posterior, cells: Array) -> Array:
     return likelihood
 
 
-def _spread(known: Posterior, cells: Array) -> tuple[Array, int]:
-    """float64 [G], how win rates are spread over the rivals, and the number of rivals that it was estimated from."""
-    if len(known.games) > MOST_FITTED:
+def _spread(known: Posterior, cells: Array, widths: Array) -> Array:
+    """float64 [G], how win rates are spread over the rivals and one of unknown strength; sums to 1."""
+    size = len(known.games)
+    if size > MOST_FITTED:
         ordered = np.argsort(known.mean, kind="stable")
-        known = known.take(ordered[np.linspace(0, len(ordered) - 1, MOST_FITTED).astype(np.int64)])
+        known = known.take(ordered[np.linspace(0, size - 1, MOST_FITTED).astype(np.int64)])
     likelihood = _likelihood(known, cells)
-    unknown = np.full(len(cells), 1.0 / len(cells))
-    spread = unknown
+    unknown = widths * (len(known.games) / size)
+    spread = widths
     for _ in range(ITERATIONS):
-        shares = (1.0 / (likelihood @ spread)) @ likelihood * spread
-        spread = (shares + unknown) / (len(known.games) + 1)
-    return spread, len(known.games)
+        shares = (1.0 / (likelihood @ spread)) @ likelihood * spread + unknown
+        spread = shares / shares.sum()
+    return spread
 
 
 def _evidence(trial: Trial, doubts: Array) -> tuple[Evidence, ...]:

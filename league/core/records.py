@@ -7,8 +7,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-BOT_PREFIX = "bot:"
-"""A policy id that starts so is a scripted bot (`bot:tactical`); any other is a player or a snapshot."""
+BOT_PREFIX, OUTSIDE_PREFIX = "bot:", "outside:"
+"""A policy id that starts so is a scripted bot (`bot:tactical`), or a frozen policy that was trained elsewhere; any other
+is a player or a snapshot."""
+
+
+@dataclass(frozen=True)
+class Hyperparameter:
+    """A tuned value of a player. `learning_rate`, `entropy_cost` and `reward:NAME` are factors on what is configured (1 is
+    unchanged), `discount` is a factor on 1 - gamma; `pfsp_exponent` and `self_play` are the values themselves."""
+
+    name: str
+    value: float
 
 
 @dataclass(frozen=True)
@@ -59,7 +69,8 @@ class SeatingOutcome:
       aborted: episodes thrown away because their env failed; in no other count.
       turns: decisions taken in the counted games, all seats together.
       wins: [S][S], wins[i][j] = games in which the team of seat i had a higher return than that of seat j.
-      draws: [S][S], equal returns; symmetric. wins[i][j] + wins[j][i] + draws[i][j] == games for seats of different teams.
+      draws: [S][S], equal returns; symmetric. For seats of different teams wins[i][j] + wins[j][i] + draws[i][j] is
+        `games`.
       return_sums: [S] sum of undiscounted returns per seat.
     """
 
@@ -110,10 +121,15 @@ class Order:
 
     Fields:
       order_id: unique in the journal.
-      kind: "snapshot" (freeze the player's weights) or "reset" (start again from `source`).
+      kind: "snapshot" (freeze the player's weights), "reset" (start again from `source`) or "transplant" (go on from
+        the restart state of another player, with other hyperparameters).
       player: whom it concerns.
       reason: why.
-      source: for a reset, the snapshot whose weights it starts from.
+      source: for a reset, the snapshot whose weights it starts from; for a transplant, the one that the donor's weights
+        descend from.
+      donor, checkpoint: for a transplant, the player that is copied and the digest of its restart state, which must not
+        be deleted while the order is open.
+      hyperparameters: for a transplant, those that the player goes on with.
     """
 
     order_id: int
@@ -121,3 +137,6 @@ class Order:
     player: str
     reason: str
     source: str | None = None
+    donor: str | None = None
+    checkpoint: str | None = None
+    hyperparameters: tuple[Hyperparameter, ...] = ()

@@ -10,6 +10,12 @@ MATCHMAKERS: Mapping[str, str] = {
     "main_agent": "league.core.roles:MAIN_AGENT",
     "main_exploiter": "league.core.roles:MAIN_EXPLOITER",
     "league_exploiter": "league.core.roles:LEAGUE_EXPLOITER",
+    "self_play": "league.core.matchmakers:SELF_PLAY",
+    "fictitious": "league.core.matchmakers:FICTITIOUS",
+    "window": "league.core.matchmakers:WINDOW",
+    "quality": "league.core.matchmakers:QUALITY",
+    "meta_nash": "league.core.matchmakers:META_NASH",
+    "even_odds": "league.core.matchmakers:EVEN_ODDS",
 }
 """Name -> "module:attribute" of a `league.core.roles.Matchmaker`; a built-in role is the name of its matchmaker."""
 
@@ -18,6 +24,24 @@ GATES: Mapping[str, str] = {
     "threshold": "league.core.gates:threshold",
 }
 """Name -> "module:attribute" of a `league.core.gates.Gate`."""
+
+TUNERS: Mapping[str, str] = {
+    "truncation": "league.core.tuners:truncation",
+    "elo_gap": "league.core.tuners:elo_gap",
+    "tournament": "league.core.tuners:tournament",
+}
+"""Name -> "module:attribute" of a `league.core.tuners.Tuner`."""
+
+PRESETS: Mapping[str, str] = {
+    "alphastar": "league.core.presets:alphastar",
+    "openai_five": "league.core.presets:openai_five",
+    "self_play": "league.core.presets:self_play",
+    "fictitious": "league.core.presets:fictitious",
+    "window": "league.core.presets:window",
+    "psro": "league.core.presets:psro",
+    "pbt": "league.core.presets:pbt",
+}
+"""Name -> "module:attribute" of a `league.core.presets.Preset`."""
 
 
 def check_name(registry: Mapping[str, str], name: str, *, what: str) -> None:

@@ -29,12 +29,21 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class View:
-    """The league as one player sees it. home: its number; posterior: its win rate against each of the P policies."""
+    """The league as one player sees it.
+
+    Fields:
+      home: its number. posterior: its win rate against each of the P policies.
+      settings: of its group, with the player's own tuned values in their place.
+      quality: float64 [P], qualities of its own snapshots; None where none are kept.
+      mixture: float64 [P], the mixture over snapshots that is best as a whole; None where none is solved.
+    """
 
     home: int
     population: Population
     posterior: Posterior
     settings: PlayerSettings
+    quality: Array | None = None
+    mixture: Array | None = None
 
 
 class Matchmaker(Protocol):
@@ -158,7 +167,9 @@ def _spread(view: View, candidates: Numbers, share: float, weighting: Weighting,
     """float64 [P], `share` over the candidates by PFSP on win rates drawn from their posterior; zeros without any."""
     result = np.zeros(len(view.population))
     if len(candidates) and share > 0.0:
-        result[candidates] = share * pfsp(view.posterior.take(candidates).sample(rng), weighting)
+        sampled = view.posterior.take(candidates).sample(rng)
+        exponent = view.settings.matchmaking.pfsp_exponent
+        result[candidates] = share * pfsp(sampled, weighting, exponent=exponent)
     return result
 
 

@@ -10,9 +10,17 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from league.core.registry import GATES, MATCHMAKERS, check_name
+from league.core.population_settings import (
+    GuestSettings,
+    MetaGameSettings,
+    PopulationSettings,
+    TuningSettings,
+    require,
+)
+from league.core.records import BOT_PREFIX
+from league.core.registry import GATES, MATCHMAKERS, PRESETS, check_name, load
 
-Weighting = Literal["squared", "variance", "linear", "linear_capped", "uniform"]
+Weighting = Literal["squared", "hard", "variance", "linear", "linear_capped", "uniform"]
 
 RESET_PROBABILITIES = {"main_exploiter": 1.0, "league_exploiter": 0.25}
 """Chance that a role starts again after a snapshot; roles not named here never do. Source: Vinyals et al. 2019."""
@@ -21,11 +29,6 @@ ROLE_WEIGHTINGS: dict[str, Weighting] = {"main_exploiter": "variance", "league_e
 """PFSP weighting of a role's past opponents; roles not named here use "squared". Source: as above, pseudocode."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
-
-
-def _require(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)
 
 
 @dataclass(frozen=True)
@@ -58,19 +61,19 @@ class GateSettings:
 
     def __post_init__(self) -> None:
         check_name(GATES, self.kind, what="gate")
-        _require(0.0 < self.win_rate < 1.0, f"win_rate must lie between 0 and 1, not {self.win_rate}")
-        _require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
-        _require(
+        require(0.0 < self.win_rate < 1.0, f"win_rate must lie between 0 and 1, not {self.win_rate}")
+        require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
+        require(
             0.0 <= self.margin < self.win_rate, f"margin must lie in [0, win_rate {self.win_rate}), not {self.margin}"
         )
-        _require(0.0 < self.confidence < 1.0, f"confidence must lie between 0 and 1, not {self.confidence}")
-        _require(self.min_steps >= 0, f"min_steps must not be negative, not {self.min_steps}")
-        _require(
+        require(0.0 < self.confidence < 1.0, f"confidence must lie between 0 and 1, not {self.confidence}")
+        require(self.min_steps >= 0, f"min_steps must not be negative, not {self.min_steps}")
+        require(
             self.timeout_steps >= max(1, self.min_steps),
             f"timeout_steps {self.timeout_steps} must be at least 1 and at least min_steps {self.min_steps}",
         )
         chance = self.reset_probability
-        _require(chance is None or 0.0 <= chance <= 1.0, f"reset_probability must lie in [0, 1], not {chance}")
+        require(chance is None or 0.0 <= chance <= 1.0, f"reset_probability must lie in [0, 1], not {chance}")
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,10 @@ class MatchmakingSettings:
       self_play, pfsp, verification: shares of a main agent's games; they sum to 1.
       weighting: PFSP weighting of past opponents; None is the role's own: squared for a main agent, variance for a
         main exploiter, linear_capped for a league exploiter.
+      pfsp_exponent: exponent of the weighting "hard", (1 - win rate) ** exponent; 2 is "squared".
+      window: how many of the newest snapshots the matchmaker "window" meets.
+      quality_rate: how fast the matchmaker "quality" lets the quality of a beaten snapshot fall (published: 0.01).
+      odds_width: the matchmaker "even_odds" prefers win rates within about this much of a half.
       too_strong_below: win rate under which a main agent meets a main's past instead of that main (published 0.3).
       exploited_below: win rate under which a past main exploiter is verified against (published 0.3).
       forgotten_below: win rate under which a main's past counts as forgotten (published 0.7).
@@ -96,6 +103,10 @@ class MatchmakingSettings:
     pfsp: float = 0.5
     verification: float = 0.15
     weighting: Weighting | None = None
+    pfsp_exponent: float = 2.0
+    window: int = 10
+    quality_rate: float = 0.01
+    odds_width: float = 1.0 / 6.0
     too_strong_below: float = 0.3
     exploited_below: float = 0.3
     forgotten_below: float = 0.7
@@ -106,16 +117,20 @@ class MatchmakingSettings:
 
     def __post_init__(self) -> None:
         shares = (self.self_play, self.pfsp, self.verification)
-        _require(min(shares) >= 0.0, f"shares must not be negative: self_play, pfsp, verification = {shares}")
-        _require(
+        require(min(shares) >= 0.0, f"shares must not be negative: self_play, pfsp, verification = {shares}")
+        require(
             math.isclose(sum(shares), 1.0, abs_tol=1e-6),
             f"self_play {shares[0]} + pfsp {shares[1]} + verification {shares[2]} = {sum(shares):g}, not 1",
         )
         for name in ("too_strong_below", "exploited_below", "forgotten_below", "curriculum_below", "curriculum_share"):
             value = getattr(self, name)
-            _require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], not {value}")
-        _require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
-        _require(
+            require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], not {value}")
+        require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
+        require(0.0 < self.pfsp_exponent <= 100.0, f"pfsp_exponent must lie in (0, 100], not {self.pfsp_exponent}")
+        require(self.window >= 1, f"window must be at least 1, not {self.window}")
+        require(0.0 <= self.quality_rate <= 1.0, f"quality_rate must lie in [0, 1], not {self.quality_rate}")
+        require(self.odds_width > 0.0, f"odds_width must be positive, not {self.odds_width}")
+        require(
             self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1"
         )
 
@@ -145,9 +160,9 @@ class PlayerSettings:
 
     def __post_init__(self) -> None:
         check_name(MATCHMAKERS, self.matchmaker or self.role, what="role" if not self.matchmaker else "matchmaker")
-        _require(1 <= self.count <= 100_000, f"count must lie in [1, 100000], not {self.count}")
-        _require(0.0 < self.share < math.inf, f"share must be positive and finite, not {self.share}")
-        _require(
+        require(1 <= self.count <= 100_000, f"count must lie in [1, 100000], not {self.count}")
+        require(0.0 < self.share < math.inf, f"share must be positive and finite, not {self.share}")
+        require(
             _NAME.fullmatch(self.prefix) is not None,
             f"player name {self.prefix!r} must be 1 to 48 of a-z, 0-9, - and _; set `name` for a role of your own",
         )
@@ -184,8 +199,8 @@ class PayoffSettings:
     prior_games: float = 2.0
 
     def __post_init__(self) -> None:
-        _require(self.half_life_steps > 0.0, f"half_life_steps must be positive, not {self.half_life_steps}")
-        _require(0.0 < self.prior_games < math.inf, f"prior_games must be positive and finite, not {self.prior_games}")
+        require(self.half_life_steps > 0.0, f"half_life_steps must be positive, not {self.half_life_steps}")
+        require(0.0 < self.prior_games < math.inf, f"prior_games must be positive and finite, not {self.prior_games}")
 
 
 @dataclass(frozen=True)
@@ -211,25 +226,26 @@ class RatingSettings:
     final_leases: int = 40
 
     def __post_init__(self) -> None:
-        _require(self.final_leases >= 0, f"final_leases must not be negative, not {self.final_leases}")
-        _require(0.0 <= self.share < 1.0, f"share must lie in [0, 1), not {self.share}")
-        _require(
+        require(self.final_leases >= 0, f"final_leases must not be negative, not {self.final_leases}")
+        require(0.0 <= self.share < 1.0, f"share must lie in [0, 1), not {self.share}")
+        require(
             0.0 < self.parent_draws < math.inf, f"parent_draws is {self.parent_draws}, must be positive and finite"
         )
         strays = [bot for bot in self.bots if not bot.startswith("bot:")]
-        _require(not strays, f"bots are written bot:NAME, not {strays}")
-        _require(len(set(self.bots)) == len(self.bots), f"a bot is named twice: {list(self.bots)}")
-        _require(
+        require(not strays, f"bots are written bot:NAME, not {strays}")
+        require(len(set(self.bots)) == len(self.bots), f"a bot is named twice: {list(self.bots)}")
+        require(
             self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1"
         )
 
 
-def _one_of_each_role() -> tuple[PlayerSettings, ...]:
-    return (
-        PlayerSettings(role="main_agent", share=2.0),
-        PlayerSettings(role="main_exploiter"),
-        PlayerSettings(role="league_exploiter"),
-    )
+ONE_OF_EACH_ROLE = (
+    PlayerSettings(role="main_agent", share=2.0),
+    PlayerSettings(role="main_exploiter"),
+    PlayerSettings(role="league_exploiter"),
+)
+RATINGS, META_GAME, TUNING = RatingSettings(), MetaGameSettings(), TuningSettings()
+"""Defaults. A preset replaces these very objects and nothing that was given in their place, equal or not."""
 
 
 @dataclass(frozen=True)
@@ -237,21 +253,72 @@ class LeagueSettings:
     """The `league:` part of a configuration.
 
     Fields:
+      preset: a population by its name (`league.core.registry.PRESETS`) or "module:attribute"; empty for none. What is
+        given beside it takes the place of its part of the preset.
+      population: the numbers of the preset.
       players: the groups of players; one of each role by default, half of the env steps for the main agent.
-      payoff, ratings: see there.
+      guests: bots and frozen policies from outside that the players also meet.
+      payoff, ratings, meta_game, tuning: see there.
       lease_turns: times each of an actor host's games is stepped before it answers a lease.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
-    players: tuple[PlayerSettings, ...] = field(default_factory=_one_of_each_role)
+    preset: str = ""
+    population: PopulationSettings = field(default_factory=PopulationSettings)
+    players: tuple[PlayerSettings, ...] = ONE_OF_EACH_ROLE
+    guests: tuple[GuestSettings, ...] = ()
     payoff: PayoffSettings = field(default_factory=PayoffSettings)
-    ratings: RatingSettings = field(default_factory=RatingSettings)
+    ratings: RatingSettings = RATINGS
+    meta_game: MetaGameSettings = META_GAME
+    tuning: TuningSettings = TUNING
     lease_turns: int = 64
 
     def __post_init__(self) -> None:
-        _require(len(self.players) > 0, "players: a league needs at least one player")
+        if self.preset:
+            self._expand()
+        else:
+            given = self.population != PopulationSettings()
+            require(not given, "population: these are the numbers of a preset; give a `preset`, or set `players`")
+        require(len(self.players) > 0, "players: a league needs at least one player")
         prefixes = [group.prefix for group in self.players]
         twice = sorted({prefix for prefix in prefixes if prefixes.count(prefix) > 1})
-        _require(not twice, f"players: two groups are named {twice}; give one another `name` or raise its `count`")
-        _require(self.lease_turns >= 1, f"lease_turns must be at least 1, not {self.lease_turns}")
+        require(not twice, f"players: two groups are named {twice}; give one another `name` or raise its `count`")
+        self._check_guests()
+        require(self.lease_turns >= 1, f"lease_turns must be at least 1, not {self.lease_turns}")
+
+    def _expand(self) -> None:
+        """Put the preset in the place of what was not given."""
+        check_name(PRESETS, self.preset, what="preset")
+        preset = load(PRESETS, self.preset, what="preset")
+        parts = preset(self.population)  # type: ignore[operator]  # the registry's protocol
+        for name, default in (
+            ("players", ONE_OF_EACH_ROLE),
+            ("ratings", RATINGS),
+            ("meta_game", META_GAME),
+            ("tuning", TUNING),
+        ):
+            part = getattr(parts, name)
+            if part is not None and getattr(self, name) is default:
+                object.__setattr__(self, name, part)  # noqa: PLC2801  a frozen record is completed before it is seen
+
+    def _check_guests(self) -> None:
+        names = [guest.policy for guest in self.guests]
+        require(len(set(names)) == len(names), f"guests: a policy is named twice: {names}")
+        roles = {group.role for group in self.players}
+        for guest in self.guests:
+            strays = sorted(set(guest.roles) - roles)
+            require(not strays, f"guests: {guest.policy} is to meet {strays}; the roles are {sorted(roles)}")
+        for role in sorted(roles):
+            total = sum(share for _, share in self.guests_of(role))
+            require(total < 1.0, f"guests: they take {total:g} of the games of {role}, which must stay below 1")
+
+    def guests_of(self, role: str) -> tuple[tuple[str, float], ...]:
+        """(policy, share of the games) of the guests that players of a role meet."""
+        return tuple((guest.policy, guest.share) for guest in self.guests if not guest.roles or role in guest.roles)
+
+    @property
+    def bots(self) -> tuple[str, ...]:
+        """Every bot of the population: guests, and those that only take part in rating matches."""
+        guests = [guest.policy for guest in self.guests if guest.policy.startswith(BOT_PREFIX)]
+        return tuple(dict.fromkeys((*self.ratings.bots, *guests)))

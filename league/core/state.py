@@ -11,7 +11,7 @@ from league.core.columns import Column
 from league.core.payoff import Payoff, empty_payoff
 from league.core.plain import Plain, pack, unpack
 from league.core.population import Population
-from league.core.records import Lease, Order, SnapshotInfo
+from league.core.records import Hyperparameter, Lease, Order, SnapshotInfo
 from league.core.settings import LeagueSettings, PlayerSettings
 from league.core.workload import Workload
 
@@ -41,6 +41,11 @@ class PlayerState:
       initial: its first snapshot, the source of its resets; None until that is confirmed.
       parent: snapshot that its weights descend from. Where `checkpoint` is None a learner starts from it.
       checkpoint: its newest restart state; None at first and after a reset.
+      hyperparameters: its tuned values.
+      transplants: number of times that it took another player's state.
+      tuned_steps: trained steps at the last look of the tuner, or at the last transplant or reset.
+      fresh_steps: trained steps at the last transplant or reset, where its burn-in begins.
+      mean_return, return_games: of late, over its own leases: mean over its recorded games, and their fading number.
     """
 
     name: str
@@ -59,6 +64,22 @@ class PlayerState:
     initial: str | None = None
     parent: str | None = None
     checkpoint: CheckpointPointer | None = None
+    hyperparameters: tuple[Hyperparameter, ...] = ()
+    transplants: int = 0
+    tuned_steps: int = 0
+    fresh_steps: int = 0
+    mean_return: float = 0.0
+    return_games: float = 0.0
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The mixture solved last: weights by snapshot, heaviest first, and the games and snapshots it rests on."""
+
+    weights: dict[str, float] = field(default_factory=dict)
+    games: int = 0
+    num_snapshots: int = 0
+    exploitability: float = 0.0
 
 
 @dataclass
@@ -86,6 +107,8 @@ class LeagueState:
       leases, orders: the open ones, by id.
       population, payoff, workload, totals: see there.
       rating_games: int64 [P], all-frozen games of each policy of the population.
+      qualities: player -> float64 [P], see `league.core.quality`; only players of that matchmaker.
+      mixture: over snapshots; empty where none is solved.
     """
 
     settings: LeagueSettings | None = None
@@ -107,6 +130,8 @@ class LeagueState:
     workload: Workload = field(default_factory=Workload)
     totals: Totals = field(default_factory=Totals)
     rating_games: Column = field(default_factory=lambda: Column("int64"))
+    qualities: dict[str, Column] = field(default_factory=dict)
+    mixture: Mixture = field(default_factory=Mixture)
 
     def settings_of(self, player: str) -> PlayerSettings:
         """The settings of a player's group."""

@@ -98,9 +98,7 @@ class LoadedPolicy:
         return chances
 
     @torch.inference_mode()
-    def all_probs(
-        self, fields: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_]
-    ) -> NDArray[np.float32]:
+    def all_probs(self, fields: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Probability of every action for many observations in one pass, each taken as the first of its game.
 
         Args:

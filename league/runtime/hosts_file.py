@@ -17,7 +17,7 @@ _TEXT = "__text__"
 def encode_hosts(state: HostState, *, next_lease_id: int) -> bytes:
     """The state, and the lease that would come next: it fits a league that stands exactly there and no other."""
     text = json.dumps({"next_lease_id": next_lease_id, "text": state.text})
-    arrays = {name: np.ascontiguousarray(array) for name, array in state.arrays.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}  # keeps arrays of no axis
     arrays[_TEXT] = np.frombuffer(text.encode(), np.uint8)
     return bytes(safetensors.numpy.save(arrays))
 

@@ -1,0 +1,167 @@
+"""The rules that keep the parts apart: imports one way, one home for each package, small files and functions."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGES = ("envs", "agents", "league")
+MAY_IMPORT = {"envs": {"envs"}, "agents": {"agents", "envs"}, "league": {"league", "agents", "envs"}}
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+
+HOMES = {
+    "gymnasium": ("envs/adapters/",),
+    "lz4": ("agents/codec.py",),
+    "msgspec": ("league/",),
+    "numpy": ("envs/", "agents/", "league/"),
+    "pettingzoo": ("envs/adapters/",),
+    "pydantic": ("league/config_problems.py",),
+    "ray": ("league/runtime/",),
+    "rich": ("league/monitor/", "league/eval/report.py"),
+    "safetensors": ("league/policies.py", "league/eval/load.py", "league/runtime/hosts_file.py"),
+    "sqlite3": ("league/store/journal.py", "league/store/journal_reader.py"),
+    "torch": ("agents/", "league/eval/", "league/runtime/"),
+    "typer": ("league/cli.py", "league/ending.py"),
+    "wandb": ("league/monitor/wandb_worker.py",),
+    "yaml": ("league/config.py", "league/config_yaml.py", "league/inspection.py"),
+}
+"""Package -> the only files (or folders) of ours that may import it. A new package gets a line here."""
+
+CORE_MAY_NOT = {"datetime", "io", "os", "pathlib", "random", "shutil", "socket", "subprocess", "tempfile", "threading"}
+CATCH_ALL = re.compile(r"(utils?|helpers?|common|misc|tools?|[a-z_]+\d+)\.py")
+UNSAFE = re.compile(
+    r"\b(?:pickle|cPickle|dill|cloudpickle)\b|weights_only=False|yaml\.(?:unsafe_)?load\(|\beval\(|\bexec\("
+)
+
+
+def sources(*packages: str) -> list[Path]:
+    return sorted(path for package in packages or PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+
+@functools.cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Full names of what a file imports, at any depth and also where only a type checker looks."""
+    package = name_of(path).removesuffix(".py").removesuffix("/__init__").split("/")
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level] if node.level else []
+            yield ".".join([*start, *([node.module] if node.module else [])])
+
+
+every_file = pytest.mark.parametrize("path", sources(), ids=name_of)
+
+
+@every_file
+def test_imports_point_one_way(path: Path) -> None:
+    package = name_of(path).partition("/")[0]
+    for name in imports(path):
+        top = name.partition(".")[0]
+        assert top not in PACKAGES or top in MAY_IMPORT[package], f"{name_of(path)} imports {name}"
+
+
+@every_file
+def test_each_package_is_imported_in_its_home_alone(path: Path) -> None:
+    for name in imports(path):
+        top = name.partition(".")[0]
+        if top in PACKAGES or (top in sys.stdlib_module_names and top not in HOMES):
+            continue
+        assert top in HOMES, f"{name_of(path)} imports {top}, which has no line in HOMES"
+        assert name_of(path).startswith(HOMES[top]), f"{name_of(path)} imports {top}, whose home is {HOMES[top]}"
+
+
+@pytest.mark.parametrize("path", sources("league/core"), ids=name_of)
+def test_the_core_imports_the_standard_library_and_numpy_alone(path: Path) -> None:
+    for name in imports(path):
+        top = name.partition(".")[0]
+        allowed = top == "numpy" or name.startswith("league.core") or top in sys.stdlib_module_names
+        assert allowed and top not in CORE_MAY_NOT | {"time", "sqlite3"}, f"{name_of(path)} imports {name}"
+
+
+@every_file
+def test_no_file_and_no_function_is_too_long(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= MAX_FILE_LINES, f"{name_of(path)} has {len(text.splitlines())} lines"
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            lines = node.end_lineno - node.lineno + 1
+            assert lines <= MAX_FUNCTION_LINES, f"{node.name} in {name_of(path)} has {lines} lines"
+
+
+@every_file
+def test_a_file_has_a_name_and_says_what_it_is_for(path: Path) -> None:
+    assert not CATCH_ALL.fullmatch(path.name), f"{name_of(path)}: a name that holds anything says nothing"
+    assert ast.get_docstring(tree_of(path)), f"{name_of(path)} does not say what it is for"
+
+
+@every_file
+def test_what_a_package_exports_for_users_is_not_used_inside(path: Path) -> None:
+    """`from package import name` inside the project may only name a module, not what `__init__` re-exports."""
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.ImportFrom) or not node.module or node.module.split(".")[0] not in PACKAGES:
+            continue
+        if (ROOT / Path(*node.module.split(".")) / "__init__.py").exists():
+            for alias in node.names:
+                found = importlib.util.find_spec(f"{node.module}.{alias.name}")
+                assert found is not None, f"{name_of(path)} takes {alias.name} from {node.module}/__init__.py"
+
+
+@every_file
+def test_nothing_is_swallowed(path: Path) -> None:
+    """`except Exception` stands at a boundary and says which; `except BaseException` raises again; nothing is bare."""
+    lines = path.read_text().splitlines()
+    for node in ast.walk(tree_of(path)):
+        if not isinstance(node, ast.ExceptHandler):
+            continue
+        where = f"{name_of(path)}:{node.lineno}"
+        assert node.type is not None, f"{where} catches everything"
+        caught = ast.unparse(node.type)
+        if caught == "Exception":
+            assert re.search(r"#.*(boundary|code of others)", lines[node.lineno - 1]), f"{where} says no boundary"
+        if caught == "BaseException":
+            assert any(isinstance(inner, ast.Raise) for inner in ast.walk(node)), f"{where} does not raise again"
+
+
+@every_file
+def test_nothing_from_outside_is_unpickled_or_executed(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):  # words in docstrings are no code
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = ""
+    bare = re.sub(r"\.eval\(\)", "", ast.unparse(tree))
+    found = UNSAFE.search(bare)
+    assert found is None, f"{name_of(path)} has {found and found.group()}"
+
+
+@every_file
+def test_randomness_is_passed_in(path: Path) -> None:
+    """No call of numpy's or Python's global generators: a seed would not reach them."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Call):
+            text = ast.unparse(node.func)
+            hidden = re.fullmatch(r"(np|numpy)\.random\.(?!default_rng|SeedSequence|PCG64|Generator)\w+", text)
+            assert not hidden and not re.fullmatch(r"random\.[a-z]\w*", text), f"{name_of(path)} calls {text}"
+
+
+def test_every_rule_sees_the_files() -> None:
+    assert len(sources()) > 100
+    assert len(sources("league/core")) > 15
