@@ -70,8 +70,7 @@ class Bench:
 
 
 def measure_parts(bench: Bench, *, dtype: torch.dtype) -> Parts:
-    """All parts, each at the best of its batch sizes."""
-    torch.set_num_threads(1)
+    """All parts, each at the best of its batch sizes. The caller has set torch to one thread."""
     unrolls = ready_unrolls(bench, rows=max(UPDATE_ROWS))
     return Parts(
         env=max(env_rate(bench, num_envs=number) for number in bench.num_envs),

@@ -1,19 +1,22 @@
-"""How fast one learner learns: decisions per second, and what share of them is the network's own forward and backward pass.
+"""How fast one learner learns, and how much of its time is the network's own forward and backward pass.
 
 Runs on a bare machine with torch and numpy. A row of data is one decision. The floor is the same network's forward and
-backward pass on the same microbatch without losses, optimizer and copies. On a GPU the share of the measured matrix rate
-is added, and the compiled variants; on a CPU the sizes are small and times are CPU seconds of one thread.
+backward pass on the same microbatches without losses, optimizer and copies. On a GPU there are compiled variants too;
+on a CPU the sizes are small and times are CPU seconds of one thread.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import dataclasses
 import gc
+import math
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from report import Report
@@ -27,15 +30,16 @@ from agents.learner.example import example_unrolls
 from agents.learner.feeder import Feeder
 from agents.learner.learner import Learner
 from agents.nets.config import NetworkConfig
+from agents.nets.dense import product
 from agents.nets.network import Network, build_network
 from agents.process import prepare_process
 from agents.trajectory import Unrolls
 from agents.weights import layout_of
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
 DEVICE = default_device()
 ON_GPU = DEVICE.type == "cuda"
-REPEATS = 5 if ON_GPU else 3
+WARM_UPS, REPEATS = (3, 5) if ON_GPU else (1, 2)
 MATRIX = 8192 if ON_GPU else 1024
 
 LSTM_1024_ROWS = 1_000_000.0
@@ -71,10 +75,16 @@ class Workload:
 
 def game(observations: Mapping[str, ArraySpec], actions: ActionSpec) -> EnvSpec:
     """A game that exists only as shapes."""
-    masked = actions.kind == "categorical"
-    return EnvSpec("benchmark", 2, dict(observations), actions, (0, 1), has_mask=masked)
+    return EnvSpec("benchmark", 2, dict(observations), actions, (0, 1), has_mask=actions.kind != "box")
 
 
+UNITS = 128
+ENTITIES = {
+    "units": ArraySpec((UNITS, 64), "float32"),
+    "units_mask": ArraySpec((UNITS,), "bool"),
+    "scalars": ArraySpec((256,), "float32"),
+}
+ORDERS = multi_categorical((64, 16, UNITS, UNITS), points_at=("", "", "units", "units"))
 VECTOR = {"state": ArraySpec((512,), "float32")}
 WORKLOADS: Mapping[str, Workload] = {
     "MLP 128-128": Workload(
@@ -108,6 +118,25 @@ WORKLOADS: Mapping[str, Workload] = {
         gpu_microbatches=2,
         share=MATRIX_SHARE,
     ),
+    "entity transformer + deep LSTM + autoregressive head": Workload(
+        game(ENTITIES, ORDERS),
+        NetworkConfig(
+            encoder="entities",
+            hidden=(1024,),
+            core="lstm",
+            core_size=384,
+            core_layers=3,
+            entity_size=256,
+            entity_layers=3,
+            head="autoregressive",
+            head_size=256,
+        ),
+        unroll_length=64,
+        gpu_rows=512,
+        cpu_rows=1,
+        gpu_microbatches=32,
+        share=MATRIX_SHARE,
+    ),
 }
 
 
@@ -132,18 +161,14 @@ def main() -> None:
 
 def add_workload(report: Report, name: str, workload: Workload, rates: Mapping[torch.dtype, float]) -> None:
     """All variants of one workload."""
-    try:
-        flops = flops_per_decision(workload)
-    except ValueError as error:
-        print(f"{name}: {error}")
-        report.add(f"{name}: rows/s", None, "1/s")
-        return
+    network = build_network(workload.spec, workload.network, seed=1)
+    flops = flops_per_decision(workload, network)
     dtypes = (torch.bfloat16,) if ON_GPU else (torch.float32, torch.bfloat16)
     modes = ("none", "default", "reduce-overhead") if ON_GPU else ("none",)
     for dtype in dtypes:
         for mode in modes:
             label = f"{name}, {_short(dtype)}, {MODE_NAMES[mode]}"
-            seconds, decisions, floor_s = measure(workload, dtype, mode)
+            seconds, decisions, floor_s = measure(workload, copy.deepcopy(network), dtype, mode)
             speed = decisions / seconds
             best = mode == "none"
             report.add(f"{label}: rows/s", speed, "1/s", at_least=workload.at_least if ON_GPU and best else None)
@@ -151,7 +176,7 @@ def add_workload(report: Report, name: str, workload: Workload, rates: Mapping[t
             reached = speed * flops / rates[dtype]
             must = workload.share if ON_GPU and best else None
             report.add(f"{label}: share of the measured {_short(dtype)} matrix rate", reached, "share", at_least=must)
-    feed = feeder_rate(workload)
+    feed = feeder_rate(workload, network.core_size)
     report.add(f"{name}: feeder, rows/s", feed, "1/s")
     report.add(f"{name}: feeder over learner", feed / speed, "x", at_least=1.0)
     gc.collect()
@@ -162,11 +187,10 @@ def add_workload(report: Report, name: str, workload: Workload, rates: Mapping[t
 MODE_NAMES = {"none": "eager", "default": "compiled", "reduce-overhead": "compiled with CUDA graphs"}
 
 
-def measure(workload: Workload, dtype: torch.dtype, mode: str) -> tuple[float, int, float]:
+def measure(workload: Workload, network: Network, dtype: torch.dtype, mode: str) -> tuple[float, int, float]:
     """Seconds of an update, decisions in it, and seconds of the floor; the shortest of a few each."""
     config = dataclasses.replace(workload.config, compile_mode=mode, max_policy_lag=10**6)
-    network = build_network(workload.spec, workload.network, seed=1)
-    unrolls = rows_of(workload, network)
+    unrolls = rows_of(workload, network.core_size)
     placement = Placement(dtype=dtype, device=DEVICE)
     layout = layout_of(network)
     learner = Learner(local_updater(network, config, placement), layout, config)
@@ -186,65 +210,75 @@ def measure(workload: Workload, dtype: torch.dtype, mode: str) -> tuple[float, i
 
 
 def shortest(call: Callable[[], object]) -> float:
-    """Seconds of the shortest of a few calls after two to warm up: wall time on a GPU, CPU time elsewhere."""
+    """Seconds of the shortest of a few calls after some to warm up: wall time on a GPU, CPU time elsewhere."""
     clock = time.perf_counter if ON_GPU else time.process_time
     found = float("inf")
-    for repeat in range(REPEATS + 2):
+    for repeat in range(WARM_UPS + REPEATS):
         _settle()
         start = clock()
         call()
         _settle()
-        if repeat >= 2:
+        if repeat >= WARM_UPS:
             found = min(found, clock() - start)
     return found
 
 
-def rows_of(workload: Workload, network: Network) -> Unrolls:
+def rows_of(workload: Workload, core_size: int) -> Unrolls:
     """A batch for this machine."""
     return example_unrolls(
         workload.spec,
-        core_size=network.core_size,
+        core_size=core_size,
         rows=workload.config.batch_rows,
         steps=workload.unroll_length,
         seed=0,
     )
 
 
-def flops_per_decision(workload: Workload) -> float:
-    """Floating-point operations of the forward and backward pass, counted on one row; the bootstrap step is shared out."""
-    network = build_network(workload.spec, workload.network, seed=1)
+def flops_per_decision(workload: Workload, network: Network) -> float:
+    """Floating-point operations of the forward and backward pass, counted on one row, the bootstrap step shared out."""
     unrolls = example_unrolls(workload.spec, core_size=network.core_size, rows=1, steps=workload.unroll_length, seed=0)
     # One reset, so that a recurrent core takes the form whose products can be counted.
     unrolls.resets[:, -1] = True
     batch = batch_from(unrolls, oldest_version=0, device=torch.device("cpu"))
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False, custom_mapping=fused_products()) as counter:
         output = network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
         torch.autograd.backward(output.logits.sum() + output.values.sum())
+    network.zero_grad(set_to_none=True)
     return float(counter.get_total_flops()) / workload.unroll_length
+
+
+def fused_products() -> dict[Any, Any]:
+    """How to count the fused product that dense layers use on a CPU."""
+    if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return {}
+
+    def count(inputs: Sequence[int], weight: Sequence[int], *_: object, **__: object) -> int:
+        return 2 * math.prod(inputs) * weight[0]
+
+    return {torch.ops.mkldnn._linear_pointwise: count}
 
 
 def matrix_rate(dtype: torch.dtype) -> float:
     """Floating-point operations per second of a large square matrix product."""
     left, right = (torch.randn(MATRIX, MATRIX, device=DEVICE).to(dtype) for _ in range(2))
-    return 2.0 * MATRIX**3 / shortest(lambda: left @ right)
+    return 2.0 * MATRIX**3 / shortest(lambda: product(left, right))
 
 
-def feeder_rate(workload: Workload) -> float:
+def feeder_rate(workload: Workload, core_size: int) -> float:
     """Decisions per second that one decoding thread copies into the ring, decompression left out."""
     config = workload.config
-    network = build_network(workload.spec, workload.network, seed=1)
-    unrolls = rows_of(workload, network)
+    unrolls = rows_of(workload, core_size)
     piece = unrolls.rows(0, max(1, unrolls.num_rows // 8))
     feeder = Feeder(
         workload.spec,
         config,
-        core_size=network.core_size,
+        core_size=core_size,
         decode=lambda _: piece,
         pinned=ON_GPU,
         clock=time.thread_time,
     )
     feeder.start()
-    batches = 4
+    batches = 3
     for _ in range(batches):
         for _ in range(config.batch_rows // piece.num_rows):
             feeder.wait_for_credits(piece.num_rows, timeout_s=60.0)

@@ -21,9 +21,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-os.environ["OMP_NUM_THREADS"] = "1"  # before torch loads: threads that wait would be counted
-os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a GPU's work is not in the processor seconds
-
 import torch
 from bound import Bench, Parts, measure_parts, middle_of, opponents_rate
 from follow import RunFailed
@@ -193,8 +190,8 @@ def rows_of(session: Session, workload: Workload, *, env: str, reason: str | Non
         _precision_rows(report, session, workload, env=env, precision=precision, reason=reason)
     on, ray = session.runs["float32"], session.runs["float32 Ray"]
     report.add(f"{env} float32 Ray runtime", _middle(run.per_core for run in ray), "plies/core-s")
-    report.add(f"{env} float32 Ray runtime", _middle(run.env_steps / run.seconds for run in ray), "plies/s wall")
-    report.add(f"{env} float32 in-process", _middle(run.env_steps / run.seconds for run in on), "plies/s wall")
+    report.add(f"{env} float32 Ray runtime, wall", _middle(run.env_steps / run.seconds for run in ray), "plies/s")
+    report.add(f"{env} float32 in-process, wall", _middle(run.env_steps / run.seconds for run in on), "plies/s")
     report.add(
         f"{env} float32 Ray runtime against in-process, per core-second",
         _middle(a.per_core / b.per_core for a, b in zip(ray, on, strict=True)),
@@ -264,6 +261,8 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="end with the rows as one JSON object")
     options = parser.parse_args()
     workload = WORKLOADS[options.env]
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a GPU's work is not in the processor seconds
+    torch.set_num_threads(1)
     with tempfile.TemporaryDirectory(prefix="league-throughput-", dir=options.folder) as temporary:
         session = Session(
             options.env, workload, seconds=options.seconds, warm_up_s=options.warm_up, folder=Path(temporary)

@@ -97,6 +97,9 @@ def multi_categorical(
         raise ValueError(f"every part needs at least one choice, got nvec {nvec}")
     if any(given < -1 or given >= part for part, given in enumerate(mask_given)):
         raise ValueError(f"the mask of a part may depend on an earlier part only (or -1), got mask_given {mask_given}")
+    targets = {(name, size) for name, size in zip(points_at, nvec, strict=True) if name}
+    if len(targets) != len({name for name, _ in targets}):
+        raise ValueError(f"parts that point at one field have equally many choices, got {points_at} with nvec {nvec}")
     num_actions = sum(size if given < 0 else size * nvec[given] for size, given in zip(nvec, mask_given, strict=True))
     return ActionSpec(
         kind="multi_categorical",

@@ -85,7 +85,8 @@ def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
                 f"{config.id} takes num_envs and returned a {type(made).__name__}; return a BatchedEnv of that many"
                 " games, or drop the parameter and return one PettingZoo or Gymnasium env a call"
             )
-        return made
+        behind_guard: BatchedEnv = load("envs.adapters.own:guarded")(made)
+        return behind_guard
     first = _call_own(factory, config, {})
     make_one = _one_by_one(first, lambda: _call_own(factory, config, {}))
     kind = _kind(first)

@@ -143,6 +143,11 @@ class Daemon:
         return reason
 
     @property
+    def playing(self) -> bool:
+        """Whether every learner was in place and the games in flight were taken up again: there is play to keep."""
+        return self._metering
+
+    @property
     def spent(self) -> Spent:
         """What the run has used so far."""
         return self._spent

@@ -163,7 +163,8 @@ def _session(config: LeagueConfig, spec: EnvSpec, *, folder: RunFolder, book: Bo
                 None, phase="failed", message=str(error).splitlines()[0] if str(error) else repr(error)
             )
             raise
-        _save_hosts(runtime, folder, book.state)
+        if daemon.playing:  # stopped before that, the games kept at the last stop are still those to go on with
+            _save_hosts(runtime, folder, book.state)
         book.save_state()
         observer.write_status(daemon.observation("stopped"), phase="stopped", message=reason)
         return Ended(folder, reason, daemon.spent)

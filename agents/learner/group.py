@@ -21,6 +21,7 @@ from agents.learner.updater import UpdateOrder, UpdateResult
 from agents.learner.worker import (
     Answer,
     Describe,
+    Description,
     GiveWeights,
     GradientAnswer,
     Gradients,
@@ -53,6 +54,7 @@ class UpdaterGroup:
         self._launcher = launcher
         self._crew: Crew | None = None
         self._places: list[list[tuple[slice, slice]]] = []
+        self._needs_obs: list[bool] = []
         self._gradient = np.zeros(0, np.float32)
 
     def start(self) -> None:
@@ -62,8 +64,10 @@ class UpdaterGroup:
           StageError: one did not come up.
         """
         self._crew = self._launcher(self._setups)
-        layouts = self._call([Describe()] * len(self._setups), timeout_s=self._config.start_timeout_s)
-        self._places = [_places(cast(Layout, layout), self._layout) for layout in layouts]
+        answers = self._call([Describe()] * len(self._setups), timeout_s=self._config.start_timeout_s)
+        workers = [cast(Description, answer) for answer in answers]
+        self._places = [_places(worker.layout, self._layout) for worker in workers]
+        self._needs_obs = [worker.needs_obs for worker in workers]
 
     def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
         """As in the protocol of `Updater`; work starts when all rows have arrived."""
@@ -138,7 +142,7 @@ class UpdaterGroup:
         return self._call([*([request] * workers), *([None] * silent)])[:workers]
 
     def _shares(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> list[tuple[Unrolls, UpdateOrder]]:
-        """What each worker is given: the rows of its replica."""
+        """What each worker is given: the rows of its replica, observations only where they are looked at."""
         rows = concatenate(list(blocks))
         replicas, microbatches = self._config.replicas, self._config.microbatches
         if rows.num_rows % (replicas * microbatches):
@@ -149,7 +153,11 @@ class UpdaterGroup:
         share = rows.num_rows // replicas
         order = dataclasses.replace(order, microbatches_per_block=microbatches)
         parts = [rows.rows(index * share, (index + 1) * share) for index in range(replicas)]
-        return [(parts[rank // self._config.pipeline_workers], order) for rank in range(len(self._setups))]
+        given = [parts[rank // self._config.pipeline_workers] for rank in range(len(self._setups))]
+        return [
+            (rows if needs_obs else dataclasses.replace(rows, obs={}), order)
+            for rows, needs_obs in zip(given, self._needs_obs, strict=True)
+        ]
 
     def _assemble(self, vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
         """float32 [P] from the parts of the first replica's workers."""

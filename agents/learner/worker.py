@@ -27,6 +27,7 @@ from agents.learner.sums import LossSums
 from agents.learner.tail import Arrays, Tail
 from agents.learner.update_mode import make_update_mode
 from agents.learner.updater import LocalUpdater, UpdateOrder, UpdateResult
+from agents.nets.blocks import Block
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network
 from agents.process import prepare_process
@@ -104,7 +105,15 @@ class GradientAnswer:
 
 @dataclass(frozen=True)
 class Describe:
-    """Answered with the `Layout` of this worker's own parameters."""
+    """Answered with a `Description`."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """The layout of a worker's own parameters, and whether any of its blocks looks at observations."""
+
+    layout: Layout
+    needs_obs: bool
 
 
 @dataclass(frozen=True)
@@ -125,7 +134,7 @@ class Load:
 
 
 Request = Update | Gradients | Describe | GiveWeights | Save | Load
-Answer = UpdateResult | GradientAnswer | Layout | NDArray[np.float32] | Arrays | None
+Answer = UpdateResult | GradientAnswer | Description | NDArray[np.float32] | Arrays | None
 
 
 class GroupWorker:
@@ -153,10 +162,11 @@ class GroupWorker:
             boundaries=setup.boundaries,
         )
         network = setup.plan.build()
-        own = _own_modules(network, config, placement).to(device)
+        blocks = _own_blocks(network, config, placement)
+        own = nn.ModuleDict({"parts": nn.ModuleDict({block.name: block.module for block in blocks})}).to(device)
         objective = make_objective(config, network.head)
         tail = Tail(own, config, keep_slow=objective.passes.slow)
-        self._layout = tail.layout
+        self._description = Description(tail.layout, any("obs" in block.side_inputs for block in blocks))
         self._updater = LocalUpdater(
             backend=make_backend(network, objective, config, placement),
             objective=objective,
@@ -175,7 +185,7 @@ class GroupWorker:
                 sums = self._updater.gradients([rows], order)
                 return GradientAnswer(sums, self._updater.gradient_vector())
             case Describe():
-                return self._layout
+                return self._description
             case GiveWeights():
                 return self._updater.weights()
             case Save():
@@ -191,13 +201,12 @@ class GroupWorker:
             dist.destroy_process_group()
 
 
-def _own_modules(network: Network, config: LearnerConfig, placement: Placement) -> nn.Module:
-    """The blocks that this worker trains, under the names that they have in the whole network."""
+def _own_blocks(network: Network, config: LearnerConfig, placement: Placement) -> list[Block]:
+    """The blocks that this worker trains."""
     if config.backend_name != "dist_pipe":
-        return network
+        return list(network.blocks)
     stages = cut_network(network, config.stage_cut)
-    blocks = [block for stage in stages[placement.worker :: config.pipeline_workers] for block in stage.blocks]
-    return nn.ModuleDict({"parts": nn.ModuleDict({block.name: block.module for block in blocks})})
+    return [block for stage in stages[placement.worker :: config.pipeline_workers] for block in stage.blocks]
 
 
 def _groups(setup: WorkerSetup) -> tuple[ProcessGroup | None, ProcessGroup | None]:

@@ -41,7 +41,7 @@ class NetworkOutput:
 
     Fields:
       logits: float32 [..., P], parameters for `Network.head`: masked logits of a categorical policy, mean and log
-        standard deviation of a box policy.
+        standard deviation of a box policy, what the head's own layers go on with in an autoregressive one.
       values: float32 [...].
       core: float32 [B, C] or [K, C], state after the last step.
     """
@@ -166,8 +166,7 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
         check_central(spec)
         encoders.append(tolerate_missing(_encoder(spec.observations, config, generator), spec))
     trunks = [_trunk(encoder, config, generator) for encoder in encoders]
-    squash_value = config.value_output == "tanh"
-    policy = trunks[0]
+    policy, squash_value = trunks[0], config.value_output == "tanh"
     heads: nn.Module
     if len(trunks) == 1:
         trunk = policy

@@ -48,14 +48,14 @@ class DiscGame(MatrixGame):
     """
 
     def __init__(self, *, num_envs: int, points: int = 16, rings: int = 2, centre: bool = False) -> None:
-        """points: on each circle; rings: circles, evenly spaced, the last one is the rim; centre: whether it is a point.
+        """points: on each circle; rings: circles, evenly spaced up to the rim; centre: whether it is a point too.
 
         Raises:
           EnvError: fewer than 3 points or 1 ring, or more points in all than a table should have.
         """
         if points < 3 or rings < 1 or points * rings >= MOST_ACTIONS:
             raise EnvError(
-                f"disc_game: {rings} rings of {points} points; give at least 1 of 3, and fewer than {MOST_ACTIONS} in all"
+                f"disc_game: {rings} rings of {points} points; give at least 1 of 3, fewer than {MOST_ACTIONS} in all"
             )
         angles = 2 * np.pi * np.arange(points) / points
         radii = np.arange(1, rings + 1) / rings

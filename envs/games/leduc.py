@@ -5,7 +5,8 @@ A pair with the public card wins, else the higher rank; equal ranks share. Actio
 1 call (or check), 2 raise.
 
 Information state, bool [30]: the seat (2), its card (6: 2 x rank + suit), the public card (6, zeros in the first
-round), then for each round four places of (call, raise). Content, order and chips are those of OpenSpiel's `leduc_poker`.
+round), then for each round four places of (call, raise). Content, order and chips are those of OpenSpiel's
+`leduc_poker`.
 
 Source: Southey et al. 2005, Bayes' bluff: opponent modelling in poker.
 """

@@ -109,7 +109,7 @@ class SaveCheckpoint:
 
 @dataclass(frozen=True)
 class ConfirmTransplant:
-    """The player's learner holds the donor's state and the new hyperparameters; both lie in the store under `digest`."""
+    """The player's learner holds the donor's state and the new values; its restart state is under `digest`."""
 
     order_id: int
     digest: str

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from league.core import commands, events, leases, orders, runs
+from league.core import commands, events, leases, meta_game, orders, runs, tuning
 from league.core.commands import Command, CreateLeague, Refused
 from league.core.events import Event
 from league.core.state import LeagueState
@@ -27,6 +27,10 @@ DECIDERS: dict[type[Command], Decider] = {
     commands.ConfirmSnapshot: orders.confirm_snapshot,
     commands.ConfirmReset: orders.confirm_reset,
     commands.SaveCheckpoint: orders.save_checkpoint,
+    commands.ConfirmTransplant: tuning.confirm_transplant,
+    commands.DropTransplant: tuning.drop_transplant,
+    commands.AddOutsider: runs.add_outsider,
+    commands.NoteFork: runs.note_fork,
 }
 
 APPLIERS: dict[type[Event], Applier] = {
@@ -42,6 +46,11 @@ APPLIERS: dict[type[Event], Applier] = {
     events.SnapshotAdded: orders.apply_snapshot,
     events.PlayerReset: orders.apply_reset,
     events.CheckpointSaved: orders.apply_checkpoint,
+    events.PlayerTransplanted: orders.apply_transplanted,
+    events.OrderDropped: orders.apply_dropped,
+    events.OutsiderAdded: runs.apply_outsider,
+    events.MixtureSolved: meta_game.apply_mixture,
+    events.LeagueForked: runs.apply_forked,
 }
 
 

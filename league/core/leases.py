@@ -8,13 +8,18 @@ import numpy as np
 
 from league.core.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease
 from league.core.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
+from league.core.meta_game import mixture_event
 from league.core.orders import gate_order, view_of
 from league.core.payoff import counted_pairs
 from league.core.pfsp import sparse_shares
+from league.core.quality import book_quality
 from league.core.records import Lease, Seating, SeatingOutcome
 from league.core.roles import matchmaker_of
 from league.core.seatings import paired_seatings
 from league.core.state import LeagueState
+
+RETURN_GAMES = 1000.0
+"""Games over which a player's mean return is taken; older ones fade."""
 
 
 def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Generator) -> list[Event]:
@@ -32,7 +37,7 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
     home, seatings = (None, rating_seatings(state, rng)) if rating else (None, ())
     if not seatings:
         home, seatings = training_seatings(state, rng)
-    generation = 0 if home is None else state.players[home].generation
+    generation = 0 if home is None else state.players[home].generation + state.players[home].transplants
     turns = state.settings.lease_turns
     lease = Lease(state.next_lease_id, state.token, command.host, home, seatings, turns, generation)
     return [LeaseGranted(lease)]
@@ -51,9 +56,20 @@ def training_seatings(state: LeagueState, rng: np.random.Generator) -> tuple[str
     settings = state.settings_of(player)
     if len(set(state.teams)) == 1:
         return player, paired_seatings(player, [(player, 1.0)], teams=state.teams, records=True)
-    shares = matchmaker_of(settings).opponents(view_of(state, player), rng)
+    shares = with_guests(state, player, matchmaker_of(settings).opponents(view_of(state, player), rng))
     chosen = sparse_shares(shares, limit=settings.matchmaking.opponents_per_lease, rng=rng)
     return player, paired_seatings(player, _named(state, *chosen), teams=state.teams, records=True)
+
+
+def with_guests(state: LeagueState, player: str, shares: np.ndarray) -> np.ndarray:
+    """float64 [P], a player's shares with those of its guests set aside; a guest that is not there yet has none."""
+    assert state.settings is not None
+    index = state.population.index
+    guests = [guest for guest in state.settings.guests_of(state.players[player].role) if guest[0] in index]
+    shares = shares * (1.0 - sum(share for _, share in guests))
+    for policy, share in guests:
+        shares[index[policy]] += share
+    return shares
 
 
 def rating_seatings(state: LeagueState, rng: np.random.Generator) -> tuple[Seating, ...]:
@@ -91,7 +107,7 @@ def finish_lease(state: LeagueState, command: FinishLease, rng: np.random.Genera
         _check_counts(state, outcome)
     finished = LeaseFinished(command.lease_id, command.token, command.env_steps, command.outcomes)
     if lease.home is None:
-        return [finished]
+        return [finished, *mixture_event(state)]
     return [finished, *gate_order(state, lease.home, trained_steps=state.players[lease.home].trained_steps)]
 
 
@@ -130,14 +146,28 @@ def apply_finished(state: LeagueState, event: LeaseFinished) -> None:
         totals.aborted += outcome.aborted
         totals.turns += outcome.turns
         if lease.home is not None:
-            state.players[lease.home].games += outcome.games
-            state.players[lease.home].aborted += outcome.aborted
+            _book_home(state, lease, outcome)
         else:
             totals.rating_games += outcome.games
             for policy in set(outcome.policies):
                 state.rating_games.values[state.population.index[policy]] += outcome.games
         if outcome.games:
             _book_pairs(state, lease.lease_id, outcome)
+
+
+def _book_home(state: LeagueState, lease: Lease, outcome: SeatingOutcome) -> None:
+    """What the home's own counts, returns and qualities make of games under its lease."""
+    assert lease.home is not None
+    home = state.players[lease.home]
+    home.games += outcome.games
+    home.aborted += outcome.aborted
+    if not outcome.games or lease.lease_id < home.first_lease_id:
+        return
+    seats = [seat for seat, policy in enumerate(outcome.policies) if policy == lease.home]
+    mean = sum(outcome.return_sums[seat] for seat in seats) / (len(seats) * outcome.games)
+    home.mean_return += (mean - home.mean_return) * outcome.games / (home.return_games + outcome.games)
+    home.return_games = min(home.return_games + outcome.games, RETURN_GAMES)
+    book_quality(state, lease.home, outcome)
 
 
 def _book_pairs(state: LeagueState, lease_id: int, outcome: SeatingOutcome) -> None:

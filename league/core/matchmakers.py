@@ -1,7 +1,7 @@
 """The simpler populations' rules of whom to meet: the newest weights, the whole past, a window, by quality, by mixture.
 
-All of them play the share `self_play` against the newest weights of the player itself and the rest against others; where
-there are no others yet, everything. Shape letters: P policies of the population, C candidates.
+All of them play the share `self_play` against the newest weights of the player itself and the rest against others;
+where there are no others yet, everything. Shape letters: P policies of the population, C candidates.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ class Quality(_Unjudged):
     def opponents(self, view: View, rng: np.random.Generator) -> Array:
         """A softmax of the qualities."""
         past = view.population.snapshots_of(view.home)
+        if not len(past):
+            return _with_self_play(view, past, np.zeros(0))
         assert view.quality is not None, "the league keeps a quality for players of this matchmaker"
         return _with_self_play(view, past, softmax(view.quality[past]))
 

@@ -36,7 +36,8 @@ def mixture_event(state: LeagueState) -> list[MixtureSolved]:
         nash_mixture(win_rates, tolerance=TOLERANCE) if solver == "nash" else replicator_mixture(win_rates, explore=0.0)
     )
     members = tuple(
-        MixtureMember(names[i], float(mixture[i])) for i in np.argsort(-mixture, kind="stable").tolist()
+        MixtureMember(names[i], float(mixture[i]))
+        for i in np.argsort(-mixture, kind="stable").tolist()
         if mixture[i] >= LEAST_WEIGHT
     )
     return [MixtureSolved(members, exploitability(win_rates, mixture), games, num_snapshots)]

@@ -5,6 +5,8 @@ Shape letter: N policies.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,36 +56,66 @@ def nash_mixture(win_rates: Array, *, tolerance: float = 5e-4) -> Array:
     return mixture
 
 
+def replicator_mixture(win_rates: Array, *, explore: float = 1e-3, steps: int = 4_000, rate: float = 0.5) -> Array:
+    """The time average of replicator dynamics in one population whose members meet in pairs.
+
+    For games of more than two sides: what is known of them is how each side fares against each other one.
+
+    Args:
+      win_rates: float64 [N, N], entry (i, j) the win rate of i against j in [0, 1].
+      explore: least weight of a policy is explore / N.
+      steps, rate: of multiplicative updates x_i <- x_i exp(rate (f_i - mean f)), from even weights.
+    Returns:
+      float64 [N], sums to 1.
+    Raises:
+      ValueError: not square, or empty.
+    Source: Taylor and Jonker 1978; Lanctot et al. 2017, projected replicator dynamics (the least weight).
+    """
+    if win_rates.ndim != 2 or win_rates.shape[0] != win_rates.shape[1] or not len(win_rates):
+        raise ValueError(f"win_rates must be [N, N] with N >= 1, not {list(win_rates.shape)}")
+    size = len(win_rates)
+    gains = 0.5 * (win_rates - win_rates.T)
+    current, total = np.full(size, 1.0 / size), np.zeros(size)
+    for step in range(steps):
+        # The step shrinks as 1 / sqrt(t): only then does the average settle where play itself goes in circles.
+        fitness = gains @ current
+        current = current * np.exp(rate / np.sqrt(step + 1.0) * (fitness - fitness.max()))
+        current = (1.0 - explore) * current / current.sum() + explore / size
+        total += current * (step >= steps // 10)
+    mixture: Array = total / total.sum()
+    return mixture
+
+
 def exploitability(win_rates: Array, mixture: Array) -> float:
     """How far over a half the best single row wins against the mixture."""
     return _exploitability(0.5 * (win_rates - win_rates.T), mixture)
 
 
 def league_mixture(state: LeagueState) -> tuple[tuple[str, float], ...]:
-    """The Nash mixture over all snapshots: (snapshot, weight), heaviest first; empty without a snapshot."""
-    if not state.snapshots:
+    """The Nash mixture over all snapshots of this league: (snapshot, weight), heaviest first; empty without one."""
+    names = [name for name, snapshot in state.snapshots.items() if snapshot.player]
+    if not names:
         return ()
-    names = list(state.snapshots)
     if len(set(state.teams)) == 1 or len(names) == 1:
         return ((names[-1], 1.0),)
-    mixture = nash_mixture(snapshot_win_rates(state))
+    mixture = nash_mixture(snapshot_win_rates(state, names))
     kept = np.flatnonzero(mixture >= min(LEAST_WEIGHT, mixture.max()))
     weights = mixture[kept] / mixture[kept].sum()
     members = zip([names[i] for i in kept.tolist()], weights.tolist(), strict=True)
     return tuple(sorted(members, key=lambda member: -member[1]))
 
 
-def snapshot_win_rates(state: LeagueState) -> Array:
-    """float64 [N, N] in the order of `state.snapshots`: games played, filled up by what the ratings forecast."""
+def snapshot_win_rates(state: LeagueState, names: Sequence[str]) -> Array:
+    """float64 [N, N] of snapshots, oldest first: games played, filled up by what the ratings forecast."""
     assert state.settings is not None
-    numbers = np.array([state.population.index[name] for name in state.snapshots], dtype=np.int64)
+    numbers = np.array([state.population.index[name] for name in names], dtype=np.int64)
     pairs = frozen_pairs(state, numbers)
-    places = {name: place for place, name in enumerate(state.snapshots)}
-    parents = [snapshot.parent for snapshot in state.snapshots.values()]
+    places = {name: place for place, name in enumerate(names)}
+    parents = [state.snapshots[name].parent for name in names]
     ratings, _ = bradley_terry(
         len(numbers),
         pairs,
-        parents=np.array([-1 if parent is None else places[parent] for parent in parents], dtype=np.int64),
+        parents=np.array([-1 if parent is None else places.get(parent, -1) for parent in parents], dtype=np.int64),
         anchor=0,
         parent_draws=state.settings.ratings.parent_draws,
     )

@@ -5,12 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from league.core.commands import ConfirmReset, ConfirmSnapshot, Refused, ReportProgress, RequestSnapshot, SaveCheckpoint
-from league.core.events import CheckpointSaved, Event, OrderIssued, PlayerReset, ProgressReported, SnapshotAdded
+from league.core.events import (
+    CheckpointSaved,
+    Event,
+    OrderDropped,
+    OrderIssued,
+    PlayerReset,
+    PlayerTransplanted,
+    ProgressReported,
+    SnapshotAdded,
+)
 from league.core.gates import GATE, TIMEOUT, Trial, gate_of
+from league.core.meta_game import mixture_weights
 from league.core.population import SNAPSHOT
+from league.core.quality import add_quality
 from league.core.records import Order, SnapshotInfo
 from league.core.roles import View, matchmaker_of
 from league.core.state import CheckpointPointer, LeagueState, PlayerState
+from league.core.tuning import TRANSPLANT_KIND, apply_transplant, own_settings, transplant_order
 
 SNAPSHOT_KIND, RESET_KIND = "snapshot", "reset"
 INITIAL = "initial"
@@ -19,8 +31,15 @@ INITIAL = "initial"
 def view_of(state: LeagueState, player: str) -> View:
     """The league as `player` sees it now."""
     home = state.players[player].policy
-    posterior = state.payoff.posterior(home, state.population.moved.values)
-    return View(home=home, population=state.population, posterior=posterior, settings=state.settings_of(player))
+    quality = state.qualities.get(player)
+    return View(
+        home=home,
+        population=state.population,
+        posterior=state.payoff.posterior(home, state.population.moved.values),
+        settings=own_settings(state, player),
+        quality=None if quality is None else quality.values,
+        mixture=mixture_weights(state),
+    )
 
 
 def gate_order(state: LeagueState, player: str, *, trained_steps: int) -> list[OrderIssued]:
@@ -40,7 +59,7 @@ def gate_order(state: LeagueState, player: str, *, trained_steps: int) -> list[O
 
 
 def report_progress(state: LeagueState, command: ReportProgress, rng: np.random.Generator) -> list[Event]:
-    """Take note of a learner's progress, and judge the gate of its player.
+    """Take note of a learner's progress, judge the gate of its player, and look whether it is to copy another.
 
     Raises:
       Refused: no such player, or negative numbers.
@@ -49,8 +68,9 @@ def report_progress(state: LeagueState, command: ReportProgress, rng: np.random.
     _player(state, progress.player)
     if min(progress.version, progress.trained_steps) < 0:
         raise Refused(f"progress of {progress.player} is negative: {progress}")
-    orders = gate_order(state, progress.player, trained_steps=progress.trained_steps)
-    return [ProgressReported(progress), *orders]
+    steps = progress.trained_steps
+    orders: list[Event] = [*gate_order(state, progress.player, trained_steps=steps)]
+    return [ProgressReported(progress), *(orders or transplant_order(state, progress.player, rng, trained_steps=steps))]
 
 
 def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.random.Generator) -> list[Event]:
@@ -65,6 +85,8 @@ def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.rando
     for order in state.open_orders(command.player):
         if order.kind == RESET_KIND:
             raise Refused(f"{command.player} is about to be reset; its weights are frozen already")
+        if order.kind == TRANSPLANT_KIND:
+            raise Refused(f"{command.player} is about to take over the weights of {order.donor}")
         if order.reason == command.reason:
             return []
     return [OrderIssued(Order(state.next_order_id, SNAPSHOT_KIND, command.player, command.reason))]
@@ -142,8 +164,9 @@ def apply_snapshot(state: LeagueState, event: SnapshotAdded) -> None:
     snapshot = event.snapshot
     player = state.players[snapshot.player]
     state.snapshots[snapshot.snapshot_id] = snapshot
-    state.population.add(snapshot.snapshot_id, kind=SNAPSHOT, owner=player.policy, role=player.role)
+    number = state.population.add(snapshot.snapshot_id, kind=SNAPSHOT, owner=player.policy, role=player.role)
     state.rating_games.append(0)
+    add_quality(state, snapshot.player, number)
     player.num_snapshots += 1
     player.parent = snapshot.snapshot_id
     player.gate_steps = snapshot.trained_steps
@@ -157,10 +180,22 @@ def apply_reset(state: LeagueState, event: PlayerReset) -> None:
     player = state.players[event.player]
     player.generation += 1
     player.parent = event.source
-    player.gate_steps = player.trained_steps
+    player.gate_steps = player.fresh_steps = player.trained_steps
     player.first_lease_id = state.next_lease_id
     player.checkpoint = None
+    player.mean_return, player.return_games = 0.0, 0.0
     state.payoff.forget(player.policy)
+
+
+def apply_transplanted(state: LeagueState, event: PlayerTransplanted) -> None:
+    """The order is done, and the player is what the transplant made it."""
+    _close_order(state, event.order_id)
+    apply_transplant(state, event)
+
+
+def apply_dropped(state: LeagueState, event: OrderDropped) -> None:
+    """The order is not wanted any more."""
+    _close_order(state, event.order_id)
 
 
 def apply_checkpoint(state: LeagueState, event: CheckpointSaved) -> None:
@@ -170,7 +205,7 @@ def apply_checkpoint(state: LeagueState, event: CheckpointSaved) -> None:
 
 def _blocks(order: Order) -> bool:
     """Whether the player waits while the order is open: its weights are not there yet, or about to be thrown away."""
-    return order.kind == RESET_KIND or order.reason == INITIAL
+    return order.kind in (RESET_KIND, TRANSPLANT_KIND) or order.reason == INITIAL
 
 
 def _close_order(state: LeagueState, order_id: int) -> None:

@@ -125,10 +125,15 @@ class Payoff:
         games = np.zeros((3, len(moved)))
         cells = self.cells_of(home)
         away = self.away.values[cells]
-        age = moved[home] + moved[away] - self.clock.values[cells]
-        games[:, away] = (self.weights.values[cells].sum(axis=1) * self._fading(age)[:, None]).T
+        games[:, away] = self.present(cells, moved).T
         half = 0.5 * (games[DRAW] + self.prior_games)
         return Posterior(alpha=games[WIN] + half, beta=games[LOSS] + half, games=games.sum(axis=0))
+
+    def present(self, cells: NDArray[np.int64], moved: NDArray[np.float64]) -> NDArray[np.float64]:
+        """float64 [C, 3], wins, draws and losses of the homes of cells, all seats together, as they weigh now."""
+        age = moved[self.home.values[cells]] + moved[self.away.values[cells]] - self.clock.values[cells]
+        present: NDArray[np.float64] = self.weights.values[cells].sum(axis=1) * self._fading(age)[:, None]
+        return present
 
     def seat_games(self, home: int, away: int, moved: NDArray[np.float64]) -> NDArray[np.float64]:
         """float64 [S, 3], wins, draws and losses of `home` against `away` by the home's seat, as they weigh now."""

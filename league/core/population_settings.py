@@ -52,7 +52,9 @@ class PopulationSettings:
             value = getattr(self, name)
             require(value is None or value >= least, f"{name} must be at least {least}, not {value}")
         ratio = self.play_against_latest_model_ratio
-        require(ratio is None or 0.0 <= ratio <= 1.0, f"play_against_latest_model_ratio must lie in [0, 1], not {ratio}")
+        require(
+            ratio is None or 0.0 <= ratio <= 1.0, f"play_against_latest_model_ratio must lie in [0, 1], not {ratio}"
+        )
 
 
 @dataclass(frozen=True)

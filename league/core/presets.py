@@ -71,7 +71,7 @@ def fictitious(population: PopulationSettings) -> PresetParts:
 
 
 def window(population: PopulationSettings) -> PresetParts:
-    """The newest weights, and a window of snapshots. Source: Unity ML-Agents, self-play settings of its ghost trainer."""
+    """The newest weights, and a window of snapshots. Source: Unity ML-Agents, self-play settings."""
     latest = population.play_against_latest_model_ratio
     return PresetParts(players=(_simple(population, "window", self_play=0.5 if latest is None else latest),))
 

@@ -14,12 +14,13 @@ from league.core.state import LeagueState
 
 MATCHMAKER = "quality"
 MOST_FALL = 1.0
-"""Most that one answer takes off a quality: an answer holds hundreds of games, whose steps were meant to be single ones."""
+"""Most that one answer takes off a quality: an answer holds hundreds of games, whose steps were meant one by one."""
 
 
 def add_quality(state: LeagueState, player: str, snapshot: int) -> None:
     """A snapshot of a player joins at the highest quality that its snapshots have; 0 for the first."""
-    if state.settings_of(player).matchmaker != MATCHMAKER:
+    settings = state.settings_of(player)
+    if (settings.matchmaker or settings.role) != MATCHMAKER:
         return
     known = state.qualities.setdefault(player, Column("float64"))
     past = state.population.snapshots_of(state.players[player].policy)

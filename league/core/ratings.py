@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.core.payoff import DRAW, WIN
-from league.core.records import BOT_PREFIX
+from league.core.records import BOT_PREFIX, OUTSIDE_PREFIX
 from league.core.state import LeagueState
 
 ELO_PER_LOGIT = 400.0 / math.log(10.0)
@@ -22,6 +22,8 @@ ROOT_DRAWS = 0.1
 """Virtual draws with the anchor of a policy without a rated parent: enough to keep its rating finite, no more."""
 MOST_NEWTON_STEPS = 100
 MOST_HALVINGS = 40
+MOST_FROZEN = 128
+"""Newest frozen policies that tie the ratings of learning players together."""
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -108,18 +110,51 @@ def league_ratings(state: LeagueState) -> tuple[RatingRow, ...]:
     return tuple(sorted(rows, key=lambda row: (-row.elo, row.policy)))
 
 
+def present_ratings(state: LeagueState, chosen: list[int]) -> tuple[Array, Array]:
+    """Ratings in logits of learning players as they play now, with standard deviations, relative to one another.
+
+    From all games of theirs as they weigh today, with one another and with snapshots that tie them together.
+
+    Args:
+      chosen: numbers of the players.
+    """
+    assert state.settings is not None
+    payoff, population = state.payoff, state.population
+    # Each pair has two cells that hold the same games from either side; the one with the lower place first is taken.
+    rated = np.concatenate([np.array(chosen), population.frozen()[-MOST_FROZEN:]]).astype(np.int64)
+    place = np.full(len(population), -1, dtype=np.int64)
+    place[rated] = np.arange(len(rated))
+    home, away = place[payoff.home.values], place[payoff.away.values]
+    cells = np.flatnonzero((home >= 0) & (away >= 0) & (home < away))
+    weights = payoff.present(cells, population.moved.values)
+    pairs = PairGames(home[cells], away[cells], weights[:, WIN] + 0.5 * weights[:, DRAW], weights.sum(axis=1))
+    owners = [state.players[population.names[number]].parent for number in chosen]
+    parents = [-1 if parent is None else int(place[population.index[parent]]) for parent in owners]
+    parents += [-1] * (len(rated) - len(chosen))
+    # The anchor is the first player, so that the deviations of the others are those of their difference from it.
+    ratings, deviations = bradley_terry(
+        len(rated),
+        pairs,
+        parents=np.array(parents, dtype=np.int64),
+        anchor=0,
+        parent_draws=state.settings.ratings.parent_draws,
+    )
+    return ratings[: len(chosen)], deviations[: len(chosen)]
+
+
 def anchor_of(state: LeagueState) -> str:
     """The policy that Elo counts from: the one in the settings, else the first snapshot, else the first bot."""
     assert state.settings is not None
     named = state.settings.ratings.anchor
     if named in state.population.index:
         return named
-    return next(iter(state.snapshots), next(iter(state.settings.ratings.bots), ""))
+    own = (name for name, snapshot in state.snapshots.items() if snapshot.player)
+    return next(own, next(iter(state.settings.bots), ""))
 
 
 def strongest(rows: tuple[RatingRow, ...]) -> RatingRow | None:
     """The snapshot whose rating is surest to be high: the highest lower bound. None without a snapshot."""
-    snapshots = [row for row in rows if not row.policy.startswith(BOT_PREFIX)]
+    snapshots = [row for row in rows if not row.policy.startswith((BOT_PREFIX, OUTSIDE_PREFIX))]
     return max(snapshots, key=lambda row: row.low, default=None)
 
 

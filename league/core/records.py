@@ -8,14 +8,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BOT_PREFIX, OUTSIDE_PREFIX = "bot:", "outside:"
-"""A policy id that starts so is a scripted bot (`bot:tactical`), or a frozen policy that was trained elsewhere; any other
-is a player or a snapshot."""
+"""A policy id that starts so is a scripted bot (`bot:tactical`), or a frozen policy that was trained elsewhere; any
+other is a player or a snapshot."""
 
 
 @dataclass(frozen=True)
 class Hyperparameter:
-    """A tuned value of a player. `learning_rate`, `entropy_cost` and `reward:NAME` are factors on what is configured (1 is
-    unchanged), `discount` is a factor on 1 - gamma; `pfsp_exponent` and `self_play` are the values themselves."""
+    """A tuned value of a player.
+
+    `learning_rate`, `entropy_cost` and `reward:NAME` are factors on what is configured (1 is unchanged), `discount` is
+    a factor on 1 - gamma; `pfsp_exponent` and `self_play` are the values themselves.
+    """
 
     name: str
     value: float

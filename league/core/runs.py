@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from league.core.commands import CreateLeague, Refused, StartRun, StopRun
-from league.core.events import Event, LeagueCreated, LeaseExpired, OrderIssued, PlayerAdded, RunStarted, RunStopped
+from league.core.commands import AddOutsider, CreateLeague, NoteFork, Refused, StartRun, StopRun
+from league.core.events import (
+    Event,
+    LeagueCreated,
+    LeagueForked,
+    LeaseExpired,
+    OrderIssued,
+    OutsiderAdded,
+    PlayerAdded,
+    RunStarted,
+    RunStopped,
+)
 from league.core.orders import INITIAL, SNAPSHOT_KIND
 from league.core.payoff import empty_payoff
-from league.core.population import BOT, PLAYER
-from league.core.records import Order
+from league.core.population import BOT, NO_OWNER, PLAYER, SNAPSHOT
+from league.core.records import OUTSIDE_PREFIX, Order, SnapshotInfo
 from league.core.state import LeagueState, PlayerState
+from league.core.tuning import first_values
 
 
 def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Generator) -> list[Event]:
@@ -24,7 +35,13 @@ def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Gene
     if command.num_seats < 1 or len(command.teams) != command.num_seats:
         raise Refused(f"{command.num_seats} seats but teams {command.teams}")
     added = [
-        PlayerAdded(f"{settings.prefix}-{number}", settings.role, group, settings.share)
+        PlayerAdded(
+            f"{settings.prefix}-{number}",
+            settings.role,
+            group,
+            settings.share,
+            first_values(command.settings.tuning, rng, is_first=number == 0),
+        )
         for group, settings in enumerate(command.settings.players)
         for number in range(settings.count)
     ]
@@ -51,8 +68,39 @@ def stop_run(state: LeagueState, command: StopRun, rng: np.random.Generator) -> 
     return [*_expire_all(state, "the run was stopped"), RunStopped(state.token, command.reason)]
 
 
+def add_outsider(state: LeagueState, command: AddOutsider, rng: np.random.Generator) -> list[Event]:
+    """A policy from outside joins as a snapshot of nobody: opponents meet it by their matchmaking, and as a guest.
+
+    Raises:
+      Refused: its id is not "outside:NAME", or taken.
+    """
+    if not command.policy.startswith(OUTSIDE_PREFIX) or len(command.policy) == len(OUTSIDE_PREFIX):
+        raise Refused(f"a policy from outside is called {OUTSIDE_PREFIX}NAME, not {command.policy!r}")
+    if command.policy in state.population.index:
+        raise Refused(f"{command.policy} is in the league already")
+    info = SnapshotInfo(command.policy, command.digest, "", "", None, max(command.version, 0), 0, "outside")
+    return [OutsiderAdded(info)]
+
+
+def note_fork(state: LeagueState, command: NoteFork, rng: np.random.Generator) -> list[Event]:
+    """Write down where the league so far comes from."""
+    return [LeagueForked(command.run, command.event, command.chain)]
+
+
+def apply_outsider(state: LeagueState, event: OutsiderAdded) -> None:
+    """The policy is in the population."""
+    snapshot = event.snapshot
+    state.snapshots[snapshot.snapshot_id] = snapshot
+    state.population.add(snapshot.snapshot_id, kind=SNAPSHOT, owner=NO_OWNER)
+    state.rating_games.append(0)
+
+
+def apply_forked(state: LeagueState, event: LeagueForked) -> None:
+    """Nothing changes: it is there to be read."""
+
+
 def apply_created(state: LeagueState, event: LeagueCreated) -> None:
-    """Found the league; bots that take part in rating matches join the population."""
+    """Found the league; its bots join the population."""
     settings = event.settings
     state.settings, state.seed = settings, event.seed
     state.num_seats, state.teams = event.num_seats, event.teams
@@ -61,7 +109,7 @@ def apply_created(state: LeagueState, event: LeagueCreated) -> None:
         half_life_steps=settings.payoff.half_life_steps,
         prior_games=settings.payoff.prior_games,
     )
-    for bot in settings.ratings.bots:
+    for bot in settings.bots:
         state.population.add(bot, kind=BOT)
         state.rating_games.append(0)
 
@@ -71,7 +119,9 @@ def apply_added(state: LeagueState, event: PlayerAdded) -> None:
     policy = state.population.add(event.player, kind=PLAYER, role=event.role)
     state.rating_games.append(0)
     place = state.workload.add(event.share)
-    state.players[event.player] = PlayerState(event.player, event.role, event.group, policy, place)
+    state.players[event.player] = PlayerState(
+        event.player, event.role, event.group, policy, place, hyperparameters=event.hyperparameters
+    )
 
 
 def apply_started(state: LeagueState, event: RunStarted) -> None:

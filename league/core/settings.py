@@ -130,9 +130,7 @@ class MatchmakingSettings:
         require(self.window >= 1, f"window must be at least 1, not {self.window}")
         require(0.0 <= self.quality_rate <= 1.0, f"quality_rate must lie in [0, 1], not {self.quality_rate}")
         require(self.odds_width > 0.0, f"odds_width must be positive, not {self.odds_width}")
-        require(
-            self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1"
-        )
+        require(self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1")
 
 
 @dataclass(frozen=True)
@@ -228,15 +226,11 @@ class RatingSettings:
     def __post_init__(self) -> None:
         require(self.final_leases >= 0, f"final_leases must not be negative, not {self.final_leases}")
         require(0.0 <= self.share < 1.0, f"share must lie in [0, 1), not {self.share}")
-        require(
-            0.0 < self.parent_draws < math.inf, f"parent_draws is {self.parent_draws}, must be positive and finite"
-        )
+        require(0.0 < self.parent_draws < math.inf, f"parent_draws is {self.parent_draws}, must be positive and finite")
         strays = [bot for bot in self.bots if not bot.startswith("bot:")]
         require(not strays, f"bots are written bot:NAME, not {strays}")
         require(len(set(self.bots)) == len(self.bots), f"a bot is named twice: {list(self.bots)}")
-        require(
-            self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1"
-        )
+        require(self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1")
 
 
 ONE_OF_EACH_ROLE = (
@@ -300,7 +294,7 @@ class LeagueSettings:
         ):
             part = getattr(parts, name)
             if part is not None and getattr(self, name) is default:
-                object.__setattr__(self, name, part)  # noqa: PLC2801  a frozen record is completed before it is seen
+                object.__setattr__(self, name, part)  # a frozen record is completed before it is seen
 
     def _check_guests(self) -> None:
         names = [guest.policy for guest in self.guests]

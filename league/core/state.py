@@ -43,7 +43,6 @@ class PlayerState:
       checkpoint: its newest restart state; None at first and after a reset.
       hyperparameters: its tuned values.
       transplants: number of times that it took another player's state.
-      tuned_steps: trained steps at the last look of the tuner, or at the last transplant or reset.
       fresh_steps: trained steps at the last transplant or reset, where its burn-in begins.
       mean_return, return_games: of late, over its own leases: mean over its recorded games, and their fading number.
     """
@@ -66,7 +65,6 @@ class PlayerState:
     checkpoint: CheckpointPointer | None = None
     hyperparameters: tuple[Hyperparameter, ...] = ()
     transplants: int = 0
-    tuned_steps: int = 0
     fresh_steps: int = 0
     mean_return: float = 0.0
     return_games: float = 0.0

@@ -12,12 +12,13 @@ import numpy as np
 import torch
 
 from agents.actor import Arena, SeatingTotals
-from agents.codec import ChunkHeader, Lz4Codec
+from agents.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.nets.network import build_network
 from agents.policy import BotPolicy, NetworkPolicy, SeatPolicy
 from agents.trajectory import Unrolls, concatenate
 from agents.weights import Weights
 from envs.bots import make_bot
+from envs.protocol import EnvError
 from envs.registry import make
 from league.core.records import BOT_PREFIX, Lease, Seating, SeatingOutcome
 from league.runtime.protocol import Arrays, HostSetup, HostState
@@ -119,7 +120,7 @@ class ActorHost:
             ]
             pending = self._pending.get(key)
             if pending:
-                chunk = self._codec.encode(concatenate(pending), self._header(key, pending))
+                chunk = self._encoded(key, concatenate(pending))
                 arrays[f"{key}/pending"] = np.frombuffer(chunk, np.uint8).copy()
         return HostState(arrays=arrays, text=json.dumps({"tables": tables, "generations": self._generations}))
 
@@ -207,19 +208,23 @@ class ActorHost:
         everything = concatenate(pending)
         stop = everything.num_rows - everything.num_rows % rows
         for start in range(0, stop, rows):
-            block = everything.rows(start, start + rows)
-            yield self._codec.encode(block, self._header(player, [block]))
+            yield self._encoded(player, everything.rows(start, start + rows))
         pending.clear()
         if stop < everything.num_rows:
             pending.append(everything.rows(stop, everything.num_rows))
 
-    def _header(self, player: str, parts: list[Unrolls]) -> ChunkHeader:
-        return ChunkHeader(
+    def _encoded(self, player: str, unrolls: Unrolls) -> bytes:
+        """A chunk. Raises EnvError where the env showed or paid what is no number."""
+        header = ChunkHeader(
             run=self._setup.run,
             player=player,
-            version_min=min(int(part.versions.min()) for part in parts),
-            version_max=max(int(part.versions.max()) for part in parts),
+            version_min=int(unrolls.versions.min()),
+            version_max=int(unrolls.versions.max()),
         )
+        try:
+            return self._codec.encode(unrolls, header)
+        except ChunkError as error:
+            raise EnvError(f"{self._spec.env_id}: what was recorded cannot be learnt from: {error}") from error
 
 
 def _outcome(totals: SeatingTotals) -> SeatingOutcome:

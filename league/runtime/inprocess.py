@@ -129,5 +129,6 @@ class InProcessRuntime:
         elif isinstance(task, ResetPlayer):
             learners.reset(task.player, task.weights)
             self._reports.append(ResetDone(task.order_id))
+            self._reports.extend(learners.progress())  # now, not with the next lease: a stop in between must not show
         elif isinstance(task, TakeCheckpoint):
             self._reports.append(learners.checkpoint(task.player))

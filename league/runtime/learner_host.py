@@ -10,6 +10,7 @@ import torch
 
 from agents.codec import ChunkError, Lz4Codec
 from agents.learner.build import build_learner
+from agents.learner.crew import Launcher, ProcessCrew
 from agents.learner.learner import Learner, UpdateReport
 from agents.trajectory import Unrolls, concatenate
 from agents.weights import Weights
@@ -28,11 +29,20 @@ class LearnerHost:
     Args:
       setup: what to build.
       dtype: compute type of the forward passes.
+      launcher: starts the workers of learners that are cut into stages or replicas.
       clock: seconds, for the share of time in which there was nothing to learn from.
     """
 
-    def __init__(self, setup: HostSetup, *, dtype: torch.dtype, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        setup: HostSetup,
+        *,
+        dtype: torch.dtype,
+        launcher: Launcher = ProcessCrew,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self._setup = setup
+        self._launcher = launcher
         self._dtype = dtype
         self._clock = clock
         self._spec = make(setup.env, num_envs=1).spec
@@ -54,6 +64,7 @@ class LearnerHost:
             self._setup.learner,
             seed=zlib.crc32(f"{self._setup.seed}/{player}".encode()),
             dtype=self._dtype,
+            launcher=self._launcher,
         )
         if saved is not None:
             learner.load(saved)

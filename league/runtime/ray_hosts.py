@@ -17,6 +17,7 @@ from league.core.records import Lease
 from league.runtime.actor_host import ActorHost, LeaseResult
 from league.runtime.learner_host import LearnerHost
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress, SnapshotTaken
+from league.runtime.ray_crew import RayCrew
 
 CREDITS = 2
 """Chunks on their way to one learner at most: enough that it never waits, too few to learn from old games."""
@@ -114,7 +115,8 @@ class LearnerHostProcess:
     def __init__(self, setup: HostSetup) -> None:
         prepare_process()
         spec = make(setup.env, num_envs=1).spec
-        self._host = LearnerHost(setup, dtype=choose_dtype(spec, setup.network, setup.learner.precision))
+        dtype = choose_dtype(spec, setup.network, setup.learner.precision)
+        self._host = LearnerHost(setup, dtype=dtype, launcher=RayCrew)
 
     def ready(self) -> int:
         """The process id, once everything is built."""

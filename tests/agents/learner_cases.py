@@ -10,11 +10,12 @@ import torch
 from agents.learner.backend import Placement
 from agents.learner.batch import Batch, batch_from
 from agents.learner.config import LearnerConfig
+from agents.learner.example import example_unrolls
 from agents.learner.objective import Coefficients
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.trajectory import Unrolls
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
 CPU = torch.device("cpu")
 FLOAT32 = Placement(dtype=torch.float32, device=CPU)
@@ -36,6 +37,30 @@ CONTROL = EnvSpec(
     teams=(0,),
     has_mask=False,
 )
+COMMANDS = EnvSpec(
+    env_id="commands",
+    num_seats=2,
+    observations={
+        "units": ArraySpec((6, 4), "float32"),
+        "units_mask": ArraySpec((6,), "bool"),
+        "scalars": ArraySpec((5,), "float32"),
+    },
+    actions=multi_categorical((4, 6, 3), mask_given=(-1, 0, -1), points_at=("", "units", "")),
+    teams=(0, 1),
+    has_mask=True,
+)
+TRANSFORMER = NetworkConfig(hidden=(16,), core="transformer", core_size=16, core_layers=2, core_context=3)
+ENTITIES = NetworkConfig(
+    encoder="entities",
+    hidden=(16,),
+    core="lstm",
+    core_size=8,
+    entity_size=16,
+    entity_layers=2,
+    head="autoregressive",
+    head_size=16,
+    pointer_size=8,
+)
 MLP = NetworkConfig(hidden=(16, 16, 16))
 LSTM = NetworkConfig(hidden=(16,), core="lstm", core_size=8, core_layers=2)
 TWIN_LSTM = NetworkConfig(hidden=(16,), core="lstm", core_size=8, value="separate")
@@ -51,8 +76,40 @@ def network_of(spec: EnvSpec, config: NetworkConfig, *, seed: int = 1, policy_sc
     return network
 
 
+class DoubledInWorkers(torch.autograd.Function):
+    """The identity; its gradient is doubled where there is a process group."""
+
+    @staticmethod
+    def forward(ctx, features):  # type: ignore[no-untyped-def]
+        return features.view_as(features)
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        return 2.0 * gradient if torch.distributed.is_initialized() else gradient
+
+
+class SpoiltInWorkers(torch.nn.Module):
+    """A layer that computes a wrong gradient in worker processes."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, features: torch.Tensor) -> torch.Tensor:
+        """[..., D] -> [..., D']."""
+        return DoubledInWorkers.apply(self.module(features))
+
+
+def build_spoilt(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:
+    """A network whose second block's gradient is wrong in worker processes; in the signature of `build_network`."""
+    first, second, *rest = build_network(spec, config, seed=seed).blocks
+    return Network((first, dataclasses.replace(second, module=SpoiltInWorkers(second.module)), *rest), core_size=0)
+
+
 def unrolls_of(spec: EnvSpec, network: Network, *, rows: int, steps: int, seed: int = 0) -> Unrolls:
     """Random unrolls with legal actions, resets, ends, truncation markers and a core state that is not zero."""
+    if spec.actions.kind == "multi_categorical":
+        return example_unrolls(spec, core_size=network.core_size, rows=rows, steps=steps, seed=seed)
     rng = np.random.default_rng(seed)
     shape = (rows, steps)
     obs: dict[str, np.ndarray] = {}

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 import torch
-from learner_cases import BOARD_GAME, CONTROL, LSTM, MLP, small_config, unrolls_of
+from learner_cases import BOARD_GAME, COMMANDS, CONTROL, ENTITIES, LSTM, MLP, small_config, unrolls_of
 
-from agents.learner.build import build_learner
+from agents.learner.build import build_learner, build_updater
+from agents.learner.crew import ProcessCrew
+from agents.learner.errors import ParityError
 from agents.learner.learner import Learner
+from agents.learner.worker import NetworkPlan, WorkerSetup
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from envs.protocol import EnvSpec
@@ -19,9 +26,8 @@ from envs.protocol import EnvSpec
 DEEP = NetworkConfig(hidden=(12, 12), core="lstm", core_size=6)
 
 SPREADS = {
-    "two stages, 1f1b, lstm": (BOARD_GAME, LSTM, {"stages": 2, "microbatches": 4}),
     "three stages, gpipe, box actions": (CONTROL, LSTM, {"stages": 3, "microbatches": 2, "schedule": "gpipe"}),
-    "four stages, 1f1b": (BOARD_GAME, DEEP, {"stages": 4, "microbatches": 6}),
+    "four stages, 1f1b, entities and parts": (COMMANDS, ENTITIES, {"stages": 4, "microbatches": 6}),
     "four stages on two workers, interleaved": (
         BOARD_GAME,
         DEEP,
@@ -69,9 +75,36 @@ def test_spread_learner_makes_the_same_updates_as_one_process(name) -> None:
         spread.close()
 
 
+def test_group_with_wrong_gradients_is_refused_at_the_start_and_leaves_nothing_running() -> None:
+    plan = NetworkPlan(BOARD_GAME, MLP, seed=1, builder="learner_cases:build_spoilt")
+    crews = []
+
+    def launch(setups: Sequence[WorkerSetup]) -> ProcessCrew:
+        crews.append(ProcessCrew(setups))
+        crews.extend(crews[0]._processes)
+        return crews[0]
+
+    config = small_config(replicas=2, stage_timeout_s=20.0)
+    with pytest.raises(ParityError, match=r"encoder_0.*differs from plain autograd's by 1\.0e\+00"):
+        build_updater(plan, config, dtype=torch.float32, launcher=launch)
+    assert len(crews) == 3 and all(process.poll() is not None for process in crews[1:])
+
+
+def test_worker_ends_with_its_parent_whatever_it_is_doing() -> None:
+    ours, theirs = socket.socketpair()
+    lifeline, watched = socket.socketpair()
+    command = [sys.executable, "-m", "agents.learner.worker_process", str(theirs.fileno()), str(watched.fileno())]
+    process = subprocess.Popen(command, pass_fds=(theirs.fileno(), watched.fileno()))
+    theirs.close()
+    watched.close()
+    lifeline.close()
+    assert process.wait(timeout=60.0) == 1
+    ours.close()
+
+
 def test_lost_and_hung_workers_are_noticed_and_the_group_goes_on_from_the_last_good_state() -> None:
     config = {"stages": 2, "microbatches": 2, "schedule": "gpipe"}
-    learner = build_learner(BOARD_GAME, MLP, small_config(stage_timeout_s=4.0, **config), seed=1, dtype=torch.float32)
+    learner = build_learner(BOARD_GAME, MLP, small_config(stage_timeout_s=5.0, **config), seed=1, dtype=torch.float32)
     group = learner._updater
     network = build_network(BOARD_GAME, MLP, seed=1)
     unrolls = unrolls_of(BOARD_GAME, network, rows=12, steps=5)

@@ -12,11 +12,14 @@ import torch
 from learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,
+    COMMANDS,
     CONTROL,
     CPU,
+    ENTITIES,
     FLOAT32,
     LSTM,
     MLP,
+    TRANSFORMER,
     TWIN_LSTM,
     batch_of,
     gradients_of,
@@ -171,6 +174,23 @@ def test_thread_pipeline_gradient_equals_the_whole_batch_in_float64(monkeypatch,
         assert largest_difference(gradients_of(network), expected) < 1e-12
         np.testing.assert_allclose(dataclasses.astuple(sums), dataclasses.astuple(expected_sums), rtol=1e-10)
     pipe.close()
+
+
+@pytest.mark.parametrize(("spec", "config"), [(BOARD_GAME, TRANSFORMER), (COMMANDS, ENTITIES)])
+@pytest.mark.parametrize("stages", [2, 3, 4])
+def test_every_kind_of_block_can_be_cut_anywhere(spec, config, stages) -> None:
+    network = network_of(spec, config, policy_scale=1.0)
+    batch = batch_of(spec, network, rows=12, steps=5)
+    single = SingleBackend(network, make_objective(small_config(), network.head), small_config(), FLOAT32)
+    single.accumulate([batch], COEFFICIENTS)
+    expected = gradients_of(network)
+    for parameter in network.parameters():
+        parameter.grad = None
+    boundaries_of(cut_network(network, even_cut(len(network.blocks), stages)), batch, FLOAT32)
+    pipe = pipe_of(network, stages=stages, microbatches=4)
+    pipe.accumulate(batch.microbatches(4), COEFFICIENTS)
+    pipe.close()
+    assert largest_difference(gradients_of(network), expected) < 1e-5
 
 
 def test_thread_pipeline_starts_on_rows_that_have_arrived() -> None:

@@ -76,6 +76,29 @@ def test_bfloat16_inputs_compute_in_bfloat16_whatever_the_weights_are(relu: bool
     assert_near(layer.weight.grad, gradients[1], tolerance=0.02)
 
 
+def test_the_fast_kernel_never_meets_the_transpose_of_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers right and takes 500 times as long; slices are what blocks of two halves are made of."""
+    met = []
+
+    def recording(inputs: Tensor, weight: Tensor, bias: Tensor | None, *rest: object) -> Tensor:
+        met.extend((inputs, weight))
+        return nn.functional.linear(inputs, weight, bias)
+
+    monkeypatch.setattr(dense_module, "_ONEDNN", True)
+    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", recording, raising=False)
+    layer = filled(64, 128, relu=False)
+    wide = normal(ROWS, 300)
+    sliced = wide[:, 3:67].requires_grad_()
+    layer(sliced)[:, :70].square().sum().backward()
+    assert len(met) == 6
+    assert all(matrix.stride(1) == 1 or matrix.t().is_contiguous() for matrix in met)
+    exact = filled(64, 128, relu=False)
+    nn.functional.linear(wide[:, 3:67], exact.weight, exact.bias)[:, :70].square().sum().backward()
+    assert layer.weight.grad is not None
+    assert exact.weight.grad is not None
+    assert_near(layer.weight.grad, exact.weight.grad.double(), tolerance=2e-6)
+
+
 def test_one_row_and_no_row_pass_through() -> None:
     layer = filled(16, 8, relu=True)
     assert layer(torch.zeros(1, 16)).shape == (1, 8)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from agents.nets.config import NetworkConfig
+from agents.nets.entities import build_entities
 from agents.nets.network import Network, build_network
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
@@ -60,6 +61,41 @@ def test_what_padding_holds_changes_nothing_and_its_gradient_is_zero(encoder: st
     assert dirty.grad[~obs["units_mask"]].eq(0).all()
     assert dirty.grad[obs["units_mask"]].ne(0).any()
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in network.parameters())
+
+
+def test_more_padding_changes_nothing() -> None:
+    """Also not as a place that is looked at or counted: the weights do not depend on the number of rows."""
+    obs = draw(UNITS_AND_SITES)
+    wide = {
+        **UNITS_AND_SITES,
+        "units": ArraySpec((UNITS + 3, NUMBERS), "float32"),
+        "units_mask": ArraySpec((UNITS + 3,), "bool"),
+    }
+    padded = {
+        **obs,
+        "units": torch.cat([obs["units"], torch.randn(ROWS, 3, NUMBERS)], dim=1),
+        "units_mask": torch.cat([obs["units_mask"], torch.zeros(ROWS, 3, dtype=torch.bool)], dim=1),
+    }
+    narrow = build(UNITS_AND_SITES, "entities").step(obs).values
+    torch.testing.assert_close(build(wide, "entities").step(padded).values, narrow, rtol=1e-5, atol=1e-6)
+
+
+def test_the_keys_and_flags_carried_are_those_of_the_set_that_is_pointed_at() -> None:
+    sites = {"crates": ArraySpec((2, 3), "float32"), "sites": ArraySpec((4, 3), "float32")}
+    both = {**sites, "crates_mask": ArraySpec((2,), "bool"), "sites_mask": ArraySpec((4,), "bool")}
+    config = NetworkConfig(hidden=(16, 12), entity_size=16, attention_heads=2, pointer_size=8)
+    encoder = build_entities(both, config, torch.Generator().manual_seed(0), pointers=("sites", "crates"))
+    obs = draw(both)
+    features = encoder.blocks[0].module(obs=obs)
+    for block in encoder.blocks[1:]:
+        features = block.module(features)
+    assert (encoder.num_features, encoder.num_carried) == (12, 4 * 9 + 2 * 9)
+    carried = features[:, 12:]
+    assert carried[:, 32:36].bool().equal(obs["sites_mask"])
+    assert carried[:, 52:].bool().equal(obs["crates_mask"])
+    absent = carried[:, :32].view(ROWS, 4, 8)[~obs["sites_mask"]]
+    assert absent.eq(0).all()
+    assert carried[:, :32].view(ROWS, 4, 8)[obs["sites_mask"]].abs().sum(-1).gt(0).all()
 
 
 def test_the_order_of_entities_changes_nothing() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
-from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 from tests.oracles.kuhn import information_tensors, nash_conv, row_reaches, value
 
 KUHN = EnvSpec("kuhn", 2, {"cards": ArraySpec((11,), "float32")}, ActionSpec("categorical", 2), (0, 1), False)
@@ -46,6 +46,31 @@ def test_a_separate_value_has_the_same_gains() -> None:
     heads = build_network(WIDE, NetworkConfig(value="separate"), seed=0).parts["heads"]
     assert singular_values(heads.policy.weight) == pytest.approx((0.01, 0.01), rel=1e-4)
     assert singular_values(heads.value.weight) == pytest.approx((1.0, 1.0), rel=1e-4)
+
+
+def test_transformers_and_heads_of_several_parts_are_orthogonal_too() -> None:
+    spec = EnvSpec(
+        "units",
+        2,
+        {"units": ArraySpec((5, 3), "float32")},
+        multi_categorical((3, 5), points_at=("", "units")),
+        (0, 1),
+        True,
+    )
+    config = NetworkConfig(
+        encoder="dict", hidden=(24,), core="transformer", core_size=16, head="autoregressive", head_size=12
+    )
+    parts = build_network(spec, config, seed=0).parts
+    choices = parts["heads"].head.choices
+    expected = {parts["encoder_entities"].embeddings[0].weight: math.sqrt(2.0)}
+    for layer in (parts["encoder_entities_0"].layer, parts["core_0"].module.layer):
+        key, value = layer.attention.key_value.weight.chunk(2)
+        expected |= {layer.attention.query.weight: 1.0, key: 1.0, value: 1.0, layer.attention.output.weight: 1.0}
+        expected |= {layer.feed_forward.first.weight: math.sqrt(2.0), layer.feed_forward.second.weight: 1.0}
+    expected |= {parts["heads"].linear.weight[:12]: math.sqrt(2.0), parts["heads"].linear.weight[12:]: 1.0}
+    expected |= {choices[0].output.weight: 0.01, choices[1].query.weight: 0.01, choices[0].embedding.weight: 1.0}
+    for weight, wanted in expected.items():
+        assert singular_values(weight) == pytest.approx((wanted, wanted), rel=1e-4)
 
 
 def test_biases_start_at_zero_and_the_first_policy_is_nearly_uniform() -> None:

@@ -289,5 +289,7 @@ def test_impossible_parts_are_refused_where_the_spec_is_made() -> None:
         multi_categorical((2, 0))
     with pytest.raises(ValueError, match="earlier part only"):
         multi_categorical((2, 3), mask_given=(1, -1))
+    with pytest.raises(ValueError, match="equally many choices"):
+        multi_categorical((2, 3), points_at=("units", "units"))
     assert STRUCTURED.num_actions == 3 + 3 * UNITS + 2 + UNITS * UNITS
     assert STRUCTURED.shape == (4,)

@@ -159,3 +159,14 @@ def test_the_games_after_a_copied_one_are_dealt_anew() -> None:
         after, copied = env.step(np.zeros(64, np.int64)), copies.step(np.zeros(64, np.int64))
     assert after.ended.all()
     assert not np.array_equal(after.obs[FIELD], copied.obs[FIELD])
+
+
+@pytest.mark.parametrize("game", TREES)
+def test_a_saved_game_goes_on_with_the_deals_of_the_original(game: str) -> None:
+    env: Any = make(EnvConfig(game), num_envs=64)
+    other: Any = make(EnvConfig(game), num_envs=64)
+    env.reset(5)
+    other.load(env.save())
+    for _ in range(30):
+        action = np.full(64, CALL)  # a bet in Kuhn, a call in Leduc: legal everywhere
+        assert np.array_equal(env.step(action).obs[FIELD], other.step(action).obs[FIELD])

@@ -10,6 +10,7 @@ from league.core.commands import (
     Command,
     ConfirmReset,
     ConfirmSnapshot,
+    ConfirmTransplant,
     CreateLeague,
     FinishLease,
     ReportProgress,
@@ -98,6 +99,8 @@ class SimulatedLeague:
             player = self.state.players[order.player]
             if order.kind == "snapshot":
                 self.ask(ConfirmSnapshot(order.order_id, DIGEST, player.version, player.trained_steps))
+            elif order.kind == "transplant":
+                self.ask(ConfirmTransplant(order.order_id, DIGEST, player.version, player.trained_steps))
             else:
                 self.ask(ConfirmReset(order.order_id))
 

@@ -16,8 +16,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from simulated_league import DIGEST, SimulatedLeague, three_roles
 
 from league.core.commands import (
+    AddOutsider,
     ConfirmReset,
     ConfirmSnapshot,
+    ConfirmTransplant,
+    DropTransplant,
     ExpireLease,
     FinishLease,
     NothingToLease,
@@ -29,13 +32,46 @@ from league.core.commands import (
     StartRun,
     StopRun,
 )
-from league.core.events import EVENTS, LeaseFinished, LeaseGranted, OrderIssued, PlayerReset, SnapshotAdded
+from league.core.events import (
+    EVENTS,
+    LeagueCreated,
+    LeaseFinished,
+    LeaseGranted,
+    OrderIssued,
+    OutsiderAdded,
+    PlayerReset,
+    SnapshotAdded,
+)
 from league.core.league import APPLIERS, DECIDERS, apply, decide
 from league.core.metagame import league_mixture
 from league.core.payoff import counted_pairs
+from league.core.population_settings import GuestSettings, PopulationSettings, TunedSettings, TuningSettings
 from league.core.ratings import league_ratings
-from league.core.records import Lease, Progress
+from league.core.records import Lease, Order, Progress
+from league.core.settings import LeagueSettings
 from league.core.state import LeagueState, digest, from_plain, to_plain
+from league.core.tuning import pinned_checkpoints
+
+TUNING = TuningSettings(
+    tuner="tournament",
+    parameters=(TunedSettings("learning_rate"), TunedSettings("self_play", initial=0.4, low=0.1, high=0.9)),
+    period_steps=500,
+    burn_in_steps=500,
+    min_games=2,
+    confidence=0.5,
+)
+QUICK = PopulationSettings(save_steps=2_000)
+POPULATIONS = {
+    "three roles": lambda count: three_roles(count=count, rating_share=0.3),
+    "guests": lambda count: dataclasses.replace(
+        three_roles(count=count, rating_share=0.3),
+        guests=(GuestSettings("bot:random", 0.2), GuestSettings("outside:rival", 0.3)),
+    ),
+    "openai_five": lambda count: LeagueSettings(preset="openai_five", population=QUICK),
+    "psro": lambda count: LeagueSettings(preset="psro", population=QUICK),
+    "pbt": lambda count: LeagueSettings(preset="pbt", population=QUICK, tuning=TUNING),
+    "tuned mains": lambda count: dataclasses.replace(three_roles(count=count + 1, rating_share=0.3), tuning=TUNING),
+}
 
 
 class LeagueHistories(RuleBasedStateMachine):
@@ -45,11 +81,15 @@ class LeagueHistories(RuleBasedStateMachine):
         teams=st.sampled_from([(0, 1), (0, 1), (0,), (0, 1, 2), (0, 1, 0, 1)]),
         seed=st.integers(0, 99),
         count=st.integers(1, 2),
+        kind=st.sampled_from(sorted(POPULATIONS)),
+        days=st.integers(0, 3),
     )
-    def found(self, teams: tuple[int, ...], seed: int, count: int) -> None:
-        self.league = SimulatedLeague(three_roles(count=count, rating_share=0.3), teams=teams, seed=seed)
+    def found(self, teams: tuple[int, ...], seed: int, count: int, kind: str, days: int) -> None:
+        self.league = SimulatedLeague(POPULATIONS[kind](count), teams=teams, seed=seed)
         self.granted: list[Lease] = []
         self.accepted: Counter = Counter()
+        for _ in range(days):
+            self.an_ordinary_day(2)
 
     @rule(purpose=st.sampled_from(["any", "train", "rate"]))
     def grant(self, purpose: str) -> None:
@@ -92,7 +132,7 @@ class LeagueHistories(RuleBasedStateMachine):
     @rule(pick=st.integers(0, 10**6))
     def want_snapshot(self, pick: int) -> None:
         name = list(self.league.state.players)[pick % len(self.league.state.players)]
-        waits = any(order.kind == "reset" for order in self.league.state.open_orders(name))
+        waits = any(order.kind in ("reset", "transplant") for order in self.league.state.open_orders(name))
         if waits:
             with pytest.raises(Refused):
                 self.league.ask(RequestSnapshot(name, "manual"))
@@ -115,8 +155,46 @@ class LeagueHistories(RuleBasedStateMachine):
         player = self.league.state.players[order.player]
         if order.kind == "snapshot":
             self.league.ask(ConfirmSnapshot(order.order_id, DIGEST, player.version, player.trained_steps))
+        elif order.kind == "transplant":
+            self.check_pinned(order)
+            drops = pick % 3 == 0
+            self.league.ask(
+                DropTransplant(order.order_id, "unreadable")
+                if drops
+                else ConfirmTransplant(order.order_id, DIGEST, player.version, player.trained_steps)
+            )
+            assert drops or player.hyperparameters == order.hyperparameters
         else:
             self.league.ask(ConfirmReset(order.order_id))
+
+    def check_pinned(self, order: Order) -> None:
+        """The restart state that a transplant copies is a restart state that its donor once had, and may not go."""
+        saved = {(event.player, event.digest) for event in self.league.journal if hasattr(event, "digest")}
+        assert (order.donor, order.checkpoint) in pinned_checkpoints(self.league.state) & saved
+        assert order.donor != order.player
+
+    @rule()
+    def come_from_outside(self) -> None:
+        if "outside:rival" in self.league.state.population.index:
+            with pytest.raises(Refused):
+                self.league.ask(AddOutsider("outside:rival", DIGEST))
+        else:
+            self.league.ask(AddOutsider("outside:rival", DIGEST))
+
+    @rule(number=st.integers(0, 3))
+    def an_ordinary_day(self, number: int) -> None:
+        """Everybody plays, learns and is saved: what tuning waits for."""
+        if not self.league.state.running:
+            return
+        for player in list(self.league.state.players.values()):
+            for purpose in ("train", "rate"):
+                self.league.confirm_orders()
+                lease = self.league.grant(purpose)
+                outcomes = self.league.play(lease, games=3 + 4 * number)
+                self.league.ask(FinishLease(lease.lease_id, lease.token, 50, outcomes))
+                self.accepted.update(outcomes)
+            self.league.ask(SaveCheckpoint(player.name, DIGEST, player.version, player.trained_steps))
+            self.league.ask(ReportProgress(Progress(player.name, player.version + 1, player.trained_steps + 600)))
 
     @rule()
     def restart(self) -> None:
@@ -189,6 +267,10 @@ def check_order_of_events(journal: list) -> None:
     for event in journal:
         if hasattr(event, "share"):
             known.add(event.player)
+        elif isinstance(event, LeagueCreated):
+            known.update(event.settings.bots)
+        elif isinstance(event, OutsiderAdded):
+            known.add(event.snapshot.snapshot_id)
         elif isinstance(event, SnapshotAdded):
             known.add(event.snapshot.snapshot_id)
             newest[event.snapshot.player] = event.snapshot.reason
@@ -249,7 +331,7 @@ def test_every_role_is_frozen_and_every_exploiter_starts_again_in_the_course_of_
 def test_every_event_and_command_has_its_rule() -> None:
     assert set(EVENTS.values()) == set(APPLIERS)
     assert all(name == kind.__name__ for name, kind in EVENTS.items())
-    assert len(DECIDERS) == 11
+    assert len(DECIDERS) == 15
 
 
 def test_every_event_survives_json() -> None:

@@ -75,7 +75,7 @@ def test_the_mixture_of_a_league_is_over_its_snapshots_and_follows_strength() ->
 def test_pairs_that_never_met_are_forecast_by_the_ratings() -> None:
     league = SimulatedLeague(three_roles(rating_share=0.0))
     league.run(100)
-    np.testing.assert_allclose(snapshot_win_rates(league.state), 0.5)
+    np.testing.assert_allclose(snapshot_win_rates(league.state, list(league.state.snapshots)), 0.5)
 
 
 def test_a_single_seat_league_exports_its_newest_snapshot() -> None:

@@ -1,0 +1,126 @@
+"""One training run of a game whose exploitability is exact, and its three exports: last, second half, Nash mixture.
+
+Shape letter: M snapshots.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from league.core.metagame import nash_mixture
+from league.core.records import SnapshotInfo
+from league.eval.choose import Selection
+from league.eval.exploitability import Mixture, PolicyFunction, members_of, nash_conv, pairwise_values
+from league.eval.load import OpenRun, load_selection, open_run
+
+ROOT = Path(__file__).resolve().parent.parent
+MAIN_ROLE = "main_agent"
+WALL_FACTOR = 4.0
+"""Seconds on the clock that a core-second may take on a busy machine."""
+START_UP_S = 300.0
+STOP_S = 60.0
+MOST_MEMBERS = 60
+"""Snapshots that the Nash mixture is solved over; of more, evenly spaced ones are taken."""
+TOLERANCE = 2e-4
+"""Of the Nash mixture, as a share of the payoffs' range."""
+
+
+@dataclass(frozen=True)
+class Exports:
+    """NashConv of what a run exports. env_steps: decisions taken in all its games."""
+
+    last: float
+    second_half: float
+    nash: float
+    env_steps: int
+
+    @property
+    def best(self) -> float:
+        """Of the three."""
+        return min(self.last, self.second_half, self.nash)
+
+    def nash_convs(self) -> dict[str, float]:
+        """By export."""
+        return {"last": self.last, "second half": self.second_half, "nash mixture": self.nash}
+
+
+def train(config: Path, *, seed: int, core_seconds: float, run_dir: Path, league: str | None) -> None:
+    """Train one run to the end of its budget.
+
+    Args:
+      league: YAML that takes the place of the configuration's `league` section; None leaves it.
+    Raises:
+      SystemExit: the command failed or overran; its last lines are shown.
+    """
+    settings = [f"seed={seed}", f"budget.core_seconds={core_seconds:g}", "wandb.mode=disabled", "evaluation.bots=[]"]
+    settings += [] if league is None else [f"league={league}"]
+    command = [str(Path(sys.executable).with_name("league")), "train", str(config), "--run-dir", str(run_dir)]
+    for setting in settings:
+        command += ["-s", setting]
+    log = run_dir.with_suffix(".log")
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            code = process.wait(WALL_FACTOR * core_seconds + START_UP_S)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            _stop(process)
+    if code != 0:
+        tail = log.read_text(errors="replace").splitlines()[-20:]
+        reason = "did not end in time" if code is None else f"left with code {code}"
+        raise SystemExit("\n".join([f"`{' '.join(command)}` {reason}:", *tail]))
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a run that is still going: in an orderly way, then with force."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(STOP_S)
+
+
+def exports_of(run_dir: Path) -> Exports:
+    """NashConv of the three exports of a finished run."""
+    run = open_run(run_dir)
+    snapshots = list(run.state.snapshots.values())
+    mains = [snapshot for snapshot in snapshots if snapshot.role == MAIN_ROLE]
+    tail = _policies(run, mains[len(mains) // 2 :])
+    every = _policies(run, _spread(snapshots))
+    return Exports(
+        last=nash_conv(run.env, tail[-1]),
+        second_half=nash_conv(run.env, [(1.0, policy) for policy in tail]),
+        nash=nash_conv(run.env, exact_nash(run, every)),
+        env_steps=run.state.totals.env_steps,
+    )
+
+
+def exact_nash(run: OpenRun, policies: Sequence[PolicyFunction]) -> Mixture:
+    """The mixture over `policies` that loses least against the best of them, from exact payoffs over both seats."""
+    values = pairwise_values(run.env, policies)
+    margins = 0.5 * (values - values.T)
+    scale = max(float(np.abs(margins).max()), 1e-9)
+    weights = nash_mixture(0.5 + 0.5 * margins / scale, tolerance=TOLERANCE)
+    return [(weight, policy) for weight, policy in zip(weights.tolist(), policies, strict=True) if weight > 0]
+
+
+def _spread(snapshots: Sequence[SnapshotInfo]) -> list[SnapshotInfo]:
+    """At most `MOST_MEMBERS` of them, evenly spaced, the last one included."""
+    places = np.linspace(0, len(snapshots) - 1, min(len(snapshots), MOST_MEMBERS)).round().astype(int)
+    return [snapshots[place] for place in places]
+
+
+def _policies(run: OpenRun, snapshots: Sequence[SnapshotInfo]) -> list[PolicyFunction]:
+    chosen = [Selection(snapshot.snapshot_id, ((1.0, snapshot),), "") for snapshot in snapshots]
+    return [members_of(load_selection(run, selection))[0][1] for selection in chosen]
