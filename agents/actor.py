@@ -52,45 +52,63 @@ class SeatingTotals:
 
 
 class Tally:
-    """Counts ended episodes per seating."""
+    """Counts ended episodes per seating; G episodes are booked at a time, whatever their seatings."""
 
     def __init__(self, teams: Sequence[int]) -> None:
         seats = len(teams)
         self._team_of_seat = np.equal.outer(np.asarray(teams), np.asarray(teams)).astype(np.float64)
-        self._rivals = self._team_of_seat == 0
-        self._shape = (seats, seats)
+        self._rivals = [(i, j) for i in range(seats) for j in range(seats) if teams[i] != teams[j]]
         self._index: dict[tuple[str, ...], int] = {}
-        self._games: list[int] = []
-        self._turns: list[int] = []
-        self._wins: list[NDArray[np.int64]] = []
-        self._draws: list[NDArray[np.int64]] = []
-        self._returns: list[NDArray[np.float64]] = []
+        self._counts = np.zeros((2, 0), np.int64)
+        self._wins = np.zeros((0, seats, seats), np.int64)
+        self._draws = np.zeros((0, seats, seats), np.int64)
+        self._returns = np.zeros((0, seats), np.float64)
 
-    def add(self, policies: tuple[str, ...], *, returns: NDArray[np.float32], turns: int) -> None:
-        """Count episodes of one seating. Args: returns float32 [G, S] of G ended episodes, turns their decisions."""
-        index = self._index.setdefault(policies, len(self._games))
-        if index == len(self._games):
-            self._games.append(0)
-            self._turns.append(0)
-            self._wins.append(np.zeros(self._shape, np.int64))
-            self._draws.append(np.zeros(self._shape, np.int64))
-            self._returns.append(np.zeros(self._shape[0], np.float64))
+    def index_of(self, policies: tuple[str, ...]) -> int:
+        """The number under which episodes of a seating are booked, until the next `take`."""
+        index = self._index.setdefault(policies, len(self._index))
+        if index == len(self._wins):
+            self._counts = np.pad(self._counts, ((0, 0), (0, 1)))
+            self._wins = np.pad(self._wins, ((0, 1), (0, 0), (0, 0)))
+            self._draws = np.pad(self._draws, ((0, 1), (0, 0), (0, 0)))
+            self._returns = np.pad(self._returns, ((0, 1), (0, 0)))
+        return index
+
+    def add(self, indices: NDArray[np.int64], *, returns: NDArray[np.float32], turns: NDArray[np.int64]) -> None:
+        """Book ended episodes.
+
+        Args:
+          indices: int64 [G], seatings by `index_of`.
+          returns: float32 [G, S]. turns: int64 [G], decisions in each.
+        """
+        size = len(self._wins)
+        self._counts[0] += np.bincount(indices, minlength=size)
+        self._counts[1] += np.bincount(indices, turns, minlength=size).astype(np.int64)
         team_returns = returns.astype(np.float64) @ self._team_of_seat
-        difference = team_returns[:, :, None] - team_returns[:, None, :]
-        self._games[index] += len(returns)
-        self._turns[index] += turns
-        self._wins[index] += (difference > 0).sum(axis=0)
-        self._draws[index] += ((difference == 0) & self._rivals).sum(axis=0)
-        self._returns[index] += returns.sum(axis=0, dtype=np.float64)
+        for i, j in self._rivals:
+            won, drawn = team_returns[:, i] > team_returns[:, j], team_returns[:, i] == team_returns[:, j]
+            self._wins[:, i, j] += np.bincount(indices[won], minlength=size)
+            self._draws[:, i, j] += np.bincount(indices[drawn], minlength=size)
+        for seat in range(returns.shape[1]):
+            self._returns[:, seat] += np.bincount(indices, returns[:, seat], minlength=size)
 
     def take(self) -> tuple[SeatingTotals, ...]:
-        """The totals since the last call; counting starts again from zero."""
+        """The totals since the last call; counting starts again from zero, and numbers are given out anew."""
         totals = tuple(
-            SeatingTotals(policies, self._games[i], self._turns[i], self._wins[i], self._draws[i], self._returns[i])
-            for policies, i in self._index.items()
+            SeatingTotals(
+                policies=policies,
+                games=int(self._counts[0, index]),
+                turns=int(self._counts[1, index]),
+                wins=self._wins[index],
+                draws=self._draws[index],
+                return_sums=self._returns[index],
+            )
+            for policies, index in self._index.items()
+            if self._counts[0, index]
         )
-        for column in (self._index, self._games, self._turns, self._wins, self._draws, self._returns):
-            column.clear()
+        self._index = {}
+        self._counts, self._wins = self._counts[:, :0], self._wins[:0]
+        self._draws, self._returns = self._draws[:0], self._returns[:0]
         return totals
 
 
@@ -119,6 +137,7 @@ class Arena:
         self._policy_ids: list[str] = []
         self._policy_table = np.zeros((0, spec.num_seats), np.int64)
         self._record_table = np.zeros((0, spec.num_seats), np.bool_)
+        self._tally_of = np.zeros(0, np.int64)
         self._seating_of = np.full(env.num_envs, -1, np.int64)
         self._policy_of = np.zeros((env.num_envs, spec.num_seats), np.int64)
         self._records = np.zeros((env.num_envs, spec.num_seats), np.bool_)
@@ -209,6 +228,7 @@ class Arena:
         index_of = {policy: index for index, policy in enumerate(self._policy_ids)}
         self._policy_table = np.array([[index_of[p] for p in seating.policies] for seating in self._seatings], np.int64)
         self._record_table = np.array([seating.records for seating in self._seatings], np.bool_)
+        self._tally_of = np.array([self._tally.index_of(seating.policies) for seating in self._seatings], np.int64)
         if kept:
             self._place(np.arange(self._env.num_envs), self._seating_of)
         return first
@@ -292,13 +312,9 @@ class Arena:
 
     def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Unrolls | None:
         """Count the episodes that ended in this turn, close their rows, clear their core states."""
-        for index in np.unique(self._seating_of[ended]):
-            envs = ended[self._seating_of[ended] == index]
-            self._tally.add(
-                self._seatings[int(index)].policies,
-                returns=turn.returns[envs],
-                turns=int(self._decisions[envs].sum()),
-            )
+        self._tally.add(
+            self._tally_of[self._seating_of[ended]], returns=turn.returns[ended], turns=self._decisions[ended]
+        )
         self._decisions[ended] = 0
         rows = (ended[:, None] * self._seats + np.arange(self._seats)).reshape(-1)
         self._core[rows] = 0.0

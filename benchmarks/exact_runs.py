@@ -1,4 +1,4 @@
-"""One training run of a game whose exploitability is exact, and its three exports: last, second half, Nash mixture.
+"""One training run of a game whose exploitability is exact, and what it exports: last, second half, Nash, mixture.
 
 Shape letter: M snapshots.
 """
@@ -19,7 +19,7 @@ from league.core.metagame import nash_mixture
 from league.core.records import SnapshotInfo
 from league.eval.choose import Selection
 from league.eval.exploitability import Mixture, PolicyFunction, members_of, nash_conv, pairwise_values
-from league.eval.load import OpenRun, load_selection, open_run
+from league.eval.load import OpenRun, load_from_run, load_selection, open_run
 
 ROOT = Path(__file__).resolve().parent.parent
 MAIN_ROLE = "main_agent"
@@ -35,32 +35,49 @@ TOLERANCE = 2e-4
 
 @dataclass(frozen=True)
 class Exports:
-    """NashConv of what a run exports. env_steps: decisions taken in all its games."""
+    """NashConv of what a run exports.
+
+    Fields:
+      last: the main agent's newest snapshot; second_half: the second half of its snapshots, uniformly.
+      nash: the Nash mixture over all snapshots, from exact payoffs.
+      mixture: what `load_policy(..., "mixture")` gives, from the games of the run itself.
+      env_steps: decisions taken in all games.
+    """
 
     last: float
     second_half: float
     nash: float
+    mixture: float
     env_steps: int
 
     @property
     def best(self) -> float:
-        """Of the three."""
+        """Of last, second half and nash, which every population can be given alike."""
         return min(self.last, self.second_half, self.nash)
 
     def nash_convs(self) -> dict[str, float]:
         """By export."""
-        return {"last": self.last, "second half": self.second_half, "nash mixture": self.nash}
+        return {
+            "last": self.last,
+            "second half": self.second_half,
+            "nash, exact payoffs": self.nash,
+            "mixture, own payoffs": self.mixture,
+        }
 
 
-def train(config: Path, *, seed: int, core_seconds: float, run_dir: Path, league: str | None) -> None:
+def train(
+    config: Path, *, seed: int, core_seconds: float, run_dir: Path, league: str | None, settings: Sequence[str] = ()
+) -> None:
     """Train one run to the end of its budget.
 
     Args:
       league: YAML that takes the place of the configuration's `league` section; None leaves it.
+      settings: further "key=value" settings.
     Raises:
       SystemExit: the command failed or overran; its last lines are shown.
     """
-    settings = [f"seed={seed}", f"budget.core_seconds={core_seconds:g}", "wandb.mode=disabled", "evaluation.bots=[]"]
+    budget = f"budget={{core_seconds: {core_seconds:g}}}"
+    settings = [f"seed={seed}", budget, "wandb.mode=disabled", "evaluation.bots=[]", *settings]
     settings += [] if league is None else [f"league={league}"]
     command = [str(Path(sys.executable).with_name("league")), "train", str(config), "--run-dir", str(run_dir)]
     for setting in settings:
@@ -92,7 +109,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def exports_of(run_dir: Path) -> Exports:
-    """NashConv of the three exports of a finished run."""
+    """NashConv of everything that a finished run exports."""
     run = open_run(run_dir)
     snapshots = list(run.state.snapshots.values())
     mains = [snapshot for snapshot in snapshots if snapshot.role == MAIN_ROLE]
@@ -102,6 +119,7 @@ def exports_of(run_dir: Path) -> Exports:
         last=nash_conv(run.env, tail[-1]),
         second_half=nash_conv(run.env, [(1.0, policy) for policy in tail]),
         nash=nash_conv(run.env, exact_nash(run, every)),
+        mixture=nash_conv(run.env, members_of(load_from_run(run, "mixture"))),
         env_steps=run.state.totals.env_steps,
     )
 

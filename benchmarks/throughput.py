@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import statistics
 import sys
 import tempfile
@@ -263,6 +264,7 @@ def main() -> int:
     workload = WORKLOADS[options.env]
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a GPU's work is not in the processor seconds
     torch.set_num_threads(1)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that `finally` cleans up
     with tempfile.TemporaryDirectory(prefix="league-throughput-", dir=options.folder) as temporary:
         session = Session(
             options.env, workload, seconds=options.seconds, warm_up_s=options.warm_up, folder=Path(temporary)

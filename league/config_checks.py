@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from envs.bots import make_bot
 from envs.protocol import EnvError
+from envs.registry import BUILT_IN, FORMS, nearest
 from league.core.records import BOT_PREFIX
 from league.errors import InvalidName
 from league.store.storage import checked_name
 
 if TYPE_CHECKING:
     from agents.learner.config import LearnerConfig
+    from envs.protocol import EnvConfig
     from league.config import (
         ActorSettings,
         BudgetSettings,
@@ -130,6 +132,11 @@ def _league_problems(league: LeagueSettings) -> Iterator[str]:
     yield from _bot_problems("ratings.bots", tuple(bot.removeprefix(BOT_PREFIX) for bot in league.ratings.bots))
 
 
+def _env_problems(env: EnvConfig) -> Iterator[str]:
+    if ":" not in env.id and env.id not in BUILT_IN:
+        yield f"id: unknown env {env.id!r}{nearest(env.id, BUILT_IN)}; an id is {FORMS}"
+
+
 def _bot_problems(path: str, bots: tuple[str, ...]) -> Iterator[str]:
     for index, bot in enumerate(bots):
         try:
@@ -145,6 +152,7 @@ def _wandb_problems(wandb: WandbSettings) -> Iterator[str]:
 
 _CHECKS: dict[str, Callable[..., Iterator[str]]] = {
     "name": _name_problems,
+    "env": _env_problems,
     "seed": _seed_problems,
     "learner": _learner_problems,
     "actors": _actors_problems,

@@ -152,7 +152,7 @@ def _session(config: LeagueConfig, spec: EnvSpec, *, folder: RunFolder, book: Bo
             limits=limits,
             begun=begun,
             observe=observer.observe,
-            restore_hosts=lambda: _restore_hosts(runtime, folder, policies, book.state),
+            restore_hosts=lambda: _restore_hosts(runtime, folder, policies, book.state, console),
         )
         try:
             with _signals(daemon, console):
@@ -249,12 +249,21 @@ def _save_hosts(runtime: Runtime, folder: RunFolder, state: LeagueState) -> None
         folder.storage.atomic_write_bytes(folder.path / "hosts.safetensors", payload)
 
 
-def _restore_hosts(runtime: Runtime, folder: RunFolder, policies: PolicyStore, state: LeagueState) -> None:
-    """Take the games in flight up again where they fit the league as it stands; after a crash they do not."""
+def _restore_hosts(
+    runtime: Runtime, folder: RunFolder, policies: PolicyStore, state: LeagueState, console: RunConsole
+) -> None:
+    """Take the games in flight up again where they fit the league as it stands; after a crash they do not.
+
+    Losing them costs exactness, not a result: it is told, and the games begin anew.
+    """
     path = folder.path / "hosts.safetensors"
     if not isinstance(runtime, ExactRuntime) or not path.exists():
         return
-    hosts, next_lease_id = decode_hosts(folder.storage.read_bytes(path, max_bytes=MAX_HOSTS_BYTES))
+    try:
+        hosts, next_lease_id = decode_hosts(folder.storage.read_bytes(path, max_bytes=MAX_HOSTS_BYTES))
+    except StorageError as error:
+        console.say(f"{path} cannot be used ({error}): the games that were in flight begin anew.")
+        return
     if next_lease_id == state.next_lease_id:
         frozen = {name: policies.snapshot(info) for name, info in state.snapshots.items() if f'"{name}"' in hosts.text}
         runtime.load_hosts(hosts, frozen)

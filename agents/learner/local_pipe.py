@@ -55,11 +55,13 @@ class _Run:
     beats: list[int]
     errors: list[BaseException] = field(default_factory=list)
     ended: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    stopped: bool = False
     started: torch.cuda.Event | None = None
     finished: dict[int, torch.cuda.Event] = field(default_factory=dict)
 
     def stop(self) -> None:
-        """Wake every stage that waits, so that it gives up."""
+        """Let every stage give up before its next task, those that wait at once."""
+        self.stopped = True
         for box in (*self.forward, *self.backward):
             box.put(None)
 
@@ -184,6 +186,8 @@ class LocalPipeBackend:
         )
         held: dict[int, tuple[Tensor | None, Tensor]] = {}
         for task in tasks:
+            if run.stopped:
+                raise _Stopped
             if task.backward:
                 self._backward(stage, run, *held.pop(task.microbatch))
             else:

@@ -30,7 +30,7 @@ class Decisions:
       parameters: float32 [B, T, P], as the network answered them; actions: [B, T, ...].
       log_probs: float32 [T, B] of the actions; values: float32 [T, B]. These and the parameters carry gradients.
       bootstrap: float32 [B], the value behind the last decision, a constant.
-      log_rhos: float32 [T, B], log-ratio of the trained to the behaviour policy, 0 in invalid steps, a constant.
+      log_rhos: float32 [T, B], log-ratio of the trained to the behaviour policy, a constant; garbage in invalid steps.
       behaviour, rewards, discounts: float32 [T, B], gamma applied; valid, learn: bool [T, B].
     """
 
@@ -60,7 +60,7 @@ def decisions_of(output: NetworkOutput, batch: Batch, *, head: Head, gamma: floa
         log_probs=log_probs,
         values=values[:steps],
         bootstrap=values[steps].detach(),
-        log_rhos=known(log_probs.detach() - behaviour, valid).contiguous(),
+        log_rhos=(log_probs.detach() - behaviour).contiguous(),
         behaviour=behaviour,
         rewards=batch.rewards.t().contiguous(),
         discounts=(batch.discounts * gamma).t().contiguous(),

@@ -60,10 +60,8 @@ class Quality(_Unjudged):
     def opponents(self, view: View, rng: np.random.Generator) -> Array:
         """A softmax of the qualities."""
         past = view.population.snapshots_of(view.home)
-        if not len(past):
-            return _with_self_play(view, past, np.zeros(0))
-        assert view.quality is not None, "the league keeps a quality for players of this matchmaker"
-        return _with_self_play(view, past, softmax(view.quality[past]))
+        qualities = np.zeros(len(past)) if view.quality is None else view.quality[past]
+        return _with_self_play(view, past, softmax(qualities) if len(past) else qualities)
 
 
 class MetaNash:

@@ -22,7 +22,7 @@ ROOT_DRAWS = 0.1
 """Virtual draws with the anchor of a policy without a rated parent: enough to keep its rating finite, no more."""
 MOST_NEWTON_STEPS = 100
 MOST_HALVINGS = 40
-MOST_FROZEN = 128
+MOST_FROZEN = 32
 """Newest frozen policies that tie the ratings of learning players together."""
 
 Array = NDArray[np.float64]

@@ -1,7 +1,8 @@
-"""The state of an exact runtime's actor hosts as one file of arrays."""
+"""The state of an exact runtime's actor hosts as one file of arrays, behind the sha256 of its content."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import numpy as np
@@ -12,6 +13,7 @@ from league.errors import StorageError
 from league.runtime.protocol import HostState
 
 _TEXT = "__text__"
+_DIGEST_BYTES = 32
 
 
 def encode_hosts(state: HostState, *, next_lease_id: int) -> bytes:
@@ -19,18 +21,22 @@ def encode_hosts(state: HostState, *, next_lease_id: int) -> bytes:
     text = json.dumps({"next_lease_id": next_lease_id, "text": state.text})
     arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}  # keeps arrays of no axis
     arrays[_TEXT] = np.frombuffer(text.encode(), np.uint8)
-    return bytes(safetensors.numpy.save(arrays))
+    payload = bytes(safetensors.numpy.save(arrays))
+    return hashlib.sha256(payload).digest() + payload
 
 
-def decode_hosts(payload: bytes) -> tuple[HostState, int]:
+def decode_hosts(content: bytes) -> tuple[HostState, int]:
     """State and next lease id.
 
     Raises:
-      StorageError: the bytes are no such file.
+      StorageError: the bytes are not what `encode_hosts` wrote.
     """
+    digest, payload = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
+    if hashlib.sha256(payload).digest() != digest:
+        raise StorageError("the state of the actor hosts is damaged: its sha256 is another")
     try:
         arrays = dict(safetensors.numpy.load(payload))
         head = json.loads(arrays.pop(_TEXT).tobytes())
         return HostState(arrays=arrays, text=head["text"]), int(head["next_lease_id"])
     except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
-        raise StorageError(f"the state of the actor hosts cannot be read: {error}.") from error
+        raise StorageError(f"the state of the actor hosts cannot be read: {error}") from error

@@ -78,6 +78,7 @@ class RayRuntime:
       settings: where Ray is and how many hosts there are.
       players: every player; player number p is held by learner host p modulo their number.
       monotonic: seconds that never go back.
+      cluster: a Ray that the caller has started and will close, instead of the one that the settings name.
     """
 
     def __init__(
@@ -87,11 +88,13 @@ class RayRuntime:
         *,
         players: tuple[str, ...],
         monotonic: Callable[[], float] = time.monotonic,
+        cluster: Cluster | None = None,
     ) -> None:
         self._setup = setup
         self._settings = settings
         self._monotonic = monotonic
-        self._cluster = Cluster(
+        self._shares_cluster = cluster is not None
+        self._cluster = cluster or Cluster(
             settings.address,
             num_hosts=settings.actor_hosts + settings.learner_hosts,
             object_store_mb=settings.object_store_mb,
@@ -117,8 +120,9 @@ class RayRuntime:
         Raises:
           RayUnreachable: no cluster answers.
         """
-        self._reaper.start()
-        self._cluster.start()
+        if not self._shares_cluster:
+            self._reaper.start()
+            self._cluster.start()
         for host in self._hosts.values():
             self._spawn(host)
 
@@ -173,8 +177,9 @@ class RayRuntime:
         for host in self._hosts.values():
             self._kill(host, at_once=False)
         self._calls.clear()
-        self._cluster.close()
-        self._reaper.close()
+        if not self._shares_cluster:
+            self._cluster.close()
+            self._reaper.close()
 
     def _submit_lease(self, task: PlayLease) -> None:
         lease = task.lease

@@ -276,7 +276,8 @@ def test_an_env_that_cannot_be_saved_says_so_and_a_fresh_arena_has_nothing_to_sa
 def test_team_mates_neither_win_nor_draw_against_each_other() -> None:
     tally = Tally((0, 1, 0))
     returns = np.array([[1, -2, 1], [0, 4, 1], [2, 2, 0]], np.float32)
-    tally.add(("a", "b", "c"), returns=returns, turns=12)
+    number = tally.index_of(("a", "b", "c"))
+    tally.add(np.full(len(returns), number), returns=returns, turns=np.full(len(returns), 6))
     (totals,) = tally.take()
     assert totals.wins.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     assert totals.draws.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]

@@ -28,7 +28,9 @@ from learner_cases import (
 from agents.learner.backend import Placement, SingleBackend
 from agents.learner.batch import Batch, batch_from, join
 from agents.learner.objective import OBJECTIVES, make_objective
+from agents.learner.ppo import normalised
 from agents.learner.sums import LossSums, sums_of
+from agents.losses.policy import normalise_advantages
 from agents.nets.network import Network
 
 CASES = [(BOARD_GAME, MLP), (BOARD_GAME, LSTM), (BOARD_GAME, TWIN_LSTM), (CONTROL, LSTM)]
@@ -140,6 +142,24 @@ def test_advantage_scale_divides_the_policy_term_alone() -> None:
     assert losses[4.0].policy == pytest.approx(losses[1.0].policy / 4.0, rel=1e-5)
     assert losses[4.0].value == losses[1.0].value
     assert losses[4.0].squared_advantage == losses[1.0].squared_advantage
+
+
+def test_advantages_are_standardised_over_the_decisions_of_all_replicas() -> None:
+    rng = np.random.default_rng(0)
+    advantages = torch.from_numpy(3.0 + 5.0 * rng.normal(size=(5, 12)).astype(np.float32))
+    learn = torch.from_numpy(rng.random((5, 12)) < 0.7)
+    whole = normalise_advantages(advantages, valid=learn)
+    torch.testing.assert_close(normalised(advantages, learn, lambda tensor: tensor), whole)
+    halves = [(advantages[:, :6], learn[:, :6]), (advantages[:, 6:], learn[:, 6:])]
+    chosen = [part[mask].double() for part, mask in halves]
+    mean = torch.cat(chosen).mean()
+    sums = iter(
+        [
+            torch.stack([learn.sum().double(), torch.cat(chosen).sum()]),
+            sum(((part - mean) ** 2).sum() for part in chosen)[None],
+        ]
+    )
+    torch.testing.assert_close(normalised(*halves[0], lambda _: next(sums)), whole[:, :6])
 
 
 def test_bfloat16_gradient_points_where_float32_does() -> None:

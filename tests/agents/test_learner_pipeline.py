@@ -233,7 +233,13 @@ def test_stage_that_hangs_is_named_within_the_deadline() -> None:
     network.blocks[3].module.register_forward_pre_hook(lambda *_: release.wait(timeout=30.0) and None)
     with pytest.raises(StageHungError, match="stage 1 did 0 of 4 tasks"):
         pipe.accumulate(batch.microbatches(2), COEFFICIENTS)
+    hung = next(thread for thread in threading.enumerate() if thread.name == "stage-1")
+    assert not pipe._threads
     release.set()
+    hung.join(timeout=30.0)
+    assert not gradients_of(network), "a stage that comes to itself again must not go on with a batch given up"
+    pipe.accumulate(batch.microbatches(2), COEFFICIENTS)
+    pipe.close()
 
 
 def test_wrong_number_of_microbatches_is_refused() -> None:

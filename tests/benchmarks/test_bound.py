@@ -55,15 +55,17 @@ def test_ready_batch_is_whole_and_of_one_version():
 
 
 def test_a_ready_batch_never_grows_too_old_to_be_learnt_from(monkeypatch: pytest.MonkeyPatch):
-    reports = []
+    build, reports = bound.build_learner, []
 
-    def update_often(call, *, seconds):
-        reports.extend(call() for _ in range(300))
-        return 1.0
+    def far_ahead(*args, **settings):
+        learner = build(*args, **settings)
+        learner.version = 1_000_000
+        return learner
 
-    monkeypatch.setattr(bound, "calls_per_core_second", update_often)
-    bound.update_rate(TINY, bound.ready_unrolls(TINY, rows=8), dtype=torch.float32)
-    assert {report.steps for report in reports} == {8 * 4}
+    monkeypatch.setattr(bound, "build_learner", far_ahead)
+    monkeypatch.setattr(bound, "calls_per_core_second", lambda call, *, seconds: reports.append(call()) or 1.0)
+    assert bound.update_rate(TINY, bound.ready_unrolls(TINY, rows=8), dtype=torch.float32) == 8 * 4
+    assert reports[0].steps == 8 * 4
 
 
 def test_every_opponent_meets_home_from_both_seats(monkeypatch: pytest.MonkeyPatch):

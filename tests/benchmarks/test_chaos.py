@@ -52,13 +52,14 @@ def test_a_lease_granted_before_the_kill_is_no_recovery(watching: chaos.Chaos):
     watching._tick()
     watching._await_lease(after=watching._granted, deadline_s=10.0)
     assert watching._training_lease == 3
-    assert watching.findings.finished == [result(2), result(3)]
+    assert watching.findings == chaos.Findings(finished=[result(2), result(3)])
 
 
 def test_a_rating_match_is_no_recovery(watching: chaos.Chaos):
     show(watching, [lease(1, home=None)], [result(1)], [lease(2)], [result(2)])
     watching._await_lease(after=0, deadline_s=10.0)
     assert watching._training_lease == 2
+    assert watching.findings.left_early == []
 
 
 def test_no_recovery_within_the_deadline_is_an_error(watching: chaos.Chaos):

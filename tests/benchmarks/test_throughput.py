@@ -50,7 +50,8 @@ def test_a_window_runs_from_one_finished_lease_to_another(monkeypatch: pytest.Mo
     assert (end.at, end.env_steps, end.core_seconds) == (2.5, 256, 5.0)
 
 
-def test_a_run_that_ends_by_itself_fails_the_measurement():
+def test_a_run_that_ends_by_itself_fails_the_measurement_at_once(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(window.time, "sleep", lambda seconds: pytest.fail("it went on waiting"))
     command = types.SimpleNamespace(pid=1, ended=2, failure=RunFailed)
     follower = types.SimpleNamespace(poll=list)
     with pytest.raises(RunFailed):

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 from simulated_league import SimulatedLeague, three_roles
 
-from league.core.metagame import exploitability, league_mixture, nash_mixture, snapshot_win_rates
+from league.core.metagame import (
+    exploitability,
+    league_mixture,
+    nash_mixture,
+    replicator_mixture,
+    snapshot_win_rates,
+)
 
 
 def cyclic(first: float, second: float, third: float) -> np.ndarray:
@@ -82,3 +88,18 @@ def test_a_single_seat_league_exports_its_newest_snapshot() -> None:
     league = SimulatedLeague(three_roles(), teams=(0,))
     league.run(60)
     assert league_mixture(league.state) == ((list(league.state.snapshots)[-1], 1.0),)
+
+
+def test_replicator_dynamics_find_the_mixture_of_a_cyclic_game_and_the_dominating_policy() -> None:
+    np.testing.assert_allclose(replicator_mixture(cyclic(0.2, 0.3, 0.5)), [0.5, 0.3, 0.2], atol=0.02)
+    ladder = replicator_mixture(np.array([[0.5, 0.9, 0.9], [0.1, 0.5, 0.8], [0.1, 0.2, 0.5]]))
+    assert ladder[0] > 0.95
+
+
+@pytest.mark.parametrize("size", [2, 20, 100])
+def test_replicator_dynamics_leave_little_to_exploit(size: int) -> None:
+    rng = np.random.default_rng(size)
+    win_rates = rng.uniform(0.0, 1.0, (size, size))
+    mixture = replicator_mixture(win_rates)
+    assert mixture.sum() == pytest.approx(1.0)
+    assert exploitability(win_rates, mixture) < 0.02

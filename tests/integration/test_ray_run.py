@@ -1,0 +1,88 @@
+"""A whole run on Ray: each process of it is killed in turn, it goes on each time, and nothing is left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from league.core.events import LeaseExpired
+from league.inspection import verify_run
+from tests.league.commands import league, spawn, wait_for_play, wait_until
+from tests.league.tiny_runs import ONE_PLAYER, events_of, state_of, tiny, write_config
+
+MARK = "LEAGUE_TEST_MARK"
+
+
+@pytest.fixture
+def mark(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A word in the environment of everything that the test starts, directly or not."""
+    word = secrets.token_hex(8)
+    monkeypatch.setenv(MARK, word)
+    yield word
+    for pid in marked(word):
+        os.kill(pid, signal.SIGKILL)
+
+
+def marked(word: str) -> list[int]:
+    """Processes, this one apart, that carry the mark."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            carries = f"{MARK}={word}".encode() in (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if carries and int(entry.name) != os.getpid():
+            found.append(int(entry.name))
+    return found
+
+
+def workers(run: Path) -> dict[str, int]:
+    status = json.loads((run / "status.json").read_text())
+    return {worker["kind"]: worker["pid"] for worker in status["workers"]}
+
+
+def kill_and_wait(run: Path, kind: str, process: subprocess.Popen[str]) -> None:
+    """Kill a host, then wait until another is in its place and games are counted again."""
+    before, steps = workers(run)[kind], state_of(run).totals.env_steps
+    os.kill(before, signal.SIGKILL)
+    wait_until(
+        lambda: (
+            process.poll() is not None
+            or (workers(run).get(kind, before) != before and state_of(run).totals.env_steps > steps + 1_000)
+        ),
+        f"another {kind}",
+    )
+    assert process.poll() is None, process.communicate()
+
+
+def test_a_run_on_ray_survives_its_hosts_and_its_daemon_and_leaves_nothing(tmp_path: Path, mark: str) -> None:
+    plain = tiny(league=ONE_PLAYER, runtime={"kind": "ray", "object_store_mb": 80, "checkpoint_updates": 5})
+    config, run = write_config(tmp_path, plain), tmp_path / "run"
+    first = spawn("train", config, "--run-dir", run, "--for", "300s")
+    wait_for_play(first, run)
+    kill_and_wait(run, "actor_host", first)
+    kill_and_wait(run, "learner_host", first)
+    first.kill()
+    first.communicate()
+    before = events_of(run)
+    assert any(isinstance(event, LeaseExpired) for event in before)
+    wait_until(lambda: not marked(mark), "the end of every process of the killed daemon")
+    assert league("status", run, "--json").json["phase"] == "killed"
+
+    second = spawn("resume", run, "--for", "300s")
+    wait_for_play(second, run)
+    second.send_signal(signal.SIGINT)
+    out, err = second.communicate(timeout=60)
+    assert (second.returncode, err) == (0, ""), out
+    assert events_of(run)[: len(before)] == before
+    assert not state_of(run).leases
+    assert verify_run(run).problems == ()
+    wait_until(lambda: not marked(mark), "the end of every process of the stopped daemon")
+    assert not list(Path("/tmp").glob(f"lg-{first.pid}-*")) + list(Path("/tmp").glob(f"lg-{second.pid}-*"))

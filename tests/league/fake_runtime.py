@@ -1,0 +1,176 @@
+"""A runtime without hosts: answers every task by rule in the next poll, and can lose hosts and answers when told to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from agents.nets.network import build_network
+from agents.weights import FlatParameters, Weights
+from envs.registry import make
+from league.book import Book
+from league.config import LeagueConfig, dump_config, parse_config
+from league.core.commands import CreateLeague
+from league.core.records import Lease, Progress, SeatingOutcome
+from league.daemon import Daemon, Observation
+from league.limits import Limits, Meter, Spent
+from league.policies import PolicyStore
+from league.runtime.protocol import (
+    CheckpointTaken,
+    HostLost,
+    HostStarted,
+    InstallPlayer,
+    LearnerProgress,
+    LeaseDone,
+    PlayerInstalled,
+    PlayLease,
+    Report,
+    ResetDone,
+    ResetPlayer,
+    SnapshotTaken,
+    TakeCheckpoint,
+    TakeSnapshot,
+    Task,
+)
+from league.store.checkpoints import CheckpointStore
+from league.store.run_folder import RunFolder, WorkerStatus
+from league.store.snapshots import LocalSnapshotStore
+from tests.league.tiny_runs import tiny
+
+STEPS_PER_LEASE = 100
+UPDATES_PER_LEASE = 2
+
+
+class FakeRuntime:
+    """One actor host and one learner host.
+
+    Attributes:
+      tasks: everything submitted, in order.
+      drop: tasks for which this is true get no answer.
+      watch: called with every task as it is submitted.
+      now: seconds; every poll takes one.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        self.tasks: list[Task] = []
+        self.drop: Callable[[Task], bool] = lambda task: False
+        self.watch: Callable[[Task], object] = lambda task: None
+        self.now = 0.0
+        self.versions: dict[str, int] = {}
+        self._weights = weights
+        self._reports: list[Report] = [
+            HostStarted("learner-0", "learner_host"),
+            HostStarted("actor-0", "actor_host"),
+        ]
+
+    def start(self) -> None:
+        """Nothing to bring up."""
+
+    def submit(self, task: Task) -> None:
+        self.watch(task)
+        self.tasks.append(task)
+        if not self.drop(task):
+            self._reports.extend(self._answer(task))
+
+    def poll(self, timeout_s: float) -> list[Report]:
+        self.now += 1.0
+        reports, self._reports = self._reports, []
+        return reports
+
+    def workers(self) -> tuple[WorkerStatus, ...]:
+        return (WorkerStatus("actor_host", os.getpid()),)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def report(self, *reports: Report) -> None:
+        """Something else happens before the next poll."""
+        self._reports.extend(reports)
+
+    def lose(self, host: str, kind: str) -> None:
+        """A host dies with all its answers, and another takes its place."""
+        self._reports = [HostLost(host, kind, "it was killed"), HostStarted(host, kind)]
+
+    def of(self, kind: type) -> list[Task]:
+        """The submitted tasks of a kind."""
+        return [task for task in self.tasks if isinstance(task, kind)]
+
+    def progress(self, player: str) -> Progress:
+        version = self.versions.get(player, 0)
+        return Progress(player, version, 50 * version)
+
+    def _answer(self, task: Task) -> list[Report]:
+        if isinstance(task, InstallPlayer):
+            return [PlayerInstalled(task.player)]
+        if isinstance(task, PlayLease):
+            return self._play(task.lease)
+        if isinstance(task, TakeSnapshot):
+            progress = self.progress(task.player)
+            weights = replace(self._weights, version=progress.version)
+            return [SnapshotTaken(task.order_id, task.player, weights, progress.trained_steps)]
+        if isinstance(task, ResetPlayer):
+            return [ResetDone(task.order_id)]
+        assert isinstance(task, TakeCheckpoint)
+        progress = self.progress(task.player)
+        return [CheckpointTaken(progress, {"version": np.array([progress.version])})]
+
+    def _play(self, lease: Lease) -> list[Report]:
+        done = LeaseDone("actor-0", lease.lease_id, lease.token, STEPS_PER_LEASE, outcomes_of(lease))
+        if lease.home is None:
+            return [done]
+        self.versions[lease.home] = self.versions.get(lease.home, 0) + UPDATES_PER_LEASE
+        return [done, LearnerProgress(self.progress(lease.home), None, 0)]
+
+
+def outcomes_of(lease: Lease) -> tuple[SeatingOutcome, ...]:
+    """Two games of every seating, one won by either side."""
+    return tuple(
+        SeatingOutcome(seating.policies, 2, 0, 14, ((0, 1), (1, 0)), ((0, 0), (0, 0)), (0.0, 0.0))
+        for seating in lease.seatings
+    )
+
+
+class Bench:
+    """A daemon over a fake runtime, a real journal and real stores, in a run folder that outlives it."""
+
+    def __init__(self, path: Path, **changes: object) -> None:
+        self.config: LeagueConfig = parse_config(yaml.safe_dump(tiny(**changes)), source="test")
+        exists = (path / "config.yaml").exists()
+        self.folder = RunFolder.open(path) if exists else RunFolder.create(path, config_yaml=dump_config(self.config))
+        spec = make(self.config.env, num_envs=1).spec
+        if exists:
+            self.book = Book.open(self.folder.journal_path, at_least_seq=0, wall_time=lambda: 0.0)
+        else:
+            self.book = Book.create(self.folder.journal_path, wall_time=lambda: 0.0)
+            self.book.execute(CreateLeague(self.config.seed, spec.num_seats, spec.teams, self.config.league))
+            self.book.commit()
+        network = build_network(spec, self.config.network, seed=0)
+        self.runtime = FakeRuntime(FlatParameters(network).publish(version=0))
+        self.warned: list[str] = []
+        self.policies = PolicyStore(
+            self.config,
+            snapshots=LocalSnapshotStore(self.folder.snapshots_path),
+            checkpoints=CheckpointStore(self.folder.checkpoints_path),
+            warn=self.warned.append,
+        )
+        self.seen: list[Observation] = []
+
+    def daemon(self, limits: Limits) -> Daemon:
+        return Daemon(
+            self.config,
+            book=self.book,
+            runtime=self.runtime,
+            policies=self.policies,
+            meter=Meter(Spent(), monotonic=lambda: self.runtime.now),
+            limits=limits,
+            begun=Spent(env_steps=self.book.state.totals.env_steps),
+            observe=self.seen.append,
+        )
+
+    def run(self, *, env_steps: int) -> str:
+        return self.daemon(Limits(env_steps=env_steps)).run()

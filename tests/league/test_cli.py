@@ -1,0 +1,279 @@
+"""What a user sees: answers, one-sentence errors with exit code 2, and runs that stop, die and go on."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from league.cli import seconds_of
+from league.errors import LeagueError
+from league.store.run_folder import RunFolder
+from tests.league.commands import ROOT, Ran, league, spawn, wait_for_play, wait_until
+from tests.league.tiny_runs import ONE_PLAYER, events_of, start, state_of, tiny, write_config
+
+LONG = ("--for", "300s")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A short finished command; tests that change it copy it first."""
+    folder = tmp_path_factory.mktemp("made")
+    start(folder, tiny(league=ONE_PLAYER), env_steps=800)
+    return folder / "run"
+
+
+def copy_of(run: Path, folder: Path) -> Path:
+    shutil.copytree(run, folder / "copy")
+    return folder / "copy"
+
+
+def is_one_sentence(ran: Ran, *words: str) -> bool:
+    """Exit code 2, no traceback, the words in what was said."""
+    assert ran.code == 2, ran
+    assert "Traceback" not in ran.err + ran.out
+    assert ran.err.startswith("league: ")
+    for word in words:
+        assert word in ran.err, ran.err
+    return True
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-7] ^= 4
+    path.write_bytes(content)
+
+
+def modules_after(*arguments: object) -> tuple[set[str], float]:
+    """(top-level modules that a command loaded, processor seconds that its process took)."""
+    code = (
+        "import sys\nfrom league.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    print('MODULES', *{name.split('.')[0] for name in sys.modules})\n"
+    )
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return set(done.stdout.rpartition("MODULES")[2].split()), spent
+
+
+def test_help_answers_at_once_and_loads_nothing_heavy() -> None:
+    loaded, first = modules_after("--help")
+    assert "typer" in loaded
+    assert not loaded & {"torch", "ray", "wandb", "pandas", "gymnasium", "pettingzoo", "scipy"}
+    assert min(first, *(modules_after("--help")[1] for _ in range(2))) < 0.5
+
+
+@pytest.mark.parametrize("command", ["status", "ratings", "verify"])
+def test_looking_at_a_run_loads_no_torch(command: str, made: Path) -> None:
+    loaded, _ = modules_after(command, made)
+    assert "numpy" in loaded
+    assert not loaded & {"torch", "ray", "wandb"}
+
+
+def test_all_problems_of_a_configuration_are_told_at_once(tmp_path: Path) -> None:
+    plain = tiny(env={"id": "conect_four"}, learner={"unroll_lenght": 4, "batch_rows": -3}, seed=-1)
+    plain["budjet"] = {}
+    ran = league("train", write_config(tmp_path, plain), "-s", "actors.num_envs=many")
+    assert is_one_sentence(ran, "6 problems", "'unroll_length'", "'budget'", "learner.batch_rows: -3", "seed: -1")
+    assert "did you mean connect_four?" in ran.err
+    assert "actors.num_envs" in ran.err
+
+
+@pytest.mark.parametrize("command", ["resume", "status", "ratings", "verify", "eval"])
+def test_a_missing_run_is_one_sentence(command: str, tmp_path: Path) -> None:
+    assert is_one_sentence(league(command, tmp_path / "nowhere"), str(tmp_path / "nowhere"))
+
+
+def test_a_missing_configuration_is_one_sentence(tmp_path: Path) -> None:
+    assert is_one_sentence(league("train", tmp_path / "no.yaml"), "no.yaml", "cannot be read")
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("180s", 180), ("1.5m", 90), ("2h", 7200), ("1d", 86400)])
+def test_times_are_read_with_their_units(text: str, seconds: float) -> None:
+    assert seconds_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "3 weeks", "-5s", "s", "1e3", "nan"])
+def test_what_is_no_time_is_refused(text: str, made: Path) -> None:
+    with pytest.raises(LeagueError, match="is not a time"):
+        seconds_of(text)
+    assert is_one_sentence(league("resume", made, f"--for={text}"), "is not a time")
+
+
+def test_a_run_is_never_written_over(made: Path, tmp_path: Path) -> None:
+    before = events_of(made)
+    ran = league("train", write_config(tmp_path), "--run-dir", made)
+    assert is_one_sentence(ran, "already holds a run", "league resume")
+    assert events_of(made) == before
+
+
+def test_a_run_in_use_is_told_with_the_process_that_uses_it(made: Path) -> None:
+    folder = RunFolder.open(made)
+    with folder.lock:
+        ran = league("resume", made)
+    assert is_one_sentence(ran, "is in use by process", str(os.getpid()))
+    assert not folder.lock.held
+
+
+def test_a_ray_address_that_does_not_answer_is_told_quickly(tmp_path: Path) -> None:
+    config = write_config(tmp_path, tiny(runtime={"kind": "ray", "address": "127.0.0.1:1"}))
+    ran = league("train", config, "--run-dir", tmp_path / "run")
+    assert is_one_sentence(ran, "No Ray cluster answers at 127.0.0.1:1", "ray start --head")
+    assert league("status", tmp_path / "run", "--json").json["phase"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("raise", ("step raised RuntimeError: the dice fell under the table", "step 20", "seed")),
+        ("nan_reward", ("a reward of game 1, seat 0 is nan", "step 20")),
+        ("inf_obs", ("obs.state holds a number that is not finite",)),
+    ],
+)
+def test_a_game_that_breaks_is_one_sentence_and_loses_nothing(how: str, words: tuple[str, ...], tmp_path: Path) -> None:
+    env = {"id": "tests.league.bad_envs:breaking", "kwargs": {"how": how}}
+    config = write_config(tmp_path, tiny(env=env, league=ONE_PLAYER))
+    ran = league("train", config, "--run-dir", tmp_path / "run", "--env-steps", "2000")
+    assert is_one_sentence(ran, *words)
+    status = league("status", tmp_path / "run", "--json").json
+    assert (status["phase"], status["live"], status["games"]) == ("failed", False, 48)
+    assert words[0] in status["message"]
+    assert league("verify", tmp_path / "run").code == 0
+
+
+def test_verify_finds_a_flipped_bit_in_snapshot_and_checkpoint(made: Path, tmp_path: Path) -> None:
+    assert league("verify", made).code == 0
+    for number, pattern in enumerate(("snapshots/**/*.safetensors", "snapshots/**/manifest.json", "**/*.ckpt")):
+        run = copy_of(made, tmp_path / str(number))
+        path = next(run.glob(pattern))
+        flip_a_bit(path)
+        ran = league("verify", run, "--json")
+        assert ran.code == 1
+        assert ran.json["ok"] is False
+        assert any(str(path.parent) in problem for problem in ran.json["problems"])
+
+
+def test_a_corrupt_snapshot_is_one_sentence(made: Path, tmp_path: Path) -> None:
+    run = copy_of(made, tmp_path)
+    for path in run.glob("snapshots/**/*.safetensors"):
+        flip_a_bit(path)
+    assert is_one_sentence(league("resume", run, "--env-steps", "800"), "is corrupt", "Restore the file from a copy")
+
+
+def test_falling_back_from_a_corrupt_checkpoint_is_told(made: Path, tmp_path: Path) -> None:
+    run = copy_of(made, tmp_path)
+    for path in run.glob("checkpoints/**/*.ckpt"):
+        flip_a_bit(path)
+    ran = league("resume", run, "--env-steps", "400")
+    assert ran.code == 0
+    text = " ".join(ran.out.split())
+    assert re.search(r"\.ckpt is corrupt.*Learner main-0 starts from its snapshot main-0-s\d+ instead", text), text
+    assert league("verify", run).code == 0
+
+
+@pytest.mark.parametrize("name", ["hosts.safetensors", "clock.json"])
+def test_losing_a_file_that_holds_no_result_is_told_and_the_run_goes_on(name: str, made: Path, tmp_path: Path) -> None:
+    run = copy_of(made, tmp_path)
+    (run / name).write_bytes((run / name).read_bytes()[:-3])
+    ran = league("resume", run, "--env-steps", "400")
+    assert ran.code == 0
+    assert name in ran.out
+    assert state_of(run).totals.env_steps > state_of(made).totals.env_steps
+
+
+def test_status_tells_what_the_journal_holds(made: Path) -> None:
+    status = league("status", made, "--json").json
+    state = state_of(made)
+    assert (status["games"], status["env_steps"]) == (state.totals.games, state.totals.env_steps)
+    assert status["snapshots"] == len(state.snapshots)
+    assert (status["phase"], status["live"], status["workers"], status["steps_per_s"]) == ("stopped", False, [], 0.0)
+    assert [player["player"] for player in status["players"]] == ["main-0"]
+    text = league("status", made).out
+    assert "main-0" in text
+    assert f"{state.totals.games:,} games" in text
+
+
+def test_ratings_are_told_strongest_first(made: Path) -> None:
+    rows = league("ratings", made, "--json").json["rows"]
+    assert {row["policy"] for row in rows} == set(state_of(made).snapshots)
+    assert [row["elo"] for row in rows] == sorted((row["elo"] for row in rows), reverse=True)
+    assert "95 % interval" in league("ratings", made).out
+
+
+def test_check_env_tells_a_good_game_from_a_broken_one() -> None:
+    assert league("check-env", "tic_tac_toe").code == 0
+    ran = league("check-env", "tests.league.bad_envs:breaking", "-k", "how=raise", "--json")
+    assert ran.code == 1
+    assert any("the dice fell under the table" in problem for problem in ran.json["problems"])
+    assert is_one_sentence(league("check-env", "tic_tac_toe", "-k", "seven"), "NAME=VALUE")
+
+
+def test_the_first_signal_drains_and_saves(tmp_path: Path) -> None:
+    config, run = write_config(tmp_path, tiny(league=ONE_PLAYER)), tmp_path / "run"
+    process = spawn("train", config, "--run-dir", run, *LONG)
+    try:
+        wait_for_play(process, run)
+        status = league("status", run, "--json").json
+        assert (status["live"], status["phase"], status["pid"]) == (True, "running", process.pid)
+        assert {worker["kind"] for worker in status["workers"]} == {"actor_host", "learner_host"}
+        assert {worker["pid"] for worker in status["workers"]} == {process.pid}
+        assert is_one_sentence(league("resume", run), "is in use by process", str(process.pid))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 0, err
+    assert "Stopping" in out
+    assert "a signal asked for it" in out
+    state = state_of(run)
+    assert not state.leases
+    assert all(player.checkpoint is not None for player in state.players.values())
+    assert league("status", run, "--json").json["phase"] == "stopped"
+    assert league("verify", run).code == 0
+    assert league("resume", run, "--env-steps", "300").code == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_second_signal_leaves_at_once(number: signal.Signals, tmp_path: Path) -> None:
+    flag = tmp_path / "hangs"
+    env = {"id": "tests.league.bad_envs:breaking", "kwargs": {"how": "hang", "flag": str(flag)}}
+    config, run = write_config(tmp_path, tiny(env=env, league=ONE_PLAYER)), tmp_path / "run"
+    process = spawn("train", config, "--run-dir", run, *LONG)
+    try:
+        wait_until(lambda: flag.exists() or process.poll() is not None, "the hanging game")
+        process.send_signal(number)
+        assert process.stdout is not None
+        wait_until(lambda: "Stopping" in process.stdout.readline(), "the first signal's answer")
+        process.send_signal(number)
+        _, err = process.communicate(timeout=10)
+    finally:
+        process.kill()
+    assert process.returncode == 128 + number, err
+    assert league("status", run, "--json").json["phase"] == "killed"
+    assert league("verify", run).code == 0
+
+
+def test_a_killed_run_goes_on_from_its_journal(tmp_path: Path) -> None:
+    config, run = write_config(tmp_path, tiny(league=ONE_PLAYER)), tmp_path / "run"
+    process = spawn("train", config, "--run-dir", run, *LONG)
+    try:
+        wait_for_play(process, run)
+    finally:
+        process.kill()
+        process.communicate()
+    before = events_of(run)
+    status = league("status", run, "--json").json
+    assert (status["phase"], status["live"], status["workers"]) == ("killed", False, [])
+    assert league("resume", run, "--env-steps", "300").code == 0
+    assert events_of(run)[: len(before)] == before
+    assert league("verify", run).code == 0

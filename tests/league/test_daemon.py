@@ -1,0 +1,255 @@
+"""The daemon over a runtime that does what it is told: nothing is acted on before it is durable, nothing is lost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from league.core.events import (
+    CheckpointSaved,
+    LeaseExpired,
+    LeaseFinished,
+    LeaseGranted,
+    OrderIssued,
+    RunStopped,
+    SnapshotAdded,
+)
+from league.daemon import BUDGET, DRAIN_S, LIMIT, SIGNAL
+from league.limits import Limits
+from league.runtime.protocol import (
+    HostLost,
+    InstallPlayer,
+    LeaseDone,
+    LeaseLost,
+    PlayLease,
+    ResetPlayer,
+    TakeCheckpoint,
+    TakeSnapshot,
+    Task,
+)
+from tests.league.fake_runtime import STEPS_PER_LEASE, Bench, outcomes_of
+from tests.league.tiny_runs import ONE_PLAYER, events_of, tiny
+
+
+def test_nothing_is_acted_on_before_it_is_in_the_journal_on_disk(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+
+    def is_durable(task: Task) -> None:
+        events = events_of(bench.folder.path)
+        if isinstance(task, PlayLease):
+            assert any(isinstance(event, LeaseGranted) and event.lease == task.lease for event in events)
+        elif isinstance(task, TakeSnapshot | ResetPlayer):
+            orders = [event.order.order_id for event in events if isinstance(event, OrderIssued)]
+            assert task.order_id in orders
+
+    bench.runtime.watch = is_durable
+    assert bench.run(env_steps=2_500) == LIMIT
+    assert len(bench.runtime.of(PlayLease)) == 25
+    assert bench.runtime.of(ResetPlayer)
+
+
+def test_every_answered_lease_counts_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    bench.run(env_steps=1_000)
+    leases = [task.lease for task in bench.runtime.of(PlayLease) if isinstance(task, PlayLease)]
+    finished = [event for event in events_of(bench.folder.path) if isinstance(event, LeaseFinished)]
+    assert Counter(event.lease_id for event in finished) == Counter(lease.lease_id for lease in leases)
+    assert bench.book.state.totals.games == sum(2 * len(lease.seatings) for lease in leases)
+    assert bench.book.state.totals.env_steps == STEPS_PER_LEASE * len(leases)
+
+
+def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    late: list[LeaseDone] = []
+
+    def repeat(task: Task) -> None:
+        if isinstance(task, PlayLease):
+            lease = task.lease
+            late.append(LeaseDone("actor-0", lease.lease_id, lease.token, 100, outcomes_of(lease)))
+            bench.runtime.report(*late[-2:])
+
+    bench.runtime.watch = repeat
+    bench.run(env_steps=600)
+    finished = [event.lease_id for event in events_of(bench.folder.path) if isinstance(event, LeaseFinished)]
+    assert len(finished) == len(set(finished))
+    assert bench.seen[-1].refused > 0
+    assert bench.book.state.totals.env_steps == 100 * len(finished)
+
+
+def test_no_lease_is_granted_before_every_player_is_installed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    bench.run(env_steps=300)
+    kinds = [type(task) for task in bench.runtime.tasks]
+    assert set(kinds[: kinds.index(PlayLease)]) == {InstallPlayer, TakeSnapshot}
+    assert kinds[: kinds.index(PlayLease)].count(InstallPlayer) == 3
+
+
+def test_orders_that_were_open_when_a_daemon_died_are_carried_out_once_by_the_next(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    bench.runtime.drop = lambda task: isinstance(task, TakeSnapshot)
+    daemon = bench.daemon(Limits(seconds=5.0))
+    daemon.run()
+    assert len(bench.book.state.orders) == 3
+    bench.book.close()
+
+    again = Bench(tmp_path / "run")
+    again.run(env_steps=100)
+    first = [task.order_id for task in again.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot)][:3]
+    assert sorted(first) == [1, 2, 3]
+    added = Counter(event.order_id for event in events_of(again.folder.path) if isinstance(event, SnapshotAdded))
+    assert set(added.values()) == {1}
+    assert not again.book.state.orders
+
+
+def test_a_lost_actor_host_loses_its_leases_and_nothing_else(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    lost: list[int] = []
+
+    def lose_third(task: Task) -> bool:
+        if isinstance(task, PlayLease) and len(bench.runtime.of(PlayLease)) == 3:
+            lost.append(task.lease.lease_id)
+            bench.runtime.lose("actor-0", "actor_host")
+            return True
+        return False
+
+    bench.runtime.drop = lose_third
+    assert bench.run(env_steps=600) == LIMIT
+    events = events_of(bench.folder.path)
+    expired = [event for event in events if isinstance(event, LeaseExpired)]
+    assert [(event.lease_id, event.reason) for event in expired] == [(lost[0], "it was killed")]
+    assert lost[0] not in [event.lease_id for event in events if isinstance(event, LeaseFinished)]
+    assert bench.seen[-1].hosts_lost == 1
+
+
+def test_a_lost_lease_frees_its_host(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+
+    def lose_second(task: Task) -> bool:
+        if isinstance(task, PlayLease) and len(bench.runtime.of(PlayLease)) == 2:
+            bench.runtime.report(LeaseLost("actor-0", task.lease.lease_id, "its learner died"))
+            return True
+        return False
+
+    bench.runtime.drop = lose_second
+    assert bench.run(env_steps=500) == LIMIT
+    expired = [event for event in events_of(bench.folder.path) if isinstance(event, LeaseExpired)]
+    assert [event.reason for event in expired] == ["its learner died"]
+
+
+def test_a_lost_learner_host_gets_its_players_back_from_their_checkpoints_and_its_open_orders_again(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    before: list[int] = []
+
+    def lose_with_order(task: Task) -> bool:
+        if isinstance(task, TakeSnapshot) and bench.runtime.of(TakeCheckpoint) and not before:
+            before.append(task.order_id)
+            bench.runtime.lose("learner-0", "learner_host")
+            return True
+        return False
+
+    bench.runtime.drop = lose_with_order
+    assert bench.run(env_steps=3_000) == LIMIT
+    installs = [task for task in bench.runtime.of(InstallPlayer) if isinstance(task, InstallPlayer)]
+    assert len(installs) == 2
+    assert (installs[0].saved, installs[0].weights) == (None, None)
+    assert installs[1].saved is not None
+    asked = [task.order_id for task in bench.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot)]
+    assert Counter(asked)[before[0]] == 2
+    assert not bench.book.state.orders
+
+
+def test_a_host_that_never_comes_back_does_not_stop_the_stop(tmp_path: Path) -> None:
+    """The drain gives up after its deadline; what was out is lost and said to be lost."""
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    daemon = bench.daemon(Limits())
+
+    def hang(task: Task) -> bool:
+        if isinstance(task, PlayLease) and len(bench.runtime.of(PlayLease)) == 3:
+            daemon.stop_requested = True
+            return True
+        return False
+
+    bench.runtime.drop = hang
+    started = bench.runtime.now
+    assert daemon.run() == SIGNAL
+    assert DRAIN_S <= bench.runtime.now - started < 2 * DRAIN_S + 20
+    assert not bench.book.state.leases
+    assert isinstance(events_of(bench.folder.path)[-1], RunStopped)
+
+
+def test_a_request_to_stop_grants_nothing_more_and_saves_every_player(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    daemon = bench.daemon(Limits())
+
+    def stop_at_five(task: Task) -> None:
+        daemon.stop_requested = len(bench.runtime.of(PlayLease)) >= 4
+
+    bench.runtime.watch = stop_at_five
+    assert daemon.run() == SIGNAL
+    events = events_of(bench.folder.path)
+    assert len(bench.runtime.of(PlayLease)) == 5
+    assert sum(isinstance(event, LeaseFinished) for event in events) == 5
+    assert not bench.book.state.leases
+    assert not bench.book.state.orders
+    saved = {event.player for event in events if isinstance(event, CheckpointSaved)}
+    assert saved == set(bench.book.state.players)
+    assert events[-1] == RunStopped(1, SIGNAL)
+
+
+def test_the_end_of_the_budget_freezes_everybody_and_settles_the_ratings(tmp_path: Path) -> None:
+    league = {**tiny()["league"], "ratings": {"share": 0.0, "final_leases": 5}}
+    bench = Bench(tmp_path / "run", budget={"env_steps": 1_000}, league=league)
+    assert bench.daemon(Limits()).run() == BUDGET
+    finals = [info.player for info in bench.book.state.snapshots.values() if info.reason == "final"]
+    assert sorted(finals) == sorted(bench.book.state.players)
+    rating = [event for event in events_of(bench.folder.path) if isinstance(event, LeaseGranted)]
+    assert [event.lease.home for event in rating][-5:] == [None] * 5
+    assert None not in [event.lease.home for event in rating][:-5]
+
+
+def test_a_limit_of_the_command_alone_makes_no_final_snapshots(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    assert bench.run(env_steps=500) == LIMIT
+    assert "final" not in {info.reason for info in bench.book.state.snapshots.values()}
+
+
+def test_learners_are_saved_after_so_many_updates(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league={**ONE_PLAYER, "ratings": {"share": 0.0}}, runtime={"checkpoint_updates": 6})
+    bench.run(env_steps=2_000)
+    versions = [event.version for event in events_of(bench.folder.path) if isinstance(event, CheckpointSaved)]
+    assert versions[0] == 6
+    assert all(6 <= later - earlier <= 8 for earlier, later in zip(versions[:-2], versions[1:-1], strict=True))
+    files = list(bench.folder.checkpoints_path.glob("main-0/*.ckpt"))
+    assert 1 <= len(files) <= 2
+    assert bench.book.state.players["main-0"].checkpoint is not None
+    assert bench.book.state.players["main-0"].checkpoint.digest in {file.stem for file in files}
+
+
+def test_a_lost_host_that_reports_again_is_given_no_second_lease(tmp_path: Path) -> None:
+    """One lease at a time for a host, whatever comes in between."""
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    out: list[int] = []
+
+    def one_at_a_time(task: Task) -> None:
+        if isinstance(task, PlayLease):
+            open_leases = [lease for lease in bench.book.state.leases.values() if lease.host == task.lease.host]
+            assert [lease.lease_id for lease in open_leases] == [task.lease.lease_id]
+            out.append(task.lease.lease_id)
+            if len(out) % 3 == 0:
+                bench.runtime.report(HostLost("actor-9", "actor_host", "a stranger"))
+
+    bench.runtime.watch = one_at_a_time
+    bench.run(env_steps=1_000)
+    assert len(out) >= 10
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_limit_that_is_reached_at_once_still_stops_in_order(steps: int, tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    assert bench.daemon(Limits(env_steps=0) if steps == 0 else Limits(seconds=0.0)).run() == LIMIT
+    assert isinstance(events_of(bench.folder.path)[-1], RunStopped)
+    assert not bench.book.state.running

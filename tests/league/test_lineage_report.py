@@ -1,0 +1,46 @@
+"""The lineage of a run folder as text, JSON and DOT."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from league.book import Book
+from league.core.commands import ConfirmSnapshot, CreateLeague, RequestSnapshot, StartRun
+from league.core.settings import LeagueSettings
+from league.lineage_report import read_lineage
+from league.store.run_folder import RunFolder
+
+
+def run_with_snapshots(path: Path) -> Path:
+    """A run whose main agent has three snapshots."""
+    folder = RunFolder.create(path, config_yaml="env: {id: connect_four}\n")
+    book = Book.create(folder.journal_path, wall_time=lambda: 0.0)
+    book.execute(CreateLeague(0, 2, (0, 1), LeagueSettings()))
+    book.execute(StartRun())
+    for reason in ("first", "second"):
+        book.execute(RequestSnapshot("main-0", reason))
+    for order in list(book.state.orders.values()):
+        book.execute(ConfirmSnapshot(order.order_id, "3" * 64, 1, 100 * order.order_id))
+    book.commit()
+    book.close()
+    return path
+
+
+def test_a_run_is_shown_as_a_tree_of_its_snapshots(tmp_path: Path) -> None:
+    text = read_lineage(run_with_snapshots(tmp_path / "run")).text()
+    lines = text.splitlines()
+    assert "5 snapshots" in lines[0]
+    assert lines[1].startswith("main-0-s0: 100 steps, initial; first weights")
+    assert lines[2].startswith("  main-0-s1:")
+    assert lines[3].startswith("  main-0-s2:")
+
+
+def test_json_and_dot_hold_every_snapshot_and_every_descent(tmp_path: Path) -> None:
+    report = read_lineage(run_with_snapshots(tmp_path / "run"))
+    plain = json.loads(report.to_json())
+    assert [descent["snapshot"] for descent in plain["descents"]][-1] == "main-0-s2"
+    dot = report.to_dot()
+    assert '"main-0-s0" -> "main-0-s1"' in dot
+    assert dot.count("fillcolor") == 5
+    assert dot.startswith("digraph") and dot.endswith("}")

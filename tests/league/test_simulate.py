@@ -1,0 +1,121 @@
+"""A configuration tried in virtual time: the real rules, repeatable, and numbers that add up."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from league.config import LeagueConfig, parse_config
+from league.core.records import Hyperparameter
+from league.core.registry import PRESETS
+from league.core.state import digest
+from league.simulate import Pace, Simulation, simulate
+from league.simulated_worlds import WORLDS
+from league.simulation_report import SimulationReport
+
+QUICK = "population: {save_steps: 200000}"
+
+
+def config_of(league: str, *, env: str = "connect_four") -> LeagueConfig:
+    return parse_config(
+        f"env: {{id: {env}}}\nnetwork: {{hidden: [8]}}\nactors: {{num_envs: 64}}\nleague: {{{league}}}\n"
+        "runtime: {kind: inprocess}\n",
+        source="test",
+    )
+
+
+def simulated(league: str, *, hours: float = 0.5, world: str = "disc") -> SimulationReport:
+    ticks = itertools.count()
+    return simulate(config_of(league), 3_600.0 * hours, world=world, clock=lambda: float(next(ticks)))
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_every_preset_can_be_tried_and_its_numbers_add_up(preset: str) -> None:
+    report = simulated(f"preset: {preset}, {QUICK}")
+    assert report.done_s == pytest.approx(1_800.0, rel=0.05)
+    assert report.env_steps == pytest.approx(1_800 * 10_000, rel=0.05)
+    assert sum(row.snapshots for row in report.players) == report.snapshots > len(report.players)
+    assert sum(row.games for row in report.players) + report.rating_games == report.games
+    assert all(row.gate + row.timeout + 1 == row.snapshots for row in report.players)
+    assert report.snapshot_bytes > 0
+    assert report.journal_bytes > 0
+    assert (report.mixtures > 0) == (preset == "psro")
+    assert (sum(row.transplants for row in report.players) > 0) == (preset == "pbt")
+
+
+def test_the_same_seed_gives_the_same_league() -> None:
+    assert simulated(f"preset: alphastar, {QUICK}") == simulated(f"preset: alphastar, {QUICK}")
+
+
+@pytest.mark.parametrize("teams", [(0,), (0, 1), (0, 1, 2), (0, 0, 1, 1)], ids=str)
+@pytest.mark.parametrize("world", sorted(WORLDS))
+def test_every_world_plays_every_shape_of_game(world: str, teams: tuple[int, ...]) -> None:
+    settings = config_of(f"preset: alphastar, {QUICK}, guests: [{{policy: 'bot:random', share: 0.1}}]").league
+    pace = Pace(steps_per_s=10_000.0, turns_per_game=20, hosts=2, lease_steps=20_000, snapshot_bytes=1)
+    simulations = [Simulation(settings, teams, world=WORLDS[world], pace=pace, seed=3) for _ in range(2)]
+    for simulation in simulations:
+        simulation.run(200.0)
+        assert simulation.state.totals.leases_finished >= 190
+    assert digest(simulations[0].state) == digest(simulations[1].state)
+
+
+def test_a_run_with_too_many_snapshots_ends_early_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("league.simulate.MOST_SNAPSHOTS", 20)
+    report = simulated(f"preset: self_play, {QUICK}", hours=24.0)
+    assert report.snapshots == 20
+    assert report.done_s < report.asked_s
+    assert "raise min_steps" in report.text()
+
+
+def test_starved_rivals_are_named() -> None:
+    starving = simulated(f"preset: alphastar, {QUICK}, payoff: {{half_life_steps: 10000}}", hours=1.0)
+    fed = simulated(f"preset: alphastar, {QUICK}, payoff: {{half_life_steps: 1000000000}}", hours=1.0)
+    assert sum(row.starved for row in starving.players) > sum(row.starved for row in fed.players)
+    assert starving.starved
+    assert "starved: " in starving.text()
+
+
+def test_the_report_is_text_and_json() -> None:
+    report = simulated(f"preset: self_play, {QUICK}")
+    assert json.loads(report.to_json())["snapshots"] == report.snapshots
+    assert "main-0" in report.text()
+    assert report.text().startswith("30.0 minutes of league time")
+
+
+@pytest.mark.parametrize("world", sorted(WORLDS))
+def test_win_rates_of_two_policies_sum_to_one_and_learning_helps_against_whom_is_met(world: str) -> None:
+    rng = np.random.default_rng(0)
+    game = WORLDS[world]
+    gains = []
+    for _ in range(30):
+        first, second = game.first(rng), game.first(rng)
+        assert game.win_rate(first, second) + game.win_rate(second, first) == pytest.approx(1.0)
+        learnt = game.learn(first, [(second, 1.0)], 3_000_000, 1.0)
+        gains.append(game.win_rate(learnt, second) - game.win_rate(first, second))
+        assert np.all(np.isfinite(learnt))
+    assert np.mean(gains) > 0.05
+
+
+def test_games_against_beaten_opponents_teach_less() -> None:
+    game = WORLDS["skill"]
+    strong, equal, weak = np.array([3.0]), np.array([3.0]), np.array([-3.0])
+    assert game.learn(strong, [(equal, 1.0)], 10**6, 1.0) > game.learn(strong, [(weak, 1.0)], 10**6, 1.0)
+
+
+def test_tuning_finds_values_with_which_learners_learn_faster() -> None:
+    tuned = "parameters: [{name: learning_rate, low: 0.1, high: 10.0}]"
+    tuning = f"tuning: {{tuner: tournament, period_steps: 50000, burn_in_steps: 100000, {tuned}}}"
+    settings = config_of(f"preset: pbt, population: {{save_steps: 200000, main_agents: 6}}, {tuning}").league
+    pace = Pace(steps_per_s=10_000.0, turns_per_game=20, hosts=1, lease_steps=20_000, snapshot_bytes=1)
+    simulation = Simulation(settings, (0, 1), world=WORLDS["skill"], pace=pace, seed=0)
+    simulation.run(3_600.0)
+    rates = [_learning_rate(player.hyperparameters) for player in simulation.state.players.values()]
+    assert sum(simulation.tally.transplants.values()) > 5
+    assert 1.2 < float(np.exp(np.mean(np.log(rates)))) < 4.0, "the simulated learners learn fastest at 2"
+
+
+def _learning_rate(values: tuple[Hyperparameter, ...]) -> float:
+    return next(item.value for item in values if item.name == "learning_rate")
