@@ -93,7 +93,7 @@ class Tally:
             self._returns[:, seat] += np.bincount(indices, returns[:, seat], minlength=size)
 
     def take(self) -> tuple[SeatingTotals, ...]:
-        """The totals since the last call; counting starts again from zero, and numbers are given out anew."""
+        """The totals since the last call, sorted by policies; counting starts again and numbers are given out anew."""
         totals = tuple(
             SeatingTotals(
                 policies=policies,
@@ -103,7 +103,7 @@ class Tally:
                 draws=self._draws[index],
                 return_sums=self._returns[index],
             )
-            for policies, index in self._index.items()
+            for policies, index in sorted(self._index.items())
             if self._counts[0, index]
         )
         self._index = {}

@@ -340,10 +340,14 @@ class Daemon:
         if len(set(self._book.state.teams)) == 1:
             return
         leases = self._config.league.ratings.final_leases
-        while leases > 0 and not self.stop_requested:
+        patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s)
+        deadline = self._meter.now() + patience_s
+        while leases > 0 and not self.stop_requested and self._meter.now() < deadline:
             granted = self._book.state.next_lease_id
             self._turn("rating", grant="rate")
-            leases -= self._book.state.next_lease_id - granted
+            if self._book.state.next_lease_id > granted:
+                leases -= self._book.state.next_lease_id - granted
+                deadline = self._meter.now() + patience_s
 
     def _drain(self) -> None:
         self._settle(lambda: not self._book.state.leases and not self._book.state.orders)

