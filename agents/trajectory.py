@@ -26,7 +26,7 @@ class Unrolls:
       obs: name -> [R, T+1, ...]; the last is the bootstrap observation.
       action_mask: bool [R, T+1, A], or None where the game has no mask.
       resets: bool [R, T+1], the observation is the first of its episode (core state is zeroed before it).
-      actions: [R, T] integers, or [R, T, ...] float32 for box actions.
+      actions: [R, T] integers, [R, T, H] of actions of several parts, or [R, T, ...] float32 for box actions.
       log_probs: float32 [R, T], log-probability that the behaviour policy gave to the action.
       rewards: float32 [R, T], what the seat earned between this decision and its next (or its episode's end).
       discounts: float32 [R, T], 0 where the episode terminated after this decision, else 1; the learner applies its
@@ -108,9 +108,8 @@ class UnrollBuilder:
             name: np.zeros((*shape, *array.shape), np.dtype(array.dtype)) for name, array in spec.observations.items()
         }
         self._mask = np.ones((*shape, spec.actions.num_actions), np.bool_) if spec.has_mask else None
-        categorical = spec.actions.kind == "categorical"
-        action_dtype = np.dtype(np.int16) if categorical else np.dtype(np.float32)
-        self._actions = np.zeros(shape if categorical else (*shape, *spec.actions.shape), action_dtype)
+        action_dtype = np.dtype(np.float32) if spec.actions.kind == "box" else np.dtype(np.int16)
+        self._actions = np.zeros((*shape, *spec.actions.shape), action_dtype)
         self._resets = np.zeros(shape, np.bool_)
         self._log_probs = np.zeros(shape, np.float32)
         self._rewards = np.zeros(shape, np.float32)

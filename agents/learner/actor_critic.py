@@ -9,9 +9,9 @@ from torch import Tensor
 
 from agents.learner.batch import Batch
 from agents.learner.config import LearnerConfig
+from agents.learner.magnet import magnet_constants
 from agents.learner.objective import Coefficients, Passes, Total
 from agents.learner.terms import (
-    MAGNET_LOGITS,
     check_optional_terms,
     decisions_of,
     entropy_of,
@@ -41,12 +41,14 @@ class VTraceObjective:
         """The slow copy where there is a magnet."""
         return Passes(slow=self._config.magnet_cost > 0)
 
-    def constants(
-        self, batch: Batch, *, current: NetworkOutput | None, slow: NetworkOutput | None, total: Total
-    ) -> Mapping[str, Tensor]:
-        """The magnet's logits, float32 [B, T, A]."""
-        del current, total
-        return {} if slow is None else {MAGNET_LOGITS: slow.logits[:, : batch.valid.shape[1]]}
+    def constants(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
+        """None."""
+        del batch, current, total
+        return {}
+
+    def slow_constants(self, batch: Batch, *, slow: NetworkOutput) -> Mapping[str, Tensor]:
+        """What the magnet says."""
+        return magnet_constants(self._head, slow, batch)
 
     def loss(self, output: NetworkOutput, batch: Batch, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
         """As in the protocol."""
@@ -68,7 +70,7 @@ class VTraceObjective:
         policy = policy_gradient_loss(decisions.log_probs, returns.advantages / scale, valid=decisions.learn)
         value = value_loss(decisions.values, returns.targets, valid=decisions.learn)
         entropy = entropy_of(decisions, self._head)
-        extra = optional_terms(decisions, batch, config=config, advantage_scale=scale)
+        extra = optional_terms(decisions, batch, head=self._head, config=config, advantage_scale=scale)
         loss = policy + config.value_cost * value - coefficients.entropy_cost * entropy + extra
         columns = report_of(
             decisions,

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from agents.learner.batch import Batch
 from agents.learner.config import LearnerConfig
+from agents.learner.magnet import magnet_constants
 from agents.learner.objective import Coefficients, Passes, Total
 from agents.learner.terms import (
-    MAGNET_LOGITS,
     check_optional_terms,
     decisions_of,
     entropy_of,
@@ -44,15 +44,17 @@ class APPOObjective:
         """The slow copy."""
         return Passes(slow=True)
 
+    def constants(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
+        """None."""
+        del batch, current, total
+        return {}
+
     @torch.no_grad()
-    def constants(
-        self, batch: Batch, *, current: NetworkOutput | None, slow: NetworkOutput | None, total: Total
-    ) -> Mapping[str, Tensor]:
-        """Log-probabilities float32 [B, T] that the slow copy gives to the actions, and its logits [B, T, P]."""
-        del current, total
-        assert slow is not None, "the pass that `passes` asks for was not made"
+    def slow_constants(self, batch: Batch, *, slow: NetworkOutput) -> Mapping[str, Tensor]:
+        """Log-probabilities float32 [B, T] that the slow copy gives to the actions, and what the magnet says."""
         parameters = slow.logits[:, : batch.valid.shape[1]]
-        return {SLOW_LOG_PROBS: self._head.log_prob(parameters, batch.actions), MAGNET_LOGITS: parameters}
+        log_probs = self._head.log_prob(parameters, batch.actions)
+        return {SLOW_LOG_PROBS: log_probs, **magnet_constants(self._head, slow, batch)}
 
     def loss(self, output: NetworkOutput, batch: Batch, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
         """As in the protocol."""
@@ -82,7 +84,9 @@ class APPOObjective:
         )
         value = value_loss(decisions.values, returns.targets, valid=learn)
         entropy = entropy_of(decisions, self._head)
-        extra = optional_terms(decisions, batch, config=config, advantage_scale=coefficients.advantage_scale)
+        extra = optional_terms(
+            decisions, batch, head=self._head, config=config, advantage_scale=coefficients.advantage_scale
+        )
         loss = policy + config.value_cost * value - coefficients.entropy_cost * entropy + extra
         log_ratios = decisions.log_probs.detach() - slow_log_probs
         columns = report_of(

@@ -248,7 +248,10 @@ def _backward(
 def _with_constants(network: Network, objective: Objective, batch: Batch, placement: Placement) -> Batch:
     with placement.autocast():
         output = network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
-    constants = objective.constants(batch, current=output, slow=output, total=lambda tensor: tensor)
+    constants = {
+        **objective.constants(batch, current=output, total=lambda tensor: tensor),
+        **objective.slow_constants(batch, slow=output),
+    }
     return batch.with_constants(constants)
 
 

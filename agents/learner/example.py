@@ -1,13 +1,16 @@
 """Made-up unrolls of a game's shape, for timing blocks and comparing gradients before any game has been played.
 
-Shape letters: B rows, T unroll length, A actions, C core state size.
+Shape letters: B rows, T unroll length, A actions, C core state size, H parts of an action, n choices of one part.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.nets.entities import MASK_ENDING
 from agents.trajectory import Unrolls
 from envs.protocol import ActionSpec, EnvSpec
 
@@ -30,14 +33,15 @@ def example_unrolls(spec: EnvSpec, *, core_size: int, rows: int, steps: int, see
     if spec.has_mask:
         mask = rng.random((rows, steps + 1, spec.actions.num_actions)) < 0.7
         mask[..., _always_legal(spec.actions)] = True
+    obs = {
+        name: _observations(rng, (rows, steps + 1, *array.shape), np.dtype(array.dtype))
+        for name, array in spec.observations.items()
+    }
     return Unrolls(
-        obs={
-            name: _observations(rng, (rows, steps + 1, *array.shape), np.dtype(array.dtype))
-            for name, array in spec.observations.items()
-        },
+        obs=obs,
         action_mask=mask,
         resets=resets,
-        actions=_actions(rng, spec, rows, steps, mask),
+        actions=_actions(rng, spec, rows, steps, mask, obs),
         log_probs=(-1.0 + 0.5 * rng.normal(size=(rows, steps))).astype(np.float32),
         rewards=rng.normal(size=(rows, steps)).astype(np.float32),
         discounts=np.where(ends, 0.0, 1.0).astype(np.float32),
@@ -65,15 +69,43 @@ def _always_legal(actions: ActionSpec) -> list[int]:
 
 
 def _actions(
-    rng: np.random.Generator, spec: EnvSpec, rows: int, steps: int, mask: NDArray[np.bool_] | None
+    rng: np.random.Generator,
+    spec: EnvSpec,
+    rows: int,
+    steps: int,
+    mask: NDArray[np.bool_] | None,
+    obs: Mapping[str, NDArray[np.generic]],
 ) -> NDArray[np.generic]:
-    """Any legal action of one choice, the first of every part where there are several; any number of a box."""
+    """Any legal choice, or one of every part where there are several; any number of a box."""
     if spec.actions.kind == "box":
         return rng.normal(size=(rows, steps, *spec.actions.shape)).astype(np.float32)
-    if spec.actions.kind != "categorical":
-        return np.zeros((rows, steps, *spec.actions.shape), np.int16)
+    if spec.actions.kind == "multi_categorical":
+        return _parts(rng, spec.actions, (rows, steps), mask, obs)
     scores = rng.random((rows, steps, spec.actions.num_actions))
     if mask is not None:
         scores *= mask[:, :steps]
     actions: NDArray[np.int16] = scores.argmax(-1).astype(np.int16)
     return actions
+
+
+def _parts(
+    rng: np.random.Generator,
+    actions: ActionSpec,
+    shape: tuple[int, int],
+    mask: NDArray[np.bool_] | None,
+    obs: Mapping[str, NDArray[np.generic]],
+) -> NDArray[np.int16]:
+    """Int16 [B, T, H] legal choices of every part, given those before it; 0 where a part has no legal choice."""
+    steps = shape[1]
+    chosen = np.zeros((*shape, len(actions.nvec)), np.int16)
+    for part, (place, name) in enumerate(zip(actions.part_masks, actions.points_at, strict=True)):
+        legal = np.ones((*shape, place.size), np.bool_)
+        if mask is not None:
+            table = mask[:, :steps, place.start : place.start + place.rows * place.size]
+            table = table.reshape(*shape, place.rows, place.size)
+            row = np.zeros(shape, np.int64) if place.given < 0 else chosen[..., place.given].astype(np.int64)
+            legal &= np.take_along_axis(table, row[..., None, None], axis=-2)[..., 0, :]
+        if name and f"{name}{MASK_ENDING}" in obs:
+            legal &= obs[f"{name}{MASK_ENDING}"][:, :steps].astype(np.bool_)
+        chosen[..., part] = (rng.random(legal.shape) * legal).argmax(-1)
+    return chosen

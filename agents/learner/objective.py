@@ -34,7 +34,7 @@ class Passes:
     """Forward-only passes over the whole batch that an objective wants before microbatches are cut.
 
     Fields:
-      current: with the weights being trained; slow: with the slow copy of them.
+      current: with the weights being trained, for `constants`; slow: with the slow copy, for `slow_constants`.
     """
 
     current: bool = False
@@ -46,14 +46,18 @@ class Objective(Protocol):
 
     @property
     def passes(self) -> Passes:
-        """What `constants` must be given."""
+        """Which constants are wanted."""
         ...
 
-    def constants(
-        self, batch: Batch, *, current: NetworkOutput | None, slow: NetworkOutput | None, total: Total
-    ) -> Mapping[str, Tensor]:
+    def constants(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
         """Tensors [B, ...] that stay fixed for all microbatches and epochs of this batch; statistics of the whole batch
-        belong here, because those of a microbatch would change the gradient."""
+        belong here, because those of a microbatch would change the gradient. Asked for where `passes.current` is set.
+        """
+        ...
+
+    def slow_constants(self, batch: Batch, *, slow: NetworkOutput) -> Mapping[str, Tensor]:
+        """The same from the slow copy; asked for where `passes.slow` is set. The network, and so the head with layers
+        of its own, holds the slow weights during the call."""
         ...
 
     def loss(self, output: NetworkOutput, batch: Batch, coefficients: Coefficients) -> tuple[Tensor, Tensor]:

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from agents.learner.batch import Batch
 from agents.learner.config import LearnerConfig
+from agents.learner.magnet import magnet_constants
 from agents.learner.objective import Coefficients, Passes, Total
 from agents.learner.terms import (
-    MAGNET_LOGITS,
     Decisions,
     check_optional_terms,
     decisions_of,
@@ -46,20 +46,19 @@ class PPOObjective:
         return Passes(current=True, slow=self._config.magnet_cost > 0)
 
     @torch.no_grad()
-    def constants(
-        self, batch: Batch, *, current: NetworkOutput | None, slow: NetworkOutput | None, total: Total
-    ) -> Mapping[str, Tensor]:
-        """advantages, targets, old_values: float32 [B, T] each; the magnet's logits where there is one."""
-        assert current is not None, "the pass that `passes` asks for was not made"
+    def constants(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
+        """advantages, targets, old_values: float32 [B, T] each."""
         decisions = decisions_of(current, batch, head=self._head, gamma=self._config.gamma)
         advantages, targets = self._estimates(decisions)
         if self._config.normalise_advantages:
             advantages = normalised(advantages, decisions.learn, total)
         fixed = {"advantages": advantages, "targets": targets, "old_values": decisions.values}
-        constants = {name: tensor.t().contiguous() for name, tensor in fixed.items()}
-        if slow is not None:
-            constants[MAGNET_LOGITS] = slow.logits[:, : batch.valid.shape[1]]
-        return constants
+        return {name: tensor.t().contiguous() for name, tensor in fixed.items()}
+
+    @torch.no_grad()
+    def slow_constants(self, batch: Batch, *, slow: NetworkOutput) -> Mapping[str, Tensor]:
+        """What the magnet says."""
+        return magnet_constants(self._head, slow, batch)
 
     def loss(self, output: NetworkOutput, batch: Batch, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
         """As in the protocol."""
@@ -75,7 +74,7 @@ class PPOObjective:
         else:
             value = clipped_value_loss(decisions.values, old_values, targets, clip=config.clip_value, valid=learn)
         entropy = entropy_of(decisions, self._head)
-        extra = optional_terms(decisions, batch, config=config, advantage_scale=1.0)
+        extra = optional_terms(decisions, batch, head=self._head, config=config, advantage_scale=1.0)
         loss = policy + config.value_cost * value - coefficients.entropy_cost * entropy + extra
         columns = report_of(
             decisions,

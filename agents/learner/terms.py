@@ -12,14 +12,12 @@ from torch import Tensor
 
 from agents.learner.batch import Batch
 from agents.learner.config import LearnerConfig
+from agents.learner.magnet import has_magnet, magnet_sum
 from agents.learner.sums import columns_of
-from agents.losses.kl import magnet_loss
 from agents.losses.policy import known, policy_gradient_loss
 from agents.losses.returns import upgo
-from agents.nets.heads import CategoricalHead, Head
+from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
-
-MAGNET_LOGITS = "magnet_logits"
 
 
 @dataclass(frozen=True)
@@ -78,13 +76,17 @@ def check_optional_terms(config: LearnerConfig, head: Head) -> None:
     """Refuse terms that the policy's distribution does not have.
 
     Raises:
-      ValueError: a magnet is asked for and the actions are not categorical.
+      ValueError: a magnet is asked for and the head has no known KL.
     """
-    if config.magnet_cost and not isinstance(head, CategoricalHead):
-        raise ValueError("magnet_cost: the KL to the slow copy is defined for categorical actions only; set it to 0")
+    if config.magnet_cost and not has_magnet(head):
+        raise ValueError(
+            f"magnet_cost: the KL between two policies of a {type(head).__name__} is not known; set it to 0"
+        )
 
 
-def optional_terms(decisions: Decisions, batch: Batch, *, config: LearnerConfig, advantage_scale: float) -> Tensor:
+def optional_terms(
+    decisions: Decisions, batch: Batch, *, head: Head, config: LearnerConfig, advantage_scale: float
+) -> Tensor:
     """Weighted sum of the terms that the config switches on, a scalar: UPGO, and the KL to the slow copy."""
     total = decisions.values.new_zeros(())
     if config.upgo_cost:
@@ -101,9 +103,7 @@ def optional_terms(decisions: Decisions, batch: Batch, *, config: LearnerConfig,
         advantages = returns.advantages / advantage_scale
         total = total + config.upgo_cost * policy_gradient_loss(decisions.log_probs, advantages, valid=decisions.learn)
     if config.magnet_cost:
-        total = total + config.magnet_cost * magnet_loss(
-            decisions.parameters, batch.constants[MAGNET_LOGITS], valid=batch.learn
-        )
+        total = total + config.magnet_cost * magnet_sum(head, decisions.parameters, batch)
     return total
 
 

@@ -170,15 +170,18 @@ class LocalUpdater:
     @torch.no_grad()
     def _with_constants(self, microbatches: list[Batch]) -> list[Batch]:
         """The microbatches with what the objective fixes for the whole batch; as they are where it fixes nothing."""
-        passes = self._objective.passes
+        passes, whole = self._objective.passes, join(microbatches)
+        constants: dict[str, Tensor] = {}
         current = self._backend.evaluate(microbatches) if passes.current else None
-        slow = None
+        if current is not None:
+            constants.update(self._objective.constants(whole, current=current, total=self._mode.total))
         if passes.slow:
             with self._tail.slow_weights():
                 slow = self._backend.evaluate(microbatches)
-        if current is None and slow is None:
+                if slow is not None:
+                    constants.update(self._objective.slow_constants(whole, slow=slow))
+        if not constants:
             return microbatches
-        constants = self._objective.constants(join(microbatches), current=current, slow=slow, total=self._mode.total)
         size = microbatches[0].num_rows
         return [
             batch.with_constants({name: tensor[at * size : (at + 1) * size] for name, tensor in constants.items()})

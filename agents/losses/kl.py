@@ -1,6 +1,6 @@
 """How far a policy is from another: from a teacher, or from a slow copy of itself (a magnet).
 
-T unroll length, B batch, A actions. Sums over valid steps.
+T unroll length, B batch, A actions, D dimensions of a box action. Sums over valid steps.
 """
 
 from __future__ import annotations
@@ -18,6 +18,18 @@ def categorical_kl(logits: Tensor, other_logits: Tensor) -> Tensor:
     """
     log_probs, other_log_probs = log_softmax(logits), log_softmax(other_logits)
     return (log_probs.exp() * (log_probs - other_log_probs)).sum(-1)
+
+
+def gaussian_kl(parameters: Tensor, other_parameters: Tensor) -> Tensor:
+    """KL(p || q) float32 [...] in nats of independent normals, mean and log standard deviation side by side [..., 2 D].
+
+    p of the first, q of the second.
+    """
+    mean, log_std = parameters.chunk(2, dim=-1)
+    other_mean, other_log_std = other_parameters.chunk(2, dim=-1)
+    ratio = (2.0 * (log_std - other_log_std)).exp()
+    shift = (mean - other_mean).square() * (-2.0 * other_log_std).exp()
+    return (0.5 * (ratio + shift - 1.0) + other_log_std - log_std).sum(-1)
 
 
 def teacher_loss(teacher_logits: Tensor, logits: Tensor, *, valid: Tensor | None = None) -> Tensor:

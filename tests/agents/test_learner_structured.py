@@ -1,0 +1,119 @@
+"""Actions of several parts and box actions in the learner: legal examples, the slow copy's own head, the magnet."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from learner_cases import (
+    BOARD_GAME,
+    COMMANDS,
+    CONTROL,
+    ENTITIES,
+    FLOAT32,
+    LSTM,
+    MLP,
+    batch_of,
+    network_of,
+    small_config,
+    unrolls_of,
+)
+
+from agents.learner.appo import SLOW_LOG_PROBS
+from agents.learner.build import local_updater
+from agents.learner.magnet import magnet_constants, magnet_sum
+from agents.learner.objective import Coefficients, make_objective
+from agents.learner.updater import UpdateOrder
+from agents.losses.kl import gaussian_kl
+from agents.nets.config import NetworkConfig
+from agents.nets.network import Network, NetworkOutput
+from agents.trajectory import UnrollBuilder
+
+ORDER = UpdateOrder(1e-2, Coefficients(0.1, 1.0), oldest_version=0, microbatches_per_block=1)
+SQUASHED = NetworkConfig(hidden=(16,), core="lstm", core_size=8, head="squashed_gaussian")
+
+
+def answers(network: Network, batch) -> NetworkOutput:  # type: ignore[no-untyped-def]
+    output: NetworkOutput = network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
+    return output
+
+
+def test_example_choices_are_legal_given_those_before_and_differ() -> None:
+    network = network_of(COMMANDS, ENTITIES)
+    batch = batch_of(COMMANDS, network, rows=32, steps=8)
+    log_probs, used = network.head.part_log_probs(answers(network, batch).logits[:, :8], batch.actions)
+    assert (log_probs > -1e6).all(), "an illegal choice has a log-probability of about -1e9"
+    assert not batch.actions.permute(2, 0, 1)[~used].any()
+    for part, num_choices in enumerate(COMMANDS.actions.nvec):
+        assert len(batch.actions[..., part].unique()) == num_choices
+
+
+def test_choices_of_several_parts_are_recorded_as_whole_numbers() -> None:
+    builder = UnrollBuilder(COMMANDS, num_rows=2, unroll_length=3, core_size=0)
+    assert builder._actions.dtype == np.int16 and builder._actions.shape == (2, 4, 3)
+
+
+@pytest.mark.parametrize(("spec", "config"), [(COMMANDS, ENTITIES), (BOARD_GAME, MLP)])
+def test_slow_log_probs_come_from_the_slow_head_and_trunk(spec, config) -> None:
+    network = network_of(spec, config, policy_scale=2.0)
+    first = copy.deepcopy(network)
+    settings = small_config(algorithm="appo", slow_every=100)
+    updater = local_updater(network, settings, FLOAT32)
+    for seed in range(3):
+        updater.update([unrolls_of(spec, network, rows=12, steps=5, seed=seed)], ORDER)
+    batch = batch_of(spec, network, rows=12, steps=5, seed=9)
+    (found,) = updater._with_constants([batch])
+    with torch.no_grad():
+        expected = first.head.log_prob(answers(first, batch).logits[:, :5], batch.actions)
+        now = network.head.log_prob(answers(network, batch).logits[:, :5], batch.actions)
+    torch.testing.assert_close(found.constants[SLOW_LOG_PROBS], expected)
+    assert (now - expected).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("spec", "config"), [(COMMANDS, ENTITIES), (BOARD_GAME, LSTM), (CONTROL, LSTM), (CONTROL, SQUASHED)]
+)
+def test_magnet_is_zero_at_itself_and_positive_elsewhere(spec, config) -> None:
+    network, other = network_of(spec, config, policy_scale=30.0), network_of(spec, config, seed=2, policy_scale=30.0)
+    batch = batch_of(spec, network, rows=6, steps=5)
+    sums = []
+    for slow in (network, other):
+        fixed = batch.with_constants(magnet_constants(slow.head, answers(slow, batch), batch))
+        parameters = answers(network, fixed).logits[:, :5]
+        sums.append(magnet_sum(network.head, parameters, fixed))
+    assert abs(sums[0].item()) < 1e-3
+    assert sums[1].item() > 5e-3
+    sums[1].backward()
+    assert all(p.grad is None or torch.isfinite(p.grad).all() for p in network.parameters())
+
+
+def test_magnet_of_parts_counts_used_parts_of_learnt_decisions_alone() -> None:
+    network, other = network_of(COMMANDS, ENTITIES), network_of(COMMANDS, ENTITIES, seed=2)
+    batch = batch_of(COMMANDS, network, rows=6, steps=5)
+    fixed = batch.with_constants(magnet_constants(other.head, answers(other, batch), batch))
+    parameters = answers(network, batch).logits[:, :5].detach()
+    whole = magnet_sum(network.head, parameters, fixed)
+    halves = [
+        magnet_sum(network.head, parameters, dataclasses.replace(fixed, learn=fixed.learn & chosen))
+        for chosen in (torch.arange(5) < 2, torch.arange(5) >= 2)
+    ]
+    torch.testing.assert_close(whole, halves[0] + halves[1])
+
+
+def test_gaussian_kl_equals_that_of_the_library() -> None:
+    generator = torch.Generator().manual_seed(0)
+    first, second = (torch.randn(7, 6, generator=generator) for _ in range(2))
+    normals = [
+        torch.distributions.Normal(*(part if at == 0 else part.exp() for at, part in enumerate(p.chunk(2, -1))))
+        for p in (first, second)
+    ]
+    expected = torch.distributions.kl_divergence(*normals).sum(-1)
+    torch.testing.assert_close(gaussian_kl(first, second), expected)
+
+
+def test_magnet_of_an_unknown_head_is_refused_in_one_sentence() -> None:
+    with pytest.raises(ValueError, match=r"^magnet_cost: the KL between two policies of a Linear is not known"):
+        make_objective(small_config(magnet_cost=0.1), torch.nn.Linear(1, 1))  # type: ignore[arg-type]
