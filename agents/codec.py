@@ -65,6 +65,10 @@ class Codec(Protocol):
         """Raises ChunkError where a field holds NaN or infinity, or a cap is exceeded."""
         ...
 
+    def peek(self, chunk: bytes) -> tuple[ChunkHeader, int]:
+        """The header and the number of rows, nothing decompressed; raises ChunkError as far as that can tell."""
+        ...
+
     def decode(self, chunk: bytes) -> tuple[ChunkHeader, Unrolls]:
         """Raises ChunkError where the bytes are not exactly what `encode` made."""
         ...
@@ -104,6 +108,14 @@ class Lz4Codec:
             raise ChunkError(f"{len(table)} fields and a header of {len(head)} bytes exceed the caps of {caps}")
         body = b"".join((MAGIC, struct.pack("<I", len(head)), head, *blocks))
         return body + hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
+
+    def peek(self, chunk: bytes) -> tuple[ChunkHeader, int]:
+        head, offset = _checked_head(chunk)
+        table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
+        rows = [shape[0] for name, _, shape, _, _ in table if name == "resets" and shape]
+        if not rows:
+            raise ChunkError("the field table does not say how many rows there are")
+        return _chunk_header(head["header"]), rows[0]
 
     def decode(self, chunk: bytes) -> tuple[ChunkHeader, Unrolls]:
         head, offset = _checked_head(chunk)

@@ -61,6 +61,9 @@ class Feeder:
       spec: the game; config: of the learner that is fed; core_size: of its network.
       decode: bytes to unrolls. refusable: what it raises (beside ValueError) where the bytes are bad; anything else
         ends the feeder.
+      chunk_rows: most rows of one chunk; the ring is deep enough that a producer only ever waits while a whole batch
+        is there to be learnt from.
+      changed: notified of everything that happens here, for whoever waits for several feeders at once.
       pinned: see `UnrollRing`.
       clock: seconds.
     """
@@ -73,6 +76,8 @@ class Feeder:
         core_size: int,
         decode: Callable[[bytes], Unrolls],
         refusable: tuple[type[Exception], ...] = (),
+        chunk_rows: int = 1,
+        changed: threading.Condition | None = None,
         pinned: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -80,7 +85,7 @@ class Feeder:
         self._block_rows = config.batch_rows // config.microbatches
         self._ring = UnrollRing(
             spec,
-            capacity=BATCHES_DEEP * config.batch_rows,
+            capacity=config.batch_rows * max(BATCHES_DEEP, 1 + -(-chunk_rows // config.batch_rows)),
             unroll_length=config.unroll_length,
             core_size=core_size,
             pinned=pinned,
@@ -88,7 +93,7 @@ class Feeder:
         self._decode = decode
         self._refusable: tuple[type[Exception], ...] = (*refusable, ValueError)
         self._clock = clock
-        self._changed = threading.Condition()
+        self._changed = threading.Condition() if changed is None else changed
         self._chunks: queue.SimpleQueue[tuple[bytes, int] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="feeder", daemon=True)
         # Rows since the start: promised to producers, written into the ring, done with.
@@ -117,14 +122,28 @@ class Feeder:
         with self._changed:
             return self._room()
 
-    def push(self, chunk: bytes, *, num_rows: int) -> None:
-        """Hand over a chunk; returns before it is decoded.
+    @property
+    def rows_ready(self) -> int:
+        """Rows that are decoded and not yet done with.
 
         Raises:
-          FeederFullError: there are not as many credits.
           FeederError: the feeder is closed or has failed.
         """
         with self._changed:
+            self._raise_if_over()
+            return self._written - self._freed
+
+    def push(self, chunk: bytes, *, num_rows: int, timeout_s: float = 0.0) -> None:
+        """Hand over a chunk; returns before it is decoded.
+
+        Args:
+          timeout_s: how long to wait for as many credits.
+        Raises:
+          FeederFullError: there are not as many credits within the deadline.
+          FeederError: the feeder is closed or has failed.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._over() or self._room() >= num_rows, timeout=timeout_s)
             self._raise_if_over()
             if num_rows < 1 or num_rows > self._room():
                 raise FeederFullError(f"a chunk of {num_rows} rows came where there is room for {self._room()}")

@@ -1,4 +1,7 @@
-"""A learner host: holds the learners of some players and time-slices between them. Knows nothing of processes."""
+"""A learner host: holds the learners of some players and time-slices between them. Knows nothing of processes.
+
+This one does everything in the caller's thread, so that equal calls have equal results; `streaming_host` overlaps.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,13 @@ from collections.abc import Callable
 
 import torch
 
-from agents.codec import ChunkError, Lz4Codec
+from agents.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.learner.build import build_learner
 from agents.learner.crew import Launcher, ProcessCrew
 from agents.learner.learner import Learner, UpdateReport
 from agents.trajectory import Unrolls, concatenate
 from agents.weights import Weights
+from envs.protocol import EnvSpec
 from envs.registry import make
 from league.core.records import Progress
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
@@ -58,20 +62,15 @@ class LearnerHost:
     def install(self, player: str, *, saved: Arrays | None, weights: Weights | None) -> None:
         """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
         self._drop(player)
-        learner = build_learner(
+        self._learners[player] = player_learner(
+            player,
+            self._setup,
             self._spec,
-            self._setup.network,
-            self._setup.learner,
-            seed=zlib.crc32(f"{self._setup.seed}/{player}".encode()),
+            saved=saved,
+            weights=weights,
             dtype=self._dtype,
             launcher=self._launcher,
         )
-        if saved is not None:
-            learner.load(saved)
-        elif weights is not None:
-            learner.reset(weights)
-            learner.version = weights.version
-        self._learners[player] = learner
         self._waiting[player] = []
 
     def push(self, player: str, chunk: bytes, *, share: float) -> Weights:
@@ -85,8 +84,7 @@ class LearnerHost:
         start = self._clock()
         learner = self._learner(player)
         header, unrolls = self._codec.decode(chunk)
-        if (header.run, header.player) != (self._setup.run, player):
-            raise ChunkError(f"a chunk of {header.run}/{header.player} came to {self._setup.run}/{player}")
+        check_address(header, run=self._setup.run, player=player)
         if header.version_max < self._first_version.get(player, 0):
             return self.weights(player)
         waiting = self._waiting[player]
@@ -161,3 +159,40 @@ class LearnerHost:
             learner.close()
         for table in (self._waiting, self._newest, self._published, self._first_version):
             table.pop(player, None)
+
+
+def player_learner(
+    player: str,
+    setup: HostSetup,
+    spec: EnvSpec,
+    *,
+    saved: Arrays | None,
+    weights: Weights | None,
+    dtype: torch.dtype,
+    launcher: Launcher,
+) -> Learner:
+    """A player's learner, from a checkpoint, from weights, or newly initialised; errors as of `build_learner`."""
+    learner = build_learner(
+        spec,
+        setup.network,
+        setup.learner,
+        seed=zlib.crc32(f"{setup.seed}/{player}".encode()),
+        dtype=dtype,
+        launcher=launcher,
+    )
+    if saved is not None:
+        learner.load(saved)
+    elif weights is not None:
+        learner.reset(weights)
+        learner.version = weights.version
+    return learner
+
+
+def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
+    """Refuse chunks of another run or player.
+
+    Raises:
+      ChunkError: it is one.
+    """
+    if (header.run, header.player) != (run, player):
+        raise ChunkError(f"a chunk of {header.run}/{header.player} came to {run}/{player}")

@@ -162,12 +162,19 @@ class CheckpointTaken:
 
 @dataclass(frozen=True)
 class LearnerProgress:
-    """How far a player is, and its newest update (None before the first). skipped: updates left out as not finite."""
+    """How far a player is.
+
+    Fields:
+      update: the newest, None before the first. skipped: updates left out as not finite.
+      idle_share: of the host's time since the last report in which it waited for rows.
+      refused: chunks since the last report that turned out to be damaged.
+    """
 
     progress: Progress
     update: UpdateReport | None
     skipped: int
     idle_share: float = 0.0
+    refused: int = 0
 
 
 Report = (

@@ -10,22 +10,27 @@ from typing import Any
 import ray
 
 from agents.learner.build import choose_dtype
+from agents.learner.errors import LearnerError
 from agents.process import prepare_process
 from agents.weights import Weights
 from envs.registry import make
 from league.core.records import Lease
 from league.runtime.actor_host import ActorHost, LeaseResult
-from league.runtime.learner_host import LearnerHost
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress, SnapshotTaken
 from league.runtime.ray_crew import RayCrew
+from league.runtime.streaming_host import StreamingLearnerHost
 
-CREDITS = 2
-"""Chunks on their way to one learner at most: enough that it never waits, too few to learn from old games."""
+CREDITS = 1
+"""Chunks of one actor host on their way to a learner while it plays on. The learner answers when it has room for the
+chunk, so that with what it holds itself about two batches lie between acting and learning."""
+
+ACTORS = "actors"
+"""Ray's name for the threads that serve actor hosts: these may wait for room, orders must not wait behind them."""
 
 PUSH_DEADLINE_S = 60.0
 
 
-class LearnerUnreachable(Exception):
+class LearnerUnreachable(Exception):  # noqa: N818
     """A learner host died or did not answer in time; the lease at hand is lost."""
 
 
@@ -82,7 +87,7 @@ class RemoteClient:
     def _get(reference: Any) -> Any:
         try:
             return ray.get(reference, timeout=PUSH_DEADLINE_S)
-        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
+        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError, LearnerError) as error:
             raise LearnerUnreachable(f"the learner did not answer: {type(error).__name__}") from error
 
 
@@ -116,39 +121,42 @@ class LearnerHostProcess:
         prepare_process()
         spec = make(setup.env, num_envs=1).spec
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
-        self._host = LearnerHost(setup, dtype=dtype, launcher=RayCrew)
+        self._host = StreamingLearnerHost(setup, dtype=dtype, launcher=RayCrew)
+        self._host.start()
 
     def ready(self) -> int:
         """The process id, once everything is built."""
         return os.getpid()
 
     def install(self, player: str, saved: Arrays | None, weights: Weights | None) -> None:
-        """As `LearnerHost.install`."""
+        """As `StreamingLearnerHost.install`."""
         self._host.install(player, saved=saved, weights=weights)
 
+    @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     def push(self, player: str, chunk: bytes, *, share: float, have: int) -> Weights | None:
-        """As `LearnerHost.push`; None where the caller has the newest weights."""
+        """As `StreamingLearnerHost.push`; None where the caller has the newest weights."""
         newest = self._host.push(player, chunk, share=share)
         return newest if newest.version != have else None
 
+    @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     def weights(self, player: str, *, have: int) -> Weights | None:
         """The newest weights of a player; None where the caller has them."""
         newest = self._host.weights(player)
         return newest if newest.version != have else None
 
     def progress(self) -> list[LearnerProgress]:
-        """As `LearnerHost.progress`."""
+        """As `StreamingLearnerHost.progress`."""
         return self._host.progress()
 
     def snapshot(self, order_id: int, player: str) -> SnapshotTaken:
         """The player's weights as they are now."""
-        progress = self._host.progress_of(player)
-        return SnapshotTaken(order_id, player, self._host.weights(player), progress.trained_steps)
+        newest = self._host.newest(player)
+        return SnapshotTaken(order_id, player, newest.weights, newest.progress.trained_steps)
 
     def reset(self, player: str, weights: Weights) -> None:
-        """As `LearnerHost.reset`."""
+        """As `StreamingLearnerHost.reset`."""
         self._host.reset(player, weights)
 
     def checkpoint(self, player: str) -> CheckpointTaken:
-        """As `LearnerHost.checkpoint`."""
+        """As `StreamingLearnerHost.checkpoint`."""
         return self._host.checkpoint(player)

@@ -34,7 +34,7 @@ from league.runtime.protocol import (
     TakeSnapshot,
     Task,
 )
-from league.runtime.ray_hosts import ActorHostProcess, LearnerHostProcess, LearnerUnreachable
+from league.runtime.ray_hosts import ACTORS, CREDITS, ActorHostProcess, LearnerHostProcess, LearnerUnreachable
 from league.runtime.reaper import Reaper
 from league.store.run_folder import WorkerStatus
 
@@ -216,11 +216,14 @@ class RayRuntime:
     def _spawn(self, host: Host) -> None:
         learner = host.kind == "learner_host"
         gpus = self._cluster.gpus_per_learner(self._settings.learner_hosts) if learner else 0.0
-        make_actor = ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=0, max_task_retries=0)
+        limits: dict[str, Any] = {"num_cpus": 1, "num_gpus": gpus, "max_restarts": 0, "max_task_retries": 0}
         if learner:
-            host.handle = make_actor(LearnerHostProcess).remote(self._setup)
+            # Every chunk on its way may wait for room, and one question more of each actor host must still get through.
+            threads = self._settings.actor_hosts * (CREDITS + 2)
+            make_learner = ray.remote(**limits, concurrency_groups={ACTORS: threads})
+            host.handle = make_learner(LearnerHostProcess).remote(self._setup)
         else:
-            host.handle = make_actor(ActorHostProcess).remote(self._setup, host.name)
+            host.handle = ray.remote(**limits)(ActorHostProcess).remote(self._setup, host.name)
         self._expect(host.handle.ready.remote(), host, lambda pid: self._ready(host, pid), deadline_s=START_DEADLINE_S)
 
     def _ready(self, host: Host, pid: int) -> list[Report]:

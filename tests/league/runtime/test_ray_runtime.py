@@ -121,7 +121,7 @@ def test_snapshot_reset_and_checkpoint_are_answered(runtime: Watched) -> None:
     runtime.runtime.submit(TakeCheckpoint("main-0"))
     checkpoint = runtime.until(lambda report: isinstance(report, CheckpointTaken))
     assert isinstance(checkpoint, CheckpointTaken)
-    assert checkpoint.progress.version == taken.weights.version + 1
+    assert checkpoint.progress.version > taken.weights.version, "rows of the lease may still have been learnt from"
     runtime.runtime.submit(TakeSnapshot(7, "main-0"))
     after = runtime.until(lambda report: isinstance(report, SnapshotTaken))
     assert isinstance(after, SnapshotTaken)
