@@ -46,6 +46,8 @@ def section_problems(section: str, value: object) -> Iterator[str]:
 
 def joint_problems(config: LeagueConfig) -> Iterator[str]:
     """What cannot work between sections."""
+    for problem in config.learner.problems_with(config.network.value_output):
+        yield f"learner.{problem}"
     runtime, groups = config.runtime, config.league.players
     players = sum(group.count for group in groups)
     idle = runtime.learner_hosts - players

@@ -1,4 +1,7 @@
-"""The V-trace actor-critic, IMPALA's loss: targets from the microbatch's own values, every row by itself."""
+"""The V-trace actor-critic, IMPALA's loss: targets from the microbatch's own values, every row by itself.
+
+Shape letters: B rows, T unroll length.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,18 @@ from agents.learner.config import LearnerConfig
 from agents.learner.magnet import magnet_constants
 from agents.learner.objective import Coefficients, Passes, Total
 from agents.learner.terms import (
+    Decisions,
     check_optional_terms,
     decisions_of,
     entropy_of,
     optional_terms,
     report_of,
 )
+from agents.losses.neurd import neurd_entropy_loss, neurd_loss
 from agents.losses.policy import policy_gradient_loss
 from agents.losses.value import value_loss
 from agents.losses.vtrace import vtrace
-from agents.nets.heads import Head
+from agents.nets.heads import CategoricalHead, Head
 from agents.nets.network import NetworkOutput
 
 
@@ -33,6 +38,8 @@ class VTraceObjective:
 
     def __init__(self, config: LearnerConfig, head: Head) -> None:
         check_optional_terms(config, head)
+        if config.policy_loss == "neurd" and not isinstance(head, CategoricalHead):
+            raise ValueError(f"policy_loss: neurd moves the logits of one categorical, not of a {type(head).__name__}")
         self._config = config
         self._head = head
 
@@ -67,11 +74,13 @@ class VTraceObjective:
             valid=decisions.valid,
         )
         scale = coefficients.advantage_scale
-        policy = policy_gradient_loss(decisions.log_probs, returns.advantages / scale, valid=decisions.learn)
+        policy = self._policy_loss(decisions, returns.advantages / scale)
         value = value_loss(decisions.values, returns.targets, valid=decisions.learn)
         entropy = entropy_of(decisions, self._head)
         extra = optional_terms(decisions, batch, head=self._head, config=config, advantage_scale=scale)
-        loss = policy + config.value_cost * value - coefficients.entropy_cost * entropy + extra
+        loss = (
+            policy + config.value_cost * value + coefficients.entropy_cost * self._disorder(decisions, entropy) + extra
+        )
         columns = report_of(
             decisions,
             policy=policy,
@@ -79,9 +88,29 @@ class VTraceObjective:
             entropy=entropy,
             extra=extra,
             advantages=returns.advantages,
+            targets=returns.targets,
             clipped=decisions.log_rhos > log_of(config.clip_rho),
         )
         return loss, columns
+
+    def _policy_loss(self, decisions: Decisions, advantages: Tensor) -> Tensor:
+        """A scalar. advantages: float32 [T, B], scaled, importance weight included."""
+        if self._config.policy_loss != "neurd":
+            return policy_gradient_loss(decisions.log_probs, advantages, valid=decisions.learn)
+        return neurd_loss(
+            decisions.parameters.transpose(0, 1),
+            decisions.actions.t(),
+            advantages,
+            min_prob=self._config.neurd_min_prob,
+            max_logit=self._config.neurd_max_logit,
+            valid=decisions.learn,
+        )
+
+    def _disorder(self, decisions: Decisions, entropy: Tensor) -> Tensor:
+        """The entropy as a loss, a scalar, in the geometry of the policy loss."""
+        if self._config.policy_loss != "neurd":
+            return -entropy
+        return neurd_entropy_loss(decisions.parameters.transpose(0, 1), valid=decisions.learn)
 
 
 def log_of(bound: float | None) -> float:

@@ -96,6 +96,7 @@ class APPOObjective:
             entropy=entropy,
             extra=extra,
             advantages=returns.advantages,
+            targets=returns.targets,
             clipped=log_ratios.abs() > math.log1p(config.clip_ratio),
         )
         return loss, columns

@@ -75,7 +75,7 @@ def build_updater(
     Where the settings spread the network over stages or replicas, the workers are started, and their gradients compared
     with plain autograd's, before this returns.
     """
-    problems = config.problems()
+    problems = [*config.problems(), *config.problems_with(plan.config.value_output)]
     if problems:
         raise ValueError("; ".join(problems))
     network = plan.build()
@@ -176,6 +176,7 @@ def local_updater(network: Network, config: LearnerConfig, placement: Placement)
         backend=make_backend(network, objective, config, placement),
         objective=objective,
         tail=tail,
+        heads=network.blocks[-1].module,
         mode=make_update_mode(config.update_mode, None),
         placement=placement,
         config=config,

@@ -17,7 +17,18 @@ TARGETS = ("gae", "vtrace")
 COMPILE_MODES = ("none", "default", "reduce-overhead")
 """The last one replays CUDA graphs where there is a GPU."""
 
-CHOICES = {"precision": PRECISIONS, "targets": TARGETS, "schedule": SCHEDULES, "compile_mode": COMPILE_MODES}
+POLICY_LOSSES = ("policy_gradient", "neurd")
+
+VALUE_NORMALISATIONS = ("none", "popart")
+
+CHOICES = {
+    "precision": PRECISIONS,
+    "targets": TARGETS,
+    "schedule": SCHEDULES,
+    "compile_mode": COMPILE_MODES,
+    "policy_loss": POLICY_LOSSES,
+    "value_normalisation": VALUE_NORMALISATIONS,
+}
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,12 @@ class LearnerConfig:
       entropy_cost, entropy_cost_end: weight of the entropy per unit of advantage, falling linearly over the budget.
         Far above the usual 0.01: with less, self-play repeats a few lines and learns nothing more.
       value_cost: weight of half the squared value error.
+      policy_loss: of vtrace: "policy_gradient", or "neurd", whose step on a logit does not shrink with the action's
+        probability; `neurd_min_prob` floors that probability, a logit farther than `neurd_max_logit` from the mean of
+        its row is not pushed farther out (null for no bound).
+      value_normalisation: "popart" regresses on value targets divided by their running standard deviation, so that one
+        learning rate fits returns of any size; it needs `network.value_output: popart`. `value_rate`: share of a batch
+        in the running moments.
       upgo_cost: weight of the upgoing policy gradient; magnet_cost: weight of the KL to the slow copy. 0 for none.
       gamma: discount of one own decision.
       lambda_: how far V-trace and GAE look beyond one step.
@@ -72,6 +89,11 @@ class LearnerConfig:
     entropy_cost: float = 0.4
     entropy_cost_end: float = 0.1
     value_cost: float = 1.0
+    policy_loss: str = "policy_gradient"
+    neurd_min_prob: float = 0.05
+    neurd_max_logit: float | None = None
+    value_normalisation: str = "none"
+    value_rate: float = 3e-4
     upgo_cost: float = 0.0
     magnet_cost: float = 0.0
     gamma: float = 0.99
@@ -140,9 +162,10 @@ class LearnerConfig:
 
     def problems(self) -> list[str]:
         """Every setting that cannot work, one sentence each, the field named first."""
-        found = [*self._batch_problems(), *self._spread_problems()]
-        if not 0 < self.gamma <= 1:
-            found.append(f"gamma: {self.gamma} is not in (0, 1]")
+        found = [*self._batch_problems(), *self._spread_problems(), *self._loss_problems()]
+        for name in ("gamma", "neurd_min_prob", "value_rate"):
+            if not 0 < getattr(self, name) <= 1:
+                found.append(f"{name}: {getattr(self, name)} is not in (0, 1]")
         for name in ("lambda_", "slow_rate"):
             if not 0 <= getattr(self, name) <= 1:
                 found.append(f"{name}: {getattr(self, name)} is not in [0, 1]")
@@ -156,10 +179,27 @@ class LearnerConfig:
         for name in ("unroll_length", "slow_every", "rollback_after", "epochs"):
             if getattr(self, name) < 1:
                 found.append(f"{name}: {getattr(self, name)} must be at least 1")
+        return found
+
+    def problems_with(self, value_output: str) -> list[str]:
+        """What does not go together with `NetworkConfig.value_output`."""
+        if (self.value_normalisation == "popart") == (value_output == "popart"):
+            return []
+        return [
+            f"value_normalisation: {self.value_normalisation} does not go with network.value_output {value_output}: "
+            "the moments of popart are part of the network, set both to popart or neither"
+        ]
+
+    def _loss_problems(self) -> list[str]:
+        found = []
         if self.epochs > 1 and self.algorithm == "vtrace":
             found.append(
                 f"epochs: {self.epochs} steps on one batch need a clipped surrogate: set algorithm to ppo or appo"
             )
+        if self.policy_loss == "neurd" and self.algorithm != "vtrace":
+            found.append(f"policy_loss: neurd is a form of vtrace, {self.algorithm} has a surrogate of its own")
+        if self.neurd_max_logit is not None and self.neurd_max_logit <= 0:
+            found.append(f"neurd_max_logit: {self.neurd_max_logit} must be greater than 0")
         return found
 
     def _batch_problems(self) -> list[str]:

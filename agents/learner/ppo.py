@@ -83,6 +83,7 @@ class PPOObjective:
             entropy=entropy,
             extra=extra,
             advantages=advantages,
+            targets=targets,
             clipped=decisions.log_rhos.abs() > math.log1p(config.clip_ratio),
         )
         return loss, columns

@@ -15,7 +15,7 @@ class LossSums:
     Fields:
       steps: how many decisions.
       policy, value, entropy: the three terms, unweighted. extra: weighted sum of the optional terms (UPGO, magnet).
-      squared_advantage: of the raw advantages.
+      squared_advantage: of the raw advantages. target, squared_target: of the value targets.
       rho_clipped: decisions whose ratio was cut.
       rho, squared_rho: of the unclipped ratios, for the effective sample size.
       kl: of behaviour to target, by the estimator (rho - 1) - log rho.
@@ -31,6 +31,8 @@ class LossSums:
     rho: float = 0.0
     squared_rho: float = 0.0
     kl: float = 0.0
+    target: float = 0.0
+    squared_target: float = 0.0
 
 
 COLUMNS = tuple(column.name for column in fields(LossSums))

@@ -116,13 +116,15 @@ def report_of(
     entropy: Tensor,
     extra: Tensor,
     advantages: Tensor,
+    targets: Tensor,
     clipped: Tensor,
 ) -> Tensor:
     """The columns of a microbatch.
 
     Args:
       policy, value, entropy, extra: the terms.
-      advantages: float32 [T, B], raw; clipped: bool [T, B], where the ratio was cut.
+      advantages: float32 [T, B], raw; targets: float32 [T, B], of the values.
+      clipped: bool [T, B], where the ratio was cut.
     """
     learn = decisions.learn
     log_rhos = known(decisions.log_rhos, learn)
@@ -141,4 +143,6 @@ def report_of(
         rho=total_rho,
         squared_rho=rhos.square().sum(),
         kl=total_rho - steps - log_rhos.sum(),
+        target=known(targets, learn).sum(),
+        squared_target=known(targets, learn).square().sum(),
     )

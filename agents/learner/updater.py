@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from agents.learner.backend import Placement, StepBackend
 from agents.learner.batch import Batch, Stager, join
@@ -19,6 +19,9 @@ from agents.learner.objective import Coefficients, Objective
 from agents.learner.sums import LossSums, sums_of
 from agents.learner.tail import Arrays, Tail
 from agents.learner.update_mode import UpdateMode, total_over
+from agents.nets.heads import HeadsBlock
+from agents.nets.separate import TwinHeads
+from agents.nets.value_scale import ValueScale
 from agents.trajectory import Unrolls
 
 
@@ -80,6 +83,7 @@ class LocalUpdater:
 
     Args:
       backend, objective, tail, mode: the parts.
+      heads: the network's last block, whose value may be normalised; of no account where another worker trains it.
       placement: where the rows go.
       config: settings.
     """
@@ -90,6 +94,7 @@ class LocalUpdater:
         backend: StepBackend,
         objective: Objective,
         tail: Tail,
+        heads: nn.Module,
         mode: UpdateMode,
         placement: Placement,
         config: LearnerConfig,
@@ -97,6 +102,7 @@ class LocalUpdater:
         self._backend = backend
         self._objective = objective
         self._tail = tail
+        self._heads = heads
         self._mode = mode
         self._placement = placement
         self._config = config
@@ -153,8 +159,20 @@ class LocalUpdater:
             total=lambda squares: total_over(squares, self._placement.pipe_group),
         )
         if np.isfinite(norm):
+            self._normalise_values(sums)
             self._mode.after_step(self._tail.values)
         return UpdateResult(sums, norm)
+
+    def _normalise_values(self, sums: LossSums) -> None:
+        """After the step, by the same sums in every worker, so that replicas stay alike."""
+        heads = self._heads
+        if self._config.value_normalisation == "popart" and sums.steps:
+            assert isinstance(heads, (HeadsBlock, TwinHeads)) and isinstance(heads.value_activation, ValueScale)
+            layer, row = heads.value_row()
+            mean, second_moment = sums.target / sums.steps, sums.squared_target / sums.steps
+            heads.value_activation.update(
+                layer, row, mean=mean, second_moment=second_moment, rate=self._config.value_rate
+            )
 
     def _accumulate(self, microbatches: Iterable[Batch], order: UpdateOrder) -> Tensor:
         """Columns over all workers; the gradients are left in the tail."""

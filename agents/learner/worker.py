@@ -171,6 +171,7 @@ class GroupWorker:
             backend=make_backend(network, objective, config, placement),
             objective=objective,
             tail=tail,
+            heads=network.blocks[-1].module,
             mode=make_update_mode(config.update_mode, replica_group),
             placement=placement,
             config=config,

@@ -38,7 +38,8 @@ class NetworkConfig:
       pointer_size: width of the keys by which a head points at entities.
       value: "shared" puts the value on the policy's trunk, "separate" gives it a trunk of its own, "centralised" one of
         its own that also sees the game's `value_fields`.
-      value_output: "linear", or "tanh" where returns lie in [-1, 1].
+      value_output: "linear", "tanh" where returns lie in [-1, 1], or "popart", which holds running moments of the value
+        targets for `learner.value_normalisation: popart`.
       init_gain: gain of the MLP's first layer's orthogonal initialisation; later layers take the activation's own gain
         (sqrt 2 for ReLU). With the framework's default initialisation a handful of 0/1 inputs (a poker player's
         information) leaves all states nearly one feature vector: rare ones are dragged along with frequent ones, and
@@ -64,7 +65,7 @@ class NetworkConfig:
     head_size: int = 128
     pointer_size: int = 32
     value: Literal["shared", "separate", "centralised"] = "shared"
-    value_output: Literal["linear", "tanh"] = "linear"
+    value_output: Literal["linear", "tanh", "popart"] = "linear"
     init_gain: float = math.sqrt(2.0)
 
     def __post_init__(self) -> None:

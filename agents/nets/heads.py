@@ -22,6 +22,7 @@ from agents.nets.distributions import (
     sample_categorical,
     sample_gaussian,
 )
+from agents.nets.value_scale import ValueScale
 from envs.protocol import ActionSpec
 
 POLICY_GAIN = 0.01
@@ -174,10 +175,10 @@ class GaussianHead(nn.Module):
 class HeadsBlock(nn.Module):
     """The last block of a network with a shared trunk: policy and value from one linear layer."""
 
-    def __init__(self, head: Head, num_features: int, *, squash_value: bool, generator: torch.Generator) -> None:
+    def __init__(self, head: Head, num_features: int, *, value_output: str, generator: torch.Generator) -> None:
         super().__init__()
         self.head = head
-        self.squash_value = squash_value
+        self.value_activation = value_activation(value_output)
         self.num_features = num_features
         self.num_outputs = head.num_outputs
         self.linear = orthogonal_dense(num_features, head.num_outputs + 1, gain=head.output_gain, generator=generator)
@@ -192,7 +193,16 @@ class HeadsBlock(nn.Module):
         outputs: Tensor = self.linear(features.to(compute_dtype(self.linear.weight))).float()
         values = outputs[..., self.num_outputs]
         outputs = with_carried(outputs[..., : self.num_outputs], carried)
-        return self.head.parameters_of(outputs, action_mask), torch.tanh(values) if self.squash_value else values
+        return self.head.parameters_of(outputs, action_mask), self.value_activation(values)
+
+    def value_row(self) -> tuple[nn.Linear, int]:
+        """The layer that states the value, and which of its outputs it is."""
+        return self.linear, self.num_outputs
+
+
+def value_activation(value_output: str) -> nn.Module:
+    """What follows the value's row of weights; `value_output` as in `NetworkConfig`."""
+    return {"linear": nn.Identity, "tanh": nn.Tanh, "popart": ValueScale}[value_output]()
 
 
 def with_carried(outputs: Tensor, carried: Tensor | None) -> Tensor:

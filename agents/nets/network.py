@@ -166,15 +166,15 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
         check_central(spec)
         encoders.append(tolerate_missing(_encoder(spec.observations, config, generator), spec))
     trunks = [_trunk(encoder, config, generator) for encoder in encoders]
-    policy, squash_value = trunks[0], config.value_output == "tanh"
+    policy = trunks[0]
     heads: nn.Module
     if len(trunks) == 1:
         trunk = policy
-        heads = HeadsBlock(head, policy.num_features, squash_value=squash_value, generator=generator)
+        heads = HeadsBlock(head, policy.num_features, value_output=config.value_output, generator=generator)
     else:
         trunk = pair_trunks(policy, trunks[1], fields)
         widths = (policy.num_features, trunks[1].num_features)
-        heads = TwinHeads(head, *widths, squash_value=squash_value, generator=generator)
+        heads = TwinHeads(head, *widths, value_output=config.value_output, generator=generator)
     blocks = (*trunk.encoder, *trunk.core, Block("heads", heads, ("action_mask",)))
     return Network(blocks, core_size=trunk.core_size)
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.blocks import Block, SideInputs, Trunk, compute_dtype, orthogonal_dense, run_block
-from agents.nets.heads import VALUE_GAIN, Head, with_carried
+from agents.nets.heads import VALUE_GAIN, Head, value_activation, with_carried
 from envs.protocol import ArraySpec
 
 WAIT = Block("wait", nn.Identity())
@@ -71,11 +71,11 @@ class TwinHeads(nn.Module):
     """The last block: the policy reads the first part of the features, the value the rest."""
 
     def __init__(
-        self, head: Head, num_policy: int, num_value: int, *, squash_value: bool, generator: torch.Generator
+        self, head: Head, num_policy: int, num_value: int, *, value_output: str, generator: torch.Generator
     ) -> None:
         super().__init__()
         self.head = head
-        self.squash_value = squash_value
+        self.value_activation = value_activation(value_output)
         self.num_value = num_value
         self.num_policy = num_policy
         self.policy = orthogonal_dense(num_policy, head.num_outputs, gain=head.output_gain, generator=generator)
@@ -88,7 +88,11 @@ class TwinHeads(nn.Module):
         values = self.value(value).float().squeeze(-1)
         outputs = with_carried(self.policy(policy), carried if self.head.num_carried else None)
         parameters = self.head.parameters_of(outputs, action_mask)
-        return parameters, torch.tanh(values) if self.squash_value else values
+        return parameters, self.value_activation(values)
+
+    def value_row(self) -> tuple[nn.Linear, int]:
+        """The layer that states the value, and which of its outputs it is."""
+        return self.value, 0
 
 
 def pair_trunks(policy: Trunk, value: Trunk, observations: Mapping[str, ArraySpec]) -> Trunk:

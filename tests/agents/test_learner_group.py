@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import socket
@@ -39,6 +40,11 @@ SPREADS = {
         MLP,
         {"replicas": 2, "stages": 2, "microbatches": 3, "algorithm": "ppo", "epochs": 2},
     ),
+    "two stages, popart": (
+        BOARD_GAME,
+        dataclasses.replace(LSTM, value_output="popart"),
+        {"stages": 2, "microbatches": 2, "value_normalisation": "popart", "value_rate": 0.2},
+    ),
     "two stages, appo with magnet": (
         BOARD_GAME,
         LSTM,
@@ -55,7 +61,11 @@ def learner_of(spec: EnvSpec, network: NetworkConfig, **changes: object) -> Lear
 def test_spread_learner_makes_the_same_updates_as_one_process(name) -> None:
     spec, network_config, changes = SPREADS[name]
     network = build_network(spec, network_config, seed=1)
-    alike = {key: changes[key] for key in ("algorithm", "epochs", "magnet_cost") if key in changes}
+    alike = {
+        key: changes[key]
+        for key in ("algorithm", "epochs", "magnet_cost", "value_normalisation", "value_rate")
+        if key in changes
+    }
     single, spread = learner_of(spec, network_config, **alike), learner_of(spec, network_config, **changes)
     try:
         for seed in range(4):

@@ -23,6 +23,7 @@ from agents.weights import WeightsError, layout_of
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 NETWORK = build_network(BOARD_GAME, MLP, seed=1)
+NEWER = ("policy_loss", "value_normalisation", "value_rate", "neurd_max_logit")
 
 
 def learner_of(network_config: NetworkConfig = MLP, **changes: object) -> Learner:
@@ -185,8 +186,11 @@ def test_schedules_run_linearly_with_the_share_of_the_budget(share) -> None:
     assert report.entropy_cost == pytest.approx(0.5 - 0.4 * spent)
 
 
-@pytest.mark.parametrize("algorithm", ["vtrace", "ppo", "appo"])
-def test_every_algorithm_learns_a_contextual_bandit(algorithm) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "changes"),
+    [("vtrace", {}), ("ppo", {}), ("appo", {}), ("vtrace", {"policy_loss": "neurd", "neurd_max_logit": 8.0})],
+)
+def test_every_algorithm_learns_a_contextual_bandit(algorithm, changes) -> None:
     spec = EnvSpec("bandit", 1, {"arm": ArraySpec((4,), "float32")}, ActionSpec("categorical", 4), (0,), has_mask=False)
     config = LearnerConfig(
         unroll_length=4,
@@ -198,6 +202,7 @@ def test_every_algorithm_learns_a_contextual_bandit(algorithm) -> None:
         entropy_cost=0.02,
         entropy_cost_end=0.0,
         upgo_cost=0.1,
+        **changes,
     )
     network = build_network(spec, NetworkConfig(hidden=(32,)), seed=1)
     acting = build_network(spec, NetworkConfig(hidden=(32,)), seed=1)
@@ -239,9 +244,13 @@ def test_every_impossible_setting_is_named_at_once() -> None:
         learning_rate=0.0,
         epochs=2,
         stages=0,
+        policy_loss="hedge",
+        value_normalisation="batch",
+        value_rate=0.0,
+        neurd_max_logit=-1.0,
     )
     found = " | ".join(config.problems())
-    for name in ("batch_rows: 10", "gamma", "precision", "schedule", "learning_rate", "epochs", "stages"):
+    for name in ("batch_rows: 10", "gamma", "precision", "schedule", "learning_rate", "epochs", "stages", *NEWER):
         assert name in found
     with pytest.raises(ValueError, match="gamma"):
         build_learner(BOARD_GAME, MLP, config, seed=0, dtype=torch.float32)
