@@ -1,0 +1,65 @@
+"""The shipped pipeline configuration on Ray: two stages in processes of their own learn what one process learns."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from agents.actor import Arena
+from agents.learner.build import build_learner
+from agents.nets.network import build_network
+from agents.policy import NetworkPolicy
+from agents.trajectory import Unrolls, concatenate
+from envs.registry import make
+from league.config import LeagueConfig, load_config
+from league.core.records import Seating
+from league.runtime.cluster import Cluster
+from league.runtime.ray_crew import RayCrew
+
+CONFIG = Path(__file__).parents[3] / "configs" / "connect_four_pipeline.yaml"
+ROWS = 16
+UPDATES = 50
+MAX_DIFFERENCE = 1e-4
+
+
+def recorded(config: LeagueConfig) -> Unrolls:
+    """Games that the first weights play against themselves; 50 batches and not one row more."""
+    env = make(config.env, num_envs=64)
+    policy = NetworkPolicy(build_network(env.spec, config.network, seed=1))
+    arena = Arena(env, unroll_length=config.learner.unroll_length, core_size=0, seed=5)
+    parts: list[Unrolls] = []
+    seatings = [Seating(("main-0", "main-0"), (True, True), 1.0)]
+    while sum(part.num_rows for part in parts) < UPDATES * ROWS:
+        parts.extend(arena.run(seatings, {"main-0": policy}, turns=40))
+    arena.close()
+    return concatenate(parts).rows(0, UPDATES * ROWS)
+
+
+def test_two_stages_on_ray_have_the_losses_of_one_process_for_fifty_updates(ray_cluster: Cluster) -> None:
+    config = load_config(CONFIG)
+    piped_settings = dataclasses.replace(config.learner, batch_rows=ROWS, precision="float32")
+    single_settings = dataclasses.replace(piped_settings, backend="single", stages=1, microbatches=1)
+    spec = make(config.env, num_envs=1).spec
+    unrolls = recorded(config)
+    assert piped_settings.backend_name == "dist_pipe" and piped_settings.num_workers == 2
+    single = build_learner(spec, config.network, single_settings, seed=3, dtype=torch.float32)
+    piped = build_learner(spec, config.network, piped_settings, seed=3, dtype=torch.float32, launcher=RayCrew)
+    names = ("loss_policy", "loss_value", "entropy", "kl")
+    try:
+        for update in range(UPDATES):
+            rows = unrolls.rows(update * ROWS, (update + 1) * ROWS)
+            reports = [learner.update(rows, share=update / UPDATES) for learner in (single, piped)]
+            assert reports[0].steps == reports[1].steps > 0
+            assert not reports[0].skipped and not reports[1].skipped
+            losses = np.array([[getattr(report, name) for name in names] for report in reports])
+            np.testing.assert_allclose(losses[1], losses[0], rtol=0, atol=MAX_DIFFERENCE, err_msg=f"update {update}")
+        assert (
+            single.publish().digest()
+            != build_learner(spec, config.network, single_settings, seed=3, dtype=torch.float32).publish().digest()
+        )
+    finally:
+        piped.close()
+        single.close()
