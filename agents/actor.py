@@ -119,17 +119,23 @@ class Arena:
       env: the games; owned by the arena from here on.
       unroll_length: T.
       core_size: largest core state of any policy that will play here.
+      num_parts: H of the policies that are recorded, 0 where their actions are of one piece.
       seed: of the games, the seatings and the sampled actions.
     """
 
-    def __init__(self, env: BatchedEnv, *, unroll_length: int, core_size: int, seed: int) -> None:
+    def __init__(self, env: BatchedEnv, *, unroll_length: int, core_size: int, seed: int, num_parts: int = 0) -> None:
         spec = env.spec
         self._env = env
         self._seats = spec.num_seats
         self._rng = np.random.default_rng(seed)
         self._builder = UnrollBuilder(
-            spec, num_rows=env.num_envs * spec.num_seats, unroll_length=unroll_length, core_size=core_size
+            spec,
+            num_rows=env.num_envs * spec.num_seats,
+            unroll_length=unroll_length,
+            core_size=core_size,
+            num_parts=num_parts,
         )
+        self._num_parts = num_parts
         self._core = np.zeros((env.num_envs * spec.num_seats, core_size), np.float32)
         self._tally = Tally(spec.teams)
         self._seatings: list[SeatingLike] = []
@@ -260,6 +266,7 @@ class Arena:
                 actions=choice.actions[recorded],
                 log_probs=choice.log_probs[recorded],
                 versions=versions[recorded],
+                part_log_probs=None if choice.part_log_probs is None else choice.part_log_probs[recorded],
             )
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
         self._turn = self._env.step(self._within_bounds(choice.actions))
@@ -299,6 +306,7 @@ class Arena:
             return choice, np.full(len(rows), policy.version, np.int32)
         actions: NDArray[np.generic] | None = None
         log_probs = np.zeros(len(rows), np.float32)
+        by_part = np.zeros((len(rows), self._num_parts), np.float32) if self._num_parts else None
         versions = np.zeros(len(rows), np.int32)
         for index in present:
             policy, slots = self._policies[int(index)], np.flatnonzero(holders == index)
@@ -307,8 +315,10 @@ class Arena:
                 actions = np.zeros((len(rows), *part.actions.shape[1:]), part.actions.dtype)
             actions[slots], log_probs[slots], versions[slots] = part.actions, part.log_probs, policy.version
             core[slots, : part.core.shape[1]] = part.core
+            if by_part is not None and part.part_log_probs is not None:
+                by_part[slots] = part.part_log_probs
         assert actions is not None, "a turn without slots"
-        return Choice(actions=actions, log_probs=log_probs, core=core), versions
+        return Choice(actions=actions, log_probs=log_probs, core=core, part_log_probs=by_part), versions
 
     def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Unrolls | None:
         """Count the episodes that ended in this turn, close their rows, clear their core states."""

@@ -150,10 +150,13 @@ _PLAIN: Mapping[str, tuple[str | None, int | None]] = {
 """Fields beside observations and mask: dtype and number of axes, None for any."""
 
 
+_OPTIONAL: Mapping[str, tuple[str | None, int | None]] = {"action_mask": ("bool", 3), "part_log_probs": ("float32", 3)}
+"""Fields that a chunk may lack: they are None then."""
+
+
 def _named_arrays(unrolls: Unrolls) -> dict[str, NDArray[np.generic]]:
     arrays = {f"obs.{name}": array for name, array in unrolls.obs.items()}
-    if unrolls.action_mask is not None:
-        arrays["action_mask"] = unrolls.action_mask
+    arrays.update({name: getattr(unrolls, name) for name in _OPTIONAL if getattr(unrolls, name) is not None})
     arrays.update({name: getattr(unrolls, name) for name in _PLAIN})
     return arrays
 
@@ -162,12 +165,12 @@ def _unrolls(arrays: Mapping[str, NDArray[np.generic]]) -> Unrolls:
     """The unrolls, once every field is there and its shape and dtype agree with the others'."""
     plain = {name: array for name, array in arrays.items() if not name.startswith("obs.")}
     obs = {name.removeprefix("obs."): array for name, array in arrays.items() if name.startswith("obs.")}
-    missing, strange = set(_PLAIN) - set(plain), set(plain) - set(_PLAIN) - {"action_mask"}
+    missing, strange = set(_PLAIN) - set(plain), set(plain) - set(_PLAIN) - set(_OPTIONAL)
     if missing or strange or plain["resets"].ndim != 2 or not plain["resets"].shape[1]:
         raise ChunkError(f"the fields of the chunk are not those of an unroll: {sorted(missing | strange)}")
     rows, shown = plain["resets"].shape
     for name, array in arrays.items():
-        dtype, ndim = ("bool", 3) if name == "action_mask" else _PLAIN.get(name, (None, None))
+        dtype, ndim = {**_PLAIN, **_OPTIONAL}.get(name, (None, None))
         if name == "core":
             leading: tuple[int, ...] = (rows,)
         else:
@@ -175,7 +178,7 @@ def _unrolls(arrays: Mapping[str, NDArray[np.generic]]) -> Unrolls:
         wrong = array.shape[: len(leading)] != leading or (ndim is not None and array.ndim != ndim)
         if wrong or (dtype is not None and array.dtype.name != dtype):
             raise ChunkError(f"field {name} is {array.dtype} {array.shape} in {rows} unrolls of {shown - 1} steps")
-    return Unrolls(obs=obs, action_mask=plain.pop("action_mask", None), **plain)  # type: ignore[arg-type]  # checked
+    return Unrolls(obs=obs, **{**dict.fromkeys(_OPTIONAL), **plain})  # type: ignore[arg-type]  # checked
 
 
 def _chunk_header(plain: dict[str, object]) -> ChunkHeader:

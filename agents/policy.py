@@ -1,6 +1,6 @@
 """Acting: a network, a frozen copy of one, or a scripted bot behind one door.
 
-Shape letters: K slots to act for, A actions, C core state size.
+Shape letters: K slots to act for, A actions, H parts of an action, C core state size.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents.nets.network import Network
+from agents.nets.parts import PartsHead
 from agents.weights import Weights, adopt
 from envs.bots import Bot
 from envs.protocol import BatchedEnv, Turn
@@ -43,11 +44,13 @@ class Choice:
       actions: [K] int64, or [K, ...] float32 for box actions.
       log_probs: float32 [K] under the distribution that was sampled; 0 for bots, which are never recorded.
       core: float32 [K, C], core states after this decision.
+      part_log_probs: float32 [K, H], what each part adds to `log_probs`; None where actions are of one piece.
     """
 
     actions: NDArray[np.generic]
     log_probs: NDArray[np.float32]
     core: NDArray[np.float32]
+    part_log_probs: NDArray[np.float32] | None = None
 
 
 class SeatPolicy(Protocol):
@@ -104,9 +107,12 @@ class NetworkPolicy:
         if self._greedy:
             actions = head.mode(parameters)
             log_probs = head.log_prob(parameters, actions)
-        else:
-            noise = torch.from_numpy(rng.random((len(view.slots), head.num_noise), dtype=np.float32))
-            actions, log_probs = head.sample(parameters, noise)
+            return Choice(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
+        noise = torch.from_numpy(rng.random((len(view.slots), head.num_noise), dtype=np.float32))
+        if isinstance(head, PartsHead):
+            actions, by_part = head.sample_parts(parameters, noise)
+            return Choice(actions.numpy(), by_part.sum(0).numpy(), core, by_part.t().numpy())
+        actions, log_probs = head.sample(parameters, noise)
         return Choice(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
 
     def _forward(self, view: View) -> tuple[torch.Tensor, NDArray[np.float32]]:

@@ -1,12 +1,13 @@
 """The V-trace actor-critic, IMPALA's loss: targets from the microbatch's own values, every row by itself.
 
-Shape letters: B rows, T unroll length.
+Shape letters: B rows, T unroll length, H parts of an action, G groups of parts.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from torch import Tensor
 
@@ -22,12 +23,24 @@ from agents.learner.terms import (
     optional_terms,
     report_of,
 )
+from agents.losses.action_groups import group_log_rhos, grouped_policy_gradient_loss, grouped_vtrace
 from agents.losses.neurd import neurd_entropy_loss, neurd_loss
 from agents.losses.policy import policy_gradient_loss
 from agents.losses.value import value_loss
 from agents.losses.vtrace import vtrace
 from agents.nets.heads import CategoricalHead, Head
 from agents.nets.network import NetworkOutput
+from agents.nets.parts import PartsHead, num_parts
+
+
+@dataclass(frozen=True)
+class _Estimates:
+    """The policy loss, a scalar; advantages and value targets float32 [T, B]; clipped: bool [T, B]."""
+
+    policy: Tensor
+    advantages: Tensor
+    targets: Tensor
+    clipped: Tensor
 
 
 class VTraceObjective:
@@ -40,6 +53,9 @@ class VTraceObjective:
         check_optional_terms(config, head)
         if config.policy_loss == "neurd" and not isinstance(head, CategoricalHead):
             raise ValueError(f"policy_loss: neurd moves the logits of one categorical, not of a {type(head).__name__}")
+        grouped = sum(len(group) for group in config.action_groups)
+        if grouped and grouped != num_parts(head):
+            raise ValueError(f"action_groups: {grouped} parts are in groups, the actions have {num_parts(head)}")
         self._config = config
         self._head = head
 
@@ -59,8 +75,29 @@ class VTraceObjective:
 
     def loss(self, output: NetworkOutput, batch: Batch, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
         """As in the protocol."""
-        config = self._config
+        config, scale = self._config, coefficients.advantage_scale
         decisions = decisions_of(output, batch, head=self._head, gamma=config.gamma)
+        estimates = self._by_groups(decisions, batch, scale) if config.action_groups else self._whole(decisions, scale)
+        value = value_loss(decisions.values, estimates.targets, valid=decisions.learn)
+        entropy = entropy_of(decisions, self._head)
+        extra = optional_terms(decisions, batch, head=self._head, config=config, advantage_scale=scale)
+        disorder = self._disorder(decisions, entropy)
+        loss = estimates.policy + config.value_cost * value + coefficients.entropy_cost * disorder + extra
+        columns = report_of(
+            decisions,
+            policy=estimates.policy,
+            value=value,
+            entropy=entropy,
+            extra=extra,
+            advantages=estimates.advantages,
+            targets=estimates.targets,
+            clipped=estimates.clipped,
+        )
+        return loss, columns
+
+    def _whole(self, decisions: Decisions, scale: float) -> _Estimates:
+        """One ratio for the whole action."""
+        config = self._config
         returns = vtrace(
             decisions.log_rhos,
             decisions.discounts,
@@ -73,25 +110,36 @@ class VTraceObjective:
             lambda_=config.lambda_,
             valid=decisions.valid,
         )
-        scale = coefficients.advantage_scale
+        clipped = decisions.log_rhos > log_of(config.clip_rho)
         policy = self._policy_loss(decisions, returns.advantages / scale)
-        value = value_loss(decisions.values, returns.targets, valid=decisions.learn)
-        entropy = entropy_of(decisions, self._head)
-        extra = optional_terms(decisions, batch, head=self._head, config=config, advantage_scale=scale)
-        loss = (
-            policy + config.value_cost * value + coefficients.entropy_cost * self._disorder(decisions, entropy) + extra
+        return _Estimates(policy, returns.advantages, returns.targets, clipped)
+
+    def _by_groups(self, decisions: Decisions, batch: Batch, scale: float) -> _Estimates:
+        """A ratio and a trace per group. The value regresses on the mean of the groups' targets."""
+        config, head = self._config, self._head
+        assert isinstance(head, PartsHead), "checked when it was built"
+        if batch.part_log_probs is None:
+            raise ValueError("action_groups: the unrolls were recorded without the log-probabilities of the parts")
+        by_part, used = (part.transpose(1, 2) for part in head.part_log_probs(decisions.parameters, decisions.actions))
+        log_ratios = by_part.detach() - batch.part_log_probs.permute(2, 1, 0)  # [H, T, B]
+        log_rhos = group_log_rhos(log_ratios, config.action_groups, used=used)
+        returns = grouped_vtrace(
+            log_rhos,
+            decisions.discounts,
+            decisions.rewards,
+            decisions.values.detach().contiguous(),
+            decisions.bootstrap,
+            clip_rho=config.clip_rho,
+            clip_c=config.clip_c,
+            clip_pg_rho=config.clip_pg_rho,
+            lambda_=config.lambda_,
+            valid=decisions.valid,
         )
-        columns = report_of(
-            decisions,
-            policy=policy,
-            value=value,
-            entropy=entropy,
-            extra=extra,
-            advantages=returns.advantages,
-            targets=returns.targets,
-            clipped=decisions.log_rhos > log_of(config.clip_rho),
+        policy = grouped_policy_gradient_loss(
+            by_part, returns.advantages / scale, config.action_groups, used=used, valid=decisions.learn
         )
-        return loss, columns
+        clipped = (log_rhos > log_of(config.clip_rho)).any(0)
+        return _Estimates(policy, returns.advantages.mean(0), returns.targets.mean(0), clipped)
 
     def _policy_loss(self, decisions: Decisions, advantages: Tensor) -> Tensor:
         """A scalar. advantages: float32 [T, B], scaled, importance weight included."""

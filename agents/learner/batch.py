@@ -1,6 +1,6 @@
 """Unrolls as tensors on the learner's device.
 
-Shape letters: B rows, T unroll length, A actions, C core state size.
+Shape letters: B rows, T unroll length, A actions, H parts of an action, C core state size.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ class Batch:
       obs: name -> [B, T+1, ...]; action_mask: bool [B, T+1, A] or None; resets: bool [B, T+1]; core: float32 [B, C].
       actions: int64 [B, T] or float32 [B, T, ...]; log_probs, rewards, discounts: float32 [B, T], gamma not applied.
       valid: bool [B, T], a real decision; learn: bool [B, T], valid and not too stale to learn from.
+      part_log_probs: float32 [B, T, H], what each part adds to `log_probs`, or None.
       constants: name -> [B, ...], what an objective fixed for the whole batch before microbatches were cut.
     """
 
@@ -40,6 +41,7 @@ class Batch:
     discounts: Tensor
     valid: Tensor
     learn: Tensor
+    part_log_probs: Tensor | None = None
     constants: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
@@ -53,13 +55,19 @@ class Batch:
             obs={name: tensor[start:stop] for name, tensor in self.obs.items()},
             constants={name: tensor[start:stop] for name, tensor in self.constants.items()},
             action_mask=None if self.action_mask is None else self.action_mask[start:stop],
+            part_log_probs=None if self.part_log_probs is None else self.part_log_probs[start:stop],
             **{name: getattr(self, name)[start:stop] for name in PLAIN_FIELDS},
         )
 
     def tensors(self) -> list[Tensor]:
         """Every tensor of the batch."""
-        mask = [] if self.action_mask is None else [self.action_mask]
-        return [*self.obs.values(), *mask, *self.constants.values(), *(getattr(self, name) for name in PLAIN_FIELDS)]
+        optional = [tensor for tensor in (self.action_mask, self.part_log_probs) if tensor is not None]
+        return [
+            *self.obs.values(),
+            *optional,
+            *self.constants.values(),
+            *(getattr(self, name) for name in PLAIN_FIELDS),
+        ]
 
     def microbatches(self, number: int) -> list[Batch]:
         """`number` equal blocks of rows.
@@ -85,9 +93,11 @@ def join(microbatches: Sequence[Batch]) -> Batch:
         return microbatches[0].with_constants({})
     first = microbatches[0]
     masks = [batch.action_mask for batch in microbatches if batch.action_mask is not None]
+    by_part = [batch.part_log_probs for batch in microbatches if batch.part_log_probs is not None]
     return Batch(
         obs={name: torch.cat([batch.obs[name] for batch in microbatches]) for name in first.obs},
         action_mask=torch.cat(masks) if masks else None,
+        part_log_probs=torch.cat(by_part) if by_part else None,
         constants={},
         **{name: torch.cat([getattr(batch, name) for batch in microbatches]) for name in PLAIN_FIELDS},
     )
@@ -114,6 +124,7 @@ def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -
         discounts=_tensor(unrolls.discounts, device),
         valid=_tensor(unrolls.valid, device),
         learn=_tensor(learn, device),
+        part_log_probs=None if unrolls.part_log_probs is None else _tensor(unrolls.part_log_probs, device),
     )
 
 

@@ -49,6 +49,8 @@ class LearnerConfig:
       policy_loss: of vtrace: "policy_gradient", or "neurd", whose step on a logit does not shrink with the action's
         probability; `neurd_min_prob` floors that probability, a logit farther than `neurd_max_logit` from the mean of
         its row is not pushed farther out (null for no bound).
+      action_groups: of vtrace, for actions of several parts: parts whose ratio is clipped together, every part in one
+        group; empty for one ratio of the whole action, which cuts nearly every trace where there are many parts.
       value_normalisation: "popart" regresses on value targets divided by their running standard deviation, so that one
         learning rate fits returns of any size; it needs `network.value_output: popart`. `value_rate`: share of a batch
         in the running moments.
@@ -92,6 +94,7 @@ class LearnerConfig:
     policy_loss: str = "policy_gradient"
     neurd_min_prob: float = 0.05
     neurd_max_logit: float | None = None
+    action_groups: tuple[tuple[int, ...], ...] = ()
     value_normalisation: str = "none"
     value_rate: float = 3e-4
     upgo_cost: float = 0.0
@@ -198,6 +201,11 @@ class LearnerConfig:
             )
         if self.policy_loss == "neurd" and self.algorithm != "vtrace":
             found.append(f"policy_loss: neurd is a form of vtrace, {self.algorithm} has a surrogate of its own")
+        if self.action_groups and (self.algorithm != "vtrace" or self.policy_loss != "policy_gradient"):
+            found.append("action_groups: ratios per group belong to vtrace with policy_loss policy_gradient")
+        parts = sorted(part for group in self.action_groups for part in group)
+        if parts != list(range(len(parts))) or not all(self.action_groups):
+            found.append(f"action_groups: {self.action_groups} must hold every part, counted from 0, exactly once")
         if self.neurd_max_logit is not None and self.neurd_max_logit <= 0:
             found.append(f"neurd_max_logit: {self.neurd_max_logit} must be greater than 0")
         return found

@@ -37,12 +37,19 @@ def example_unrolls(spec: EnvSpec, *, core_size: int, rows: int, steps: int, see
         name: _observations(rng, (rows, steps + 1, *array.shape), np.dtype(array.dtype))
         for name, array in spec.observations.items()
     }
+    log_probs = (-1.0 + 0.5 * rng.normal(size=(rows, steps))).astype(np.float32)
+    by_part: NDArray[np.float32] | None = None
+    if spec.actions.kind == "multi_categorical":
+        num_parts = len(spec.actions.nvec)
+        by_part = (-1.0 + 0.5 * rng.normal(size=(rows, steps, num_parts))).astype(np.float32)
+        log_probs = by_part.sum(-1)
     return Unrolls(
         obs=obs,
         action_mask=mask,
         resets=resets,
         actions=_actions(rng, spec, rows, steps, mask, obs),
-        log_probs=(-1.0 + 0.5 * rng.normal(size=(rows, steps))).astype(np.float32),
+        log_probs=log_probs,
+        part_log_probs=by_part,
         rewards=rng.normal(size=(rows, steps)).astype(np.float32),
         discounts=np.where(ends, 0.0, 1.0).astype(np.float32),
         valid=valid,

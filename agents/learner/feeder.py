@@ -58,7 +58,7 @@ class Feeder:
     """A decoding thread and a ring.
 
     Args:
-      spec: the game; config: of the learner that is fed; core_size: of its network.
+      spec: the game; config: of the learner that is fed; core_size: of its network; num_parts: see `UnrollRing`.
       decode: bytes to unrolls. refusable: what it raises (beside ValueError) where the bytes are bad; anything else
         ends the feeder.
       chunk_rows: most rows of one chunk; the ring is deep enough that a producer only ever waits while a whole batch
@@ -74,6 +74,7 @@ class Feeder:
         config: LearnerConfig,
         *,
         core_size: int,
+        num_parts: int = 0,
         decode: Callable[[bytes], Unrolls],
         refusable: tuple[type[Exception], ...] = (),
         chunk_rows: int = 1,
@@ -88,6 +89,7 @@ class Feeder:
             capacity=config.batch_rows * max(BATCHES_DEEP, 1 + -(-chunk_rows // config.batch_rows)),
             unroll_length=config.unroll_length,
             core_size=core_size,
+            num_parts=num_parts,
             pinned=pinned,
         )
         self._decode = decode

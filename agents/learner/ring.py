@@ -1,6 +1,6 @@
 """Preallocated rows for unrolls on their way to a learner, written and read in circles.
 
-Shape letters: C capacity in rows, T unroll length.
+Shape letters: C capacity in rows, T unroll length, H parts of an action.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ class UnrollRing:
       spec: the game.
       capacity: C.
       unroll_length: T.
-      core_size: floats of core state per row.
+      core_size: floats of core state per row; num_parts: H where log-probabilities of parts come along, else 0.
       pinned: page-locked memory, from which a GPU copies while it computes. Allocated once because pinning is slow.
     """
 
-    def __init__(self, spec: EnvSpec, *, capacity: int, unroll_length: int, core_size: int, pinned: bool) -> None:
+    def __init__(
+        self, spec: EnvSpec, *, capacity: int, unroll_length: int, core_size: int, num_parts: int, pinned: bool
+    ) -> None:
         self.capacity = capacity
         shape = (capacity, unroll_length)
         longer = (capacity, unroll_length + 1)
@@ -50,6 +52,7 @@ class UnrollRing:
             valid=allocate(shape, np.bool_),
             versions=allocate(shape, np.int32),
             core=allocate((capacity, core_size), np.float32),
+            part_log_probs=allocate((*shape, num_parts), np.float32) if num_parts else None,
         )
 
     def check(self, unrolls: Unrolls) -> None:
@@ -84,8 +87,8 @@ class UnrollRing:
 
 def _fields(unrolls: Unrolls) -> dict[str, NDArray[np.generic]]:
     fields = {f"obs.{name}": array for name, array in unrolls.obs.items()}
-    if unrolls.action_mask is not None:
-        fields["action_mask"] = unrolls.action_mask
+    optional = {"action_mask": unrolls.action_mask, "part_log_probs": unrolls.part_log_probs}
+    fields.update({name: array for name, array in optional.items() if array is not None})
     fields.update({name: getattr(unrolls, name) for name in PLAIN})
     return fields
 

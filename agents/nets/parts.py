@@ -21,7 +21,7 @@ from agents.nets.distributions import (
     mask_logits,
     sample_categorical,
 )
-from agents.nets.heads import POLICY_GAIN, require_kind
+from agents.nets.heads import POLICY_GAIN, Head, require_kind
 from envs.protocol import ActionSpec
 
 Choose = Callable[[int, Tensor], Tensor]
@@ -51,6 +51,11 @@ class Part:
     def entropy(self) -> Tensor:
         """Float32 [...] in nats, 0 where the part is not used."""
         return torch.where(self.used, categorical_entropy(self.logits), 0.0)
+
+
+def num_parts(head: Head) -> int:
+    """H of a head whose actions have parts, else 0: how many log-probabilities are recorded beside the whole one."""
+    return head.num_noise if isinstance(head, PartsHead) else 0
 
 
 def part_of(number: int, logits: Tensor, choose: Choose) -> Part:
@@ -87,8 +92,13 @@ class PartsHead(nn.Module, ABC):
 
     def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Actions int64 [..., H] and log-probabilities float32 [...] from noise [..., H]."""
+        actions, by_part = self.sample_parts(parameters, noise)
+        return actions, by_part.sum(0)
+
+    def sample_parts(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+        """As `sample`, with the log-probabilities float32 [H, ...] of the parts."""
         parts = self.parts(parameters, drawn_by(noise))
-        return _actions(parts), _sum(part.log_prob for part in parts)
+        return _actions(parts), torch.stack([part.log_prob for part in parts])
 
     def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
         """Log-probabilities float32 [...] of actions [..., H]."""

@@ -14,6 +14,7 @@ import torch
 from agents.actor import Arena, SeatingTotals
 from agents.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.nets.network import build_network
+from agents.nets.parts import num_parts
 from agents.policy import BotPolicy, NetworkPolicy, SeatPolicy
 from agents.trajectory import Unrolls, concatenate
 from agents.weights import Weights
@@ -160,7 +161,11 @@ class ActorHost:
             seed = zlib.crc32(f"{self._setup.seed}/{self._name}/{key}/{self._generations.get(key, 0)}".encode())
             env = make(self._setup.env, num_envs=self._setup.num_envs)
             self._arenas[key] = Arena(
-                env, unroll_length=self._setup.learner.unroll_length, core_size=self._network.core_size, seed=seed
+                env,
+                unroll_length=self._setup.learner.unroll_length,
+                core_size=self._network.core_size,
+                seed=seed,
+                num_parts=num_parts(self._network.head),
             )
         return self._arenas[key]
 

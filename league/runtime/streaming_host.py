@@ -24,6 +24,7 @@ from agents.learner.errors import FeederClosedError, FeederTimeoutError, Learner
 from agents.learner.feeder import Feeder
 from agents.learner.learner import Learner, UpdateReport
 from agents.nets.network import build_network
+from agents.nets.parts import num_parts
 from agents.process import prepare_process
 from agents.trajectory import Unrolls
 from agents.weights import Weights
@@ -105,7 +106,8 @@ class StreamingLearnerHost:
         self._patience_s = patience_s
         self._order_deadline_s = setup.learner.start_timeout_s + setup.learner.stage_timeout_s
         self._spec = make(setup.env, num_envs=1).spec
-        self._core_size = build_network(self._spec, setup.network, seed=setup.seed).core_size
+        network = build_network(self._spec, setup.network, seed=setup.seed)
+        self._core_size, self._num_parts = network.core_size, num_parts(network.head)
         self._codec = Lz4Codec()
         self._changed = threading.Condition()
         self._orders: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
@@ -285,6 +287,7 @@ class StreamingLearnerHost:
             self._spec,
             self._setup.learner,
             core_size=self._core_size,
+            num_parts=self._num_parts,
             decode=self._decode,
             refusable=(ChunkError,),
             chunk_rows=self._setup.chunk_rows,

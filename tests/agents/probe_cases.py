@@ -155,7 +155,11 @@ def play(
 def collect(unrolls: Unrolls, found: dict[tuple[int, int], list[dict[str, Any]]]) -> None:
     """Sort the rows of unrolls by the (env, seat) that their first log-probability names."""
     for row in range(unrolls.num_rows):
-        one = {name: getattr(unrolls, name)[row] for name in vars(unrolls) if name not in ("obs", "action_mask")}
+        one = {
+            name: getattr(unrolls, name)[row]
+            for name in vars(unrolls)
+            if name not in ("obs", "action_mask", "part_log_probs")
+        }
         one.update({name: array[row] for name, array in unrolls.obs.items()})
         one["action_mask"] = None if unrolls.action_mask is None else unrolls.action_mask[row]
         found[who(float(one["log_probs"][0]))].append(one)

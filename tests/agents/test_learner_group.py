@@ -28,7 +28,11 @@ DEEP = NetworkConfig(hidden=(12, 12), core="lstm", core_size=6)
 
 SPREADS = {
     "three stages, gpipe, box actions": (CONTROL, LSTM, {"stages": 3, "microbatches": 2, "schedule": "gpipe"}),
-    "four stages, 1f1b, entities and parts": (COMMANDS, ENTITIES, {"stages": 4, "microbatches": 6}),
+    "four stages, 1f1b, entities and parts": (
+        COMMANDS,
+        ENTITIES,
+        {"stages": 4, "microbatches": 6, "action_groups": ((0,), (1, 2))},
+    ),
     "four stages on two workers, interleaved": (
         BOARD_GAME,
         DEEP,
@@ -61,11 +65,8 @@ def learner_of(spec: EnvSpec, network: NetworkConfig, **changes: object) -> Lear
 def test_spread_learner_makes_the_same_updates_as_one_process(name) -> None:
     spec, network_config, changes = SPREADS[name]
     network = build_network(spec, network_config, seed=1)
-    alike = {
-        key: changes[key]
-        for key in ("algorithm", "epochs", "magnet_cost", "value_normalisation", "value_rate")
-        if key in changes
-    }
+    spreading = {"stages", "microbatches", "replicas", "schedule"}
+    alike = {key: value for key, value in changes.items() if key not in spreading}
     single, spread = learner_of(spec, network_config, **alike), learner_of(spec, network_config, **changes)
     try:
         for seed in range(4):

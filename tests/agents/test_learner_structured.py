@@ -4,33 +4,43 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from learner_cases import (
     BOARD_GAME,
+    COEFFICIENTS,
     COMMANDS,
     CONTROL,
+    CPU,
     ENTITIES,
     FLOAT32,
     LSTM,
     MLP,
     batch_of,
+    gradients_of,
+    largest_difference,
     network_of,
     small_config,
     unrolls_of,
 )
 
+from agents.codec import ChunkHeader, Lz4Codec
 from agents.learner.appo import SLOW_LOG_PROBS
+from agents.learner.batch import batch_from, join
 from agents.learner.build import local_updater
 from agents.learner.magnet import magnet_constants, magnet_sum
 from agents.learner.objective import Coefficients, make_objective
+from agents.learner.ring import UnrollRing
+from agents.learner.sums import sums_of
 from agents.learner.updater import UpdateOrder
 from agents.losses.kl import gaussian_kl
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, NetworkOutput
-from agents.trajectory import UnrollBuilder
+from agents.policy import NetworkPolicy, View
+from agents.trajectory import UnrollBuilder, concatenate
 
 ORDER = UpdateOrder(1e-2, Coefficients(0.1, 1.0), oldest_version=0, microbatches_per_block=1)
 SQUASHED = NetworkConfig(hidden=(16,), core="lstm", core_size=8, head="squashed_gaussian")
@@ -117,3 +127,81 @@ def test_gaussian_kl_equals_that_of_the_library() -> None:
 def test_magnet_of_an_unknown_head_is_refused_in_one_sentence() -> None:
     with pytest.raises(ValueError, match=r"^magnet_cost: the KL between two policies of a Linear is not known"):
         make_objective(small_config(magnet_cost=0.1), torch.nn.Linear(1, 1))  # type: ignore[arg-type]
+
+
+def grouped_loss(batch, network, **changes: object):  # type: ignore[no-untyped-def]
+    objective = make_objective(small_config(**changes), network.head)
+    network.zero_grad(set_to_none=True)
+    loss, columns = objective.loss(answers(network, batch), batch, COEFFICIENTS)
+    loss.backward()
+    return sums_of(columns), gradients_of(network)
+
+
+def test_one_group_of_all_parts_is_the_ratio_of_the_whole_action() -> None:
+    network = network_of(COMMANDS, ENTITIES, policy_scale=1.0)
+    unrolls = unrolls_of(COMMANDS, network, rows=12, steps=5)
+    assert unrolls.part_log_probs is not None
+    batch = batch_from(unrolls, oldest_version=0, device=CPU)
+    used = network.head.part_log_probs(answers(network, batch).logits[:, :5], batch.actions)[1].permute(1, 2, 0)
+    by_part = torch.where(used, batch.part_log_probs, 0.0)
+    batch = dataclasses.replace(batch, part_log_probs=by_part, log_probs=by_part.sum(-1))
+    whole, whole_gradient = grouped_loss(batch, network)
+    one, one_gradient = grouped_loss(batch, network, action_groups=((0, 1, 2),))
+    several, several_gradient = grouped_loss(batch, network, action_groups=((0,), (1, 2)))
+    assert dataclasses.astuple(one) == pytest.approx(dataclasses.astuple(whole), rel=1e-4, abs=1e-5)
+    assert largest_difference(one_gradient, whole_gradient) < 1e-4
+    assert largest_difference(several_gradient, whole_gradient) > 1e-2
+    assert several.rho_clipped != whole.rho_clipped
+
+
+def test_groups_are_exact_over_microbatches() -> None:
+    updater = local_updater(network_of(COMMANDS, ENTITIES), small_config(action_groups=((0, 2), (1,))), FLOAT32)
+    unrolls = unrolls_of(COMMANDS, network_of(COMMANDS, ENTITIES), rows=12, steps=5)
+    vectors = []
+    for microbatches in (1, 4):
+        updater.gradients([unrolls], dataclasses.replace(ORDER, microbatches_per_block=microbatches))
+        vectors.append(updater.gradient_vector())
+    np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-5 * np.abs(vectors[0]).max())
+
+
+def test_groups_that_do_not_fit_the_parts_are_refused() -> None:
+    head = network_of(COMMANDS, ENTITIES).head
+    assert "exactly once" in small_config(action_groups=((0,), (0, 1))).problems()[0]
+    assert "vtrace" in small_config(action_groups=((0,),), algorithm="ppo").problems()[0]
+    with pytest.raises(ValueError, match="2 parts are in groups, the actions have 3"):
+        make_objective(small_config(action_groups=((0,), (1,))), head)
+    with pytest.raises(ValueError, match="1 parts are in groups, the actions have 0"):
+        make_objective(small_config(action_groups=((0,),)), network_of(BOARD_GAME, MLP).head)
+
+
+def test_log_probs_of_parts_go_from_the_policy_through_chunk_and_ring_into_the_batch() -> None:
+    network = network_of(COMMANDS, ENTITIES, policy_scale=1.0)
+    rng = np.random.default_rng(0)
+    builder = UnrollBuilder(COMMANDS, num_rows=6, unroll_length=5, core_size=0, num_parts=3)
+    made, acted = None, []
+    for _ in range(6):
+        seen = {name: array[:, 0] for name, array in unrolls_of(COMMANDS, network, rows=6, steps=1).obs.items()}
+        mask = np.ones((6, COMMANDS.actions.num_actions), np.bool_)
+        made = builder.observe(np.arange(6), obs=seen, action_mask=mask, rewards=np.zeros(6, np.float32), core=None)
+        turn = SimpleNamespace(env_index=np.arange(6), obs=seen, action_mask=mask)
+        view = View(None, turn, np.arange(6), np.zeros((6, network.core_size), np.float32))  # type: ignore[arg-type]
+        choice = NetworkPolicy(network).act(view, rng)
+        assert choice.part_log_probs is not None
+        np.testing.assert_allclose(choice.part_log_probs.sum(-1), choice.log_probs, rtol=1e-5)
+        acted.append(choice.part_log_probs)
+        builder.act(
+            np.arange(6),
+            actions=choice.actions,
+            log_probs=choice.log_probs,
+            versions=np.zeros(6, np.int32),
+            part_log_probs=choice.part_log_probs,
+        )
+    header = ChunkHeader(run="r", player="p", version_min=0, version_max=0)
+    _, back = Lz4Codec().decode(Lz4Codec().encode(made, header))
+    ring = UnrollRing(COMMANDS, capacity=6, unroll_length=5, core_size=0, num_parts=3, pinned=False)
+    ring.check(back)
+    ring.write(back, at=0)
+    found = batch_from(concatenate([ring.read(at=0, count=2), ring.read(at=2, count=4)]), oldest_version=0, device=CPU)
+    assert found.part_log_probs is not None
+    np.testing.assert_array_equal(found.part_log_probs.numpy(), np.stack(acted[:5], 1))
+    assert join(found.microbatches(3)).part_log_probs is not None
