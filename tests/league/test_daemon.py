@@ -90,7 +90,9 @@ def test_no_lease_is_granted_before_every_player_is_installed(tmp_path: Path) ->
 def test_orders_that_were_open_when_a_daemon_died_are_carried_out_once_by_the_next(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run")
     bench.runtime.drop = lambda task: isinstance(task, TakeSnapshot)
-    bench.daemon(Limits(seconds=5.0)).run()
+    daemon = bench.daemon(Limits())
+    bench.runtime.watch = lambda task: setattr(daemon, "stop_requested", True)
+    daemon.run()
     assert len(bench.book.state.orders) == 3
     bench.book.close()
 
