@@ -15,8 +15,9 @@ from agents.learner.learner import Learner, UpdateReport
 from agents.trajectory import Unrolls, concatenate
 from agents.weights import Weights
 from envs.registry import make
-from league.core.records import Progress
+from league.core.records import Hyperparameter, Progress
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
+from league.runtime.tuned import tuned
 
 
 class UnknownPlayer(Exception):  # noqa: N818
@@ -55,13 +56,20 @@ class LearnerHost:
         self._busy_s = 0.0
         self._since = clock()
 
-    def install(self, player: str, *, saved: Arrays | None, weights: Weights | None) -> None:
+    def install(
+        self,
+        player: str,
+        *,
+        saved: Arrays | None,
+        weights: Weights | None,
+        hyperparameters: tuple[Hyperparameter, ...] = (),
+    ) -> None:
         """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
         self._drop(player)
         learner = build_learner(
             self._spec,
             self._setup.network,
-            self._setup.learner,
+            tuned(self._setup.learner, hyperparameters),
             seed=zlib.crc32(f"{self._setup.seed}/{player}".encode()),
             dtype=self._dtype,
             launcher=self._launcher,

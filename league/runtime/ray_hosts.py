@@ -16,7 +16,7 @@ from envs.registry import make
 from league.core.records import Lease
 from league.runtime.actor_host import ActorHost, LeaseResult
 from league.runtime.learner_host import LearnerHost
-from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress, SnapshotTaken
+from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, SnapshotTaken
 from league.runtime.ray_crew import RayCrew
 
 CREDITS = 2
@@ -25,7 +25,7 @@ CREDITS = 2
 PUSH_DEADLINE_S = 60.0
 
 
-class LearnerUnreachable(Exception):
+class LearnerUnreachable(Exception):  # noqa: N818
     """A learner host died or did not answer in time; the lease at hand is lost."""
 
 
@@ -122,9 +122,9 @@ class LearnerHostProcess:
         """The process id, once everything is built."""
         return os.getpid()
 
-    def install(self, player: str, saved: Arrays | None, weights: Weights | None) -> None:
+    def install(self, task: InstallPlayer) -> None:
         """As `LearnerHost.install`."""
-        self._host.install(player, saved=saved, weights=weights)
+        self._host.install(task.player, saved=task.saved, weights=task.weights, hyperparameters=task.hyperparameters)
 
     def push(self, player: str, chunk: bytes, *, share: float, have: int) -> Weights | None:
         """As `LearnerHost.push`; None where the caller has the newest weights."""
