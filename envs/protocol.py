@@ -222,7 +222,8 @@ class ForkableEnv(Protocol):
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
         """An independent env of len(env_indices) games in the present positions of these, and its turn.
 
-        An index may be repeated. In the turn `rewards` keeps what waiting seats have earned, `terminated` and `truncated` are False.
+        An index may be repeated. In the turn `rewards` keeps what waiting seats have earned, `terminated` and
+        `truncated` are False.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""A learner's stages and replicas as Ray actors: each on a GPU of its own where the cluster has enough, else on a CPU."""
+"""A learner's stages and replicas as Ray actors: each on a GPU of its own where there are enough, else on a CPU."""
 
 from __future__ import annotations
 
