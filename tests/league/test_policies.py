@@ -133,7 +133,7 @@ def test_the_newest_checkpoint_and_the_one_before_are_kept(tmp_path: Path) -> No
     stores, digests = Stores(tmp_path), []
     for version in range(4):
         digests.append(stores.policies.put_checkpoint("main-0", {"version": np.array([version])}))
-        stores.policies.prune_checkpoints("main-0", newest=digests[-1])
+        stores.policies.prune_checkpoints("main-0", newest=digests[-1], pinned=())
     assert set(stores.checkpoints.digests("main-0")) == set(digests[-2:])
 
 
