@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from league import inspection
 from league.errors import JournalError, MissingRun
 from league.inspection import check_environment, open_state, read_ratings, read_status, verify_run
 from league.store.lock import Holder
@@ -83,6 +84,19 @@ def test_a_flipped_bit_anywhere_in_a_snapshot_is_found(run: Path) -> None:
             assert verify_run(run).problems, f"{path} at {place}"
         path.write_bytes(content)
     assert verify_run(run).problems == ()
+
+
+def test_a_league_that_counts_other_games_than_its_journal_is_found(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for change, words in (("totals", "games, the league counts"), ("payoff", "entries, the payoff holds")):
+        state = state_of(made)
+        if change == "totals":
+            state.totals.games += 1
+        else:
+            state.payoff.totals.values[0] += 1
+        monkeypatch.setattr(inspection, "verified_state", lambda journal, state=state: state)
+        assert any(words in problem for problem in verify_run(made).problems)
 
 
 def test_reading_changes_nothing(run: Path) -> None:

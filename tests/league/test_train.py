@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -111,9 +112,14 @@ def test_games_in_flight_fit_only_the_league_that_left_them(tmp_path: Path) -> N
     _, next_lease_id = decode_hosts(old)
     assert next_lease_id == state_of(tmp_path / "run").next_lease_id
     go_on(tmp_path / "run", env_steps=400)
+    shutil.copytree(tmp_path / "run", tmp_path / "without")
+    (tmp_path / "without" / "hosts.safetensors").unlink()
     path.write_bytes(old)  # as after a crash: the league is further than these games
-    go_on(tmp_path / "run", env_steps=300)
+    for run in ("run", "without"):
+        go_on(tmp_path / run, env_steps=300)
     assert sum(isinstance(event, RunStarted) for event in events_of(tmp_path / "run")) == 3
+    assert history_of(tmp_path / "run") == history_of(tmp_path / "without")
+    assert checkpoints_of(tmp_path / "run") == checkpoints_of(tmp_path / "without")
 
 
 def test_limits_of_env_steps_count_from_the_last_target_and_not_from_its_overshoot(tmp_path: Path) -> None:

@@ -115,15 +115,25 @@ def test_games_of_the_weights_before_a_reset_are_thrown_away() -> None:
     assert sum(outcome.games for outcome in result.outcomes) == 0  # four turns end no game that began with them
 
 
+def test_unrolls_of_the_weights_before_a_reset_are_thrown_away() -> None:
+    setup = setup_of(chunk_rows=32)
+    host, table = actor(setup), Table(setup)
+    host.play(lease_of(turns=20), share=0.0, frozen={}, learners=table)
+    host.play(lease_of(lease_id=2, turns=14, generation=1), share=0.0, frozen={}, learners=table)
+    assert table.chunks == []  # with those before the reset there would be enough for a chunk
+    host.play(lease_of(lease_id=3, turns=20, generation=1), share=0.0, frozen={}, learners=table)
+    assert len(table.chunks) == 1
+
+
 def test_only_so_many_frozen_networks_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(actor_host_module, "MAX_FROZEN", 2)
     setup = setup_of()
     host, table = actor(setup), Table(setup)
-    for name in ("a-s0", "a-s1", "a-s2"):
+    for name in ("a-s0", "a-s1", "a-s0", "a-s2"):
         frozen = {name: weights_of(setup, seed=1)}
         host.play(lease_of(*paired("main-0", name), turns=2), share=0.0, frozen=frozen, learners=table)
     wanted = tuple(Seating((name, name), (False, False), 1.0) for name in ("a-s0", "a-s1", "a-s2"))
-    assert host.missing(wanted) == ["a-s0"]
+    assert host.missing(wanted) == ["a-s1"]
 
 
 def test_a_loaded_actor_host_goes_on_as_the_saved_one() -> None:
@@ -184,6 +194,13 @@ def test_a_batch_of_rows_makes_a_version_and_a_rest_waits() -> None:
     assert (progress.progress.version, progress.skipped) == (3, 0)
     assert progress.update is not None
     assert 0.0 <= progress.idle_share <= 1.0
+
+
+def test_rows_left_of_a_chunk_are_learnt_from_with_the_next() -> None:
+    setup = setup_of(chunk_rows=12)
+    host = learner(setup)
+    chunks = chunks_of(setup, host.weights("main-0"), turns=80)[:4]
+    assert [host.push("main-0", chunk, share=0.0).version for chunk in chunks] == [1, 3, 4, 6]
 
 
 def test_weights_are_the_same_object_until_the_version_changes() -> None:
