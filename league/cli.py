@@ -137,6 +137,46 @@ def check_env_command(
         raise typer.Exit(1)
 
 
+@app.command()
+def lineage(
+    run: RunArgument,
+    as_json: Json = False,
+    dot: Annotated[bool, typer.Option("--dot", help="Print a Graphviz graph.")] = False,
+) -> None:
+    """Who descends from whom: parents, resets, transplants, and what each met."""
+    from league.lineage_report import read_lineage
+
+    report = read_lineage(run)
+    typer.echo(report.to_json() if as_json else report.to_dot() if dot else report.text())
+
+
+@app.command()
+def doctor(run: RunArgument, as_json: Json = False) -> None:
+    """What is wrong with a league, on what evidence, and which setting to change."""
+    from league.doctor import examine_run
+
+    report = examine_run(run)
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+@app.command()
+def simulate(
+    config: Annotated[Path, typer.Argument(help="YAML configuration.", show_default=False)],
+    for_time: Annotated[str, typer.Option("--for", metavar="TIME", help="Virtual time, as 12h or 90d.")] = "1d",
+    overrides: Overrides = None,
+    world: Annotated[str, typer.Option(help="Simulated learners: skill, disc or matrix.")] = "disc",
+    as_json: Json = False,
+) -> None:
+    """What a configuration's league would do in days, tried in seconds with simulated learners."""
+    from league.config import load_config
+    from league.simulate import simulate as try_out
+
+    if world not in ("skill", "disc", "matrix"):
+        raise LeagueError(f"there is no simulated world {world!r}: use skill, disc or matrix.")
+    report = try_out(load_config(config, overrides=overrides or []), seconds_of(for_time), world=world)
+    typer.echo(report.to_json() if as_json else report.text())
+
+
 def main() -> NoReturn:
     """Run the command; a user's mistake is one sentence and exit code 2, never a traceback."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch loads: more threads than cores cost a factor of ten

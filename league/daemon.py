@@ -16,6 +16,8 @@ from league.core.commands import (
     Command,
     ConfirmReset,
     ConfirmSnapshot,
+    ConfirmTransplant,
+    DropTransplant,
     ExpireLease,
     FinishLease,
     NothingToLease,
@@ -27,8 +29,10 @@ from league.core.commands import (
     StartRun,
     StopRun,
 )
-from league.core.events import CheckpointSaved, Event, LeaseGranted, OrderIssued
+from league.core.events import CheckpointSaved, Event, LeaseGranted, OrderIssued, PlayerTransplanted
 from league.core.records import BOT_PREFIX, Lease, Order, Progress
+from league.core.tuning import TRANSPLANT_KIND, pinned_checkpoints
+from league.errors import CorruptSnapshot, MissingSnapshot
 from league.limits import Limits, Meter, Spent, budget_share, budget_spent
 from league.policies import PolicyStore
 from league.runtime.protocol import (
@@ -227,9 +231,13 @@ class Daemon:
             self._idle[report.host] = None
             return
         for player in self._runtime_players(report.host):
-            self._installed.discard(player)
-            saved, weights = self._policies.restart_state(self._book.state, player)
-            self._runtime.submit(InstallPlayer(player, saved=saved, weights=weights))
+            self._install(player)
+
+    def _install(self, player: str) -> None:
+        self._installed.discard(player)
+        saved, weights = self._policies.restart_state(self._book.state, player)
+        known = self._book.state.players[player]
+        self._runtime.submit(InstallPlayer(player, saved, weights, known.hyperparameters))
 
     def _runtime_players(self, host: str) -> list[str]:
         players = list(self._book.state.players)
@@ -282,7 +290,10 @@ class Daemon:
         elif isinstance(event, OrderIssued):
             self._submit_order(event.order)
         elif isinstance(event, CheckpointSaved):
-            self._policies.prune_checkpoints(event.player, newest=event.digest)
+            pinned = pinned_checkpoints(self._book.state)
+            self._policies.prune_checkpoints(event.player, newest=event.digest, pinned=pinned)
+        elif isinstance(event, PlayerTransplanted):
+            self._install(event.player)
 
     def _frozen(self, lease: Lease) -> dict[str, Weights]:
         names = dict.fromkeys(policy for seating in lease.seatings for policy in seating.policies)
@@ -298,10 +309,24 @@ class Daemon:
             return
         if order.kind == "snapshot":
             self._runtime.submit(TakeSnapshot(order.order_id, order.player))
+        elif order.kind == TRANSPLANT_KIND:
+            self._transplant(order)
         else:
             assert order.source is not None
             weights = self._policies.snapshot(self._book.state.snapshots[order.source])
             self._runtime.submit(ResetPlayer(order.order_id, order.player, weights))
+
+    def _transplant(self, order: Order) -> None:
+        """Give the player a copy of its donor's restart state; its learner takes it up once the journal says so."""
+        assert order.donor is not None and order.checkpoint is not None
+        try:
+            saved = self._policies.get_checkpoint(order.donor, order.checkpoint)
+        except (MissingSnapshot, CorruptSnapshot) as error:
+            self._do(DropTransplant(order.order_id, str(error)))
+            return
+        version, trained_steps = int(saved["counters"][0]), int(saved["counters"][1])
+        digest = self._policies.put_checkpoint(order.player, saved)
+        self._do(ConfirmTransplant(order.order_id, digest, version, trained_steps))
 
     def _add_snapshot(self, report: SnapshotTaken) -> None:
         if report.order_id not in self._book.state.orders:

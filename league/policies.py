@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 import safetensors
@@ -108,9 +108,11 @@ class PolicyStore:
         except safetensors.SafetensorError as error:
             raise CorruptSnapshot(self._checkpoints.path(player, digest), str(error)) from error
 
-    def prune_checkpoints(self, player: str, *, newest: str) -> None:
-        """Keep the newest restart state, which the journal names, and the one before."""
+    def prune_checkpoints(self, player: str, *, newest: str, pinned: Collection[tuple[str, str]]) -> None:
+        """Keep the newest restart state, which the journal names, and the one before; all while one is pinned."""
         before = self._last_checkpoint.get(player)
+        if any(owner == player for owner, _ in pinned):
+            return
         self._checkpoints.prune(player, keep=(newest,) if before is None else (newest, before))
         self._last_checkpoint[player] = newest
 

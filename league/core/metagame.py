@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.ratings import bradley_terry, frozen_pairs, win_probability
+from league.core.ratings import frozen_pairs, most_probable_ratings, win_probability
 from league.core.state import LeagueState
 
 Array = NDArray[np.float64]
@@ -115,7 +115,7 @@ def snapshot_win_rates(state: LeagueState, names: Sequence[str]) -> Array:
     pairs = frozen_pairs(state, numbers)
     places = {name: place for place, name in enumerate(names)}
     parents = [state.snapshots[name].parent for name in names]
-    ratings, _ = bradley_terry(
+    ratings = most_probable_ratings(
         len(numbers),
         pairs,
         parents=np.array([-1 if parent is None else places.get(parent, -1) for parent in parents], dtype=np.int64),

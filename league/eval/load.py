@@ -74,7 +74,8 @@ def load_policy(
     Args:
       run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
       player: "best" (the snapshot with the surest high rating; the newest one of a main agent before any game is
-        rated), "mixture" (the Nash mixture over all snapshots), a snapshot's id, or a player's (as its learner was last saved, or its newest snapshot if that is newer).
+        rated), "mixture" (the Nash mixture over all snapshots), a snapshot's id, or a player's (as its learner
+        was last saved, or its newest snapshot if that is newer).
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
       env: the game to make instead of the one that a snapshot's folder names, for one that was made elsewhere (the

@@ -19,8 +19,9 @@ from agents.trajectory import Unrolls, concatenate
 from agents.weights import Weights
 from envs.protocol import EnvSpec
 from envs.registry import make
-from league.core.records import Progress
+from league.core.records import Hyperparameter, Progress
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
+from league.runtime.tuned import tuned
 
 
 class UnknownPlayer(Exception):  # noqa: N818
@@ -59,7 +60,14 @@ class LearnerHost:
         self._busy_s = 0.0
         self._since = clock()
 
-    def install(self, player: str, *, saved: Arrays | None, weights: Weights | None) -> None:
+    def install(
+        self,
+        player: str,
+        *,
+        saved: Arrays | None,
+        weights: Weights | None,
+        hyperparameters: tuple[Hyperparameter, ...] = (),
+    ) -> None:
         """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
         self._drop(player)
         self._learners[player] = player_learner(
@@ -68,6 +76,7 @@ class LearnerHost:
             self._spec,
             saved=saved,
             weights=weights,
+            hyperparameters=hyperparameters,
             dtype=self._dtype,
             launcher=self._launcher,
         )
@@ -168,6 +177,7 @@ def player_learner(
     *,
     saved: Arrays | None,
     weights: Weights | None,
+    hyperparameters: tuple[Hyperparameter, ...],
     dtype: torch.dtype,
     launcher: Launcher,
 ) -> Learner:
@@ -175,7 +185,7 @@ def player_learner(
     learner = build_learner(
         spec,
         setup.network,
-        setup.learner,
+        tuned(setup.learner, hyperparameters),
         seed=zlib.crc32(f"{setup.seed}/{player}".encode()),
         dtype=dtype,
         launcher=launcher,

@@ -18,7 +18,7 @@ from agents.learner.learner import UpdateReport
 from agents.nets.config import NetworkConfig
 from agents.weights import Weights
 from envs.protocol import EnvConfig
-from league.core.records import Lease, Progress, SeatingOutcome
+from league.core.records import Hyperparameter, Lease, Progress, SeatingOutcome
 from league.store.run_folder import WorkerStatus
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -57,11 +57,15 @@ class PlayLease:
 
 @dataclass(frozen=True)
 class InstallPlayer:
-    """For a learner host: hold a player's learner, from a checkpoint, from weights, or (both None) anew."""
+    """For a learner host: hold a player's learner, from a checkpoint, from weights, or (both None) anew.
+
+    hyperparameters: (name, factor) of its tuned values, see `league.runtime.tuned`.
+    """
 
     player: str
     saved: Arrays | None = None
     weights: Weights | None = None
+    hyperparameters: tuple[Hyperparameter, ...] = ()
 
 
 @dataclass(frozen=True)

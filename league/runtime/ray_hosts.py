@@ -16,7 +16,7 @@ from agents.weights import Weights
 from envs.registry import make
 from league.core.records import Lease
 from league.runtime.actor_host import ActorHost, LeaseResult
-from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress, SnapshotTaken
+from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, SnapshotTaken
 from league.runtime.ray_crew import RayCrew
 from league.runtime.streaming_host import StreamingLearnerHost
 
@@ -128,9 +128,9 @@ class LearnerHostProcess:
         """The process id, once everything is built."""
         return os.getpid()
 
-    def install(self, player: str, saved: Arrays | None, weights: Weights | None) -> None:
+    def install(self, task: InstallPlayer) -> None:
         """As `StreamingLearnerHost.install`."""
-        self._host.install(player, saved=saved, weights=weights)
+        self._host.install(task.player, saved=task.saved, weights=task.weights, hyperparameters=task.hyperparameters)
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     def push(self, player: str, chunk: bytes, *, share: float, have: int) -> Weights | None:

@@ -135,7 +135,7 @@ class RayRuntime:
         if host.handle is None:
             return
         if isinstance(task, InstallPlayer):
-            reference = host.handle.install.remote(task.player, task.saved, task.weights)
+            reference = host.handle.install.remote(task)
             self._expect(reference, host, lambda _: [PlayerInstalled(task.player)])
         elif isinstance(task, TakeSnapshot):
             self._expect(host.handle.snapshot.remote(task.order_id, task.player), host, lambda answer: [answer])

@@ -29,7 +29,7 @@ from agents.process import prepare_process
 from agents.trajectory import Unrolls
 from agents.weights import Weights
 from envs.registry import make
-from league.core.records import Progress
+from league.core.records import Hyperparameter, Progress
 from league.runtime.learner_host import UnknownPlayer, check_address, player_learner
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
 
@@ -123,9 +123,16 @@ class StreamingLearnerHost:
         """Start the learners' thread."""
         self._thread.start()
 
-    def install(self, player: str, *, saved: Arrays | None, weights: Weights | None) -> None:
+    def install(
+        self,
+        player: str,
+        *,
+        saved: Arrays | None,
+        weights: Weights | None,
+        hyperparameters: tuple[Hyperparameter, ...] = (),
+    ) -> None:
         """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
-        self._order(lambda: self._install(player, saved, weights))
+        self._order(lambda: self._install(player, saved, weights, hyperparameters))
 
     def push(self, player: str, chunk: bytes, *, share: float) -> Weights:
         """Take a chunk to learn from, as soon as there is room for it; returns the newest weights.
@@ -258,7 +265,13 @@ class StreamingLearnerHost:
         with self._changed:
             self._busy_s += report.update_s - report.waited_s
 
-    def _install(self, player: str, saved: Arrays | None, weights: Weights | None) -> None:
+    def _install(
+        self,
+        player: str,
+        saved: Arrays | None,
+        weights: Weights | None,
+        hyperparameters: tuple[Hyperparameter, ...],
+    ) -> None:
         self._drop(player)
         learner = player_learner(
             player,
@@ -266,6 +279,7 @@ class StreamingLearnerHost:
             self._spec,
             saved=saved,
             weights=weights,
+            hyperparameters=hyperparameters,
             dtype=self._dtype,
             launcher=self._launcher,
         )

@@ -100,6 +100,7 @@ def test_the_losers_last_decision_gets_its_loss() -> None:
     assert totals.wins.tolist() == [[0, 0], [20, 0]]
 
 
+@pytest.mark.filterwarnings("ignore:.*Overriding environment")  # the same file may be known by its bare name already
 def test_array_envs_are_aligned() -> None:
     from tests.envs.oracles import raw_arrays
 
@@ -231,6 +232,18 @@ def test_every_built_in_game_goes_on_bit_for_bit_from_what_it_saved(env_id: str)
         pair = [list(arena.run(table, {"home": UniformPolicy()}, turns=40)) for arena in (whole, again)]
         assert len(pair[0]) == len(pair[1]) > 1
         assert all(equal_unrolls(left, right) for left, right in zip(*pair, strict=True))
+
+
+@pytest.mark.parametrize("env_id", sorted(BUILT_IN))
+def test_a_copy_of_every_built_in_game_shows_the_rewards_of_its_turn(env_id: str) -> None:
+    env: Any = make(EnvConfig(env_id, GAME_OPTIONS.get(env_id, {})), num_envs=12)
+    bot, turn = RandomBot(seed=0), env.reset(0)
+    for _ in range(9):
+        turn = env.step(bot.act(env, turn, np.arange(turn.env_index.size)))
+        games = np.arange(12)[::-1]
+        _, shown = env.fork(games)
+        going = ~turn.ended[games]
+        assert np.array_equal(shown.rewards[going], turn.rewards[games][going])
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from league.runtime.protocol import (
     InstallPlayer,
     LearnerProgress,
     LeaseDone,
+    LeaseLost,
     PlayerInstalled,
     PlayLease,
     Report,
@@ -54,7 +55,8 @@ class FakeRuntime:
     Attributes:
       tasks: everything submitted, in order.
       drop: tasks for which this is true get no answer.
-      watch: called with every task as it is submitted.
+      watch: called with every task as it is submitted. on_poll: called with the number of each poll, from 1.
+      delay: polls between a task and its answer.
       now: seconds; every poll takes one.
     """
 
@@ -62,7 +64,11 @@ class FakeRuntime:
         self.tasks: list[Task] = []
         self.drop: Callable[[Task], bool] = lambda task: False
         self.watch: Callable[[Task], object] = lambda task: None
+        self.on_poll: Callable[[int], object] = lambda number: None
+        self.delay = 0
         self.now = 0.0
+        self._polls = 0
+        self._later: list[tuple[int, list[Report]]] = []
         self.versions: dict[str, int] = {}
         self._weights = weights
         self._reports: list[Report] = [
@@ -77,11 +83,15 @@ class FakeRuntime:
         self.watch(task)
         self.tasks.append(task)
         if not self.drop(task):
-            self._reports.extend(self._answer(task))
+            self._later.append((self._polls + self.delay, self.answer(task)))
 
     def poll(self, timeout_s: float) -> list[Report]:
         self.now += 1.0
+        self._polls += 1
+        self.on_poll(self._polls)
         reports, self._reports = self._reports, []
+        reports.extend(report for due, answer in self._later if due < self._polls for report in answer)
+        self._later = [(due, answer) for due, answer in self._later if due >= self._polls]
         return reports
 
     def workers(self) -> tuple[WorkerStatus, ...]:
@@ -96,7 +106,12 @@ class FakeRuntime:
 
     def lose(self, host: str, kind: str) -> None:
         """A host dies with all its answers, and another takes its place."""
-        self._reports = [HostLost(host, kind, "it was killed"), HostStarted(host, kind)]
+        of_actor = LeaseDone | LeaseLost
+        self._later = [
+            (due, [report for report in answer if isinstance(report, of_actor) != (kind == "actor_host")])
+            for due, answer in self._later
+        ]
+        self.report(HostLost(host, kind, "it was killed"), HostStarted(host, kind))
 
     def of(self, kind: type) -> list[Task]:
         """The submitted tasks of a kind."""
@@ -106,7 +121,8 @@ class FakeRuntime:
         version = self.versions.get(player, 0)
         return Progress(player, version, 50 * version)
 
-    def _answer(self, task: Task) -> list[Report]:
+    def answer(self, task: Task) -> list[Report]:
+        """What hosts that are well report of a task."""
         if isinstance(task, InstallPlayer):
             return [PlayerInstalled(task.player)]
         if isinstance(task, PlayLease):

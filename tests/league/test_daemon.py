@@ -21,9 +21,11 @@ from league.daemon import BUDGET, DRAIN_S, LIMIT, SIGNAL
 from league.limits import Limits
 from league.runtime.protocol import (
     HostLost,
+    HostStarted,
     InstallPlayer,
     LeaseDone,
     LeaseLost,
+    PlayerInstalled,
     PlayLease,
     ResetPlayer,
     TakeCheckpoint,
@@ -90,7 +92,9 @@ def test_no_lease_is_granted_before_every_player_is_installed(tmp_path: Path) ->
 def test_orders_that_were_open_when_a_daemon_died_are_carried_out_once_by_the_next(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run")
     bench.runtime.drop = lambda task: isinstance(task, TakeSnapshot)
-    bench.daemon(Limits(seconds=5.0)).run()
+    daemon = bench.daemon(Limits())
+    bench.runtime.watch = lambda task: setattr(daemon, "stop_requested", True)
+    daemon.run()
     assert len(bench.book.state.orders) == 3
     bench.book.close()
 
@@ -101,6 +105,57 @@ def test_orders_that_were_open_when_a_daemon_died_are_carried_out_once_by_the_ne
     added = Counter(event.order_id for event in events_of(again.folder.path) if isinstance(event, SnapshotAdded))
     assert set(added.values()) == {1}
     assert not again.book.state.orders
+
+
+def test_an_order_issued_while_its_learner_comes_back_is_submitted_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+
+    def answer_with_installation(task: Task) -> bool:
+        if isinstance(task, PlayLease):
+            bench.runtime.report(*bench.runtime.answer(task), PlayerInstalled("main-0"))
+        return isinstance(task, PlayLease)
+
+    bench.runtime.drop = answer_with_installation
+    bench.run(env_steps=2_000)
+    asked = Counter(task.order_id for task in bench.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot))
+    assert len(asked) > 3
+    assert set(asked.values()) == {1}
+
+
+def test_no_lease_is_granted_while_a_player_has_no_learner(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    leases: list[int] = []
+
+    def lose_for_a_while(number: int) -> None:
+        if number == 10:
+            bench.runtime.lose("learner-0", "learner_host")
+            bench.runtime.drop = lambda task: isinstance(task, InstallPlayer)
+        if number == 20:
+            bench.runtime.report(PlayerInstalled("main-0"))
+        if 12 <= number <= 20:
+            leases.append(len(bench.runtime.of(PlayLease)))
+
+    bench.runtime.on_poll = lose_for_a_while
+    bench.run(env_steps=2_000)
+    assert len(set(leases)) == 1
+    assert len(bench.runtime.of(PlayLease)) > leases[0]
+
+
+def test_an_idle_host_that_was_lost_gets_no_lease_before_it_is_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    before: list[int] = []
+
+    def lose_at_two(number: int) -> None:
+        if number == 2:
+            bench.runtime.report(HostLost("actor-0", "actor_host", "it was killed"))
+        if number <= 12:
+            before.append(len(bench.runtime.of(PlayLease)))
+        if number == 12:
+            bench.runtime.report(HostStarted("actor-0", "actor_host"))
+
+    bench.runtime.on_poll = lose_at_two
+    assert bench.run(env_steps=300) == LIMIT
+    assert set(before) == {0}
 
 
 def test_a_lost_actor_host_loses_its_leases_and_nothing_else(tmp_path: Path) -> None:
@@ -250,9 +305,9 @@ def test_learners_are_saved_after_so_many_updates(tmp_path: Path) -> None:
     assert bench.book.state.players["main-0"].checkpoint.digest in {file.stem for file in files}
 
 
-def test_a_lost_host_that_reports_again_is_given_no_second_lease(tmp_path: Path) -> None:
-    """One lease at a time for a host, whatever comes in between."""
+def test_a_host_works_on_one_lease_at_a_time(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    bench.runtime.delay = 3
     out: list[int] = []
 
     def one_at_a_time(task: Task) -> None:

@@ -10,10 +10,14 @@ from simulated_league import SimulatedLeague, outcome_of
 
 from league.core.commands import AddOutsider, FinishLease, Refused
 from league.core.events import MixtureSolved
+from league.core.leases import with_guests
 from league.core.matchmakers import softmax
+from league.core.meta_game import mixture_weights
+from league.core.metagame import league_mixture
 from league.core.orders import view_of
 from league.core.population_settings import GuestSettings, MetaGameSettings, PopulationSettings
 from league.core.quality import MOST_FALL
+from league.core.ratings import league_ratings
 from league.core.registry import MATCHMAKERS
 from league.core.roles import matchmaker_of
 from league.core.settings import GateSettings, LeagueSettings, MatchmakingSettings, PlayerSettings, RatingSettings
@@ -146,6 +150,9 @@ def test_the_mixture_is_solved_as_snapshots_and_games_come_and_is_what_is_met(te
     assert 2 <= len(solved) < 120
     assert solved[-1].members[0].policy == "main-0-s2"
     assert sum(member.weight for member in solved[-1].members) == pytest.approx(1.0, abs=0.05)
+    weights = mixture_weights(league.state)
+    assert weights is not None
+    assert weights.sum() == pytest.approx(1.0)
     found = shares(league)
     assert found["main-0-s2"] > 0.6
     assert set(found) == set(league.state.snapshots), "exploration meets every snapshot"
@@ -197,6 +204,17 @@ def test_guests_take_their_share_of_the_games_and_the_rest_stays_in_proportion()
     assert exploiter["bot:random"] == pytest.approx(0.2, abs=0.06)
 
 
+def test_a_players_shares_with_those_of_its_guests_sum_to_one() -> None:
+    league = guested()
+    league.ask(AddOutsider("outside:rival", DIGEST))
+    index = league.state.population.index
+    shares = np.zeros(len(index))
+    shares[index["main-0"]] = 1.0
+    found = with_guests(league.state, "main-0", shares)
+    assert found[index["main-0"]] == pytest.approx(0.7)
+    assert (found[index["bot:random"]], found[index["outside:rival"]]) == (pytest.approx(0.2), pytest.approx(0.1))
+
+
 def test_an_outsider_that_is_not_there_yet_is_not_met() -> None:
     league = guested()
     for _ in range(20):
@@ -208,9 +226,6 @@ def test_an_outsider_is_rated_and_no_part_of_the_exported_mixture() -> None:
     league.ask(AddOutsider("outside:rival", DIGEST))
     for _ in range(30):
         league.finish(league.grant("rate"))
-    from league.core.metagame import league_mixture
-    from league.core.ratings import league_ratings
-
     assert "outside:rival" in {row.policy for row in league_ratings(league.state) if row.games}
     assert "outside:rival" not in dict(league_mixture(league.state))
 

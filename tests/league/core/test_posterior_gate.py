@@ -77,6 +77,14 @@ def test_a_single_rival_is_judged_by_its_own_games_alone() -> None:
     assert chances_unbeaten(settled)[0] == pytest.approx(expected, abs=2e-3)
 
 
+def test_a_rival_met_too_rarely_keeps_the_chance_that_everyone_starts_with() -> None:
+    rng = np.random.default_rng(5)
+    games = np.r_[np.full(9, 200), 3]
+    chances = chances_unbeaten(trial(np.r_[np.full(9, 0.9), 1.0], games, rng=rng))
+    assert chances[-1] == pytest.approx(0.1)
+    assert chances[:-1].max() < 0.01
+
+
 def test_the_evidence_names_the_doubtful_rivals_and_the_doubt_in_all() -> None:
     rng = np.random.default_rng(3)
     rates = np.full(40, 0.9)

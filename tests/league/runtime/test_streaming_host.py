@@ -16,6 +16,7 @@ from agents.learner.errors import FeederFullError, LearnerError
 from agents.learner.example import example_unrolls
 from agents.trajectory import Unrolls
 from envs.registry import make
+from league.core.records import Hyperparameter
 from league.runtime import streaming_host
 from league.runtime.learner_host import LearnerHost, UnknownPlayer
 from league.runtime.protocol import HostSetup
@@ -204,3 +205,13 @@ def test_time_without_rows_is_idle() -> None:
     (report,) = host.progress()
     assert report.idle_share == 0.75
     host.close()
+
+
+def test_tuned_hyperparameters_reach_the_learner(host: StreamingLearnerHost) -> None:
+    host.install("tuned", saved=None, weights=None, hyperparameters=(Hyperparameter("learning_rate", 0.5),))
+    for player in (PLAYER, "tuned"):
+        host.push(player, chunk_of(player=player), share=0.0)
+    wait_until(lambda: min(version_of(host), version_of(host, "tuned")) == 1, "an update of each")
+    plain, tuned = (host.newest(player).update for player in (PLAYER, "tuned"))
+    assert plain is not None and tuned is not None
+    assert tuned.learning_rate == pytest.approx(0.5 * plain.learning_rate)

@@ -1,0 +1,32 @@
+"""The scale benchmark: its rows are there, its leagues are under way, and its restart is compared."""
+
+from pathlib import Path
+
+import league_scale
+import numpy as np
+from report import Report
+
+
+def test_a_small_league_is_measured_in_every_respect(tmp_path: Path) -> None:
+    report = Report()
+    league_scale.measure(report, tmp_path / "league.db", 10)
+    names = [row.name for row in report.rows]
+    assert len(names) == len(set(names)) == 8
+    assert [row.must for row in report.rows if row.must] == ["<= 2", ">= 5000"]
+    assert all(row.value is not None for row in report.rows)
+
+
+def test_a_restart_is_from_at_least_as_many_results_as_asked_for(tmp_path: Path) -> None:
+    report = Report()
+    league_scale.measure_restart(report, tmp_path / "restart.db", 500)
+    assert "restart from" in report.rows[1].name
+    assert int(report.rows[1].name.split()[2].replace(",", "")) >= 500
+
+
+def test_every_seating_of_a_lease_brings_one_result_whose_games_add_up(tmp_path: Path) -> None:
+    book = league_scale.founded(tmp_path / "league.db", 10)
+    assert len(book.state.players) == len(book.state.snapshots) == 10
+    before = book.state.totals.games
+    results = league_scale.answer_leases(book, np.random.default_rng(0), 20)
+    assert book.state.totals.games - before == league_scale.GAMES * results
+    book.close()

@@ -1,0 +1,149 @@
+"""The league's state beside its journal: what is executed, what is durable, and that chance survives a restart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from league import book as book_module
+from league.book import Book, read_state, verified_state
+from league.core.commands import (
+    ConfirmSnapshot,
+    CreateLeague,
+    FinishLease,
+    Refused,
+    RequestLease,
+    StartRun,
+    StopRun,
+)
+from league.core.events import EVENTS, Event, LeaseGranted
+from league.core.settings import LeagueSettings
+from league.core.state import digest, from_plain, to_plain
+from league.errors import JournalError
+from league.store.journal_reader import JournalReader
+from tests.league.fake_runtime import outcomes_of
+
+
+def created(path: Path) -> Book:
+    book = Book.create(path, wall_time=lambda: 1.0)
+    book.execute(CreateLeague(3, 2, (0, 1), LeagueSettings()))
+    return book
+
+
+def started(path: Path) -> Book:
+    """A league whose players all have their first snapshot."""
+    book = created(path)
+    book.execute(StartRun())
+    for order in list(book.state.orders.values()):
+        book.execute(ConfirmSnapshot(order.order_id, "0" * 64, 0, 0))
+    return book
+
+
+def play(book: Book) -> Event:
+    """One lease, answered; returns its grant."""
+    granted = next(event for event in book.execute(RequestLease("actor-0")) if isinstance(event, LeaseGranted))
+    lease = granted.lease
+    book.execute(FinishLease(lease.lease_id, lease.token, 100, outcomes_of(lease)))
+    return granted
+
+
+def read(path: Path) -> JournalReader:
+    return JournalReader.open_readonly(path, events=EVENTS)
+
+
+def test_what_is_executed_is_durable_after_the_commit_and_not_before(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    book = created(path)
+    assert book.durable_seq == 0
+    with read(path) as journal:
+        assert journal.head().seq == 0
+    book.commit()
+    with read(path) as journal:
+        assert journal.head().seq == book.durable_seq == book.head().seq > 0
+        assert digest(read_state(journal)) == digest(book.state)
+
+
+def test_an_uncommitted_tail_is_forgotten_and_the_rest_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    book = started(path)
+    play(book)
+    book.commit()
+    before = digest(book.state)
+    play(book)
+    book.close()
+    again = Book.open(path, at_least_seq=book.durable_seq, wall_time=lambda: 1.0)
+    assert digest(again.state) == before
+    again.close()
+    again.close()
+
+
+def test_a_refused_command_changes_nothing(tmp_path: Path) -> None:
+    book = started(tmp_path / "journal.db")
+    book.commit()
+    before = digest(book.state)
+    with pytest.raises(Refused):
+        book.execute(FinishLease(99, 1, 100, ()))
+    book.commit()
+    assert digest(book.state) == before
+    assert book.head().seq == book.durable_seq
+
+
+def test_chance_does_not_depend_on_how_often_the_run_was_started(tmp_path: Path) -> None:
+    whole, pieces = started(tmp_path / "whole.db"), started(tmp_path / "pieces.db")
+    for turn in range(12):
+        left = play(whole)
+        if turn % 4 == 3:
+            pieces.execute(StopRun("a stop"))
+            pieces.commit()
+            pieces.close()
+            pieces = Book.open(tmp_path / "pieces.db", at_least_seq=0, wall_time=lambda: 2.0)
+            pieces.execute(StartRun())
+        right = play(pieces)
+        assert isinstance(left, LeaseGranted)
+        assert isinstance(right, LeaseGranted)
+        assert left.lease.seatings == right.lease.seatings
+        assert left.lease.home == right.lease.home
+
+
+def test_the_state_is_stored_from_time_to_time_and_a_restart_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book_module, "SAVE_STATE_EVERY", 20)
+    path = tmp_path / "journal.db"
+    book = started(path)
+    while book.head().seq < 60:
+        play(book)
+        book.commit()
+    with read(path) as journal:
+        stored = journal.load_state()
+        assert stored is not None
+        assert 40 <= stored.seq <= book.head().seq
+        assert digest(read_state(journal)) == digest(book.state)
+        assert digest(verified_state(journal)) == digest(book.state)
+
+
+def test_a_stored_state_that_the_events_do_not_give_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    book = started(path)
+    play(book)
+    book.commit()
+    forged = from_plain(to_plain(book.state))
+    forged.totals.games += 1
+    book.state = forged
+    book.save_state()
+    with read(path) as journal, pytest.raises(JournalError, match="is not what the events up to there give"):
+        verified_state(journal)
+    book.close()
+
+
+def test_a_journal_that_is_shorter_than_it_was_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    book = created(path)
+    book.commit()
+    seq = book.durable_seq
+    book.close()
+    with pytest.raises(JournalError, match=f"event {seq + 1} was durable"):
+        Book.open(path, at_least_seq=seq + 1, wall_time=lambda: 1.0)
+    with pytest.raises(JournalError, match="already exists"):
+        Book.create(path, wall_time=lambda: 1.0)

@@ -1,0 +1,165 @@
+"""What is said of a run from its folder alone, and that every kind of harm to it is found."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from league import inspection
+from league.errors import JournalError, MissingRun
+from league.inspection import check_environment, open_state, read_ratings, read_status, verify_run
+from league.store.lock import Holder
+from league.store.run_folder import RunFolder, WorkerStatus
+from tests.league.tiny_runs import ONE_PLAYER, head_of, start, state_of, tiny
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    start(folder, tiny(league=ONE_PLAYER), env_steps=1_200)
+    return folder / "run"
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    """A copy that the test may harm."""
+    shutil.copytree(made, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def change_events(run: Path, statement: str) -> None:
+    """Change the journal behind its own back."""
+    with sqlite3.connect(run / "journal.db") as connection:
+        connection.execute(statement)
+    connection.close()
+
+
+def test_a_sound_run_holds_and_says_what_was_checked(made: Path) -> None:
+    report = verify_run(made)
+    assert report.problems == ()
+    assert (report.events, report.journal_hash) == head_of(made)
+    assert len(report.checked) == 4
+    assert "holds" in report.text()
+    assert json.loads(report.to_json())["ok"] is True
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE events SET body = replace(body, 'main-0', 'main-1') WHERE kind = 'LeaseGranted'",
+        "UPDATE events SET kind = 'RunStarted' WHERE seq = 7",
+        "DELETE FROM events WHERE seq = 9",
+        "DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)",
+        "UPDATE states SET payload = replace(payload, '\"games\":', '\"games\":1')",
+    ],
+)
+def test_any_change_of_the_journal_is_found(run: Path, statement: str) -> None:
+    change_events(run, statement)
+    report = verify_run(run)
+    assert report.problems, statement
+    assert "does NOT hold" in report.text()
+
+
+def test_a_missing_snapshot_and_a_missing_checkpoint_are_found(run: Path) -> None:
+    info = next(iter(state_of(run).snapshots.values()))
+    shutil.rmtree(run / "snapshots" / info.digest[:2] / info.digest)
+    for path in run.glob("checkpoints/*/*.ckpt"):
+        path.unlink()
+    problems = verify_run(run).problems
+    assert f"snapshot {info.snapshot_id} is in the journal and not in the store" in problems
+    assert "the checkpoint of main-0 that the journal names is gone" in problems
+
+
+def test_a_flipped_bit_anywhere_in_a_snapshot_is_found(run: Path) -> None:
+    for path in [*run.glob("snapshots/*/*/*"), *run.glob("checkpoints/*/*.ckpt")]:
+        content = path.read_bytes()
+        for place in (0, len(content) // 2, len(content) - 1):
+            broken = bytearray(content)
+            broken[place] ^= 1
+            path.write_bytes(broken)
+            assert verify_run(run).problems, f"{path} at {place}"
+        path.write_bytes(content)
+    assert verify_run(run).problems == ()
+
+
+def test_a_league_that_counts_other_games_than_its_journal_is_found(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for change, words in (("totals", "games, the league counts"), ("payoff", "entries, the payoff holds")):
+        state = state_of(made)
+        if change == "totals":
+            state.totals.games += 1
+        else:
+            state.payoff.totals.values[0] += 1
+        monkeypatch.setattr(inspection, "verified_state", lambda journal, state=state: state)
+        assert any(words in problem for problem in verify_run(made).problems)
+
+
+def test_reading_changes_nothing(run: Path) -> None:
+    def contents() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and "-shm" not in path.name}
+
+    before = contents()
+    read_status(run)
+    read_ratings(run)
+    verify_run(run)
+    open_state(RunFolder.open(run))
+    after = contents()
+    assert {path: content for path, content in after.items() if "-wal" not in path.name} == {
+        path: content for path, content in before.items() if "-wal" not in path.name
+    }
+
+
+def test_a_daemon_that_did_not_say_farewell_was_killed(run: Path) -> None:
+    folder = RunFolder.open(run)
+    status = folder.read_status()
+    assert status is not None
+    gone = Holder(pid=status.daemon.pid, host=status.daemon.host, started=status.daemon.started + 1)
+    for phase, shown in (("running", "killed"), ("draining", "killed"), ("failed", "failed"), ("stopped", "stopped")):
+        workers = (WorkerStatus("actor_host", 1),)
+        fields = {**{name: getattr(status, name) for name in status.__dataclass_fields__}}
+        folder.write_status(type(status)(**{**fields, "daemon": gone, "phase": phase, "workers": workers}))
+        report = read_status(run)
+        assert (report.live, report.phase, report.workers, report.steps_per_s) == (False, shown, (), 0.0)
+
+
+def test_a_run_without_a_heartbeat_has_a_status_all_the_same(run: Path) -> None:
+    (run / "status.json").unlink()
+    report = read_status(run)
+    assert (report.live, report.phase, report.pid) == (False, "stopped", 0)
+    assert report.games == state_of(run).totals.games
+
+
+def test_the_status_counts_players_as_the_journal_does(made: Path) -> None:
+    report, state = read_status(made), state_of(made)
+    (row,) = report.players
+    player = state.players["main-0"]
+    assert (row.version, row.trained_steps, row.games) == (player.version, player.trained_steps, player.games)
+    assert (row.snapshots, row.resets) == (player.num_snapshots, player.generation)
+    plain = json.loads(report.to_json())
+    assert {"pid", "workers", "games", "env_steps", "steps_per_s", "players", "snapshots"} <= plain.keys()
+
+
+def test_ratings_name_every_snapshot_with_an_interval_around_its_rating(made: Path) -> None:
+    report = read_ratings(made)
+    assert {row.policy for row in report.rows} == set(state_of(made).snapshots)
+    assert all(row.low <= row.elo <= row.high for row in report.rows)
+
+
+def test_what_is_no_run_is_said_to_be_none(tmp_path: Path, run: Path) -> None:
+    with pytest.raises(MissingRun):
+        verify_run(tmp_path)
+    for path in run.glob("journal.db*"):
+        path.unlink()
+    assert "does not exist" in verify_run(run).problems[0]
+    with pytest.raises(JournalError):
+        read_status(run)
+
+
+def test_options_of_a_game_are_read_as_yaml() -> None:
+    assert check_environment("matrix_game", ["payoffs=[[0, 1], [-1, 0]]", "rounds=2"]).problems == ()
+    assert check_environment("matrix_game", ["payoffs=7"]).problems

@@ -1,0 +1,196 @@
+"""Weights and restart states in and out of a run's stores: exact, verified, and every fallback is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from agents.nets.config import NetworkConfig
+from agents.nets.network import build_network
+from agents.weights import FlatParameters, Weights
+from envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvSpec
+from envs.registry import make
+from league import policies as policies_module
+from league.config import LeagueConfig
+from league.core.records import SnapshotInfo
+from league.core.state import CheckpointPointer, LeagueState, PlayerState
+from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
+from league.policies import PolicyStore, spec_hash
+from league.store.checkpoints import CheckpointStore
+from league.store.snapshots import LocalSnapshotStore
+from tests.league.fake_runtime import Bench
+
+CONFIG = LeagueConfig(env=EnvConfig("tic_tac_toe"), network=NetworkConfig(hidden=(8,)))
+
+
+class Stores:
+    """A policy store in a folder, and what it warned of."""
+
+    def __init__(self, folder: Path) -> None:
+        self.snapshots = LocalSnapshotStore(folder / "snapshots")
+        self.checkpoints = CheckpointStore(folder / "checkpoints")
+        self.warned: list[str] = []
+        self.policies = PolicyStore(
+            CONFIG, snapshots=self.snapshots, checkpoints=self.checkpoints, warn=self.warned.append
+        )
+
+    def add(self, weights: Weights, player: PlayerState, *, number: int = 0) -> SnapshotInfo:
+        digest = self.policies.put_snapshot(player, weights, trained_steps=70)
+        return SnapshotInfo(f"main-0-s{number}", digest, "main-0", "main_agent", None, weights.version, 70, "gate")
+
+
+def weights_of(seed: int, *, version: int = 4) -> Weights:
+    spec = make(CONFIG.env, num_envs=1).spec
+    return FlatParameters(build_network(spec, CONFIG.network, seed=seed)).publish(version)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> LeagueState:
+    """A league with its players, none of which has anything yet."""
+    return Bench(tmp_path / "run").book.state
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_snapshot_is_read_as_it_was_stored(tmp_path: Path, state: LeagueState) -> None:
+    stores, weights = Stores(tmp_path), weights_of(1)
+    info = stores.add(weights, state.players["main-0"])
+    read = Stores(tmp_path).policies.snapshot(info)
+    assert np.array_equal(read.vector, weights.vector)
+    assert (read.layout, read.version) == (weights.layout, 4)
+    assert read.digest() == weights.digest()
+    _, manifest = stores.snapshots.get(info.digest)
+    assert (manifest.player, manifest.role, manifest.version) == ("main-0", "main_agent", 4)
+    assert (manifest.env_id, manifest.trained_steps) == ("tic_tac_toe", 70)
+    assert manifest.hyperparameters["entropy_cost"] == CONFIG.learner.entropy_cost
+
+
+def test_equal_weights_are_stored_once(tmp_path: Path, state: LeagueState) -> None:
+    stores = Stores(tmp_path)
+    infos = [stores.add(weights_of(1), state.players["main-0"], number=number) for number in range(2)]
+    assert infos[0].digest == infos[1].digest
+    assert list(stores.snapshots.digests()) == [infos[0].digest]
+
+
+def test_a_corrupt_or_missing_snapshot_is_never_handed_out(tmp_path: Path, state: LeagueState) -> None:
+    stores = Stores(tmp_path)
+    info = stores.add(weights_of(1), state.players["main-0"])
+    flip(stores.snapshots.folder(info.digest) / "weights.safetensors")
+    with pytest.raises(CorruptSnapshot):
+        stores.policies.snapshot(info)
+    with pytest.raises(MissingSnapshot):
+        stores.policies.snapshot(replace(info, digest="f" * 64))
+
+
+def test_weights_of_another_network_or_not_finite_are_refused_by_name(tmp_path: Path, state: LeagueState) -> None:
+    stores = Stores(tmp_path)
+    wide = build_network(make(CONFIG.env, num_envs=1).spec, NetworkConfig(hidden=(9,)), seed=0)
+    other = FlatParameters(wide).publish(0)
+    broken = replace(weights_of(1), vector=np.full_like(weights_of(1).vector, np.nan))
+    for number, weights in enumerate((other, broken)):
+        info = stores.add(weights, state.players["main-0"], number=number)
+        with pytest.raises(LeagueError, match=f"snapshot main-0-s{number} cannot be used with this network"):
+            stores.policies.snapshot(info)
+
+
+def test_only_so_many_snapshots_are_held_the_oldest_goes_first(
+    tmp_path: Path, state: LeagueState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policies_module, "MAX_HELD", 2)
+    stores = Stores(tmp_path)
+    infos = [stores.add(weights_of(seed), state.players["main-0"], number=seed) for seed in range(3)]
+    first, second = (stores.policies.snapshot(info) for info in infos[:2])
+    assert stores.policies.snapshot(infos[0]) is first
+    stores.policies.snapshot(infos[2])
+    assert stores.policies.snapshot(infos[0]) is first
+    again = stores.policies.snapshot(infos[1])
+    assert again is not second
+    assert np.array_equal(again.vector, second.vector)
+
+
+def test_a_checkpoint_is_read_as_it_was_stored(tmp_path: Path) -> None:
+    stores = Stores(tmp_path)
+    saved = {"values": np.arange(5, dtype=np.float32), "counters": np.array([3, 4]), "scales": np.array([0.5])}
+    digest = stores.policies.put_checkpoint("main-0", saved)
+    read = stores.policies.get_checkpoint("main-0", digest)
+    assert read.keys() == saved.keys()
+    for name, array in saved.items():
+        assert read[name].dtype == array.dtype
+        assert np.array_equal(read[name], array)
+    with pytest.raises(MissingSnapshot):
+        stores.policies.get_checkpoint("main-0", "0" * 64)
+
+
+def test_the_newest_checkpoint_and_the_one_before_are_kept(tmp_path: Path) -> None:
+    stores, digests = Stores(tmp_path), []
+    for version in range(4):
+        digests.append(stores.policies.put_checkpoint("main-0", {"version": np.array([version])}))
+        stores.policies.prune_checkpoints("main-0", newest=digests[-1], pinned=())
+    assert set(stores.checkpoints.digests("main-0")) == set(digests[-2:])
+
+
+def test_a_learner_starts_from_its_checkpoint_else_its_snapshot_else_anew(tmp_path: Path, state: LeagueState) -> None:
+    stores, player = Stores(tmp_path), state.players["main-0"]
+    assert stores.policies.restart_state(state, "main-0") == (None, None)
+    info = stores.add(weights_of(2), player)
+    state.snapshots[info.snapshot_id] = info
+    player.parent = info.snapshot_id
+    saved, weights = stores.policies.restart_state(state, "main-0")
+    assert saved is None
+    assert weights is not None
+    assert weights.digest() == weights_of(2).digest()
+    digest = stores.policies.put_checkpoint("main-0", {"counters": np.array([9])})
+    player.checkpoint = CheckpointPointer(digest, 9, 90)
+    saved, weights = stores.policies.restart_state(state, "main-0")
+    assert saved is not None
+    assert saved["counters"].tolist() == [9]
+    assert weights is None
+    assert stores.warned == []
+
+
+@pytest.mark.parametrize("harm", [flip, Path.unlink])
+def test_a_bad_checkpoint_falls_back_to_the_snapshot_and_says_so(tmp_path: Path, state: LeagueState, harm) -> None:  # type: ignore[no-untyped-def]
+    stores, player = Stores(tmp_path), state.players["main-0"]
+    digest = stores.policies.put_checkpoint("main-0", {"counters": np.array([9])})
+    player.checkpoint = CheckpointPointer(digest, 9, 90)
+    harm(stores.checkpoints.path("main-0", digest))
+    with pytest.raises((CorruptSnapshot, MissingSnapshot)):
+        stores.policies.restart_state(state, "main-0")
+    info = stores.add(weights_of(2), player)
+    state.snapshots[info.snapshot_id] = info
+    player.parent = info.snapshot_id
+    saved, weights = stores.policies.restart_state(state, "main-0")
+    assert saved is None
+    assert weights is not None
+    assert len(stores.warned) == 1
+    assert digest in stores.warned[0]
+    assert "starts from its snapshot main-0-s0 instead" in stores.warned[0]
+
+
+def test_a_file_that_is_no_checkpoint_is_corrupt_although_its_digest_holds(tmp_path: Path) -> None:
+    stores = Stores(tmp_path)
+    digest = stores.checkpoints.put("main-0", b"not safetensors")
+    with pytest.raises(CorruptSnapshot):
+        stores.policies.get_checkpoint("main-0", digest)
+    assert safetensors.numpy.save({}) is not None
+
+
+def test_the_hash_of_a_spec_covers_what_a_network_must_fit_and_not_the_id() -> None:
+    spec = EnvSpec("a", 2, {"x": ArraySpec((3,), "float32")}, ActionSpec("categorical", 4), (0, 1), has_mask=True)
+    assert spec_hash(replace(spec, env_id="b", max_turns=9)) == spec_hash(spec)
+    for other in (
+        replace(spec, has_mask=False),
+        replace(spec, num_seats=3),
+        replace(spec, actions=ActionSpec("categorical", 5)),
+        replace(spec, observations={"x": ArraySpec((3,), "bool")}),
+        replace(spec, observations={"y": ArraySpec((3,), "float32")}),
+    ):
+        assert spec_hash(other) != spec_hash(spec)
