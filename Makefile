@@ -9,7 +9,7 @@ demo: $(VENV)/.ready
 	$(BIN)/league train configs/connect_four.yaml
 
 test: $(VENV)/.ready-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 check: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .

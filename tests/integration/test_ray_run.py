@@ -17,6 +17,9 @@ from league.inspection import verify_run
 from tests.league.commands import league, spawn, wait_for_play, wait_until
 from tests.league.tiny_runs import ONE_PLAYER, events_of, state_of, tiny, write_config
 
+pytestmark = pytest.mark.xdist_group("ray")
+"""All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
+
 MARK = "LEAGUE_TEST_MARK"
 
 

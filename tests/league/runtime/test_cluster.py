@@ -18,6 +18,9 @@ from league.runtime.reaper import descendants
 from league.store.lock import start_ticks
 from tests.league.commands import ROOT, wait_until
 
+pytestmark = pytest.mark.xdist_group("ray")
+"""All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
+
 DAEMON = """
 import subprocess, sys, time
 from pathlib import Path

@@ -6,6 +6,7 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from agents.actor import Arena
@@ -18,6 +19,9 @@ from league.config import LeagueConfig, load_config
 from league.core.records import Seating
 from league.runtime.cluster import Cluster
 from league.runtime.ray_crew import RayCrew
+
+pytestmark = pytest.mark.xdist_group("ray")
+"""All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
 
 CONFIG = Path(__file__).parents[3] / "configs" / "connect_four_pipeline.yaml"
 ROWS = 16

@@ -33,6 +33,9 @@ from league.runtime.ray_runtime import RayRuntime
 from league.store.lock import start_ticks
 from tests.league.runtime.host_cases import lease_of, paired, setup_of, weights_of
 
+pytestmark = pytest.mark.xdist_group("ray")
+"""All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
+
 DEADLINE_S = 60.0
 SETTINGS = RuntimeSettings(kind="ray", actor_hosts=1, learner_hosts=1)
 
