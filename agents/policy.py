@@ -19,6 +19,10 @@ from agents.weights import Weights, adopt
 from envs.bots import Bot
 from envs.protocol import BatchedEnv, Turn
 
+BLOCK_SLOTS = 64
+"""Forward passes take a whole number of blocks of so many rows. The slots of one policy are another number every turn,
+and the matrix library builds and keeps a kernel for every number that it meets: time, and hundreds of megabytes."""
+
 
 @dataclass(frozen=True)
 class View:
@@ -116,10 +120,20 @@ class NetworkPolicy:
         return Choice(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
 
     def _forward(self, view: View) -> tuple[torch.Tensor, NDArray[np.float32]]:
-        turn, slots = view.turn, view.slots
-        whole = len(slots) == len(turn.env_index)
-        obs = {name: torch.from_numpy(array if whole else array[slots]) for name, array in turn.obs.items()}
+        turn, slots, core = view.turn, view.slots, view.core
+        count = len(slots)
+        filled = _filled(slots)
+        whole = count == len(filled) == len(turn.env_index)
+        obs = {name: torch.from_numpy(array if whole else array[filled]) for name, array in turn.obs.items()}
         mask = turn.action_mask
-        legal = None if mask is None else torch.from_numpy(mask if whole else mask[slots])
-        output = self._network.step(obs, core=torch.from_numpy(view.core), action_mask=legal)
-        return output.logits, output.core.numpy() if self.core_size else view.core
+        legal = None if mask is None else torch.from_numpy(mask if whole else mask[filled])
+        if len(filled) > count:
+            core = np.concatenate([core, np.zeros((len(filled) - count, core.shape[1]), np.float32)])
+        output = self._network.step(obs, core=torch.from_numpy(core), action_mask=legal)
+        return output.logits[:count], output.core[:count].numpy() if self.core_size else view.core
+
+
+def _filled(slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The slots, the first of them repeated at the end up to a whole number of blocks."""
+    missing = -len(slots) % BLOCK_SLOTS if len(slots) > BLOCK_SLOTS else 0
+    return np.concatenate([slots, np.full(missing, slots[0])]) if missing else slots
