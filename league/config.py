@@ -62,12 +62,13 @@ class RuntimeSettings:
 
 @dataclass(frozen=True)
 class BudgetSettings:
-    """When a run ends: at the first limit that is reached; null for none.
+    """When a run ends and what its schedules follow: whichever time is spent first, null for none.
 
     Fields:
       seconds: wall time of training, a resumed run's earlier parts included.
       core_seconds: processor seconds of all processes of the run.
-      env_steps: decisions taken in all games.
+      env_steps: decisions taken in all games; counts where no time is given, and for a command that is itself limited
+        by env steps, so that such a run repeats exactly.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012

@@ -74,13 +74,18 @@ def budget_share(budget: BudgetSettings, spent: Spent, *, limits: Limits) -> flo
 
 
 def budget_spent(budget: BudgetSettings, spent: Spent, *, limits: Limits) -> bool:
-    """Whether the budget is used up. As for the schedules, a command limited by env steps looks at env steps alone."""
-    if budget.env_steps is not None and spent.env_steps >= budget.env_steps:
-        return limits.env_steps is not None or (budget.seconds is None and budget.core_seconds is None)
-    if limits.env_steps is not None:
-        return False
-    timed = ((budget.seconds, spent.seconds), (budget.core_seconds, spent.core_seconds))
-    return any(limit is not None and used >= limit for limit, used in timed)
+    """Whether the budget is used up.
+
+    As for the schedules: a command limited by env steps looks at env steps alone, any other at the times where the
+    budget has any, and at env steps where it has none.
+    """
+    steps = budget.env_steps is not None and spent.env_steps >= budget.env_steps
+    timed = [
+        used >= limit
+        for limit, used in ((budget.seconds, spent.seconds), (budget.core_seconds, spent.core_seconds))
+        if limit is not None
+    ]
+    return steps if limits.env_steps is not None or not timed else any(timed)
 
 
 class Meter:

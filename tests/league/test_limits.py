@@ -119,3 +119,11 @@ def test_the_clock_file_reads_back_what_it_wrote() -> None:
     for broken in (b"", b"{", b'{"spent": 3}', b"[]"):
         with pytest.raises(msgspec.DecodeError):
             ClockFile.decode(broken)
+
+
+def test_a_fast_machine_ends_by_time_although_the_steps_were_used_up_before() -> None:
+    budget = BudgetSettings(seconds=180.0, env_steps=1_000)
+    early, late = Spent(seconds=100.0, env_steps=5_000), Spent(seconds=180.0, env_steps=9_000)
+    assert not budget_spent(budget, early, limits=Limits())
+    assert budget_spent(budget, late, limits=Limits())
+    assert budget_spent(budget, early, limits=Limits(env_steps=50))
