@@ -5,15 +5,13 @@ Shape letter: M snapshots.
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from run_to_end import run_to_end
 
 from league.core.metagame import nash_mixture
 from league.core.records import SnapshotInfo
@@ -26,7 +24,6 @@ MAIN_ROLE = "main_agent"
 WALL_FACTOR = 4.0
 """Seconds on the clock that a core-second may take on a busy machine."""
 START_UP_S = 300.0
-STOP_S = 60.0
 MOST_MEMBERS = 60
 """Snapshots that the Nash mixture is solved over; of more, evenly spaced ones are taken."""
 TOLERANCE = 2e-4
@@ -83,29 +80,7 @@ def train(
     for setting in settings:
         command += ["-s", setting]
     log = run_dir.with_suffix(".log")
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            code = process.wait(WALL_FACTOR * core_seconds + START_UP_S)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            _stop(process)
-    if code != 0:
-        tail = log.read_text(errors="replace").splitlines()[-20:]
-        reason = "did not end in time" if code is None else f"left with code {code}"
-        raise SystemExit("\n".join([f"`{' '.join(command)}` {reason}:", *tail]))
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a run that is still going: in an orderly way, then with force."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(STOP_S)
+    run_to_end(command, log=log, timeout_s=WALL_FACTOR * core_seconds + START_UP_S)
 
 
 def exports_of(run_dir: Path) -> Exports:

@@ -8,11 +8,8 @@ seed that no run has seen.
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -21,6 +18,7 @@ from pathlib import Path
 
 from report import Report
 from rich.console import Console
+from run_to_end import run_to_end
 
 from envs.protocol import EnvConfig
 from league.eval.load import open_run
@@ -31,7 +29,6 @@ from league.eval.tournament import bot_entrant
 ROOT = Path(__file__).resolve().parent.parent
 START_UP_S = 300.0
 """Allowed beside the budget: bringing up hosts, draining, final ratings."""
-STOP_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -65,29 +62,7 @@ def train(game: Game, *, seed: int, seconds: float, run_dir: Path) -> None:
     for setting in [*settings, "wandb.mode=disabled"]:
         command += ["-s", setting]
     log = run_dir.with_suffix(".log")
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
-        try:
-            code = process.wait(seconds + START_UP_S)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            _stop(process)
-    if code != 0:
-        tail = log.read_text(errors="replace").splitlines()[-20:]
-        reason = "did not end in time" if code is None else f"left with code {code}"
-        raise SystemExit("\n".join([f"`{' '.join(command)}` {reason}:", *tail]))
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End a run that is still going: in an orderly way, then with force."""
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(STOP_S)
+    run_to_end(command, log=log, timeout_s=seconds + START_UP_S)
 
 
 def measure(
