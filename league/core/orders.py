@@ -20,7 +20,7 @@ from league.core.meta_game import mixture_weights
 from league.core.population import SNAPSHOT
 from league.core.quality import add_quality
 from league.core.records import Order, SnapshotInfo
-from league.core.roles import View, matchmaker_of
+from league.core.roles import MAIN_ROLE, View, matchmaker_of
 from league.core.state import CheckpointPointer, LeagueState, PlayerState
 from league.core.tuning import TRANSPLANT_KIND, apply_transplant, own_settings, transplant_order
 
@@ -117,7 +117,8 @@ def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.rando
     if order.reason not in (GATE, TIMEOUT) or player.initial is None or rng.random() >= chance:
         return [added]
     reason = f"after {snapshot.snapshot_id}"
-    return [added, OrderIssued(Order(state.next_order_id, RESET_KIND, player.name, reason, source=player.initial))]
+    source = _start_again_from(state, player)
+    return [added, OrderIssued(Order(state.next_order_id, RESET_KIND, player.name, reason, source=source))]
 
 
 def confirm_reset(state: LeagueState, command: ConfirmReset, rng: np.random.Generator) -> list[Event]:
@@ -201,6 +202,14 @@ def apply_dropped(state: LeagueState, event: OrderDropped) -> None:
 def apply_checkpoint(state: LeagueState, event: CheckpointSaved) -> None:
     """The newest restart state takes the place of the one before."""
     state.players[event.player].checkpoint = CheckpointPointer(event.digest, event.version, event.trained_steps)
+
+
+def _start_again_from(state: LeagueState, player: PlayerState) -> str | None:
+    """The snapshot that a reset starts from: the newest of the main agents where that is set and there is one."""
+    if state.settings_of(player.name).gate.reset_to == "main":
+        newest = (snapshot for snapshot in reversed(state.snapshots.values()) if snapshot.role == MAIN_ROLE)
+        return next((snapshot.snapshot_id for snapshot in newest), player.initial)
+    return player.initial
 
 
 def _blocks(order: Order) -> bool:

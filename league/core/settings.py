@@ -46,6 +46,9 @@ class GateSettings:
       timeout_steps: trained steps after which a snapshot is taken whatever the win rates say (published: 4e9).
       reset_probability: chance that the player then starts again from its initial snapshot; None is the role's own:
         1 for a main exploiter, 0.25 for a league exploiter, 0 for others.
+      reset_to: what it starts again from: "initial", its own first snapshot (published, where that was trained from
+        human games), or "main", the newest snapshot of a main agent: an exploiter that starts from random weights
+        needs as long as its prey took.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -58,6 +61,7 @@ class GateSettings:
     min_steps: int = 1_000_000
     timeout_steps: int = 4_000_000
     reset_probability: float | None = None
+    reset_to: Literal["initial", "main"] = "initial"
 
     def __post_init__(self) -> None:
         check_name(GATES, self.kind, what="gate")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from league.core.metagame import league_mixture
 from league.core.ratings import league_ratings, strongest
 from league.core.records import SnapshotInfo
+from league.core.roles import MAIN_ROLE
 from league.core.state import CheckpointPointer, LeagueState
 from league.errors import LeagueError
 
 BEST, MIXTURE = "best", "mixture"
-MAIN_ROLE = "main_agent"
 
 
 class UnknownPolicy(LeagueError):  # noqa: N818

@@ -130,6 +130,18 @@ def test_a_snapshot_comes_before_the_reset_and_holds_the_weights_before_it() -> 
     assert (player.generation, player.parent) == (1, "main-exploiter-0-s0")
 
 
+def test_an_exploiter_may_start_again_from_the_newest_main_agent() -> None:
+    league = ready(GateSettings(min_steps=1_000, timeout_steps=6_000, reset_to="main"))
+    assert orders_in(league.train("main-0", 6_000))
+    league.confirm_orders()
+    (order,) = orders_in(league.train("main-exploiter-0", 6_000))
+    _, issued = league.ask(ConfirmSnapshot(order.order_id, DIGEST, 7, 6_000))
+    assert isinstance(issued, OrderIssued)
+    assert issued.order.source == "main-0-s1"
+    league.confirm_orders()
+    assert league.state.players["main-exploiter-0"].parent == "main-0-s1"
+
+
 def test_a_main_agent_is_never_reset_and_a_league_exploiter_in_a_quarter_of_the_cases() -> None:
     league = ready()
     for _ in range(200):
