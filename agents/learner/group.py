@@ -29,6 +29,7 @@ from agents.learner.worker import (
     Request,
     Save,
     Update,
+    Updated,
     WorkerSetup,
 )
 from agents.trajectory import Unrolls, concatenate
@@ -56,6 +57,7 @@ class UpdaterGroup:
         self._places: list[list[tuple[slice, slice]]] = []
         self._needs_obs: list[bool] = []
         self._gradient = np.zeros(0, np.float32)
+        self._weights: NDArray[np.float32] | None = None
 
     def start(self) -> None:
         """Start the workers.
@@ -71,8 +73,12 @@ class UpdaterGroup:
 
     def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
         """As in the protocol of `Updater`; work starts when all rows have arrived."""
-        requests = [Update(rows, order) for rows, order in self._shares(blocks, order)]
-        return cast(UpdateResult, self._call(requests)[0])
+        shares, workers = self._shares(blocks, order), self._config.pipeline_workers
+        requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(shares)]
+        self._weights = None
+        answers = [cast(Updated, answer) for answer in self._call(requests)]
+        self._weights = self._assemble([answer.weights for answer in answers if answer.weights is not None])
+        return answers[0].result
 
     def gradients(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> LossSums:
         """The summed gradient over all workers, without a step; read it with `gradient_vector`."""
@@ -86,10 +92,11 @@ class UpdaterGroup:
         return self._gradient
 
     def weights(self) -> NDArray[np.float32]:
-        """As in the protocol of `Updater`."""
-        return self._assemble(
-            [cast("NDArray[np.float32]", answer) for answer in self._ask_first_replica(GiveWeights())]
-        )
+        """As in the protocol of `Updater`; those of the last update are here already."""
+        if self._weights is None:
+            answers = self._ask_first_replica(GiveWeights())
+            self._weights = self._assemble([cast("NDArray[np.float32]", answer) for answer in answers])
+        return self._weights.copy()
 
     def save(self) -> Arrays:
         """As in the protocol of `Updater`."""
@@ -118,6 +125,7 @@ class UpdaterGroup:
                 for name, array in saved.items()
             }
             requests.append(Load(own))
+        self._weights = None
         self._call(requests)
 
     def close(self) -> None:

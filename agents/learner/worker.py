@@ -81,10 +81,23 @@ class WorkerSetup:
 
 @dataclass(frozen=True)
 class Update:
-    """Learn from rows: answered with an `UpdateResult`."""
+    """Learn from rows: answered with an `Updated`.
+
+    Fields:
+      gives_weights: whether the new weights are wanted with the answer: asking for them costs as much as an update.
+    """
 
     rows: Unrolls
     order: UpdateOrder
+    gives_weights: bool
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What an update did, and float32 [P] of this worker's own parameters after it, or None if not asked for."""
+
+    result: UpdateResult
+    weights: NDArray[np.float32] | None
 
 
 @dataclass(frozen=True)
@@ -134,7 +147,7 @@ class Load:
 
 
 Request = Update | Gradients | Describe | GiveWeights | Save | Load
-Answer = UpdateResult | GradientAnswer | Description | NDArray[np.float32] | Arrays | None
+Answer = Updated | GradientAnswer | Description | NDArray[np.float32] | Arrays | None
 
 
 class GroupWorker:
@@ -180,8 +193,9 @@ class GroupWorker:
     def handle(self, request: Request) -> Answer:
         """Do what is asked; every worker of a group is asked the same things in the same order."""
         match request:
-            case Update(rows, order):
-                return self._updater.update([rows], order)
+            case Update(rows, order, gives_weights):
+                result = self._updater.update([rows], order)
+                return Updated(result, self._updater.weights() if gives_weights else None)
             case Gradients(rows, order):
                 sums = self._updater.gradients([rows], order)
                 return GradientAnswer(sums, self._updater.gradient_vector())
