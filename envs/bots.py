@@ -1,4 +1,4 @@
-"""What a scripted opponent answers: uniformly, by looking one move ahead, or by tree search."""
+"""What a scripted opponent answers: uniformly, by looking one move ahead, by tree search, or perfectly."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.chance import uniform_legal
+from envs.parts import draw_parts
 from envs.protocol import BatchedEnv, EnvError, Turn
 from envs.registry import load, nearest
 
 BOTS: Mapping[str, str] = {
     "random": "envs.bots:RandomBot",
     "tactical": "envs.bots:TacticalBot",
+    "perfect": "envs.perfect:PerfectBot",
     "mcts": "envs.mcts:MctsBot",
 }
 
@@ -30,7 +32,7 @@ class Bot(Protocol):
           turn: the env's present turn.
           slots: int64 [M], positions in `turn.env_index`.
         Returns:
-          [M] int64 actions (categorical) or [M, ...] float32 (box).
+          [M] int64 actions (categorical), [M, H] int64 (several parts) or [M, ...] float32 (box).
         Raises:
           EnvError: the bot cannot play this game.
         """
@@ -47,14 +49,14 @@ class Copyable(Protocol):
 
 
 def make_bot(name: str, *, seed: int) -> Bot:
-    """The bot of a name: "random", "tactical" or "mcts:N" with N simulations a move.
+    """The bot of a name: "random", "tactical", "perfect" or "mcts:N" with N simulations a move.
 
     Raises:
       EnvError: the name is unknown (the message names the nearest), or N is not a positive number.
     """
     kind, colon, count = name.partition(":")
     if kind not in BOTS:
-        raise EnvError(f"unknown bot {name!r}{nearest(kind, BOTS)}; write random, tactical or mcts:N")
+        raise EnvError(f"unknown bot {name!r}{nearest(kind, BOTS)}; write random, tactical, perfect or mcts:N")
     if kind != "mcts":
         if colon:
             raise EnvError(f"the bot {kind!r} takes no number; write {kind}")
@@ -78,7 +80,7 @@ def copies(env: BatchedEnv, turn: Turn, slots: NDArray[np.int64], *, bot: str) -
     if not isinstance(env, Copyable):
         raise EnvError(f"the bot {bot} tries moves out on copies, but games of {env_id} cannot be copied; use random")
     if env.spec.actions.kind != "categorical":
-        raise EnvError(f"the bot {bot} needs numbered actions, {env_id} takes a box; use random")
+        raise EnvError(f"the bot {bot} needs numbered actions, {env_id} takes another kind; use random")
     acting = np.bincount(turn.env_index, minlength=env.num_envs)
     if slots.size and (acting[turn.env_index[slots]] != 1).any():
         raise EnvError(f"the bot {bot} needs one seat to act at a time, in {env_id} several do; use random")
@@ -93,7 +95,7 @@ def legal_actions(env: BatchedEnv, turn: Turn) -> NDArray[np.bool_]:
 
 
 class RandomBot:
-    """Uniform over the legal actions, or over the box."""
+    """Uniform over the legal actions, over the box, or part by part over the legal choices."""
 
     def __init__(self, *, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -104,6 +106,9 @@ class RandomBot:
         if actions.kind == "box":
             shape = (slots.size, *actions.shape)
             return self._rng.uniform(actions.low, actions.high, shape).astype(np.float32)
+        if actions.kind == "multi_categorical":
+            mask = None if turn.action_mask is None else turn.action_mask[slots]
+            return draw_parts(actions, slots.size, mask=mask, rng=self._rng)
         return uniform_legal(legal_actions(env, turn)[slots], self._rng)
 
 

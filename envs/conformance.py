@@ -13,8 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.bots import Copyable, RandomBot
+from envs.parts import illegal_answer
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, ForkableEnv, Turn
 from envs.registry import make
+from envs.return_facts import check_returns, returns_text
 
 
 @dataclass(frozen=True)
@@ -197,6 +199,8 @@ def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check, clock: Call
             check.num_truncated += bool(turn.truncated[game])
             if spec.max_turns is not None and lengths[game] > spec.max_turns:
                 check.fault("max_turns holds", f"an episode took {lengths[game]} turns, max_turns is {spec.max_turns}")
+            for rule, text in check_returns(spec, turn.returns[game]):
+                check.fault(rule, text)
         collected[ended] = 0
         lengths[ended] = 0
         going = ~ended[turn.env_index]
@@ -242,8 +246,8 @@ def _refuse(env: BatchedEnv, check: Check, *, seed: int) -> None:
     if spec.actions.kind == "box":
         bad[0] = spec.actions.high + 1
     else:
-        refused = [] if turn.action_mask is None else np.flatnonzero(~turn.action_mask[0]).tolist()
-        bad[0] = refused[0] if refused else spec.actions.num_actions
+        mask = None if turn.action_mask is None else turn.action_mask[:1]
+        bad[0] = illegal_answer(spec.actions, mask=mask)
     for actions, what in ((bad, f"the illegal action {bad[0]}"), (legal[:-1], "too few actions")):
         try:
             env.step(actions)
@@ -337,11 +341,12 @@ def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
     spec = env.spec
     fields = ", ".join(f"{name} {array.dtype} {list(array.shape)}" for name, array in spec.observations.items())
     code = spec.actions
-    actions = (
-        f"{code.num_actions} numbered actions" + (", some masked" if spec.has_mask else "")
-        if code.kind == "categorical"
-        else f"float32 {list(code.shape)} in [{code.low:g}, {code.high:g}]"
-    )
+    masked = ", some masked" if spec.has_mask else ""
+    actions = {
+        "categorical": f"{code.num_actions} numbered actions{masked}",
+        "multi_categorical": f"parts of {', '.join(map(str, code.nvec))} choices{masked}",
+        "box": f"float32 {list(code.shape)} in [{code.low:g}, {code.high:g}]",
+    }[code.kind]
     yield Finding("fact", "seats", f"{spec.num_seats}: {', '.join(spec.seat_names)}")
     yield Finding("fact", "observations", fields)
     yield Finding("fact", "actions", actions)
@@ -355,6 +360,7 @@ def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
         )
     else:
         yield Finding("fact", "episodes at random", "none ended in this check; give it more steps")
+    yield Finding("fact", "returns", returns_text(spec))
     copying = "copied and saved" if isinstance(env, ForkableEnv) else "copied" if isinstance(env, Copyable) else ""
     yield Finding("fact", "copies", f"games can be {copying}" if copying else "games cannot be copied")
     if check.step_seconds > 0:

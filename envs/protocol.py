@@ -128,6 +128,9 @@ class EnvSpec:
         opponents' observations; a policy never does.
       hidden_information: whether a copy of a game knows more than its seats may, such as the others' cards: bots that
         try moves out on copies refuse to play it.
+      return_range: least and largest undiscounted return that a seat can have in one episode, None where unknown.
+      win_draw_loss: whether a return says no more than won (the largest), drawn (the middle of the range) or lost (the
+        least), so that games won are all there is to count.
     """
 
     env_id: str
@@ -140,6 +143,8 @@ class EnvSpec:
     seat_names: tuple[str, ...] = ()
     value_fields: tuple[str, ...] = ()
     hidden_information: bool = False
+    return_range: tuple[float, float] | None = None
+    win_draw_loss: bool = False
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ BUILT_IN: Mapping[str, str] = {
     "probe_simultaneous": "envs.probe:SimultaneousProbe",
     "probe_mask": "envs.probe:MaskProbe",
     "probe_last_move": "envs.probe:LastMoveProbe",
+    "probe_parts": "envs.probe_parts:PartsProbe",
 }
 ADAPTERS: Mapping[str, str] = {
     "pettingzoo": "envs.adapters.pettingzoo:make_registered",

@@ -2,6 +2,7 @@
 
 Every observation is a dict of "observation" (an array, or a dict of arrays where the game has several fields; bool
 becomes int8) and "action_mask" (int8 [A], zeros for a seat that does not act). A seat that waits sees what it saw last.
+Actions of several parts are MultiDiscrete, for which PettingZoo knows no mask: the dict then has none.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo import ParallelEnv as PettingZooParallelEnv
 
+from envs.adapters.spaces import MASK
 from envs.protocol import ArraySpec, BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import make
 
@@ -21,11 +23,13 @@ def as_pettingzoo(config: EnvConfig) -> AecGame | ParallelGame:
     """One game of `config` as a PettingZoo env.
 
     Raises:
-      EnvError: the game has other than numbered actions, or cannot be made.
+      EnvError: the game takes a box, or has masks for actions of several parts; or it cannot be made.
     """
     env = make(config, num_envs=1)
-    if env.spec.actions.kind != "categorical":
+    if env.spec.actions.kind == "box":
         raise EnvError(f"{config.id}: only games with numbered actions can be exposed, this one takes a box")
+    if env.spec.has_mask and env.spec.actions.kind != "categorical":
+        raise EnvError(f"{config.id}: PettingZoo knows no masks for actions of several parts, which this one has")
     return ParallelGame(env) if env.reset(0).seat.size > 1 else AecGame(env)
 
 
@@ -36,9 +40,7 @@ class Exposed:
         self.env = env
         self.seats = list(env.spec.seat_names)
         self.observation_spaces: dict[str, Any] = {seat: _observation_space(env.spec) for seat in self.seats}
-        self.action_spaces: dict[str, Any] = {
-            seat: spaces.Discrete(env.spec.actions.num_actions) for seat in self.seats
-        }
+        self.action_spaces: dict[str, Any] = {seat: _action_space(env.spec) for seat in self.seats}
         self._rng = np.random.default_rng()
         self._seen: list[dict[str, Any]] = []
         self.acting: list[int] = []
@@ -52,15 +54,14 @@ class Exposed:
         self._waiting[:] = 0
         self._look(self.env.reset(int(self._rng.integers(2**31))))
 
-    def step(self, actions: list[int]) -> tuple[np.ndarray[Any, Any], bool, bool]:
-        """Answer for the acting seats; returns rewards [S] of this step, terminated, truncated."""
+    def step(self, actions: list[Any]) -> tuple[np.ndarray[Any, Any], bool, bool]:
+        """Answer for the acting seats, numbers or parts; returns rewards [S] of this step, terminated, truncated."""
         self._waiting[self.acting] = 0
         turn = self.env.step(np.array(actions, np.int64))
         rewards = turn.rewards[0] - self._waiting
         self._waiting = turn.rewards[0].astype(np.float64)
         if turn.ended[0]:  # the turn already shows the next episode, of which nobody here may know
-            for seen in self._seen:
-                seen["action_mask"] = np.zeros_like(seen["action_mask"])
+            self._forbid_all()
             if turn.final is not None:
                 for row, seat in enumerate(turn.final.seat):
                     self._seen[seat]["observation"] = _observation(self.env.spec, turn.final.obs, row)
@@ -74,14 +75,19 @@ class Exposed:
 
     def _look(self, turn: Turn) -> None:
         self.acting = turn.seat.tolist()
-        for seen in self._seen:
-            seen["action_mask"] = np.zeros_like(seen["action_mask"])
+        self._forbid_all()
         for row, seat in enumerate(self.acting):
-            legal = turn.action_mask[row] if turn.action_mask is not None else np.ones_like(seen["action_mask"])
-            self._seen[seat] = {
-                "observation": _observation(self.env.spec, turn.obs, row),
-                "action_mask": legal.astype(np.int8),
-            }
+            self._seen[seat]["observation"] = _observation(self.env.spec, turn.obs, row)
+            if MASK in self._seen[seat]:
+                everything = np.ones(self.env.spec.actions.num_actions, np.int8)
+                legal = everything if turn.action_mask is None else turn.action_mask[row].astype(np.int8)
+                self._seen[seat][MASK] = legal
+
+    def _forbid_all(self) -> None:
+        """Until a seat is shown what it may do, it may do nothing."""
+        for seen in self._seen:
+            if MASK in seen:
+                seen[MASK] = np.zeros_like(seen[MASK])
 
 
 class AecGame(AECEnv):  # type: ignore[misc]
@@ -118,7 +124,7 @@ class AecGame(AECEnv):  # type: ignore[misc]
         """See PettingZoo."""
         return self._game.observe(self.possible_agents.index(agent))
 
-    def step(self, action: int | None) -> None:
+    def step(self, action: Any) -> None:
         """See PettingZoo.
 
         Raises:
@@ -131,7 +137,7 @@ class AecGame(AECEnv):  # type: ignore[misc]
         if action is None:
             raise EnvError(f"{self.metadata['name']}: {agent} must act, None is for seats out of the game")
         self._cumulative_rewards[agent] = 0.0
-        rewards, terminated, truncated = self._game.step([int(action)])
+        rewards, terminated, truncated = self._game.step([action])
         self.rewards = {name: float(rewards[seat]) for seat, name in enumerate(self.possible_agents)}
         if terminated or truncated:
             self.terminations = dict.fromkeys(self.agents, terminated)
@@ -173,7 +179,7 @@ class ParallelGame(PettingZooParallelEnv):  # type: ignore[misc]
         self.agents = list(self.possible_agents)
         return self._observations(), {agent: {} for agent in self.agents}
 
-    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
+    def step(self, actions: dict[str, Any]) -> tuple[dict[str, Any], ...]:
         """See PettingZoo.
 
         Raises:
@@ -181,7 +187,7 @@ class ParallelGame(PettingZooParallelEnv):  # type: ignore[misc]
         """
         acted = self.agents
         acting = [self.possible_agents[seat] for seat in self._game.acting]
-        rewards, terminated, truncated = self._game.step([int(actions[agent]) for agent in acting])
+        rewards, terminated, truncated = self._game.step([actions[agent] for agent in acting])
         if terminated or truncated:
             self.agents = []
         return (
@@ -203,8 +209,16 @@ class ParallelGame(PettingZooParallelEnv):  # type: ignore[misc]
 def _observation_space(spec: EnvSpec) -> spaces.Dict:
     fields = {name: _box(field) for name, field in spec.observations.items()}
     observation = next(iter(fields.values())) if len(fields) == 1 else spaces.Dict(fields)
+    if spec.actions.kind != "categorical":
+        return spaces.Dict({"observation": observation})
     mask = spaces.Box(0, 1, (spec.actions.num_actions,), np.int8)
-    return spaces.Dict({"observation": observation, "action_mask": mask})
+    return spaces.Dict({"observation": observation, MASK: mask})
+
+
+def _action_space(spec: EnvSpec) -> Any:
+    if spec.actions.kind == "multi_categorical":
+        return spaces.MultiDiscrete(spec.actions.nvec)
+    return spaces.Discrete(spec.actions.num_actions)
 
 
 def _box(field: ArraySpec) -> spaces.Box:
@@ -225,4 +239,7 @@ def _observation(spec: EnvSpec, obs: Any, row: int) -> Any:
 
 def _blank(spec: EnvSpec) -> dict[str, Any]:
     zeros = {name: np.zeros((1, *field.shape), field.dtype) for name, field in spec.observations.items()}
-    return {"observation": _observation(spec, zeros, 0), "action_mask": np.zeros(spec.actions.num_actions, np.int8)}
+    blank = {"observation": _observation(spec, zeros, 0)}
+    if spec.actions.kind == "categorical":
+        blank[MASK] = np.zeros(spec.actions.num_actions, np.int8)
+    return blank

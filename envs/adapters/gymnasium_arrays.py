@@ -280,6 +280,9 @@ def _random_actions(outline: Outline, count: int, rng: np.random.Generator) -> N
     code = outline.codes[0]
     if code.spec.kind == "categorical":
         return rng.integers(code.spec.num_actions, size=count) + code.start
+    if code.starts is not None:
+        chosen: NDArray[np.int64] = rng.integers(code.spec.nvec, size=(count, len(code.spec.nvec)))
+        return code.decode(chosen)  # type: ignore[no-any-return]
     drawn = rng.uniform(code.spec.low, code.spec.high, (count, *code.spec.shape)).astype(np.float32)
     decoded: NDArray[np.generic] = code.decode(drawn)
     return decoded

@@ -55,7 +55,7 @@ def outline_of(
                 f"{env_id}: the seats {seat_names[0]} and {name} observe different shapes; pad them to equal ones, all"
                 " seats share one kind of network input"
             )
-        if code.spec.kind != first.kind or (code.spec.kind == "box" and code.spec != first):
+        if code.spec.kind != first.kind or (code.spec.kind != "categorical" and code.spec != first):
             raise EnvError(f"{env_id}: the seats {seat_names[0]} and {name} act in different spaces; make them equal")
     counts = [code.spec.num_actions for code in codes]
     uneven = len(set(counts)) > 1
@@ -63,7 +63,7 @@ def outline_of(
         env_id=env_id,
         num_seats=len(seat_names),
         observations={field.name: field.spec for field in fields},
-        actions=first if first.kind == "box" else ActionSpec(kind="categorical", num_actions=max(counts)),
+        actions=first if first.kind != "categorical" else ActionSpec(kind="categorical", num_actions=max(counts)),
         teams=tuple(range(len(seat_names))),
         has_mask=has_mask or uneven,
         seat_names=tuple(seat_names),

@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from envs.protocol import ActionSpec, ArraySpec, EnvError
+from envs.protocol import ActionSpec, ArraySpec, EnvError, multi_categorical
 
 MASK = "action_mask"
 MAX_ONE_HOT = 4096
@@ -64,22 +64,27 @@ class ActionCode:
     Fields:
       spec: what the slot may answer.
       start: what is added to a categorical action.
+      starts: what is added to an action of several parts, in the shape of the space.
       scale, shift: action * scale + shift is in the bounds of a box; None where the bounds are ours already.
+      dtype: of the space, for several parts and for a box.
     """
 
     spec: ActionSpec
     start: int = 0
+    starts: NDArray[np.int64] | None = None
     scale: NDArray[np.float32] | None = None
     shift: NDArray[np.float32] | None = None
     dtype: str = "float32"
 
     def decode(self, action: Any) -> Any:
-        """The action for the env: an int of Python's for a categorical, an array of the space's dtype for a box.
+        """The action for the env: an int of Python's for a categorical, else an array of the space's dtype and shape.
 
-        action: an int, or a float32 array of the spec's shape.
+        action: an int, or an int64 or float32 array of the spec's shape; also many of them, [K, ...].
         """
         if self.spec.kind == "categorical":
             return int(action) + self.start
+        if self.starts is not None:
+            return (action.reshape(*action.shape[:-1], *self.starts.shape) + self.starts).astype(self.dtype)
         if self.scale is not None:
             action = action * self.scale + self.shift
         return action.astype(self.dtype, copy=True)
@@ -134,10 +139,16 @@ def action_code(space: Any, *, env_id: str) -> ActionCode:
     """The action spec of a space and the way back.
 
     Raises:
-      EnvError: the space is neither Discrete nor a bounded Box.
+      EnvError: the space is neither Discrete, MultiDiscrete, MultiBinary nor a bounded Box.
     """
     if isinstance(space, spaces.Discrete):
         return ActionCode(ActionSpec(kind="categorical", num_actions=int(space.n)), start=int(space.start))
+    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
+        binary = isinstance(space, spaces.MultiBinary)
+        counts = np.full(space.shape, 2) if binary else space.nvec
+        starts = np.zeros(space.shape, np.int64) if binary else space.start.astype(np.int64)
+        nvec = tuple(int(count) for count in counts.ravel())
+        return ActionCode(multi_categorical(nvec), starts=starts, dtype=space.dtype.name)
     if isinstance(space, spaces.Box) and space.dtype.kind == "f":
         low, high = space.low.astype(np.float32), space.high.astype(np.float32)
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
@@ -150,9 +161,26 @@ def action_code(space: Any, *, env_id: str) -> ActionCode:
         spec = ActionSpec(kind="box", shape=shape, low=-1.0, high=1.0)
         return ActionCode(spec, scale=(high - low) / 2, shift=(high + low) / 2, dtype=space.dtype.name)
     raise EnvError(
-        f"{env_id}: {type(space).__name__} actions are not supported; give a Discrete space (number the combinations)"
-        " or a float Box with finite bounds"
+        f"{env_id}: {type(space).__name__} actions are not supported; give a Discrete space (number the combinations),"
+        " a MultiDiscrete one, or a float Box with finite bounds"
     )
+
+
+def flat_mask(mask: Any, actions: ActionSpec) -> NDArray[np.generic]:
+    """A mask as one array [A].
+
+    Of several parts it may be what `MultiDiscrete.sample` takes, one array for each part, or these side by side.
+
+    Raises:
+      ValueError: the arrays are not one for each part, of as many choices.
+    """
+    if actions.kind != "multi_categorical":
+        return np.asarray(mask)
+    parts = [np.asarray(part).ravel() for part in mask]
+    sizes = tuple(part.size for part in parts)
+    if sizes != actions.nvec and sizes != (1,) * actions.num_actions:
+        raise ValueError(f"action_mask has parts of {sizes} choices, the actions have {actions.nvec}")
+    return np.concatenate(parts)
 
 
 def mask_of(observation: Any, infos: Mapping[str, Any] | None) -> Any:

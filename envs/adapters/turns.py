@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.adapters.spaces import ObservationField
+from envs.adapters.spaces import ObservationField, flat_mask
+from envs.parts import parts_are_legal
 from envs.protocol import EnvError, EnvSpec, FinalObservation, Turn
 
 
@@ -102,7 +103,7 @@ class TurnBuilder:
             field.write(observation, buffer[row])
         if self._mask is not None:
             if mask is not None:
-                allowed = np.asarray(mask)
+                allowed = flat_mask(mask, self._spec.actions)
                 num_actions = self._spec.actions.num_actions
                 if allowed.ndim != 1 or allowed.size > num_actions:
                     raise EnvError(
@@ -205,7 +206,7 @@ def legal_answers(
     seat: NDArray[np.int64],
     mask: NDArray[np.bool_] | None,
 ) -> NDArray[np.generic]:
-    """The actions, int64 [K] or float32 [K, ...] of a box, once they are known to answer the slots [K].
+    """The actions, int64 [K] or [K, H] or float32 [K, ...] of a box, once they are known to answer the slots [K].
 
     mask: bool [K or more, A], None where all is legal.
     Raises:
@@ -213,13 +214,16 @@ def legal_answers(
     """
     code, chosen = spec.actions, np.asarray(actions)
     num = env_index.size
-    expected, kinds = ((num, *code.shape), "f") if code.kind == "box" else ((num,), "iu")
+    expected, kinds = (num, *code.shape), "f" if code.kind == "box" else "iu"
     if chosen.shape != expected or chosen.dtype.kind not in kinds:
         wanted = "float32" if code.kind == "box" else "int64"
         raise EnvError(f"{spec.env_id}: actions are {chosen.dtype} {chosen.shape}, expected {wanted} {expected}")
     if code.kind == "box":
         chosen = chosen.astype(np.float32, copy=False)
         inside = ((chosen >= code.low) & (chosen <= code.high)).reshape(num, -1).min(axis=1, initial=True)
+    elif code.kind == "multi_categorical":
+        chosen = chosen.astype(np.int64, copy=False)
+        inside = parts_are_legal(code, chosen, mask=None if mask is None else mask[:num])
     else:
         chosen = chosen.astype(np.int64, copy=False)
         inside = (chosen >= 0) & (chosen < code.num_actions)

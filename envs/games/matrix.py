@@ -63,6 +63,8 @@ class MatrixGame:
             has_mask=uneven,
             max_turns=rounds,
             seat_names=("row", "column"),
+            return_range=(rounds * float(self._payoffs.min()), rounds * float(self._payoffs.max())),
+            win_draw_loss=rounds == 1 and is_win_draw_loss(self._payoffs, (0, 1)),
         )
         self._rounds = rounds
         self._env_index = np.repeat(np.arange(num_envs, dtype=np.int64), 2)
@@ -221,6 +223,20 @@ class RepeatedRockPaperScissors(RockPaperScissors):
     def __init__(self, *, num_envs: int, stakes: Sequence[float] = (1.0, 1.0, 1.0), rounds: int = 10) -> None:
         """stakes as in `RockPaperScissors`; rounds: turns of one episode."""
         super().__init__(num_envs=num_envs, stakes=stakes, rounds=rounds, env_id="repeated_rock_paper_scissors")
+
+
+def is_win_draw_loss(payoffs: NDArray[np.float32], teams: Sequence[int]) -> bool:
+    """Whether two teams play for one stake: what a team's seats earn is all of it, nothing, or the loss of all of it.
+
+    Args:
+      payoffs: float32 [..., S], what each seat earns. teams: [S].
+    """
+    if len(set(teams)) != 2:
+        return False
+    stake = float(np.abs(payoffs).max())
+    sign = np.where(np.equal(teams, teams[0]), 1.0, -1.0)
+    alike = bool((payoffs == payoffs[..., :1] * sign).all())
+    return alike and bool(np.isin(payoffs, (-stake, 0.0, stake)).all())
 
 
 def _table(env_id: str, name: str, values: Table) -> NDArray[np.float32]:

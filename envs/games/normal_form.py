@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.games.matrix import BEATS
+from envs.games.matrix import BEATS, is_win_draw_loss
 from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
 
 
@@ -41,15 +41,18 @@ class NormalFormGame:
             raise EnvError(f"{env_id}: num_envs is {num_envs}; it must be at least 1")
         self.num_envs = num_envs
         self._payoffs = payoffs
+        sides = tuple(range(num_seats)) if teams is None else tuple(teams)
         self.spec = EnvSpec(
             env_id=env_id,
             num_seats=num_seats,
             observations={"seat": ArraySpec(shape=(num_seats,), dtype="float32")},
             actions=ActionSpec(kind="categorical", num_actions=num_actions),
-            teams=tuple(range(num_seats)) if teams is None else tuple(teams),
+            teams=sides,
             has_mask=False,
             max_turns=1,
             seat_names=tuple(f"seat_{seat}" for seat in range(num_seats)),
+            return_range=(float(payoffs.min()), float(payoffs.max())),
+            win_draw_loss=is_win_draw_loss(payoffs, sides),
         )
         self._env_index = np.repeat(np.arange(num_envs, dtype=np.int64), num_seats)
         self._seat = np.tile(np.arange(num_seats, dtype=np.int64), num_envs)

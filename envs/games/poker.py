@@ -144,6 +144,7 @@ class PokerGame:
         if num_envs < 1:
             raise EnvError(f"{env_id}: num_envs is {num_envs}; it must be at least 1")
         num_situations, num_actions = tree.child.shape
+        most = float(np.abs(tree.payoffs).max())
         self.num_envs = num_envs
         self.tree = tree
         self.spec = EnvSpec(
@@ -156,6 +157,7 @@ class PokerGame:
             max_turns=tree.max_turns,
             seat_names=("first", "second"),
             hidden_information=True,
+            return_range=(-most, most),
         )
         self._num_deals = tree.observed.shape[1]
         self._observed = tree.observed.reshape(num_situations * self._num_deals, -1)

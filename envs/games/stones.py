@@ -48,6 +48,8 @@ class StoneGame:
             has_mask=True,
             max_turns=cells,
             seat_names=("first", "second"),
+            return_range=(-1.0, 1.0),
+            win_draw_loss=True,
         )
         self._rows, self._cols, self._cells, self._in_row = rows, cols, cells, in_row
         self._opening_plies = opening_plies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +12,12 @@ import numpy as np
 import pytest
 
 from envs import conformance
+from envs.bots import RandomBot
 from envs.conformance import check_env
 from envs.games.connect_four import ConnectFour
+from envs.parts import parts_are_legal
 from envs.probe import SimultaneousProbe, TurnProbe
+from envs.probe_parts import PartsProbe
 from envs.protocol import EnvConfig, EnvError, Turn
 from envs.registry import BUILT_IN
 
@@ -29,6 +33,7 @@ VARIANTS = [
     EnvConfig("probe_turns", {"num_seats": 3, "episode_length": [2, 5, 1], "truncate": True}),
     EnvConfig("probe_simultaneous", {"num_seats": 4, "truncate": True}),
     EnvConfig("probe_mask", {"num_seats": 1}),
+    EnvConfig("probe_parts", {"num_seats": 2, "nvec": [2, 2, 3, 5], "masked": True}),
 ]
 
 
@@ -109,15 +114,23 @@ BENDS: list[tuple[str, Callable[[Turn], Turn]]] = [
     ("terminated or truncated", lambda turn: changed(turn, terminated=turn.truncated)),
     ("last observations", lambda turn: changed(turn, final=None)),
     ("max_turns holds", lambda turn: turn),
+    ("return_range holds", lambda turn: turn),
+    ("win_draw_loss holds", lambda turn: turn),
+    ("a range where returns say who won", lambda turn: turn),
 ]
+WRONG_FACTS: dict[str, dict[str, Any]] = {
+    "max_turns holds": {"max_turns": 2},
+    "return_range holds": {"return_range": (0.0, 98.5)},  # an episode of three steps returns 96 and 99
+    "win_draw_loss holds": {"return_range": (0.0, 100.0), "win_draw_loss": True},
+    "a range where returns say who won": {"win_draw_loss": True},
+}
 
 
 @pytest.mark.parametrize(("rule", "bend"), BENDS, ids=[rule for rule, _ in BENDS])
 def test_each_broken_rule_is_found(rule: str, bend: Callable[[Turn], Turn], monkeypatch: pytest.MonkeyPatch) -> None:
     def env() -> TurnProbe:
         made = probe()
-        if rule == "max_turns holds":
-            made.spec = dataclasses.replace(made.spec, max_turns=2)
+        made.spec = dataclasses.replace(made.spec, **WRONG_FACTS.get(rule, {}))
         return made
 
     faults = bent(monkeypatch, env, bend)
@@ -142,6 +155,27 @@ def test_swallowed_illegal_actions_are_found(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(Bent, "step", lenient)
     assert any("illegal action 4 was taken" in fault for fault in bent(monkeypatch, probe, lambda turn: turn))
+
+
+def test_swallowed_illegal_parts_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lenient(self: Bent, actions: Any) -> Turn:
+        legal = RandomBot(seed=0).act(self.env, self.shown, np.arange(4))
+        fine = parts_are_legal(self.spec.actions, np.resize(actions, (4, 3)), mask=self.shown.action_mask)
+        self.shown = self.env.step(np.where(fine[:, None], np.resize(actions, (4, 3)), legal))
+        return self.shown
+
+    def reset(self: Bent, seed: int) -> Turn:
+        self.shown = self.env.reset(seed)
+        return self.shown
+
+    monkeypatch.setattr(Bent, "step", lenient)
+    monkeypatch.setattr(Bent, "reset", reset)
+    for masked, words in (
+        (False, r"illegal action \[3 0 0\] was taken"),
+        (True, r"illegal action \[0 \d 0\] was taken"),
+    ):
+        faults = bent(monkeypatch, lambda masked=masked: PartsProbe(num_envs=4, masked=masked), lambda turn: turn)
+        assert any(re.search(words, fault) for fault in faults), faults
 
 
 def test_an_env_that_raises_is_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,8 +167,8 @@ def test_even_bounds_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("space", "words"),
     [
-        (spaces.MultiBinary(3), "MultiBinary actions are not supported; give a Discrete space"),
-        (spaces.MultiDiscrete([2, 3]), "MultiDiscrete actions are not supported"),
+        (spaces.Text(3), "Text actions are not supported; give a Discrete space"),
+        (spaces.Tuple([spaces.Discrete(2)]), "Tuple actions are not supported"),
         (spaces.Box(-np.inf, np.inf, (2,)), "no finite bounds"),
     ],
 )

@@ -8,10 +8,44 @@ import numpy as np
 import pytest
 
 from envs.games.cyclic import CyclicGame, DiscGame
+from envs.games.matrix import is_win_draw_loss
 from envs.games.normal_form import NormalFormGame, TeamRockPaperScissors, ThreeSeatRockPaperScissors
-from envs.protocol import EnvError
+from envs.protocol import EnvConfig, EnvError
+from envs.registry import make
 
 ROCK, PAPER, SCISSORS = 0, 1, 2
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kwargs", "low", "high", "win_draw_loss"),
+    [
+        ("connect_four", {}, -1, 1, True),
+        ("tic_tac_toe", {}, -1, 1, True),
+        ("rock_paper_scissors", {"stakes": (2, 2, 2)}, -2, 2, True),
+        ("rock_paper_scissors", {"stakes": (1, 2, 3)}, -3, 3, False),
+        ("repeated_rock_paper_scissors", {"rounds": 4}, -4, 4, False),
+        ("matrix_game", {"payoffs": ((1, 0), (0, 1)), "second_payoffs": ((1, 0), (0, 1))}, 0, 1, False),
+        ("cyclic_game", {}, -1, 1, True),
+        ("disc_game", {}, -1, 1, False),
+        ("three_seat_rock_paper_scissors", {}, -1, 1, False),
+        ("team_rock_paper_scissors", {}, -1, 1, True),
+        ("kuhn_poker", {}, -2, 2, False),
+        ("leduc_poker", {}, -13, 13, False),
+    ],
+)
+def test_a_game_tells_the_range_of_its_returns_and_whether_they_say_more_than_who_won(
+    env_id: str, kwargs: dict, low: float, high: float, win_draw_loss: bool
+) -> None:
+    spec = make(EnvConfig(env_id, kwargs), num_envs=1).spec
+    assert spec.return_range == (low, high)
+    assert spec.win_draw_loss is win_draw_loss
+
+
+def test_partners_who_do_not_earn_alike_play_for_more_than_a_win() -> None:
+    one_stake = TeamRockPaperScissors(num_envs=1).payoffs
+    assert is_win_draw_loss(one_stake, (0, 1, 0, 1)) and is_win_draw_loss(one_stake[..., ::-1], (5, 2, 5, 2))
+    assert not is_win_draw_loss(one_stake, (0, 0, 1, 1))
+    assert not is_win_draw_loss(one_stake, (0, 1, 2, 3))
 
 
 def test_each_of_nine_choices_beats_four_and_loses_to_four() -> None:

@@ -1,0 +1,44 @@
+"""What a spec tells of the returns of its game: whether episodes keep to it, and how to say it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.protocol import EnvSpec
+
+
+def check_returns(spec: EnvSpec, returns: NDArray[np.float32]) -> Iterator[tuple[str, str]]:
+    """The (rule, sentence) of what is wrong with the returns of one episode, float32 [S], beside the spec's range."""
+    if spec.return_range is None:
+        if spec.win_draw_loss:
+            yield "a range where returns say who won", "win_draw_loss is set, return_range is None; give the range"
+        return
+    low, high = spec.return_range
+    slack = 1e-4 * max(1.0, abs(low), abs(high))
+    outside = (returns < low - slack) | (returns > high + slack)
+    if outside.any():
+        seat = int(outside.argmax())
+        yield (
+            "return_range holds",
+            f"seat {seat} returned {returns[seat]:g}, return_range is [{low:g}, {high:g}]; give the widest",
+        )
+    between = np.abs(returns[:, None] - np.array([low, 0.5 * (low + high), high])).min(axis=1) > slack
+    if spec.win_draw_loss and between.any():
+        seat = int(between.argmax())
+        yield (
+            "win_draw_loss holds",
+            f"seat {seat} returned {returns[seat]:g}, which is neither end nor the middle of [{low:g}, {high:g}]; "
+            "do not set win_draw_loss where games are won by more or less",
+        )
+
+
+def returns_text(spec: EnvSpec) -> str:
+    """The range of the returns of a game, for people."""
+    if spec.return_range is None:
+        return "of unknown range, so that a league counts games won unless told otherwise"
+    low, high = spec.return_range
+    kind = "won, drawn or lost" if spec.win_draw_loss else "more or less may be won"
+    return f"from {low:g} to {high:g}, {kind}"
