@@ -38,7 +38,7 @@ class SeatingTotals:
 
     Fields:
       policies: [S] policy ids.
-      games: episodes ended; turns: decisions in them.
+      games: episodes ended; turns: decisions in them; truncated: those of them that a time limit ended.
       wins: int64 [S, S], wins[i, j] = games in which seat i's team had a higher return than seat j's; draws likewise.
       return_sums: float64 [S].
     """
@@ -46,6 +46,7 @@ class SeatingTotals:
     policies: tuple[str, ...]
     games: int
     turns: int
+    truncated: int
     wins: NDArray[np.int64]
     draws: NDArray[np.int64]
     return_sums: NDArray[np.float64]
@@ -59,7 +60,7 @@ class Tally:
         self._team_of_seat = np.equal.outer(np.asarray(teams), np.asarray(teams)).astype(np.float64)
         self._rivals = [(i, j) for i in range(seats) for j in range(seats) if teams[i] != teams[j]]
         self._index: dict[tuple[str, ...], int] = {}
-        self._counts = np.zeros((2, 0), np.int64)
+        self._counts = np.zeros((3, 0), np.int64)
         self._wins = np.zeros((0, seats, seats), np.int64)
         self._draws = np.zeros((0, seats, seats), np.int64)
         self._returns = np.zeros((0, seats), np.float64)
@@ -74,16 +75,24 @@ class Tally:
             self._returns = np.pad(self._returns, ((0, 1), (0, 0)))
         return index
 
-    def add(self, indices: NDArray[np.int64], *, returns: NDArray[np.float32], turns: NDArray[np.int64]) -> None:
+    def add(
+        self,
+        indices: NDArray[np.int64],
+        *,
+        returns: NDArray[np.float32],
+        turns: NDArray[np.int64],
+        truncated: NDArray[np.bool_],
+    ) -> None:
         """Book ended episodes.
 
         Args:
           indices: int64 [G], seatings by `index_of`.
-          returns: float32 [G, S]. turns: int64 [G], decisions in each.
+          returns: float32 [G, S]. turns: int64 [G], decisions in each. truncated: bool [G], ended by a time limit.
         """
         size = len(self._wins)
         self._counts[0] += np.bincount(indices, minlength=size)
         self._counts[1] += np.bincount(indices, turns, minlength=size).astype(np.int64)
+        self._counts[2] += np.bincount(indices[truncated], minlength=size)
         team_returns = returns.astype(np.float64) @ self._team_of_seat
         for i, j in self._rivals:
             won, drawn = team_returns[:, i] > team_returns[:, j], team_returns[:, i] == team_returns[:, j]
@@ -99,6 +108,7 @@ class Tally:
                 policies=policies,
                 games=int(self._counts[0, index]),
                 turns=int(self._counts[1, index]),
+                truncated=int(self._counts[2, index]),
                 wins=self._wins[index],
                 draws=self._draws[index],
                 return_sums=self._returns[index],
@@ -118,12 +128,15 @@ class Arena:
     Args:
       env: the games; owned by the arena from here on.
       unroll_length: T.
-      core_size: largest core state of any policy that will play here.
+      core_size: core state of the policies that are recorded.
+      max_core: largest core state of any other policy that will play here.
       num_parts: H of the policies that are recorded, 0 where their actions are of one piece.
       seed: of the games, the seatings and the sampled actions.
     """
 
-    def __init__(self, env: BatchedEnv, *, unroll_length: int, core_size: int, seed: int, num_parts: int = 0) -> None:
+    def __init__(
+        self, env: BatchedEnv, *, unroll_length: int, core_size: int, seed: int, num_parts: int = 0, max_core: int = 0
+    ) -> None:
         spec = env.spec
         self._env = env
         self._seats = spec.num_seats
@@ -136,7 +149,8 @@ class Arena:
             num_parts=num_parts,
         )
         self._num_parts = num_parts
-        self._core = np.zeros((env.num_envs * spec.num_seats, core_size), np.float32)
+        self._core_size = core_size
+        self._core = np.zeros((env.num_envs * spec.num_seats, max(core_size, max_core)), np.float32)
         self._tally = Tally(spec.teams)
         self._seatings: list[SeatingLike] = []
         self._policies: list[SeatPolicy] = []
@@ -259,7 +273,7 @@ class Arena:
                 yield done
         choice, versions = self._choose(turn, rows)
         if self._core.shape[1]:
-            self._core[rows] = choice.core
+            self._core[rows, : choice.core.shape[1]] = choice.core
         if len(recorded):
             self._builder.act(
                 rows[recorded],
@@ -292,7 +306,7 @@ class Arena:
             obs=turn.obs if everyone else {name: array[recorded] for name, array in turn.obs.items()},
             action_mask=mask if everyone or mask is None else mask[recorded],
             rewards=rewards if everyone else rewards[recorded],
-            core=self._core[chosen] if self._core.shape[1] else None,
+            core=self._core[chosen, : self._core_size] if self._core_size else None,
         )
 
     def _choose(self, turn: Turn, rows: NDArray[np.int64]) -> tuple[Choice, NDArray[np.int32]]:
@@ -322,9 +336,8 @@ class Arena:
 
     def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Unrolls | None:
         """Count the episodes that ended in this turn, close their rows, clear their core states."""
-        self._tally.add(
-            self._tally_of[self._seating_of[ended]], returns=turn.returns[ended], turns=self._decisions[ended]
-        )
+        of = self._tally_of[self._seating_of[ended]]
+        self._tally.add(of, returns=turn.returns[ended], turns=self._decisions[ended], truncated=turn.truncated[ended])
         self._decisions[ended] = 0
         rows = (ended[:, None] * self._seats + np.arange(self._seats)).reshape(-1)
         self._core[rows] = 0.0

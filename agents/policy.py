@@ -120,7 +120,8 @@ class NetworkPolicy:
         return Choice(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
 
     def _forward(self, view: View) -> tuple[torch.Tensor, NDArray[np.float32]]:
-        turn, slots, core = view.turn, view.slots, view.core
+        turn, slots = view.turn, view.slots
+        core = np.ascontiguousarray(view.core[:, : self.core_size])  # a policy with a larger one may play here too
         count = len(slots)
         filled = _filled(slots)
         whole = count == len(filled) == len(turn.env_index)

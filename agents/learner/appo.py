@@ -10,18 +10,19 @@ from torch import Tensor
 
 from agents.learner.batch import Batch
 from agents.learner.config import LearnerConfig
-from agents.learner.magnet import magnet_constants
+from agents.learner.divergence import magnet_constants
 from agents.learner.objective import Coefficients, Passes, Total
 from agents.learner.terms import (
-    check_optional_terms,
+    check_terms,
     decisions_of,
     entropy_of,
+    group_log_probs,
     optional_terms,
     report_of,
 )
+from agents.losses.action_groups import grouped_vtrace
 from agents.losses.policy import appo_loss, known
 from agents.losses.value import value_loss
-from agents.losses.vtrace import vtrace
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
 
@@ -35,7 +36,7 @@ class APPOObjective:
     """
 
     def __init__(self, config: LearnerConfig, head: Head) -> None:
-        check_optional_terms(config, head)
+        check_terms(config, head)
         self._config = config
         self._head = head
 
@@ -51,19 +52,19 @@ class APPOObjective:
 
     @torch.no_grad()
     def slow_constants(self, batch: Batch, *, slow: NetworkOutput) -> Mapping[str, Tensor]:
-        """Log-probabilities float32 [B, T] that the slow copy gives to the actions, and what the magnet says."""
+        """Log-probabilities float32 [B, T, G] that the slow copy gives to the choices, and what the magnet says."""
         parameters = slow.logits[:, : batch.valid.shape[1]]
-        log_probs = self._head.log_prob(parameters, batch.actions)
-        return {SLOW_LOG_PROBS: log_probs, **magnet_constants(self._head, slow, batch)}
+        log_probs = group_log_probs(parameters, batch, head=self._head, config=self._config)
+        return {SLOW_LOG_PROBS: log_probs.permute(2, 1, 0), **magnet_constants(self._head, slow, batch)}
 
     def loss(self, output: NetworkOutput, batch: Batch, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
         """As in the protocol."""
         config = self._config
-        decisions = decisions_of(output, batch, head=self._head, gamma=config.gamma)
-        slow_log_probs = batch.constants[SLOW_LOG_PROBS].t()
-        learn = decisions.learn
-        returns = vtrace(
-            known(slow_log_probs - decisions.behaviour, decisions.valid).contiguous(),
+        decisions = decisions_of(output, batch, head=self._head, config=config)
+        slow_log_probs = batch.constants[SLOW_LOG_PROBS].permute(2, 1, 0)
+        learn, groups = decisions.learn, decisions.groups
+        returns = grouped_vtrace(
+            known(slow_log_probs - groups.behaviour, decisions.valid).contiguous(),
             decisions.discounts,
             decisions.rewards,
             decisions.values.detach().contiguous(),
@@ -74,29 +75,23 @@ class APPOObjective:
             lambda_=config.lambda_,
             valid=decisions.valid,
         )
-        policy = appo_loss(
-            decisions.log_probs,
-            decisions.behaviour,
-            slow_log_probs,
-            returns.advantages / coefficients.advantage_scale,
-            clip=config.clip_ratio,
-            valid=learn,
-        )
-        value = value_loss(decisions.values, returns.targets, valid=learn)
+        advantages = returns.advantages / coefficients.advantage_scale
+        terms = zip(groups.log_probs, groups.behaviour, slow_log_probs, advantages, strict=True)
+        policy = torch.stack([appo_loss(*term, clip=config.clip_ratio, valid=learn) for term in terms]).sum()
+        targets = returns.targets.mean(0)
+        value = value_loss(decisions.values, targets, valid=learn)
         entropy = entropy_of(decisions, self._head)
-        extra = optional_terms(
-            decisions, batch, head=self._head, config=config, advantage_scale=coefficients.advantage_scale
-        )
-        loss = policy + config.value_cost * value - coefficients.entropy_cost * entropy + extra
-        log_ratios = decisions.log_probs.detach() - slow_log_probs
+        extra = optional_terms(decisions, batch, head=self._head, config=config, coefficients=coefficients)
+        loss = policy + config.value_cost * value - coefficients.entropy_cost * entropy + extra.weighted
+        log_ratios = groups.log_probs.detach() - slow_log_probs
         columns = report_of(
             decisions,
             policy=policy,
             value=value,
             entropy=entropy,
             extra=extra,
-            advantages=returns.advantages,
-            targets=returns.targets,
-            clipped=log_ratios.abs() > math.log1p(config.clip_ratio),
+            advantages=returns.advantages.mean(0),
+            targets=targets,
+            clipped=(log_ratios.abs() > math.log1p(config.clip_ratio)).any(0),
         )
         return loss, columns

@@ -22,11 +22,11 @@ from agents.learner.parity import PROBE_SEED, check_parity
 from agents.learner.stages import boundaries_of, cut_network
 from agents.learner.tail import Tail
 from agents.learner.update_mode import make_update_mode
-from agents.learner.updater import LocalUpdater
+from agents.learner.updater import LocalUpdater, Updater
 from agents.learner.worker import NetworkPlan, WorkerSetup
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
-from agents.weights import Layout, layout_of
+from agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
 from envs.protocol import EnvSpec
 
 logger = logging.getLogger(__name__)
@@ -44,6 +44,7 @@ def build_learner(
     *,
     seed: int,
     dtype: torch.dtype,
+    teacher: Weights | None = None,
     launcher: Launcher = ProcessCrew,
 ) -> Learner:
     """A learner with freshly initialised weights on the GPU where there is one.
@@ -53,22 +54,31 @@ def build_learner(
       network_config, config: settings.
       seed: of the initial weights.
       dtype: compute type of the forward pass (see `choose_dtype`).
+      teacher: weights of the policy that `config.teacher_cost` is about, of the same network.
       launcher: starts workers where the settings ask for any.
     Raises:
       ValueError: a setting is impossible; the message lists all.
+      WeightsError: the teacher is of another network, or not finite.
       StageError: a worker did not come up.
       ParityError: the backend's gradients are wrong.
     """
-    updater, layout = build_updater(NetworkPlan(spec, network_config, seed), config, dtype=dtype, launcher=launcher)
+    updater, layout = build_updater(
+        NetworkPlan(spec, network_config, seed), config, dtype=dtype, teacher=teacher, launcher=launcher
+    )
     try:
-        return Learner(updater, layout, config)
+        return Learner(updater, layout, config, teacher=None if teacher is None else teacher.vector)
     except BaseException:
         updater.close()
         raise
 
 
 def build_updater(
-    plan: NetworkPlan, config: LearnerConfig, *, dtype: torch.dtype, launcher: Launcher = ProcessCrew
+    plan: NetworkPlan,
+    config: LearnerConfig,
+    *,
+    dtype: torch.dtype,
+    teacher: Weights | None = None,
+    launcher: Launcher = ProcessCrew,
 ) -> tuple[UpdaterGroup | LocalUpdater, Layout]:
     """What changes the weights, and their layout; arguments and errors as of `build_learner`.
 
@@ -76,13 +86,18 @@ def build_updater(
     with plain autograd's, before this returns.
     """
     problems = [*config.problems(), *config.problems_with(plan.config.value_output)]
+    if config.has_teacher and teacher is None:
+        problems.append(f"teacher_cost: {config.teacher_cost} to {config.teacher_cost_end} needs the teacher's weights")
     if problems:
         raise ValueError("; ".join(problems))
     network = plan.build()
     layout, core_size = layout_of(network), network.core_size
     placement = Placement(dtype=dtype, device=default_device())
+    _check_teacher(teacher, layout)
     if config.backend_name == "single" and config.num_workers == 0:
-        return local_updater(network, config, placement), layout
+        alone = local_updater(network, config, placement)
+        _teach(alone, teacher)
+        return alone, layout
     boundaries: tuple[Boundary, ...] = ()
     if config.stages > 1:
         config, boundaries = _planned(network, plan.spec, config, placement)
@@ -92,11 +107,34 @@ def build_updater(
     else:
         updater = local_updater(plan.build(), config, placement)
     try:
-        _check(updater, network, plan.spec, layout, core_size, config=config, placement=placement)
+        _teach(updater, teacher)
+        _check(updater, network, plan.spec, layout, core_size, teacher=teacher, config=config, placement=placement)
     except BaseException:
         updater.close()
         raise
     return updater, layout
+
+
+def _check_teacher(teacher: Weights | None, layout: Layout) -> None:
+    """Refuse a teacher whose weights cannot stand in for the policy's.
+
+    Raises:
+      WeightsError: it has another network, or a weight that is not finite.
+    """
+    if teacher is None:
+        return
+    if teacher.layout != layout:
+        raise WeightsError(
+            f"the teacher has another network ({teacher.layout.size} numbers) than the policy ({layout.size}): "
+            "train with the teacher's network settings"
+        )
+    require_finite(teacher.vector)
+
+
+def _teach(updater: Updater, teacher: Weights | None) -> None:
+    """Give a new updater its teacher."""
+    if teacher is not None:
+        updater.load({"values": updater.weights(), "teacher": teacher.vector})
 
 
 def _planned(
@@ -149,12 +187,14 @@ def _check(
     layout: Layout,
     core_size: int,
     *,
+    teacher: Weights | None,
     config: LearnerConfig,
     placement: Placement,
 ) -> None:
     """Compare the updater's gradients with those of the whole network in this process."""
     alone = dataclasses.replace(config, backend="single", stages=1, stage_cut=(), replicas=1, microbatches=1)
     reference = local_updater(network, alone, placement)
+    _teach(reference, teacher)
     worst = check_parity(
         updater,
         reference,

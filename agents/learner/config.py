@@ -49,12 +49,15 @@ class LearnerConfig:
       policy_loss: of vtrace: "policy_gradient", or "neurd", whose step on a logit does not shrink with the action's
         probability; `neurd_min_prob` floors that probability, a logit farther than `neurd_max_logit` from the mean of
         its row is not pushed farther out (null for no bound).
-      action_groups: of vtrace, for actions of several parts: parts whose ratio is clipped together, every part in one
-        group; empty for one ratio of the whole action, which cuts nearly every trace where there are many parts.
+      action_groups: for actions of several parts: parts whose ratio is clipped together, every part in one group; empty
+        for one ratio of the whole action, which cuts nearly every trace where there are many parts.
       value_normalisation: "popart" regresses on value targets divided by their running standard deviation, so that one
         learning rate fits returns of any size; it needs `network.value_output: popart`. `value_rate`: share of a batch
         in the running moments.
       upgo_cost: weight of the upgoing policy gradient; magnet_cost: weight of the KL to the slow copy. 0 for none.
+      teacher_cost, teacher_cost_end: weight of KL(teacher || policy), falling linearly over the budget; the teacher is
+        a policy from outside with the same network, which never changes. With memory it begins every unroll with an
+        empty one, since the recorded state is the policy's own. 0 for none.
       gamma: discount of one own decision.
       lambda_: how far V-trace and GAE look beyond one step.
       clip_rho, clip_c, clip_pg_rho: V-trace's clips of the importance ratios; null for no clip.
@@ -99,6 +102,8 @@ class LearnerConfig:
     value_rate: float = 3e-4
     upgo_cost: float = 0.0
     magnet_cost: float = 0.0
+    teacher_cost: float = 0.0
+    teacher_cost_end: float = 0.0
     gamma: float = 0.99
     lambda_: float = 0.95
     clip_rho: float | None = 1.0
@@ -163,6 +168,15 @@ class LearnerConfig:
         """Entropy weight when `share` of the budget is spent, share in [0, 1]."""
         return _linear(self.entropy_cost, self.entropy_cost_end, share)
 
+    def teacher_cost_at(self, share: float) -> float:
+        """Weight of the KL to the teacher when `share` of the budget is spent, share in [0, 1]."""
+        return _linear(self.teacher_cost, self.teacher_cost_end, share)
+
+    @property
+    def has_teacher(self) -> bool:
+        """Whether a teacher has any weight, now or later."""
+        return self.teacher_cost > 0 or self.teacher_cost_end > 0
+
     def problems(self) -> list[str]:
         """Every setting that cannot work, one sentence each, the field named first."""
         found = [*self._batch_problems(), *self._spread_problems(), *self._loss_problems()]
@@ -172,6 +186,9 @@ class LearnerConfig:
         for name in ("lambda_", "slow_rate"):
             if not 0 <= getattr(self, name) <= 1:
                 found.append(f"{name}: {getattr(self, name)} is not in [0, 1]")
+        for name in ("teacher_cost", "teacher_cost_end"):
+            if getattr(self, name) < 0:
+                found.append(f"{name}: {getattr(self, name)} must be at least 0, or the policy would flee its teacher")
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 found.append(f"{name}: {getattr(self, name)!r} is none of {', '.join(allowed)}")
@@ -201,8 +218,8 @@ class LearnerConfig:
             )
         if self.policy_loss == "neurd" and self.algorithm != "vtrace":
             found.append(f"policy_loss: neurd is a form of vtrace, {self.algorithm} has a surrogate of its own")
-        if self.action_groups and (self.algorithm != "vtrace" or self.policy_loss != "policy_gradient"):
-            found.append("action_groups: ratios per group belong to vtrace with policy_loss policy_gradient")
+        if self.action_groups and self.policy_loss != "policy_gradient":
+            found.append(f"action_groups: {self.policy_loss} is for one categorical, whose action has no parts")
         parts = sorted(part for group in self.action_groups for part in group)
         if parts != list(range(len(parts))) or not all(self.action_groups):
             found.append(f"action_groups: {self.action_groups} must hold every part, counted from 0, exactly once")

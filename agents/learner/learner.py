@@ -43,7 +43,7 @@ class UpdateReport:
       gradient_norm: before clipping; skipped: the update was not finite, or a worker was lost, and it was left out.
       lag_mean, lag_p95, lag_max: age of the decisions in updates.
       learning_rate, entropy_cost: in force.
-      loss_extra: mean of the optional terms, weighted.
+      loss_extra: mean of the optional terms, weighted; teacher_kl: KL(teacher || policy), 0 where it has no weight.
       waited_s, update_s: seconds spent waiting for rows, and in the whole call.
     """
 
@@ -65,6 +65,7 @@ class UpdateReport:
     learning_rate: float
     entropy_cost: float
     loss_extra: float = 0.0
+    teacher_kl: float = 0.0
     waited_s: float = 0.0
     update_s: float = 0.0
 
@@ -101,6 +102,7 @@ class Learner:
       updater: changes weights.
       layout: of the whole network.
       config: settings.
+      teacher: float32 [P], weights of the policy that `config.teacher_cost` holds this one to; the updater has them.
       clock: seconds, for the times in the reports.
     """
 
@@ -110,11 +112,13 @@ class Learner:
         layout: Layout,
         config: LearnerConfig,
         *,
+        teacher: NDArray[np.float32] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._updater = updater
         self._layout = layout
         self._config = config
+        self._teacher = teacher
         self._clock = clock
         self.version = 0
         self.trained_steps = 0
@@ -166,7 +170,7 @@ class Learner:
             raise WeightsError(
                 f"the weights ({weights.layout.size} numbers) are for another network ({self._layout.size})"
             )
-        self._updater.load({"values": weights.vector})
+        self._load({"values": weights.vector})
         self._mean_square = self._scale_weight = 0.0
         self._bad_in_a_row = 0
         self._good = self._updater.save()
@@ -191,7 +195,7 @@ class Learner:
         Raises:
           ValueError: the arrays are for a network of another size.
         """
-        self._updater.load(saved)
+        self._load(saved)
         self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row = (
             int(value) for value in np.asarray(saved["counters"], np.int64)
         )
@@ -206,7 +210,9 @@ class Learner:
         config, start = self._config, self._clock()
         order = UpdateOrder(
             learning_rate=config.learning_rate_at(share),
-            coefficients=Coefficients(config.entropy_cost_at(share), self._advantage_scale()),
+            coefficients=Coefficients(
+                config.entropy_cost_at(share), self._advantage_scale(), config.teacher_cost_at(share)
+            ),
             oldest_version=self.version - config.max_policy_lag,
             microbatches_per_block=microbatches_per_block,
         )
@@ -243,6 +249,7 @@ class Learner:
             learning_rate=order.learning_rate,
             entropy_cost=order.coefficients.entropy_cost,
             loss_extra=sums.extra / steps,
+            teacher_kl=sums.teacher_kl / steps,
             waited_s=intake.waited_s,
             update_s=seconds,
         )
@@ -275,7 +282,7 @@ class Learner:
                 f"{self._bad_in_a_row} updates in a row had a gradient that is not finite, also from the last good "
                 "state: look at the rewards and observations of the env, then lower learner.learning_rate"
             )
-        self._updater.load(self._good)
+        self._load(self._good)
         self.version += 1
 
     def _restart(self, error: StageError) -> None:
@@ -285,5 +292,9 @@ class Learner:
         self._restarts_in_a_row += 1
         if self._restarts_in_a_row >= MAX_RESTARTS_IN_A_ROW:
             raise error
-        self._updater.load(self._good)
+        self._load(self._good)
         self.version += 1
+
+    def _load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
+        """Into the updater, with the teacher: workers that were lost took theirs with them."""
+        self._updater.load(saved if self._teacher is None else {**saved, "teacher": self._teacher})

@@ -23,10 +23,16 @@ Total = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Coefficients:
-    """What changes from update to update: entropy weight, and the root mean square that advantages are divided by."""
+    """What changes from update to update.
+
+    Fields:
+      entropy_cost: weight of the entropy; teacher_cost: of the KL to the teacher, 0 for none.
+      advantage_scale: root mean square that advantages are divided by.
+    """
 
     entropy_cost: float
     advantage_scale: float
+    teacher_cost: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,8 @@ class Passes:
     """Forward-only passes over the whole batch that an objective wants before microbatches are cut.
 
     Fields:
-      current: with the weights being trained, for `constants`; slow: with the slow copy, for `slow_constants`.
+      current: with the weights being trained, for `constants`; slow: with the slow copy, for `slow_constants`. That
+        of the teacher is asked for by the update itself: what a teacher says is the same for every objective.
     """
 
     current: bool = False

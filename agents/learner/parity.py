@@ -65,7 +65,7 @@ def check_parity(
         steps=min(PROBE_STEPS, config.unroll_length),
         seed=PROBE_SEED,
     )
-    coefficients = Coefficients(entropy_cost=0.1, advantage_scale=1.0)
+    coefficients = Coefficients(entropy_cost=0.1, advantage_scale=1.0, teacher_cost=0.1 if config.has_teacher else 0.0)
     order = UpdateOrder(1e-3, coefficients, oldest_version=0, microbatches_per_block=config.microbatches)
     plain = UpdateOrder(1e-3, coefficients, oldest_version=0, microbatches_per_block=1)
     sums, expected_sums = candidate.gradients([unrolls], order), reference.gradients([unrolls], plain)

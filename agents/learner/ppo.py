@@ -4,39 +4,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from agents.learner.batch import Batch
 from agents.learner.config import LearnerConfig
-from agents.learner.magnet import magnet_constants
+from agents.learner.divergence import magnet_constants
 from agents.learner.objective import Coefficients, Passes, Total
 from agents.learner.terms import (
     Decisions,
-    check_optional_terms,
+    check_terms,
     decisions_of,
     entropy_of,
     optional_terms,
     report_of,
 )
+from agents.losses.action_groups import grouped_vtrace
 from agents.losses.policy import known, ppo_loss
 from agents.losses.returns import gae
 from agents.losses.value import clipped_value_loss, value_loss
-from agents.losses.vtrace import vtrace
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
 
 
 class PPOObjective:
-    """Advantages by GAE, or by V-trace where the data is old (`config.targets`).
+    """Advantages by GAE, or by V-trace where the data is old (`config.targets`); a clipped ratio per group of parts.
 
     Source: Schulman et al. 2017, Proximal policy optimisation algorithms; Huang et al. 2022, The 37 implementation
     details of proximal policy optimisation (here the advantages are normalised over the batch, not a minibatch).
     """
 
     def __init__(self, config: LearnerConfig, head: Head) -> None:
-        check_optional_terms(config, head)
+        check_terms(config, head)
         self._config = config
         self._head = head
 
@@ -48,7 +49,7 @@ class PPOObjective:
     @torch.no_grad()
     def constants(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
         """advantages, targets, old_values: float32 [B, T] each."""
-        decisions = decisions_of(current, batch, head=self._head, gamma=self._config.gamma)
+        decisions = decisions_of(current, batch, head=self._head, config=self._config)
         advantages, targets = self._estimates(decisions)
         if self._config.normalise_advantages:
             advantages = normalised(advantages, decisions.learn, total)
@@ -63,19 +64,21 @@ class PPOObjective:
     def loss(self, output: NetworkOutput, batch: Batch, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
         """As in the protocol."""
         config = self._config
-        decisions = decisions_of(output, batch, head=self._head, gamma=config.gamma)
+        decisions = decisions_of(output, batch, head=self._head, config=config)
         advantages, targets, old_values = (
             batch.constants[name].t() for name in ("advantages", "targets", "old_values")
         )
         learn = decisions.learn
-        policy = ppo_loss(decisions.log_probs, decisions.behaviour, advantages, clip=config.clip_ratio, valid=learn)
+        pairs = zip(decisions.groups.log_probs, decisions.groups.behaviour, strict=True)
+        policy = torch.stack([ppo_loss(*pair, advantages, clip=config.clip_ratio, valid=learn) for pair in pairs]).sum()
         if config.clip_value is None:
             value = value_loss(decisions.values, targets, valid=learn)
         else:
             value = clipped_value_loss(decisions.values, old_values, targets, clip=config.clip_value, valid=learn)
         entropy = entropy_of(decisions, self._head)
-        extra = optional_terms(decisions, batch, head=self._head, config=config, advantage_scale=1.0)
-        loss = policy + config.value_cost * value - coefficients.entropy_cost * entropy + extra
+        unscaled = replace(coefficients, advantage_scale=1.0)  # the values, and so UPGO's advantages, are raw here
+        extra = optional_terms(decisions, batch, head=self._head, config=config, coefficients=unscaled)
+        loss = policy + config.value_cost * value - coefficients.entropy_cost * entropy + extra.weighted
         columns = report_of(
             decisions,
             policy=policy,
@@ -84,7 +87,7 @@ class PPOObjective:
             extra=extra,
             advantages=advantages,
             targets=targets,
-            clipped=decisions.log_rhos.abs() > math.log1p(config.clip_ratio),
+            clipped=(decisions.groups.log_rhos.abs() > math.log1p(config.clip_ratio)).any(0),
         )
         return loss, columns
 
@@ -101,8 +104,8 @@ class PPOObjective:
                 valid=decisions.valid,
             )
             return advantages, advantages + values
-        targets = vtrace(
-            decisions.log_rhos,
+        by_group = grouped_vtrace(
+            decisions.groups.log_rhos,
             decisions.discounts,
             decisions.rewards,
             values,
@@ -111,7 +114,8 @@ class PPOObjective:
             clip_c=config.clip_c,
             lambda_=config.lambda_,
             valid=decisions.valid,
-        ).targets
+        )
+        targets = by_group.targets.mean(0)
         # The ratio is in the surrogate already: here the advantage goes without it.
         next_targets = torch.cat([targets[1:], decisions.bootstrap[None]])
         return known(decisions.rewards + decisions.discounts * next_targets - values, decisions.valid), targets

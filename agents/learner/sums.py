@@ -14,7 +14,8 @@ class LossSums:
 
     Fields:
       steps: how many decisions.
-      policy, value, entropy: the three terms, unweighted. extra: weighted sum of the optional terms (UPGO, magnet).
+      policy, value, entropy: the three terms, unweighted. extra: weighted sum of the optional terms (UPGO, magnet,
+        teacher). teacher_kl: of teacher to policy, unweighted.
       squared_advantage: of the raw advantages. target, squared_target: of the value targets.
       rho_clipped: decisions whose ratio was cut.
       rho, squared_rho: of the unclipped ratios, for the effective sample size.
@@ -26,6 +27,7 @@ class LossSums:
     value: float = 0.0
     entropy: float = 0.0
     extra: float = 0.0
+    teacher_kl: float = 0.0
     squared_advantage: float = 0.0
     rho_clipped: float = 0.0
     rho: float = 0.0

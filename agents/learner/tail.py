@@ -21,8 +21,9 @@ Arrays = dict[str, NDArray[np.generic]]
 
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
-VECTORS = ("values", *MOMENTS, "slow")
-"""Entries of a saved tail that are one number per parameter, empty where there are none yet."""
+VECTORS = ("values", *MOMENTS, "slow", "teacher")
+"""Entries of a saved tail that are one number per parameter, empty where there are none yet. The teacher is taken from
+what is loaded and never saved: it does not change, and whoever loads has it."""
 
 
 class Tail:
@@ -41,6 +42,7 @@ class Tail:
         values.grad = self._parameters.gradients
         self._optimizer = torch.optim.Adam([values], lr=config.learning_rate, eps=config.adam_eps, fused=True)
         self._slow = values.clone() if keep_slow else None
+        self._teacher: Tensor | None = None
         self._steps = 0
 
     @property
@@ -83,12 +85,20 @@ class Tail:
             self._slow.lerp_(self.values, self._config.slow_rate)
         return norm
 
-    @contextlib.contextmanager
-    def slow_weights(self) -> Iterator[None]:
+    def slow_weights(self) -> contextlib.AbstractContextManager[None]:
         """The network computes with the slow copy for the time of the context; forward passes only."""
         assert self._slow is not None, "this objective did not ask for a slow copy"
+        return self._borrowed(self._slow)
+
+    def teacher_weights(self) -> contextlib.AbstractContextManager[None]:
+        """The network computes with the teacher's weights for the time of the context; forward passes only."""
+        assert self._teacher is not None, "no teacher was loaded"
+        return self._borrowed(self._teacher)
+
+    @contextlib.contextmanager
+    def _borrowed(self, values: Tensor) -> Iterator[None]:
         kept = self.values.clone()
-        self.values.copy_(self._slow)
+        self.values.copy_(values)
         try:
             yield
         finally:
@@ -101,12 +111,13 @@ class Tail:
         arrays: Arrays = {"values": _array(self.values)}
         arrays.update({name: _array(state[name]) if state else empty for name in MOMENTS})
         arrays["slow"] = empty if self._slow is None else _array(self._slow)
+        arrays["teacher"] = empty
         arrays["adam_step"] = np.array(float(state["step"]) if state else 0.0, np.float32)
         arrays["tail_steps"] = np.array(self._steps, np.int64)
         return arrays
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """Go on from saved arrays; moments and slow copy start anew where the arrays hold none.
+        """Go on from saved arrays; moments and slow copy start anew where the arrays hold none, the teacher stays.
 
         Raises:
           ValueError: the arrays are for a network of another size.
@@ -124,6 +135,8 @@ class Tail:
         if self._slow is not None:
             slow = saved["slow"] if "slow" in saved and saved["slow"].size else values
             self._slow.copy_(torch.from_numpy(np.array(slow, np.float32)))
+        if "teacher" in saved and saved["teacher"].size:
+            self._teacher = torch.from_numpy(np.array(saved["teacher"], np.float32)).to(self.values.device)
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

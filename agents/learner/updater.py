@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from agents.learner.backend import Placement, StepBackend
 from agents.learner.batch import Batch, Stager, join
 from agents.learner.config import LearnerConfig
+from agents.learner.divergence import teacher_constants
 from agents.learner.objective import Coefficients, Objective
 from agents.learner.sums import LossSums, sums_of
 from agents.learner.tail import Arrays, Tail
@@ -70,7 +71,10 @@ class Updater(Protocol):
         ...
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """Go on from `save`d arrays; of "values" alone, with a fresh optimizer."""
+        """Go on from `save`d arrays; of "values" alone, with a fresh optimizer.
+
+        "teacher" among them is float32 [P], its weights: they stay until others are given, and are never saved.
+        """
         ...
 
     def close(self) -> None:
@@ -83,7 +87,8 @@ class LocalUpdater:
 
     Args:
       backend, objective, tail, mode: the parts.
-      heads: the network's last block, whose value may be normalised; of no account where another worker trains it.
+      heads: the network's last block, whose value may be normalised and whose head says what a teacher's answers mean;
+        of no account where another worker trains it.
       placement: where the rows go.
       config: settings.
     """
@@ -111,8 +116,8 @@ class LocalUpdater:
     def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
         """As in the protocol."""
         microbatches: Iterable[Batch] = self._microbatches(blocks, order)
-        if self._config.epochs > 1 or self._objective.passes.current or self._objective.passes.slow:
-            microbatches = self._with_constants(list(microbatches))
+        if self._config.epochs > 1 or self._wants_constants(order):
+            microbatches = self._with_constants(list(microbatches), order)
         result = UpdateResult(LossSums(), 0.0)
         for _ in range(self._config.epochs):
             result = self._step(microbatches, order)
@@ -123,9 +128,8 @@ class LocalUpdater:
     def gradients(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> LossSums:
         """Leave the summed gradient over all replicas in the tail, without a step."""
         microbatches = list(self._microbatches(blocks, order))
-        passes = self._objective.passes
-        if passes.current or passes.slow:
-            microbatches = self._with_constants(microbatches)
+        if self._wants_constants(order):
+            microbatches = self._with_constants(microbatches, order)
         return sums_of(self._accumulate(microbatches, order))
 
     def gradient_vector(self) -> NDArray[np.float32]:
@@ -185,8 +189,12 @@ class LocalUpdater:
         batches = (self._stager.batch(block, oldest_version=order.oldest_version) for block in blocks)
         return itertools.chain.from_iterable(batch.microbatches(order.microbatches_per_block) for batch in batches)
 
+    def _wants_constants(self, order: UpdateOrder) -> bool:
+        passes = self._objective.passes
+        return passes.current or passes.slow or order.coefficients.teacher_cost > 0
+
     @torch.no_grad()
-    def _with_constants(self, microbatches: list[Batch]) -> list[Batch]:
+    def _with_constants(self, microbatches: list[Batch], order: UpdateOrder) -> list[Batch]:
         """The microbatches with what the objective fixes for the whole batch; as they are where it fixes nothing."""
         passes, whole = self._objective.passes, join(microbatches)
         constants: dict[str, Tensor] = {}
@@ -198,6 +206,8 @@ class LocalUpdater:
                 slow = self._backend.evaluate(microbatches)
                 if slow is not None:
                     constants.update(self._objective.slow_constants(whole, slow=slow))
+        if order.coefficients.teacher_cost:
+            constants.update(self._taught(microbatches, whole))
         if not constants:
             return microbatches
         size = microbatches[0].num_rows
@@ -205,3 +215,13 @@ class LocalUpdater:
             batch.with_constants({name: tensor[at * size : (at + 1) * size] for name, tensor in constants.items()})
             for at, batch in enumerate(microbatches)
         ]
+
+    def _taught(self, microbatches: list[Batch], whole: Batch) -> Mapping[str, Tensor]:
+        """What the teacher says, its memory empty at the start of every unroll; nothing in a worker without heads."""
+        blank = [replace(batch, core=torch.zeros_like(batch.core)) for batch in microbatches]
+        with self._tail.teacher_weights():
+            teacher = self._backend.evaluate(blank)
+            if teacher is None:
+                return {}
+            assert isinstance(self._heads, (HeadsBlock, TwinHeads))
+            return teacher_constants(self._heads.head, teacher, whole)

@@ -1,7 +1,7 @@
 """Actions made of several parts: ratios clipped per group of parts instead of over their product.
 
 H heads (parts of one action), G groups, T unroll length, B batch. The ratio of a whole structured action is a product
-of many factors, and one clip over it would cut nearly every trace.
+of many factors, and one clip over it would cut nearly every trace. An action in one piece is one group.
 """
 
 from __future__ import annotations
@@ -10,26 +10,27 @@ import torch
 from torch import Tensor
 
 from agents.losses.policy import policy_gradient_loss
+from agents.losses.returns import UpgoReturns, upgo
 from agents.losses.vtrace import VTraceReturns, vtrace
 
 
-def group_log_rhos(log_rhos: Tensor, groups: tuple[tuple[int, ...], ...], *, used: Tensor | None = None) -> Tensor:
-    """Log-ratios float [G, T, B]: the sum over each group's heads.
+def group_sums(log_terms: Tensor, groups: tuple[tuple[int, ...], ...], *, used: Tensor | None = None) -> Tensor:
+    """Float [G, T, B]: log-probabilities, or log-ratios, summed over each group's heads.
 
     Args:
-      log_rhos: float [H, T, B], log pi - log mu of each head's part.
+      log_terms: float [H, T, B] of each head's part.
       groups: the heads of each group; every head in exactly one.
       used: bool [H, T, B], whether the head took part in the action; None when all did.
     Raises:
       ValueError: a head is in no group or in several.
     Source: Vinyals et al. 2019, AlphaStar, supplementary pseudocode (action type, delay, all other arguments).
     """
-    num_heads = log_rhos.shape[0]
+    num_heads = log_terms.shape[0]
     if sorted(head for group in groups for head in group) != list(range(num_heads)):
         raise ValueError(f"groups {groups} must hold each of the {num_heads} heads exactly once")
     if used is not None:
-        log_rhos = torch.where(used, log_rhos, 0.0)
-    return torch.stack([log_rhos[list(group)].sum(0) for group in groups])
+        log_terms = torch.where(used, log_terms, 0.0)
+    return torch.stack([log_terms[list(group)].sum(0) for group in groups])
 
 
 def grouped_vtrace(
@@ -49,7 +50,7 @@ def grouped_vtrace(
     num_groups, num_steps, num_rows = grouped_log_rhos.shape
 
     def side_by_side(tensor: Tensor) -> Tensor:
-        return tensor.repeat(1, num_groups)
+        return tensor if num_groups == 1 else tensor.repeat(1, num_groups)
 
     def apart(tensor: Tensor) -> Tensor:
         return tensor.view(num_steps, num_groups, num_rows).transpose(0, 1)
@@ -69,27 +70,41 @@ def grouped_vtrace(
     return VTraceReturns(targets=apart(returns.targets), advantages=apart(returns.advantages))
 
 
-def grouped_policy_gradient_loss(
-    log_probs: Tensor,
-    advantages: Tensor,
-    groups: tuple[tuple[int, ...], ...],
+@torch.no_grad()
+def grouped_upgo(
+    grouped_log_rhos: Tensor,
+    discounts: Tensor,
+    rewards: Tensor,
+    values: Tensor,
+    bootstrap_value: Tensor,
     *,
-    used: Tensor | None = None,
+    clip_pg_rho: float | None = 1.0,
     valid: Tensor | None = None,
+) -> UpgoReturns:
+    """UPGO with a clipped ratio per group; arguments as in `upgo`, the log-ratios and the advantages [G, T, B].
+
+    The upgoing returns [T, B] know no ratio, so that there is one for all groups.
+    """
+    plain = upgo(
+        torch.zeros_like(values), discounts, rewards, values, bootstrap_value, clip_pg_rho=clip_pg_rho, valid=valid
+    )
+    ratios = grouped_log_rhos.exp()
+    if clip_pg_rho is not None:
+        ratios.clamp_(max=clip_pg_rho)
+    if valid is not None:
+        ratios.masked_fill_(~valid, 0.0)
+    return UpgoReturns(returns=plain.returns, advantages=ratios.mul_(plain.advantages))
+
+
+def grouped_policy_gradient_loss(
+    grouped_log_probs: Tensor, advantages: Tensor, *, valid: Tensor | None = None
 ) -> Tensor:
-    """-sum over heads of log-probability times the advantage of the head's group, a scalar; groups weigh equally.
+    """-sum over groups of log-probability times advantage, a scalar; groups weigh equally.
 
     Args:
-      log_probs: float [H, T, B] of each head's part under the trained policy; carries the gradient.
+      grouped_log_probs: float [G, T, B] under the trained policy; carries the gradient.
       advantages: float [G, T, B], importance weight of the group included; taken as constants.
-      groups: as in `group_log_rhos`.
-      used: bool [H, T, B], None when all heads took part in every action.
       valid: bool [T, B], None when every step is valid.
     """
-    if used is not None:
-        log_probs = torch.where(used, log_probs, 0.0)
-    losses = [
-        policy_gradient_loss(log_probs[list(group)].sum(0), advantages[index], valid=valid)
-        for index, group in enumerate(groups)
-    ]
-    return torch.stack(losses).sum()
+    pairs = zip(grouped_log_probs, advantages, strict=True)
+    return torch.stack([policy_gradient_loss(*pair, valid=valid) for pair in pairs]).sum()

@@ -15,6 +15,7 @@ from agents.policy import BotPolicy, Choice, View
 from agents.trajectory import Unrolls, concatenate
 from envs.bots import RandomBot, legal_actions
 from envs.chance import uniform_legal
+from envs.parts import draw_parts
 from envs.probe import LastMoveProbe, TurnProbe
 from envs.protocol import EnvConfig
 from envs.registry import BUILT_IN, make
@@ -72,6 +73,7 @@ def test_games_started_are_games_ended_and_in_flight(way: Any, tmp_path: Path) -
     games = [game for env in range(NUM_ENVS) for game in expected_games(rules, env=env, turns=TURNS)]
     assert totals.games == len(games)
     assert totals.turns == sum(decisions for decisions, _ in games)
+    assert totals.truncated == 0
     assert totals.return_sums.tolist() == np.sum([returns for _, returns in games], axis=0).tolist()
     for i in range(rules.num_seats):
         for j in range(rules.num_seats):
@@ -79,6 +81,20 @@ def test_games_started_are_games_ended_and_in_flight(way: Any, tmp_path: Path) -
             assert totals.draws[i, j] == (i != j) * sum(returns[i] == returns[j] for _, returns in games)
     assert arena.take_outcomes() == ()
     arena.close()
+
+
+@pytest.mark.parametrize("truncate", [False, True], ids=["by the rules", "by a time limit"])
+@pytest.mark.parametrize("way", WAYS, ids=way_name)
+def test_games_that_a_time_limit_ended_are_counted_whatever_their_result(
+    way: Any, truncate: bool, tmp_path: Path
+) -> None:
+    make_env, rules = way
+    rules = Rules(rules.kind, rules.num_seats, rules.lengths, truncate)
+    arena, _ = play(make_env(rules, NUM_ENVS, tmp_path), turns=TURNS, unroll_length=4)
+    (totals,) = arena.take_outcomes()
+    arena.close()
+    assert totals.games > 0
+    assert totals.truncated == (totals.games if truncate else 0)
 
 
 def test_each_unroll_begins_with_the_bootstrap_row_of_the_one_before() -> None:
@@ -209,12 +225,18 @@ class UniformPolicy:
     version = 0
 
     def act(self, view: View, rng: np.random.Generator) -> Choice:
+        zeros, actions = np.zeros(len(view.slots), np.float32), view.env.spec.actions
+        if actions.kind == "multi_categorical":
+            mask = None if view.turn.action_mask is None else view.turn.action_mask[view.slots]
+            return Choice(draw_parts(actions, len(zeros), mask=mask, rng=rng), zeros, view.core + 1)
         legal = legal_actions(view.env, view.turn)[view.slots]
-        zeros = np.zeros(len(view.slots), np.float32)
         return Choice(uniform_legal(legal, rng), zeros, view.core + 1)
 
 
-GAME_OPTIONS: dict[str, dict[str, object]] = {"matrix_game": {"payoffs": [[1, -1], [-2, 3]], "rounds": 3}}
+GAME_OPTIONS: dict[str, dict[str, object]] = {
+    "matrix_game": {"payoffs": [[1, -1], [-2, 3]], "rounds": 3},
+    "probe_parts": {"masked": True},
+}
 
 
 @pytest.mark.parametrize("env_id", sorted(BUILT_IN))
@@ -290,8 +312,10 @@ def test_team_mates_neither_win_nor_draw_against_each_other() -> None:
     tally = Tally((0, 1, 0))
     returns = np.array([[1, -2, 1], [0, 4, 1], [2, 2, 0]], np.float32)
     number = tally.index_of(("a", "b", "c"))
-    tally.add(np.full(len(returns), number), returns=returns, turns=np.full(len(returns), 6))
+    cut = np.array([False, True, True])
+    tally.add(np.full(len(returns), number), returns=returns, turns=np.full(len(returns), 6), truncated=cut)
     (totals,) = tally.take()
+    assert (totals.games, totals.truncated) == (3, 2)
     assert totals.wins.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     assert totals.draws.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     assert totals.return_sums.tolist() == [3, 4, 2]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from agents.losses.action_groups import group_log_rhos, grouped_policy_gradient_loss, grouped_vtrace
+from agents.losses.action_groups import group_sums, grouped_policy_gradient_loss, grouped_upgo, grouped_vtrace
+from agents.losses.returns import upgo
 from agents.losses.vtrace import vtrace
 
 H, T, B = 4, 5, 3
@@ -23,7 +24,7 @@ REWARDS, VALUES, BOOTSTRAP = normal(T, B, seed=4), normal(T, B, seed=5), normal(
 
 
 def test_log_ratios_are_summed_over_the_used_heads_of_a_group() -> None:
-    grouped = group_log_rhos(LOG_RHOS, GROUPS, used=USED)
+    grouped = group_sums(LOG_RHOS, GROUPS, used=USED)
     for t in range(T):
         for b in range(B):
             for g, group in enumerate(GROUPS):
@@ -32,7 +33,7 @@ def test_log_ratios_are_summed_over_the_used_heads_of_a_group() -> None:
 
 
 def test_each_group_is_clipped_by_itself() -> None:
-    grouped = group_log_rhos(LOG_RHOS, GROUPS)
+    grouped = group_sums(LOG_RHOS, GROUPS)
     valid = normal(T, B, seed=7) > -1.0
     together = grouped_vtrace(grouped, DISCOUNTS, REWARDS, VALUES, BOOTSTRAP, clip_rho=1.2, lambda_=0.9, valid=valid)
     for g in range(len(GROUPS)):
@@ -44,7 +45,7 @@ def test_each_group_is_clipped_by_itself() -> None:
 def test_heads_of_a_group_share_its_advantage_and_unused_heads_get_no_gradient() -> None:
     log_probs = LOG_RHOS.clone().requires_grad_()
     advantages = normal(len(GROUPS), T, B, seed=8)
-    grouped_policy_gradient_loss(log_probs, advantages, GROUPS, used=USED).backward()
+    grouped_policy_gradient_loss(group_sums(log_probs, GROUPS, used=USED), advantages).backward()
     expected = -torch.stack([advantages[0], advantages[1], advantages[2], advantages[2]]) * USED
     torch.testing.assert_close(log_probs.grad, expected)
 
@@ -52,4 +53,24 @@ def test_heads_of_a_group_share_its_advantage_and_unused_heads_get_no_gradient()
 @pytest.mark.parametrize("groups", [((0,), (1, 2)), ((0, 1), (1, 2, 3)), ((0, 1, 2, 3, 4),)])
 def test_every_head_must_be_in_exactly_one_group(groups: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(ValueError, match="exactly once"):
-        group_log_rhos(LOG_RHOS, groups)
+        group_sums(LOG_RHOS, groups)
+
+
+@pytest.mark.parametrize("clip", [1.2, None])
+def test_upgoing_returns_are_shared_and_their_ratio_is_clipped_per_group(clip: float | None) -> None:
+    grouped = group_sums(LOG_RHOS, GROUPS, used=USED)
+    valid = normal(T, B, seed=7) > -1.0
+    together = grouped_upgo(grouped, DISCOUNTS, REWARDS, VALUES, BOOTSTRAP, clip_pg_rho=clip, valid=valid)
+    for g in range(len(GROUPS)):
+        alone = upgo(grouped[g], DISCOUNTS, REWARDS, VALUES, BOOTSTRAP, clip_pg_rho=clip, valid=valid)
+        torch.testing.assert_close(together.returns, alone.returns, rtol=0, atol=0)
+        torch.testing.assert_close(together.advantages[g], alone.advantages)
+
+
+def test_garbage_ratios_of_invalid_steps_do_not_reach_the_upgoing_advantages() -> None:
+    grouped = group_sums(LOG_RHOS, GROUPS)
+    valid = torch.ones(T, B, dtype=torch.bool)
+    valid[2, 1] = False
+    grouped[:, 2, 1] = 1e6
+    found = grouped_upgo(grouped, DISCOUNTS, REWARDS, VALUES, BOOTSTRAP, clip_pg_rho=None, valid=valid)
+    assert not found.advantages[:, 2, 1].any() and torch.isfinite(found.advantages).all()
