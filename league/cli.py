@@ -33,6 +33,9 @@ EnvSteps = Annotated[int | None, typer.Option("--env-steps", min=1, help="Stop a
 CoreSeconds = Annotated[
     float | None, typer.Option("--core-seconds", min=0.0, help="Stop after so many more processor seconds.")
 ]
+At = Annotated[
+    str, typer.Option("--at", metavar="EVENT", help="Event number, snapshot:NAME, or latest.", show_default=False)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -148,6 +151,46 @@ def lineage(
 
     report = read_lineage(run)
     typer.echo(report.to_json() if as_json else report.to_dot() if dot else report.text())
+
+
+@app.command()
+def fork(
+    run: RunArgument,
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the new run.", show_default=False)],
+    at: At,
+    overrides: Overrides = None,
+    as_json: Json = False,
+) -> None:
+    """Begin a new run as the past of another, which may be live: its journal, snapshots and restart states."""
+    from league.fork import fork_run
+
+    report = fork_run(run, new, at=at, overrides=overrides or [])
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+@app.command()
+def rewind(
+    run: RunArgument,
+    at: At,
+    as_json: Json = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Take a run back to an earlier event; what came after is set aside in a folder of the run."""
+    from league.rewind import RewindReport, rewind_run
+
+    def confirm(plan: RewindReport) -> bool:
+        if yes:
+            return True
+        if not sys.stdin.isatty():
+            raise LeagueError("nobody is there to be asked: nothing was changed; add --yes.")
+        typer.echo(plan.text(), err=True)
+        return typer.confirm("Take it back?", err=True)
+
+    report = rewind_run(run, at=at, confirm=confirm)
+    if report is None:
+        typer.echo("Nothing was changed.", err=True)
+        raise typer.Exit(1)
+    typer.echo(report.to_json() if as_json else report.text())
 
 
 @app.command()

@@ -24,6 +24,23 @@ from league.errors import ConfigError
 
 
 @dataclass(frozen=True)
+class TeacherSettings:
+    """The policy that `learner.teacher_cost` holds the players to.
+
+    Fields:
+      source: a run folder, the folder of one snapshot, or a .safetensors file of weights; empty for no teacher.
+      player: of a run: "best", a snapshot's id, or a player's.
+      digest: sha256 of the weights; noted when a run starts, which from then on has a copy of its own.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    source: str = ""
+    player: str = "best"
+    digest: str = ""
+
+
+@dataclass(frozen=True)
 class ActorSettings:
     """The actor hosts.
 
@@ -126,6 +143,7 @@ class LeagueConfig:
     seed: int = 0
     network: NetworkConfig = field(default_factory=NetworkConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
+    teacher: TeacherSettings = field(default_factory=TeacherSettings)
     actors: ActorSettings = field(default_factory=ActorSettings)
     league: LeagueSettings = field(default_factory=LeagueSettings)
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)

@@ -48,6 +48,9 @@ def joint_problems(config: LeagueConfig) -> Iterator[str]:
     """What cannot work between sections."""
     for problem in config.learner.problems_with(config.network.value_output):
         yield f"learner.{problem}"
+    if config.learner.has_teacher != bool(config.teacher.source):
+        cost, source = config.learner.teacher_cost, config.teacher.source
+        yield f"teacher.source: {source!r} does not go with learner.teacher_cost {cost:g}; give both or neither"
     runtime, groups = config.runtime, config.league.players
     players = sum(group.count for group in groups)
     idle = runtime.learner_hosts - players
@@ -132,6 +135,20 @@ def _evaluation_problems(evaluation: EvaluationSettings) -> Iterator[str]:
 
 def _league_problems(league: LeagueSettings) -> Iterator[str]:
     yield from _bot_problems("ratings.bots", tuple(bot.removeprefix(BOT_PREFIX) for bot in league.ratings.bots))
+    for index, guest in enumerate(league.guests):
+        if guest.policy.startswith(BOT_PREFIX):
+            yield from _bot_problem(f"guests.{index}", guest.policy.removeprefix(BOT_PREFIX))
+        elif not guest.source:
+            yield (
+                f"guests.{index}: {guest.policy} has no source; give the run folder that it comes from, as "
+                f"{{policy: {guest.policy!r}, source: runs/NAME, player: best}}"
+            )
+    for group in league.players:
+        if (group.matchmaker or group.role) == "guests" and not league.guests_of(group.role):
+            yield (
+                f"guests: {group.role} meets nobody but its guests, and there is none; give one, as "
+                "{policy: 'outside:prey', source: runs/NAME, share: 1.0}"
+            )
 
 
 def _env_problems(env: EnvConfig) -> Iterator[str]:
@@ -141,10 +158,14 @@ def _env_problems(env: EnvConfig) -> Iterator[str]:
 
 def _bot_problems(path: str, bots: tuple[str, ...]) -> Iterator[str]:
     for index, bot in enumerate(bots):
-        try:
-            make_bot(bot, seed=0)
-        except EnvError as error:
-            yield f"{path}.{index}: {error}"
+        yield from _bot_problem(f"{path}.{index}", bot)
+
+
+def _bot_problem(path: str, bot: str) -> Iterator[str]:
+    try:
+        make_bot(bot, seed=0)
+    except EnvError as error:
+        yield f"{path}: {error}"
 
 
 def _wandb_problems(wandb: WandbSettings) -> Iterator[str]:

@@ -237,7 +237,8 @@ class Daemon:
         self._installed.discard(player)
         saved, weights = self._policies.restart_state(self._book.state, player)
         known = self._book.state.players[player]
-        self._runtime.submit(InstallPlayer(player, saved, weights, known.hyperparameters))
+        # `gate_steps` counts from when the weights became those of its parent: from its last snapshot or reset.
+        self._runtime.submit(InstallPlayer(player, saved, weights, known.hyperparameters, known.gate_steps))
 
     def _runtime_players(self, host: str) -> list[str]:
         players = list(self._book.state.players)
@@ -375,7 +376,14 @@ class Daemon:
                 deadline = self._meter.now() + patience_s
 
     def _drain(self) -> None:
-        self._settle(lambda: not self._book.state.leases and not self._book.state.orders)
+        """Wait for what is in hand, a learner that is to take up a transplant among it."""
+
+        def settled() -> bool:
+            state = self._book.state
+            waiting = state.leases or state.orders or self._effects
+            return not waiting and (self._ready() or not self._metering)
+
+        self._settle(settled)
 
     def _checkpoint_all(self) -> None:
         for player in list(self._installed):

@@ -18,12 +18,13 @@ from league.store.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class DoctorReport:
-    """What was found in a run. games: that it rests on; checks: how many were made."""
+    """What was found in a run. games: that it rests on; counts: what they count by; checks: how many were made."""
 
     run: str
     games: int
     checks: int
     findings: tuple[Finding, ...]
+    counts: str
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -32,8 +33,8 @@ class DoctorReport:
     def text(self) -> str:
         """For people."""
         if not self.findings:
-            return f"{self.run}: nothing found by {self.checks} checks over {self.games:,} games"
-        lines = [f"{self.run}: {len(self.findings)} findings over {self.games:,} games"]
+            return f"{self.run}: nothing found by {self.checks} checks over {self.games:,} games ({self.counts})"
+        lines = [f"{self.run}: {len(self.findings)} findings over {self.games:,} games ({self.counts})"]
         for finding in self.findings:
             lines += [
                 f"* {finding.check}: {finding.what}",
@@ -59,4 +60,4 @@ def examine(state: LeagueState, events: Iterator[Event], *, run: str) -> DoctorR
     """Examine a league. events: all of them, in order."""
     history = history_of(events, leases=state.next_lease_id - 1, teams=state.teams)
     findings = tuple(finding for check in CHECKS for finding in check(state, history))
-    return DoctorReport(run, state.totals.games, len(CHECKS), findings)
+    return DoctorReport(run, state.totals.games, len(CHECKS), findings, state.scoring.text)

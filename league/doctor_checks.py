@@ -46,14 +46,14 @@ class History:
     Fields:
       reasons: player -> reasons of its snapshots in order.
       held: player -> evidence of its last snapshot by the timeout. doubt: of its gate then, None for none.
-      lengths: (draws, games, turns) of every outcome with games.
+      ends: (drawn, ended, ended by a time limit) games of every outcome with games.
       homes: see there. granted, expired: leases.
     """
 
     reasons: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     held: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
     doubt: dict[str, float | None] = field(default_factory=dict)
-    lengths: list[tuple[int, int, int]] = field(default_factory=list)
+    ends: list[tuple[int, int, int]] = field(default_factory=list)
     homes: dict[str, HomeGames] = field(default_factory=lambda: defaultdict(HomeGames))
 
 
@@ -81,7 +81,7 @@ def _note_games(
         if not outcome.games:
             continue
         drawn = max(max(row) for row in outcome.draws)
-        history.lengths.append((drawn, outcome.games, outcome.turns))
+        history.ends.append((drawn, outcome.games, outcome.truncated))
         if home is None or not late or home not in outcome.policies:
             continue
         seat = outcome.policies.index(home)
@@ -112,7 +112,7 @@ def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
                 "starved pairs",
                 f"{name} has met {len(hungry)} of its {rivals} rivals too rarely for its gate to judge them.",
                 f"least known is {rival} with {games:.1f} effective games; min_games is {gate.min_games:g}",
-                f"raise payoff.half_life_steps (now {state.settings.payoff.half_life_steps:g}) or "
+                f"raise payoff.half_life_steps (now {state.settings.half_life_steps:g}) or "
                 f"matchmaking.opponents_per_lease, or lower gate.min_games",
             )
 
@@ -126,6 +126,8 @@ def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
             continue
         hardest = evidence[0]
         gate = state.settings_of(name).gate
+        if gate.timeout_steps <= gate.min_steps:
+            continue  # snapshots every so many steps are what was asked for
         doubt = history.doubt.get(name)
         doubts = "" if doubt is None else f"; {doubt:.1f} rivals were expected not to be beaten"
         kind = "use gate.kind: posterior, " if gate.kind == "threshold" and len(evidence) > 3 else ""
@@ -134,8 +136,18 @@ def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
             f"The gate of {name} has never fired: all {timeouts} snapshots were taken by the timeout.",
             f"at the last one {hardest.opponent} was beaten with {hardest.mean:.2f} in {hardest.games:.0f} effective "
             f"games, win_rate is {gate.win_rate:g}{doubts}",
-            f"{kind}lower gate.win_rate, or raise gate.timeout_steps (now {gate.timeout_steps:,})",
+            f"{kind}lower gate.win_rate{_as_margin(state, gate.win_rate)}, or raise gate.timeout_steps "
+            f"(now {gate.timeout_steps:,})",
         )
+
+
+def _as_margin(state: LeagueState, win_rate: float) -> str:
+    """What a win rate is where returns are counted: a share of the games says little about it then."""
+    if state.scoring.score == "wins":
+        return ""
+    scale = state.scoring.return_scale
+    margin = (2.0 * win_rate - 1.0) * scale
+    return f" ({win_rate:g} is a mean margin of {margin:g}) or payoff.return_scale (now {scale:g})"
 
 
 def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
@@ -155,7 +167,7 @@ def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
         yield Finding(
             "rating drift",
             "Ratings of policies far apart in time do not fit the games between them.",
-            f"the older of a pair won {excess:+.0f} games of {games.sum():.0f} more than the ratings say, "
+            f"the older of a pair scored {excess:+.0f} in {games.sum():.0f} games more than the ratings say, "
             f"{abs(excess) / deviation:.0f} standard deviations",
             "raise ratings.share and ratings.opponents_per_lease, so that distant pairs meet",
         )
@@ -172,13 +184,14 @@ def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
 
 
 def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
-    """Seats that win far more than others of the same pairs."""
-    if len(set(state.teams)) != 2:
+    """A seat that wins far more, or far less, than the others of the same pairs."""
+    if len(set(state.teams)) == 1:
         return
     totals = state.payoff.totals.values.sum(axis=0)
     decided = totals[:, WIN] + totals[:, LOSS]
-    seat = int(np.argmax(totals[:, WIN] / np.maximum(decided, 1)))
-    share, games = float(totals[seat, WIN] / max(decided[seat], 1)), int(decided[seat])
+    shares = np.where(decided > 0, totals[:, WIN] / np.maximum(decided, 1), 0.5)
+    seat = int(np.argmax(np.abs(shares - 0.5)))
+    share, games = float(shares[seat]), int(decided[seat])
     if games >= LEAST_GAMES and abs(share - 0.5) > 0.1 and abs(share - 0.5) * 2.0 * games**0.5 > 4.0:
         yield Finding(
             "seat bias",
@@ -190,25 +203,29 @@ def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
 
 
 def drawn_by_timeout(state: LeagueState, history: History) -> Iterator[Finding]:
-    """Draws that all last as long as the longest games."""
-    if not history.lengths or len(set(state.teams)) == 1:
+    """Draws of which most are games that a time limit ended, where those that it ends are nearly all draws.
+
+    Totals tell how many games of a seating were drawn and how many cut off, not which. But where more were cut off than
+    drawn some had a result, and over many totals that shows. That draws are the longest games says nothing: a full
+    board is a draw too.
+    """
+    if not history.ends or len(set(state.teams)) == 1:
         return
-    drawn, games, turns = np.array(history.lengths, dtype=np.float64).T
-    share = float(drawn.sum() / games.sum())
-    length = turns / games
-    pure = (drawn == games) & (games >= 3)
-    mixed = drawn == 0
-    if share < 0.1 or games.sum() < LEAST_GAMES or not pure.any() or not mixed.any():
+    drawn, games, cut = np.array(history.ends, dtype=np.float64).T
+    decided_by_limit = float(np.maximum(cut - drawn, 0.0).sum())
+    if games.sum() < LEAST_GAMES or drawn.sum() < 0.1 * games.sum():
         return
-    longest = float(length.max())
-    typical = float(np.average(length[mixed], weights=games[mixed]))
-    if float(length[pure].min()) >= 0.98 * longest and typical < 0.9 * longest:
-        yield Finding(
-            "draws that are timeouts",
-            f"{share:.0%} of the games are draws, and every draw lasts as long as the longest game.",
-            f"draws take {longest:.0f} turns, decided games {typical:.0f} on average",
-            "raise the env's limit of turns, or give a result at the limit; a draw by the limit teaches to hold out",
-        )
+    if cut.sum() < 0.5 * drawn.sum() or decided_by_limit > 0.02 * cut.sum():
+        return
+    players = [player for player in state.players.values() if player.games]
+    longest = max(players, key=lambda player: player.truncated / player.games)
+    yield Finding(
+        "draws that are timeouts",
+        f"{drawn.sum() / games.sum():.0%} of the games are draws, most of them because a time limit ended the game.",
+        f"the limit ended {cut.sum():,.0f} games, {drawn.sum():,.0f} were drawn; most often it ends games of "
+        f"{longest.name}, {longest.truncated / longest.games:.0%} of its own",
+        "raise the env's limit of turns (env.kwargs), or give a result at the limit: a draw there teaches to hold out",
+    )
 
 
 def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:

@@ -22,6 +22,9 @@ from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder, WorkerStatus
 from league.store.snapshots import LocalSnapshotStore
 
+SCORE_ROUNDING = 1e-9
+"""Share by which sums of scores may be off: they are added in floating point, one answer at a time."""
+
 
 @dataclass(frozen=True)
 class PlayerStatus:
@@ -52,7 +55,10 @@ class StatusReport:
       phase: "starting", "running", "draining", "stopped", "failed", or "killed" for one that did not say farewell.
       workers: its processes, empty where not live. games, env_steps, snapshots: from the journal.
       steps_per_s: of late, 0 where not live. heartbeat_age_s: seconds since the daemon last wrote.
+      counts: what its games count by, see `league.core.scoring`.
       message: why it stopped or failed.
+      aborted, truncated: games thrown away because their env failed, and games that a time limit ended.
+      refused, hosts_lost: answers refused and hosts lost since the last start of the daemon.
     """
 
     run: str
@@ -67,6 +73,11 @@ class StatusReport:
     players: tuple[PlayerStatus, ...]
     snapshots: int
     message: str
+    counts: str
+    aborted: int = 0
+    truncated: int = 0
+    refused: int = 0
+    hosts_lost: int = 0
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -80,7 +91,16 @@ class StatusReport:
             f"{self.run}: {self.phase} ({who})" + (f", {self.message}" if self.message else ""),
             f"{self.games:,} games, {self.env_steps:,} env steps, {self.steps_per_s:,.0f} steps/s, "
             f"{self.snapshots} snapshots" + (f"; workers: {workers}" if workers else ""),
+            f"counts {self.counts}",
         ]
+        troubles = (
+            (self.truncated, "games ended by a time limit"),
+            (self.aborted, "games thrown away"),
+            (self.refused, "answers refused"),
+            (self.hosts_lost, "hosts lost"),
+        )
+        if any(number for number, _ in troubles):
+            lines.append(", ".join(f"{number:,} {what}" for number, what in troubles if number))
         lines += [
             f"  {row.player:<24} {row.role:<18} version {row.version:>7,}  {row.trained_steps:>13,} steps  "
             f"{row.games:>10,} games  {row.snapshots:>4} snapshots  {row.resets:>3} resets  "
@@ -92,10 +112,11 @@ class StatusReport:
 
 @dataclass(frozen=True)
 class RatingsReport:
-    """Ratings of all frozen policies, strongest first."""
+    """Ratings of all frozen policies, strongest first. counts: what the games behind them count by."""
 
     run: str
     rows: tuple[RatingRow, ...]
+    counts: str
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -110,7 +131,7 @@ class RatingsReport:
             f"{row.policy:<28} {row.elo:>+6.0f}  {f'[{row.low:+.0f}, {row.high:+.0f}]':>15}  {row.games:>8,}"
             for row in self.rows
         ]
-        return "\n".join([head, *rows])
+        return "\n".join([head, *rows, f"by {self.counts}"])
 
 
 @dataclass(frozen=True)
@@ -189,6 +210,11 @@ def read_status(path: Path) -> StatusReport:
         ),
         snapshots=len(state.snapshots),
         message="" if status is None else status.message,
+        counts=state.scoring.text,
+        aborted=state.totals.aborted,
+        truncated=state.totals.truncated,
+        refused=0 if status is None else status.refused,
+        hosts_lost=0 if status is None else status.hosts_lost,
     )
 
 
@@ -198,7 +224,8 @@ def read_ratings(path: Path) -> RatingsReport:
     Raises:
       MissingRun, JournalError.
     """
-    return RatingsReport(str(path), league_ratings(open_state(RunFolder.open(path))))
+    state = open_state(RunFolder.open(path))
+    return RatingsReport(str(path), league_ratings(state), state.scoring.text)
 
 
 def verify_run(path: Path) -> VerifyReport:
@@ -238,8 +265,12 @@ def _miscounted(journal: JournalReader, state: LeagueState) -> Iterator[str]:
     if games != state.totals.games:
         yield f"the journal holds {games} games, the league counts {state.totals.games}"
     booked = int(state.payoff.totals.values.sum())
-    if len(state.teams) == 2 == len(set(state.teams)) and booked != 2 * games:
-        yield f"{games} games of two sides make {2 * games} entries, the payoff holds {booked}"
+    if len(state.teams) == 2 == len(set(state.teams)):
+        if booked != 2 * games:
+            yield f"{games} games of two sides make {2 * games} entries, the payoff holds {booked}"
+        scored = float(state.payoff.scores.values.sum())
+        if abs(scored - games) > SCORE_ROUNDING * max(games, 1):
+            yield f"the scores of both sides of {games} games sum to {scored:g}, not to their number"
 
 
 def _bad_snapshots(folder: RunFolder, state: LeagueState, checked: list[str]) -> Iterator[str]:

@@ -41,6 +41,10 @@ class LineageReport:
             f"taken over from {fork.run} at event {fork.event}, with {fork.after} snapshots"
             for fork in self.lineage.forks
         ]
+        lines += [
+            f"taken back to event {back.event}, with {back.after} snapshots; what came after lies in {back.set_aside}"
+            for back in self.lineage.rewinds
+        ]
         stack = [(descent, 0) for descent in reversed(children.get(None, []))]
         while stack:
             descent, depth = stack.pop()

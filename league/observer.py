@@ -104,6 +104,8 @@ class Observer:
                 players=len(state.players),
                 snapshots=len(state.snapshots),
                 message=message,
+                refused=0 if seen is None else seen.refused,
+                hosts_lost=0 if seen is None else seen.hosts_lost,
             )
         )
         if seen is not None:
@@ -172,7 +174,9 @@ class Observer:
             names.STEPS_PER_S.name: self._steps_per_s(),
             names.GAMES.name: float(state.totals.games),
             names.ABORTED.name: float(state.totals.aborted),
+            names.TRUNCATED.name: float(state.totals.truncated),
             names.REFUSED.name: float(seen.refused),
+            names.HOSTS_LOST.name: float(seen.hosts_lost),
             names.PLAYERS.name: float(len(state.players)),
             names.SNAPSHOTS.name: float(len(state.snapshots)),
             names.OPEN_LEASES.name: float(len(state.leases)),
@@ -188,6 +192,7 @@ class Observer:
     def _player_metrics(self, player: PlayerState, progress: LearnerProgress | None) -> dict[str, float]:
         values = {
             names.PLAYER_SNAPSHOTS.of(player.name): float(player.num_snapshots),
+            names.TRUNCATED_SHARE.of(player.name): player.truncated / max(player.games, 1),
             names.GENERATION.of(player.name): float(player.generation),
             names.VERSION.of(player.name): float(player.version),
             names.TRAINED_STEPS.of(player.name): float(player.trained_steps),
@@ -214,6 +219,7 @@ class Observer:
             (names.SKIPPED, float(progress.skipped)),
             (names.LEARNING_RATE, update.learning_rate),
             (names.ENTROPY_COST, update.entropy_cost),
+            (names.TEACHER_KL, update.teacher_kl),
         )
         values.update({metric.of(player.name): value for metric, value in pairs})
         return values

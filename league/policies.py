@@ -13,7 +13,7 @@ import safetensors.numpy
 
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
-from agents.weights import Weights, WeightsError, from_named, layout_of
+from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvSpec
 from envs.registry import make
 from league.config import LeagueConfig
@@ -49,9 +49,9 @@ class PolicyStore:
         self._snapshots = snapshots
         self._checkpoints = checkpoints
         self._warn = warn
-        spec = make(config.env, num_envs=1).spec
-        self._spec_hash = spec_hash(spec)
-        self._layout = layout_of(build_network(spec, config.network, seed=0))
+        self._spec = make(config.env, num_envs=1).spec
+        self._spec_hash = spec_hash(self._spec)
+        self._layout = layout_of(build_network(self._spec, config.network, seed=0))
         self._held: OrderedDict[str, Weights] = OrderedDict()
         self._last_checkpoint: dict[str, str] = {}
 
@@ -62,17 +62,21 @@ class PolicyStore:
           MissingSnapshot, CorruptSnapshot.
         """
         if info.digest not in self._held:
-            payload, _ = self._snapshots.get(info.digest)
+            payload, manifest = self._snapshots.get(info.digest)
             while len(self._held) >= MAX_HELD:
                 self._held.popitem(last=False)
             try:
-                named = safetensors.numpy.load(payload)
-                weights = from_named(named, self._layout, version=info.version)
+                layout = self._layout if info.player else self._layout_of_outsider(manifest)
+                weights = from_named(safetensors.numpy.load(payload), layout, version=info.version)
             except (safetensors.SafetensorError, WeightsError) as error:
                 raise LeagueError(f"snapshot {info.snapshot_id} cannot be used with this network: {error}.") from error
             self._held[info.digest] = weights
         self._held.move_to_end(info.digest)
         return self._held[info.digest]
+
+    def _layout_of_outsider(self, manifest: SnapshotManifest) -> Layout:
+        """That of its own network, which need not be the run's."""
+        return layout_of(build_network(self._spec, network_of(manifest), seed=0))
 
     def put_snapshot(self, player: PlayerState, weights: Weights, *, trained_steps: int) -> str:
         """Store weights durably; returns their digest."""
@@ -138,6 +142,15 @@ def network_plain(network: NetworkConfig) -> dict[str, object]:
     """A network's settings as plain values, for a manifest."""
     plain: dict[str, object] = msgspec.to_builtins(network)
     return plain
+
+
+def network_of(manifest: SnapshotManifest) -> NetworkConfig:
+    """The settings of a snapshot's network.
+
+    Raises:
+      msgspec.ValidationError: the manifest holds none.
+    """
+    return msgspec.convert(manifest.network, NetworkConfig)
 
 
 def spec_hash(spec: EnvSpec) -> str:

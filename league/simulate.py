@@ -6,7 +6,7 @@ import heapq
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,8 +26,9 @@ from league.core.events import (
 )
 from league.core.league import apply, decide
 from league.core.records import BOT_PREFIX, OUTSIDE_PREFIX, Lease, Order, Progress, Seating, SeatingOutcome
-from league.core.settings import LeagueSettings
+from league.core.settings import LeagueSettings, MatchmakingSettings
 from league.core.state import LeagueState
+from league.scoring import scoring_of
 from league.simulated_worlds import WORLDS, Policy, World
 from league.simulation_report import SimulationReport, report_on
 from league.store.event_codec import EventCodec
@@ -39,6 +40,8 @@ DRAW_SHARE = 0.05
 FINE, COARSE = 8, 2
 """A simulated lease is lengthened until a gate spans only so many, or fewer where the run would need many leases."""
 MANY_LEASES = 100_000
+MOST_OPPONENTS = 32
+"""A simulated lease that stands for many real ones meets the opponents of them all, up to so many."""
 MOST_SNAPSHOTS = 20_000
 """The simulation ends early at so many; the report then says when that is reached."""
 CODEC_EVERY = 50
@@ -105,7 +108,8 @@ def simulate(
         snapshot_bytes=4 * sum(parameter.numel() for parameter in network.parameters()),
     )
     started = clock()
-    simulation = Simulation(config.league, spec.teams, world=WORLDS[world], pace=pace, seed=config.seed)
+    settings = _with_opponents(config.league, pace.lease_steps / _real_lease_steps(config))
+    simulation = Simulation(settings, spec.teams, world=WORLDS[world], pace=pace, seed=config.seed)
     simulation.run(seconds)
     return report_on(
         simulation.state,
@@ -115,6 +119,7 @@ def simulate(
         done_s=simulation.now,
         world=world,
         real_s=clock() - started,
+        counts=scoring_of(config.league.payoff, spec),
     )
 
 
@@ -296,9 +301,25 @@ def _lease_steps(config: LeagueConfig, env_steps: float) -> int:
     Args:
       env_steps: of the whole run.
     """
-    real = config.actors.num_envs * config.league.lease_turns
+    real = _real_lease_steps(config)
     spans = [max(group.gate.min_steps, group.gate.timeout_steps // 4) for group in config.league.players]
     if config.league.tuning.tuner:
         spans.append(config.league.tuning.period_steps)
     fine, coarse = max(real, min(spans) // FINE), max(real, min(spans) // COARSE)
     return int(min(max(env_steps / MANY_LEASES, fine), coarse))
+
+
+def _real_lease_steps(config: LeagueConfig) -> int:
+    """Env steps of one lease of the real run."""
+    return config.actors.num_envs * config.league.lease_turns
+
+
+def _with_opponents(settings: LeagueSettings, num_leases: float) -> LeagueSettings:
+    """The same with as many opponents in one simulated lease as `num_leases` real ones meet."""
+
+    def widened(matchmaking: MatchmakingSettings) -> MatchmakingSettings:
+        met = min(round(num_leases * matchmaking.opponents_per_lease), MOST_OPPONENTS)
+        return replace(matchmaking, opponents_per_lease=max(met, matchmaking.opponents_per_lease))
+
+    players = tuple(replace(group, matchmaking=widened(group.matchmaking)) for group in settings.players)
+    return replace(settings, players=players)

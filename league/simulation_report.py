@@ -11,6 +11,7 @@ import numpy as np
 from league.core.gates import GATE, TIMEOUT
 from league.core.orders import view_of
 from league.core.roles import matchmaker_of
+from league.core.scoring import Scoring
 from league.core.state import LeagueState
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class SimulationReport:
       asked_s, done_s: virtual seconds asked for and simulated; fewer where there were too many snapshots.
       real_s, speed: real seconds, and virtual seconds in one of them.
       world: of the simulated learners. lease_steps: env steps of a simulated lease.
+      counts: what the games of the real run would count by; simulated games are won, drawn or lost.
       games, env_steps, rating_games, snapshots, mixtures: totals.
       pairs: pairs that have met. games_per_pair: 5 %, 50 % and 95 % of their games.
       starved: (player, rival, effective games) of the least known rivals of gates.
@@ -70,6 +72,7 @@ class SimulationReport:
     starved: tuple[tuple[str, str, float], ...]
     snapshot_bytes: int
     journal_bytes: int
+    counts: Scoring
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -86,6 +89,11 @@ class SimulationReport:
         if self.done_s < self.asked_s:
             lines.append(
                 f"ended before {span(self.asked_s)}: {self.snapshots:,} snapshots are too many; raise min_steps"
+            )
+        if self.counts.score == "returns":
+            lines.append(
+                f"the real run counts {self.counts.text}: simulated games are won or lost outright, so that its win "
+                "rates lie nearer to a half than these, and its gates fire later"
             )
         lines += [
             f"{self.env_steps:,} env steps, {self.games:,} games, {self.rating_games:,} of them rating games",
@@ -105,9 +113,17 @@ class SimulationReport:
 
 
 def report_on(
-    state: LeagueState, tally: Tally, pace: Pace, *, asked_s: float, done_s: float, world: str, real_s: float
+    state: LeagueState,
+    tally: Tally,
+    pace: Pace,
+    *,
+    asked_s: float,
+    done_s: float,
+    world: str,
+    real_s: float,
+    counts: Scoring,
 ) -> SimulationReport:
-    """The report on a league that was simulated."""
+    """The report on a league that was simulated. counts: see `SimulationReport`."""
     players, starved = [], []
     for name, player in state.players.items():
         hungry, rivals = starved_rivals(state, name)
@@ -149,6 +165,7 @@ def report_on(
         starved=tuple(sorted(starved, key=lambda row: row[2])[:MOST_SHOWN]),
         snapshot_bytes=len(state.snapshots) * pace.snapshot_bytes,
         journal_bytes=round(tally.events * (body + JOURNAL_ROW_BYTES)),
+        counts=counts,
     )
 
 

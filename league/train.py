@@ -31,13 +31,16 @@ from league.limits import ClockFile, Limits, Meter, Spent
 from league.monitor.console import RunConsole
 from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
 from league.observer import Observer
+from league.outsiders import absent_outsiders, admit, find_outsiders, guest_networks, remarks
 from league.policies import PolicyStore
 from league.runtime.hosts_file import decode_hosts, encode_hosts
 from league.runtime.inprocess import InProcessRuntime
 from league.runtime.protocol import ExactRuntime, HostSetup, Runtime
+from league.scoring import scoring_of
 from league.store.checkpoints import CheckpointStore
 from league.store.run_folder import RunFolder, new_run_path
 from league.store.snapshots import LocalSnapshotStore
+from league.teacher import find_teacher, teacher_weights
 
 MAX_CHUNK_BATCHES = 4
 """Batches in one chunk at most: larger chunks cost fewer calls, smaller ones keep the policy lag down."""
@@ -64,13 +67,18 @@ def train(config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, 
     config = load_config(config_path, overrides=overrides)
     spec = make(config.env, num_envs=1).spec
     config = _with_precision(config, spec)
+    config, outsiders = find_outsiders(config, spec, folder=config_path.parent)
+    config = find_teacher(config, spec, folder=config_path.parent)
+    scoring = scoring_of(config.league.payoff, spec)
     path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
     folder = RunFolder.create(path, config_yaml=dump_config(config))
     with folder.lock:
         book = Book.create(folder.journal_path, wall_time=time.time)
-        book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league))
+        book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
+        admit(outsiders, book=book, store=_snapshot_store(folder))
         book.commit()
-        return _session(config, spec, folder=folder, book=book, limits=limits)
+        notes = remarks(outsiders, config.env)
+        return _session(config, spec, folder=folder, book=book, limits=limits, notes=notes)
 
 
 def resume(path: Path, *, limits: Limits) -> Ended:
@@ -87,8 +95,10 @@ def resume(path: Path, *, limits: Limits) -> Ended:
         book = Book.open(folder.journal_path, at_least_seq=at_least, wall_time=time.time)
         spec = make(config.env, num_envs=1).spec
         if book.state.settings is None:
-            book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league))
-            book.commit()
+            scoring = scoring_of(config.league.payoff, spec)
+            book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
+        admit(absent_outsiders(config, book.state, spec), book=book, store=_snapshot_store(folder))
+        book.commit()
         return _session(config, spec, folder=folder, book=book, limits=limits)
 
 
@@ -127,13 +137,26 @@ def make_runtime(config: LeagueConfig, setup: HostSetup, state: LeagueState) -> 
     return RayRuntime(setup, config.runtime, players=tuple(state.players))
 
 
-def _session(config: LeagueConfig, spec: EnvSpec, *, folder: RunFolder, book: Book, limits: Limits) -> Ended:
-    setup = host_setup(config, spec, run=folder.path.name)
-    runtime = make_runtime(config, setup, book.state)
+def _session(
+    config: LeagueConfig,
+    spec: EnvSpec,
+    *,
+    folder: RunFolder,
+    book: Book,
+    limits: Limits,
+    notes: Sequence[str] = (),
+) -> Ended:
+    """Train until something ends it. notes: sentences for the user, said first."""
     with contextlib.ExitStack() as stack:
         stack.callback(book.close)
+        guests = guest_networks(book.state, _snapshot_store(folder))
+        teacher = teacher_weights(config, spec, store=_snapshot_store(folder))
+        setup = replace(host_setup(config, spec, run=folder.path.name), guest_networks=guests, teacher=teacher)
+        runtime = make_runtime(config, setup, book.state)
         stack.callback(runtime.close)
         console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
+        for note in notes:
+            console.say(note)
         sink = stack.enter_context(contextlib.closing(_sinks(config, folder, console)))
         clock = _read_clock(folder, console)
         begun = _begun(clock, book.state, limits)
@@ -213,8 +236,12 @@ def _sinks(config: LeagueConfig, folder: RunFolder, console: RunConsole) -> Sink
     return SinkGroup(tuple(open_sink(kind, context) for kind in METRIC_SINKS))
 
 
+def _snapshot_store(folder: RunFolder) -> LocalSnapshotStore:
+    return LocalSnapshotStore(folder.snapshots_path, storage=folder.storage)
+
+
 def _policy_store(config: LeagueConfig, folder: RunFolder, console: RunConsole) -> PolicyStore:
-    snapshots = LocalSnapshotStore(folder.snapshots_path, storage=folder.storage)
+    snapshots = _snapshot_store(folder)
     checkpoints = CheckpointStore(folder.checkpoints_path, storage=folder.storage)
     snapshots.sweep()
     checkpoints.sweep()

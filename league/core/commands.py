@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from league.core.records import Progress, SeatingOutcome
+from league.core.scoring import BY_WINS, Scoring
 from league.core.settings import LeagueSettings
 
 
@@ -19,12 +20,18 @@ class NothingToLease(Refused):
 
 @dataclass(frozen=True)
 class CreateLeague:
-    """Found the league of a game with `num_seats` seats. teams: [num_seats] team number of each seat."""
+    """Found the league of a game with `num_seats` seats.
+
+    Fields:
+      teams: [num_seats] team number of each seat.
+      scoring: how its games are counted, whatever `settings.payoff` leaves open.
+    """
 
     seed: int
     num_seats: int
     teams: tuple[int, ...]
     settings: LeagueSettings
+    scoring: Scoring = BY_WINS
 
 
 @dataclass(frozen=True)
@@ -136,11 +143,25 @@ class AddOutsider:
 
 @dataclass(frozen=True)
 class NoteFork:
-    """The league so far was taken over from another run."""
+    """The league so far was taken over from another run. lost: players whose restart state is not there."""
 
     run: str
     event: int
     chain: str
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NoteRewind:
+    """The league was taken back to its event `event`; fields as of `LeagueRewound`."""
+
+    event: int
+    chain: str
+    ended: int
+    ended_chain: str
+    token: int
+    set_aside: str
+    lost: tuple[str, ...] = ()
 
 
 Command = (
@@ -159,4 +180,5 @@ Command = (
     | DropTransplant
     | AddOutsider
     | NoteFork
+    | NoteRewind
 )

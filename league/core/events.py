@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from league.core.records import Hyperparameter, Lease, Order, Progress, SeatingOutcome, SnapshotInfo
+from league.core.scoring import BY_WINS, Scoring
 from league.core.settings import LeagueSettings
 
 
@@ -26,12 +27,13 @@ class Evidence:
 
 @dataclass(frozen=True)
 class LeagueCreated:
-    """The first event. teams: [num_seats] team number of each seat."""
+    """The first event. teams: [num_seats] team number of each seat; scoring: how games are counted from here on."""
 
     seed: int
     num_seats: int
     teams: tuple[int, ...]
     settings: LeagueSettings
+    scoring: Scoring = BY_WINS
 
 
 @dataclass(frozen=True)
@@ -199,11 +201,37 @@ class MixtureSolved:
 
 @dataclass(frozen=True)
 class LeagueForked:
-    """The events before this one were taken over from another run, up to its event `event` with that chain hash."""
+    """The events before this one were taken over from another run.
+
+    Fields:
+      run: that run. event, chain: the last event taken over, and its chain hash.
+      lost: players whose restart state was no longer kept there: they go on from the snapshot they descend from.
+    """
 
     run: str
     event: int
     chain: str
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LeagueRewound:
+    """The run was taken back: the events that once followed the one before this are no longer part of it.
+
+    Fields:
+      event, chain: the last event kept, and its chain hash. ended, ended_chain: where the journal ended before.
+      token: of the last start that is gone with them, so that no later start takes it again.
+      set_aside: folder in the run where the whole journal of before lies.
+      lost: players whose restart state was no longer kept: they go on from the snapshot they descend from.
+    """
+
+    event: int
+    chain: str
+    ended: int
+    ended_chain: str
+    token: int
+    set_aside: str
+    lost: tuple[str, ...] = ()
 
 
 Event = (
@@ -224,6 +252,7 @@ Event = (
     | OutsiderAdded
     | MixtureSolved
     | LeagueForked
+    | LeagueRewound
 )
 
 EVENTS: dict[str, type[Event]] = {
@@ -244,5 +273,6 @@ EVENTS: dict[str, type[Event]] = {
     "OutsiderAdded": OutsiderAdded,
     "MixtureSolved": MixtureSolved,
     "LeagueForked": LeagueForked,
+    "LeagueRewound": LeagueRewound,
 }
 """Kind written in the journal -> its class. Kinds are for ever: a journal of last year must still be readable."""

@@ -31,6 +31,7 @@ DECIDERS: dict[type[Command], Decider] = {
     commands.DropTransplant: tuning.drop_transplant,
     commands.AddOutsider: runs.add_outsider,
     commands.NoteFork: runs.note_fork,
+    commands.NoteRewind: runs.note_rewind,
 }
 
 APPLIERS: dict[type[Event], Applier] = {
@@ -51,6 +52,7 @@ APPLIERS: dict[type[Event], Applier] = {
     events.OutsiderAdded: runs.apply_outsider,
     events.MixtureSolved: meta_game.apply_mixture,
     events.LeagueForked: runs.apply_forked,
+    events.LeagueRewound: runs.apply_rewound,
 }
 
 

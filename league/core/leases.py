@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 
 from league.core.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease
 from league.core.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
+from league.core.guests import guest_shares
 from league.core.meta_game import mixture_event
 from league.core.orders import gate_order, view_of
 from league.core.payoff import counted_pairs
@@ -15,6 +17,7 @@ from league.core.pfsp import sparse_shares
 from league.core.quality import book_quality
 from league.core.records import Lease, Seating, SeatingOutcome
 from league.core.roles import matchmaker_of
+from league.core.scoring import score_sum
 from league.core.seatings import paired_seatings
 from league.core.state import LeagueState
 
@@ -63,13 +66,11 @@ def training_seatings(state: LeagueState, rng: np.random.Generator) -> tuple[str
 
 def with_guests(state: LeagueState, player: str, shares: np.ndarray) -> np.ndarray:
     """float64 [P], a player's shares with those of its guests set aside; a guest that is not there yet has none."""
-    assert state.settings is not None
-    index = state.population.index
-    guests = [guest for guest in state.settings.guests_of(state.players[player].role) if guest[0] in index]
-    shares = shares * (1.0 - sum(share for _, share in guests))
-    for policy, share in guests:
-        shares[index[policy]] += share
-    return shares
+    guests = guest_shares(state, player)
+    if guests is None:
+        return shares
+    mixed: np.ndarray = shares * max(1.0 - guests.sum(), 0.0) + guests
+    return mixed
 
 
 def rating_seatings(state: LeagueState, rng: np.random.Generator) -> tuple[Seating, ...]:
@@ -145,6 +146,7 @@ def apply_finished(state: LeagueState, event: LeaseFinished) -> None:
         totals.games += outcome.games
         totals.aborted += outcome.aborted
         totals.turns += outcome.turns
+        totals.truncated += outcome.truncated
         if lease.home is not None:
             _book_home(state, lease, outcome)
         else:
@@ -161,6 +163,7 @@ def _book_home(state: LeagueState, lease: Lease, outcome: SeatingOutcome) -> Non
     home = state.players[lease.home]
     home.games += outcome.games
     home.aborted += outcome.aborted
+    home.truncated += outcome.truncated
     if not outcome.games or lease.lease_id < home.first_lease_id:
         return
     seats = [seat for seat, policy in enumerate(outcome.policies) if policy == lease.home]
@@ -182,6 +185,7 @@ def _book_pairs(state: LeagueState, lease_id: int, outcome: SeatingOutcome) -> N
             numbers[j],
             seat=i,
             results=(outcome.wins[i][j], outcome.draws[i][j], outcome.wins[j][i]),
+            score=score_sum(state.scoring, outcome, teams=state.teams, seat=i, rival=j),
             now=float(moved[numbers[i]] + moved[numbers[j]]),
             counts=current[i] and current[j],
         )
@@ -204,24 +208,28 @@ def _check_seating(state: LeagueState, lease: Lease, policies: tuple[str, ...]) 
 
 def _check_counts(state: LeagueState, outcome: SeatingOutcome) -> None:
     """Refuse counts that no set of games could have."""
-    seats = range(state.num_seats)
-    tables = (outcome.wins, outcome.draws)
-    rows = [outcome.policies, outcome.return_sums, *tables, *(row for table in tables for row in table)]
-    if any(len(row) != state.num_seats for row in rows):
+    rows = (*outcome.wins, *outcome.draws)
+    lists = (outcome.policies, outcome.return_sums, outcome.wins, outcome.draws, *rows)
+    if set(map(len, lists)) != {state.num_seats}:
         raise Refused(f"outcome of {outcome.policies}: every list in it needs {state.num_seats} entries, one per seat")
-    counts = [outcome.games, outcome.aborted, outcome.turns, *(n for table in tables for row in table for n in row)]
-    if min(counts) < 0 or not all(math.isfinite(total) for total in outcome.return_sums):
+    least = min(outcome.games, outcome.aborted, outcome.turns, *map(min, rows))
+    if least < 0 or not all(map(math.isfinite, outcome.return_sums)):
         raise Refused(f"outcome of {outcome.policies}: a count is negative or a return is not finite")
-    for i in seats:
-        for j in seats:
-            if state.teams[i] == state.teams[j]:
-                continue
-            won, lost, drawn = outcome.wins[i][j], outcome.wins[j][i], outcome.draws[i][j]
-            if won + lost + drawn != outcome.games or drawn != outcome.draws[j][i]:
-                raise Refused(
-                    f"outcome of {outcome.policies}: seats {i} and {j} show {won} + {lost} wins and {drawn} "
-                    f"(or {outcome.draws[j][i]}) draws in {outcome.games} games"
-                )
+    if not 0 <= outcome.truncated <= outcome.games:
+        raise Refused(f"outcome of {outcome.policies}: {outcome.truncated} of {outcome.games} games were truncated")
+    for i, j in _opposed(state.teams):
+        won, lost, drawn = outcome.wins[i][j], outcome.wins[j][i], outcome.draws[i][j]
+        if won + lost + drawn != outcome.games or drawn != outcome.draws[j][i]:
+            raise Refused(
+                f"outcome of {outcome.policies}: seats {i} and {j} show {won} + {lost} wins and {drawn} "
+                f"(or {outcome.draws[j][i]}) draws in {outcome.games} games"
+            )
+
+
+@functools.cache
+def _opposed(teams: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Every two seats of different teams, the lower one first."""
+    return tuple((i, j) for j in range(len(teams)) for i in range(j) if teams[i] != teams[j])
 
 
 def _open_lease(state: LeagueState, lease_id: int) -> Lease:

@@ -10,6 +10,7 @@ from typing import Literal
 from league.core.events import (
     Event,
     LeagueForked,
+    LeagueRewound,
     LeaseFinished,
     LeaseGranted,
     OutsiderAdded,
@@ -71,11 +72,21 @@ class Fork:
 
 
 @dataclass(frozen=True)
+class Rewind:
+    """The league was taken back to `event`. set_aside: where what came after it lies; after: as of `Fork`."""
+
+    event: int
+    set_aside: str
+    after: int
+
+
+@dataclass(frozen=True)
 class Lineage:
-    """All snapshots in the order in which they came, and the forks."""
+    """All snapshots in the order in which they came, the forks, and the rewinds."""
 
     descents: tuple[Descent, ...]
     forks: tuple[Fork, ...]
+    rewinds: tuple[Rewind, ...] = ()
 
     def ancestors(self, snapshot: str) -> tuple[str, ...]:
         """The snapshot, its parent, the parent's parent, and so on to the first.
@@ -123,6 +134,7 @@ def lineage_of(events: Iterable[Event]) -> Lineage:
     homes: dict[int, str] = {}
     descents: dict[str, Descent] = {}
     forks: list[Fork] = []
+    rewinds: list[Rewind] = []
     teams: tuple[int, ...] = ()
     for event in events:
         if isinstance(event, PlayerAdded):
@@ -143,9 +155,11 @@ def lineage_of(events: Iterable[Event]) -> Lineage:
             descents[event.snapshot.snapshot_id] = _outsider(event.snapshot)
         elif isinstance(event, LeagueForked):
             forks.append(Fork(event.run, event.event, len(descents)))
+        elif isinstance(event, LeagueRewound):
+            rewinds.append(Rewind(event.event, event.set_aside, len(descents)))
         elif hasattr(event, "teams"):
             teams = event.teams
-    return Lineage(tuple(descents.values()), tuple(forks))
+    return Lineage(tuple(descents.values()), tuple(forks), tuple(rewinds))
 
 
 def _eat(present: _Present, home: str, event: LeaseFinished, teams: tuple[int, ...]) -> None:

@@ -1,4 +1,4 @@
-"""The simpler populations' rules of whom to meet: the newest weights, the whole past, a window, by quality, by mixture.
+"""Simpler rules of whom to meet: the newest weights, the past, a window, by quality, by mixture, only the guests.
 
 All of them play the share `self_play` against the newest weights of the player itself and the rest against others;
 where there are no others yet, everything. Shape letters: P policies of the population, C candidates.
@@ -96,6 +96,19 @@ class EvenOdds(_Unjudged):
         return _with_self_play(view, others, np.exp(-0.5 * distance**2) + LEAST_DENSITY)
 
 
+class Guests(_Unjudged):
+    """Nobody but the player's guests: a best response to policies that do not learn."""
+
+    def opponents(self, view: View, rng: np.random.Generator) -> Array:
+        """The guests by their shares, whatever these sum to; itself where it has none."""
+        result = np.zeros(len(view.population))
+        if view.guests is None or view.guests.sum() <= 0.0:
+            result[view.home] = 1.0
+            return result
+        shares: Array = view.guests / view.guests.sum()
+        return shares
+
+
 LEAST_DENSITY = 1e-6
 """Keeps the weights of opponents that are all very uneven from vanishing together."""
 
@@ -105,6 +118,7 @@ WINDOW: Matchmaker = Window()
 QUALITY: Matchmaker = Quality()
 META_NASH: Matchmaker = MetaNash()
 EVEN_ODDS: Matchmaker = EvenOdds()
+GUESTS: Matchmaker = Guests()
 
 
 def softmax(scores: Array) -> Array:

@@ -16,13 +16,20 @@ from league.core.events import (
     SnapshotAdded,
 )
 from league.core.gates import GATE, TIMEOUT, Trial, gate_of
+from league.core.guests import guest_shares
 from league.core.meta_game import mixture_weights
 from league.core.population import SNAPSHOT
 from league.core.quality import add_quality
 from league.core.records import Order, SnapshotInfo
 from league.core.roles import MAIN_ROLE, View, matchmaker_of
 from league.core.state import CheckpointPointer, LeagueState, PlayerState
-from league.core.tuning import TRANSPLANT_KIND, apply_transplant, own_settings, transplant_order
+from league.core.tuning import (
+    TRANSPLANT_KIND,
+    apply_transplant,
+    own_settings,
+    transplant_after_snapshot,
+    transplant_order,
+)
 
 SNAPSHOT_KIND, RESET_KIND = "snapshot", "reset"
 INITIAL = "initial"
@@ -39,6 +46,7 @@ def view_of(state: LeagueState, player: str) -> View:
         settings=own_settings(state, player),
         quality=None if quality is None else quality.values,
         mixture=mixture_weights(state),
+        guests=guest_shares(state, player),
     )
 
 
@@ -93,7 +101,7 @@ def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.rando
 
 
 def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.random.Generator) -> list[Event]:
-    """Add the snapshot to the population, and order a reset after it where the role has one.
+    """Add the snapshot to the population; after it order a reset where the role has one, or a transplant that is due.
 
     Raises:
       Refused: no such snapshot order is open, or the numbers are negative.
@@ -114,8 +122,10 @@ def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.rando
     )
     added = SnapshotAdded(order.order_id, snapshot)
     chance = state.settings_of(player.name).reset_probability
-    if order.reason not in (GATE, TIMEOUT) or player.initial is None or rng.random() >= chance:
+    if order.reason not in (GATE, TIMEOUT) or player.initial is None:
         return [added]
+    if rng.random() >= chance:
+        return [added, *transplant_after_snapshot(state, player.name, rng, trained_steps=command.trained_steps)]
     reason = f"after {snapshot.snapshot_id}"
     source = _start_again_from(state, player)
     return [added, OrderIssued(Order(state.next_order_id, RESET_KIND, player.name, reason, source=source))]

@@ -1,11 +1,17 @@
 """Who beats whom: games of every pair of policies by the home's seat, fading as the learning side moves on.
 
-Row = home, column = away, a draw is half a win. Shape letters: P policies, C cells (pairs that have met), S seats.
+Row = home, column = away. A game has a score in [0, 1] for the home (`league.core.scoring`), and what is called a win
+rate in the whole core is the mean of these. The Beta posterior takes a score of 0.7 for seven tenths of a win; as a
+score in [0, 1] varies at most as much as a coin of its mean, the posterior is never surer than it may be, unless the
+scale of returns is set below the standard deviation of a game's margin.
+
+Shape letters: P policies, C cells (pairs that have met), S seats.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,6 +20,7 @@ from numpy.typing import NDArray
 from league.core.columns import Column
 
 WIN, DRAW, LOSS = 0, 1, 2
+SCORE, GAMES = 0, 1
 LOWER_BOUND_Z = 1.6449
 """Standard deviations below the mean at which a normal posterior has 5 % of its mass."""
 
@@ -23,7 +30,7 @@ class Posterior:
     """What is known of one policy's win rate against C others.
 
     Fields:
-      alpha, beta: float64 [C], parameters of the Beta posterior; a draw adds half to each.
+      alpha, beta: float64 [C], parameters of the Beta posterior; a score s adds s and 1 - s, so a draw half to each.
       games: float64 [C], games seen, each at its present weight.
     """
 
@@ -31,7 +38,7 @@ class Posterior:
     beta: NDArray[np.float64]
     games: NDArray[np.float64]
 
-    @property
+    @functools.cached_property
     def mean(self) -> NDArray[np.float64]:
         """float64 [C] in (0, 1)."""
         return self.alpha / (self.alpha + self.beta)
@@ -47,7 +54,7 @@ class Posterior:
         """float64 [C], one draw of each win rate."""
         win_rates = rng.random(len(self.alpha))
         # Most pairs of a large league have never met; Beta(1, 1) is uniform, and forty times as quick to draw so.
-        shaped = np.flatnonzero((self.alpha != 1.0) | (self.beta != 1.0))
+        shaped = ((self.alpha != 1.0) | (self.beta != 1.0)).nonzero()[0]
         win_rates[shaped] = rng.beta(self.alpha[shaped], self.beta[shaped])
         return win_rates
 
@@ -64,8 +71,9 @@ class Payoff:
       half_life_steps, prior_games: see `PayoffSettings`.
       home, away: int32 [C] numbers of the policies of a cell.
       clock: float64 [C], how far both had moved (trained steps) when the cell was last aged.
-      weights: float64 [C, S, 3], wins, draws and losses of the home by its seat, as they weighed at `clock`.
-      totals: int64 [C, S, 3], the same unaged and never cleared.
+      weights: float64 [C, S, 2], sum of the home's scores and number of games by its seat, as they weighed at `clock`.
+      totals: int64 [C, S, 3], wins, draws and losses of the home by its seat, unaged and never cleared.
+      scores: float64 [C, S], sum of the home's scores, unaged and never cleared.
     """
 
     half_life_steps: float
@@ -75,6 +83,7 @@ class Payoff:
     clock: Column
     weights: Column
     totals: Column
+    scores: Column
     _cells: dict[int, int] = field(init=False, repr=False)
     _rows: dict[int, Column] = field(init=False, repr=False)
 
@@ -91,7 +100,15 @@ class Payoff:
         return len(self.home)
 
     def add(
-        self, home: int, away: int, *, seat: int, results: tuple[int, int, int], now: float, counts: bool = True
+        self,
+        home: int,
+        away: int,
+        *,
+        seat: int,
+        results: tuple[int, int, int],
+        score: float,
+        now: float,
+        counts: bool = True,
     ) -> None:
         """Book games of one ordered pair; O(1).
 
@@ -99,17 +116,23 @@ class Payoff:
           home, away: numbers of the policies.
           seat: the home's seat.
           results: the home's wins, draws and losses.
+          score: sum of the home's scores in these games.
           now: how far both have moved, trained steps.
-          counts: False books the totals alone: games of weights that a reset has since thrown away.
+          counts: False books what never ages alone: games of weights that a reset has since thrown away.
         """
         cell = self._cell(home, away, now)
-        self.totals.values[cell, seat] += results
+        totals = self.totals.values[cell, seat]
+        for result in (WIN, DRAW, LOSS):  # one number at a time: an array made of three costs more than their sums
+            totals[result] += results[result]
+        self.scores.values[cell, seat] += score
         if not counts:
             return
-        weights = self.weights.values[cell]
-        weights *= self._fading(now - self.clock.values[cell])
-        weights[seat] += results
-        self.clock.values[cell] = now
+        weights, clock = self.weights.values[cell], self.clock.values
+        if clock[cell] != now:
+            weights *= math.exp2((clock[cell] - now) / self.half_life_steps)
+            clock[cell] = now
+        weights[seat, SCORE] += score
+        weights[seat, GAMES] += sum(results)
 
     def forget(self, policy: int) -> None:
         """Take the weight off every game of a policy, on both sides: its weights were thrown away. O(C)."""
@@ -122,21 +145,20 @@ class Payoff:
         Args:
           moved: float64 [P], how far each policy has moved by now.
         """
-        games = np.zeros((3, len(moved)))
+        known = np.zeros((2, len(moved)))
         cells = self.cells_of(home)
-        away = self.away.values[cells]
-        games[:, away] = self.present(cells, moved).T
-        half = 0.5 * (games[DRAW] + self.prior_games)
-        return Posterior(alpha=games[WIN] + half, beta=games[LOSS] + half, games=games.sum(axis=0))
+        known[:, self.away.values[cells]] = self.present(cells, moved).T
+        half, lost = 0.5 * self.prior_games, np.maximum(known[GAMES] - known[SCORE], 0.0)
+        return Posterior(alpha=known[SCORE] + half, beta=lost + half, games=known[GAMES])
 
     def present(self, cells: NDArray[np.int64], moved: NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 [C, 3], wins, draws and losses of the homes of cells, all seats together, as they weigh now."""
+        """float64 [C, 2], scores and games of the homes of cells, all seats together, as they weigh now."""
         age = moved[self.home.values[cells]] + moved[self.away.values[cells]] - self.clock.values[cells]
         present: NDArray[np.float64] = self.weights.values[cells].sum(axis=1) * self._fading(age)[:, None]
         return present
 
     def seat_games(self, home: int, away: int, moved: NDArray[np.float64]) -> NDArray[np.float64]:
-        """float64 [S, 3], wins, draws and losses of `home` against `away` by the home's seat, as they weigh now."""
+        """float64 [S, 2], scores and games of `home` against `away` by the home's seat, as they weigh now."""
         cell = self._cells.get(_key(home, away))
         if cell is None:
             return np.zeros(self.weights.values.shape[1:])
@@ -170,6 +192,7 @@ class Payoff:
             self.clock.append(now)
             self.weights.append(0.0)
             self.totals.append(0)
+            self.scores.append(0.0)
             row = self._rows.get(home)
             if row is None:
                 row = self._rows[home] = Column("int64")
@@ -185,8 +208,9 @@ def empty_payoff(*, num_seats: int, half_life_steps: float, prior_games: float) 
         home=Column("int32"),
         away=Column("int32"),
         clock=Column("float64"),
-        weights=Column("float64", (num_seats, 3)),
+        weights=Column("float64", (num_seats, 2)),
         totals=Column("int64", (num_seats, 3)),
+        scores=Column("float64", (num_seats,)),
     )
 
 

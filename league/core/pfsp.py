@@ -69,25 +69,27 @@ def sparse_shares(probabilities: Array, *, limit: int, rng: np.random.Generator)
       int64 [K] candidates in ascending order and float64 [K] their shares, which sum to 1.
     Source: Fearnhead and Clifford 2003, optimal resampling, section 3.
     """
-    candidates = np.flatnonzero(probabilities > 0.0)
+    candidates = (probabilities > 0.0).nonzero()[0]
     weights = probabilities[candidates]
     if len(candidates) <= limit:
         return candidates, weights / weights.sum()
     threshold = _threshold(weights, limit)
     exact = weights >= threshold
-    rest = np.flatnonzero(~exact)
+    rest = (~exact).nonzero()[0]
     num_drawn = limit - int(exact.sum())
+    if num_drawn == 0:  # the rest together weighs less than rounding
+        return candidates[exact], weights[exact] / weights[exact].sum()
     ends = np.cumsum(weights[rest])
     points = (np.arange(num_drawn) + rng.random()) * (ends[-1] / num_drawn)
     drawn = rest[np.minimum(np.searchsorted(ends, points, side="right"), len(rest) - 1)]
-    kept = np.sort(np.concatenate([np.flatnonzero(exact), drawn]))
+    kept = np.sort(np.concatenate([exact.nonzero()[0], drawn]))
     shares = np.where(exact[kept], weights[kept], ends[-1] / num_drawn)
     return candidates[kept], shares / shares.sum()
 
 
 def _threshold(weights: Array, limit: int) -> float:
     """The t for which the sum of min(weight / t, 1) is `limit`; fewer than `limit` weights reach it."""
-    descending = np.sort(weights)[::-1]
+    descending = np.sort(np.partition(weights, -limit)[-limit:])[::-1]
     rest = weights.sum() - np.concatenate([[0.0], np.cumsum(descending[: limit - 1])])
     for num_exact in range(limit):
         threshold = float(rest[num_exact]) / (limit - num_exact)

@@ -14,6 +14,8 @@ from league.core.columns import Column
 
 PLAYER, SNAPSHOT, BOT = 0, 1, 2
 NO_OWNER = -1
+FROZEN = -1
+"""Stands for SNAPSHOT and BOT together where numbers are asked for by kind."""
 
 
 @dataclass
@@ -28,6 +30,8 @@ class Population:
       role: int16 [P], role number of the player or of the snapshot's player, -1 for a bot.
       moved: float64 [P], trained steps that the weights have moved in all, the clock by which evidence ages; falling
         back to a checkpoint moves them too. 0 if frozen.
+
+    What is asked for at every lease is kept ready by kind, role and owner: none of them ever changes.
     """
 
     names: dict[int, str] = field(default_factory=dict)
@@ -37,9 +41,13 @@ class Population:
     role: Column = field(default_factory=lambda: Column("int16"))
     moved: Column = field(default_factory=lambda: Column("float64"))
     index: dict[str, int] = field(init=False)
+    _numbers: dict[tuple[int, int | None], Column] = field(init=False, repr=False, default_factory=dict)
+    _snapshots_of: dict[int, Column] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.index = {name: number for number, name in self.names.items()}
+        for number in self.names:
+            self._note(number)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -55,30 +63,55 @@ class Population:
         self.owner.append(own if owner is None else owner)
         self.role.append(-1 if role is None else self.roles.setdefault(role, len(self.roles)))
         self.moved.append(0.0)
+        self._note(number)
         return number
 
     def players(self, role: str | None = None) -> NDArray[np.int64]:
         """Numbers of the learning players (of one role), in order."""
-        return self._select(PLAYER, role)
+        return self._of_kind(PLAYER, role)
 
     def snapshots(self, role: str | None = None) -> NDArray[np.int64]:
         """Numbers of the snapshots (of players of one role), oldest first."""
-        return self._select(SNAPSHOT, role)
+        return self._of_kind(SNAPSHOT, role)
 
     def snapshots_of(self, player: int) -> NDArray[np.int64]:
         """Numbers of one player's snapshots, oldest first."""
-        return np.flatnonzero((self.kind.values == SNAPSHOT) & (self.owner.values == player))
+        return _numbers_in(self._snapshots_of.get(player))
 
     def frozen(self) -> NDArray[np.int64]:
         """Numbers of all policies that never change."""
-        return np.flatnonzero(self.kind.values != PLAYER)
+        return self._of_kind(FROZEN, None)
 
     def is_frozen(self, number: int) -> bool:
         """Whether a policy never changes."""
         return bool(self.kind.values[number] != PLAYER)
 
-    def _select(self, kind: int, role: str | None) -> NDArray[np.int64]:
-        chosen = self.kind.values == kind
-        if role is not None:
-            chosen = chosen & (self.role.values == self.roles.get(role, -2))
-        return np.flatnonzero(chosen)
+    def _of_kind(self, kind: int, role: str | None) -> NDArray[np.int64]:
+        if role is None:
+            return _numbers_in(self._numbers.get((kind, None)))
+        number = self.roles.get(role)
+        return NONE if number is None else _numbers_in(self._numbers.get((kind, number)))
+
+    def _note(self, number: int) -> None:
+        """Put a policy into the groups that it belongs to."""
+        kind, role = int(self.kind.values[number]), int(self.role.values[number])
+        groups: list[tuple[int, int | None]] = [(kind, None), (kind, role)]
+        if kind != PLAYER:
+            groups.append((FROZEN, None))
+        for group in groups:
+            self._numbers.setdefault(group, Column("int64")).append(number)
+        if kind == SNAPSHOT:
+            self._snapshots_of.setdefault(int(self.owner.values[number]), Column("int64")).append(number)
+
+
+NONE: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+NONE.flags.writeable = False
+
+
+def _numbers_in(group: Column | None) -> NDArray[np.int64]:
+    """A view that nobody may write to."""
+    if group is None:
+        return NONE
+    view = group.values
+    view.flags.writeable = False
+    return view

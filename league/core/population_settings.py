@@ -26,10 +26,12 @@ class PopulationSettings:
     """The numbers of a preset; None is the preset's own.
 
     Fields:
-      main_agents: learning players (the population of `pbt`). main_exploiters, league_exploiters: of `alphastar`.
+      main_agents: learning players (the population of `pbt`). main_exploiters, league_exploiters: of `alphastar`;
+        `exploit` has main_exploiters alone.
       save_steps: trained steps between two snapshots; for `alphastar` the least number, the timeout is twice as many.
       window: snapshots that `window` keeps meeting.
       play_against_latest_model_ratio: share of games against the newest weights, for `window` and `openai_five`.
+      exploiters_reset_to: what the exploiters of `alphastar` start again from, see `GateSettings.reset_to`.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -40,6 +42,7 @@ class PopulationSettings:
     save_steps: int | None = None
     window: int | None = None
     play_against_latest_model_ratio: float | None = None
+    exploiters_reset_to: Literal["initial", "main"] | None = None
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -57,14 +60,20 @@ class PopulationSettings:
         )
 
 
+_OUTSIDER = re.compile(OUTSIDE_PREFIX + r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
 @dataclass(frozen=True)
 class GuestSettings:
     """A policy that does not learn here and yet sits in the population.
 
     Fields:
       policy: "bot:NAME", or "outside:NAME" for a frozen policy that was trained elsewhere and is added to the run.
-      share: of the games of each player that meets it.
+      share: of the games of each player that meets it; 1 where it is met in every game.
       roles: roles that meet it; empty for all.
+      source: of an outsider, the run folder or the folder of one snapshot from which it is copied at the start.
+      player: of that run, as for `league eval`: "best", "mixture" (its members join with their parts of the share), a
+        snapshot, or a player as it was last saved.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -72,13 +81,21 @@ class GuestSettings:
     policy: str
     share: float = 0.05
     roles: tuple[str, ...] = ()
+    source: str = ""
+    player: str = "best"
 
     def __post_init__(self) -> None:
         require(
             self.policy.startswith((BOT_PREFIX, OUTSIDE_PREFIX)),
             f"policy is written {BOT_PREFIX}NAME or {OUTSIDE_PREFIX}NAME, not {self.policy!r}",
         )
-        require(0.0 < self.share < 1.0, f"share of {self.policy} must lie between 0 and 1, not {self.share}")
+        outside = self.policy.startswith(OUTSIDE_PREFIX)
+        require(
+            not outside or _OUTSIDER.fullmatch(self.policy) is not None,
+            f"{self.policy!r}: NAME must be 1 to 64 of a-z, 0-9, - and _, starting with a letter or a digit",
+        )
+        require(outside or not self.source, f"{self.policy} has no source; only {OUTSIDE_PREFIX}NAME comes from one")
+        require(0.0 < self.share <= 1.0, f"share of {self.policy} must be above 0 and at most 1, not {self.share}")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from league.core.population_settings import (
@@ -47,7 +47,8 @@ def alphastar(population: PopulationSettings) -> PresetParts:
         "league_exploiter": 1 if population.league_exploiters is None else population.league_exploiters,
     }
     share = max(sum(counts.values()), 1) / mains
-    exploiters = [PlayerSettings(role=role, count=count, gate=gate) for role, count in counts.items() if count]
+    again = replace(gate, reset_to=population.exploiters_reset_to or gate.reset_to)
+    exploiters = [PlayerSettings(role=role, count=count, gate=again) for role, count in counts.items() if count]
     return PresetParts(players=(PlayerSettings(count=mains, share=share, gate=gate), *exploiters))
 
 
@@ -104,6 +105,18 @@ def pbt(population: PopulationSettings) -> PresetParts:
             burn_in_steps=max(save_steps // 2, 1),
         ),
     )
+
+
+def exploit(population: PopulationSettings) -> PresetParts:
+    """A fresh player that trains against nothing but its guests: how well it does is how exploitable they are."""
+    steps = population.save_steps or SAVE_STEPS
+    player = PlayerSettings(
+        role="main_exploiter",
+        count=population.main_exploiters or 1,
+        matchmaker="guests",
+        gate=GateSettings(min_steps=steps, timeout_steps=steps, reset_probability=0.0),
+    )
+    return PresetParts(players=(player,))
 
 
 def _simple(

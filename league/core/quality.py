@@ -10,6 +10,7 @@ import numpy as np
 from league.core.columns import Column
 from league.core.matchmakers import softmax
 from league.core.records import SeatingOutcome
+from league.core.scoring import score_sum
 from league.core.state import LeagueState
 
 MATCHMAKER = "quality"
@@ -35,6 +36,7 @@ def book_quality(state: LeagueState, home: str, outcome: SeatingOutcome) -> None
     """Let the quality of a beaten snapshot fall by rate / (N p) for each game won against it; it never rises.
 
     N is the number of snapshots, p the chance with which this one is met: rare ones fall as fast as frequent ones.
+    Where returns are counted, the scores against it take the place of the games won.
 
     Source: Berner et al. 2019, appendix N.
     """
@@ -53,5 +55,8 @@ def book_quality(state: LeagueState, home: str, outcome: SeatingOutcome) -> None
         place = np.flatnonzero(past == state.population.index[outcome.policies[rival]])
         if len(place):
             met = softmax(known.values[past])[place[0]]
-            fall = rate * outcome.wins[seat][rival] / (len(past) * met)
+            won: float = outcome.wins[seat][rival]
+            if state.scoring.score == "returns":
+                won = score_sum(state.scoring, outcome, teams=teams, seat=seat, rival=rival)
+            fall = rate * won / (len(past) * met)
             known.values[past[place[0]]] -= min(fall, MOST_FALL)

@@ -1,5 +1,11 @@
 """How strong frozen policies are: Bradley-Terry from games in which every seat was frozen, a parent as the prior.
 
+What is modelled is the expected score of a game (`league.core.scoring`): d Elo more than another means to expect the
+score p = 1 / (1 + 10 ** (-d / 400)) against it. Where games won are counted, p is the chance to win, a draw being half
+a win. Where returns are counted, p stands for a mean margin of (2 p - 1) of the scale: 100 Elo are 0.28 of it, 10 Elo
+0.029, whatever share of the games is won. Where the scale is the largest margin, such a score varies less than a coin
+of the same mean, so that intervals are rather too wide than too narrow.
+
 Shape letters: N policies rated, M pairs that have met.
 """
 
@@ -11,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.payoff import DRAW, WIN
+from league.core.payoff import GAMES, SCORE
 from league.core.records import BOT_PREFIX, OUTSIDE_PREFIX
 from league.core.sparse_solve import PairMatrix
 from league.core.state import LeagueState
@@ -51,7 +57,7 @@ class PairGames:
 
     Fields:
       first, second: int64 [M], places of the two policies among those rated; a pair at most once.
-      score: float64 [M], wins of the first plus half the draws.
+      score: float64 [M], sum of the scores of the first, at most `games`.
       games: float64 [M].
     """
 
@@ -161,7 +167,7 @@ def present_ratings(state: LeagueState, chosen: list[int]) -> tuple[Array, Array
     home, away = place[payoff.home.values], place[payoff.away.values]
     cells = np.flatnonzero((home >= 0) & (away >= 0) & (home < away))
     weights = payoff.present(cells, population.moved.values)
-    pairs = PairGames(home[cells], away[cells], weights[:, WIN] + 0.5 * weights[:, DRAW], weights.sum(axis=1))
+    pairs = PairGames(home[cells], away[cells], weights[:, SCORE], weights[:, GAMES])
     owners = [state.players[population.names[number]].parent for number in chosen]
     parents = [-1 if parent is None else int(place[population.index[parent]]) for parent in owners]
     parents += [-1] * (len(rated) - len(chosen))
@@ -199,12 +205,11 @@ def frozen_pairs(state: LeagueState, chosen: Numbers) -> PairGames:
     payoff = state.payoff
     home, away = place[payoff.home.values], place[payoff.away.values]
     cells = np.flatnonzero((home >= 0) & (away >= 0) & (home < away))
-    totals = payoff.totals.values[cells].sum(axis=1)
     return PairGames(
         first=home[cells],
         second=away[cells],
-        score=totals[:, WIN] + 0.5 * totals[:, DRAW],
-        games=totals.sum(axis=1).astype(np.float64),
+        score=payoff.scores.values[cells].sum(axis=1),
+        games=payoff.totals.values[cells].sum(axis=(1, 2)).astype(np.float64),
     )
 
 

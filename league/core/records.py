@@ -75,6 +75,7 @@ class SeatingOutcome:
       draws: [S][S], equal returns; symmetric. For seats of different teams wins[i][j] + wins[j][i] + draws[i][j] is
         `games`.
       return_sums: [S] sum of undiscounted returns per seat.
+      truncated: those of the games that a time limit ended, whatever their result.
     """
 
     policies: tuple[str, ...]
@@ -84,6 +85,7 @@ class SeatingOutcome:
     wins: tuple[tuple[int, ...], ...]
     draws: tuple[tuple[int, ...], ...]
     return_sums: tuple[float, ...]
+    truncated: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 from collections.abc import Mapping
 
@@ -16,6 +17,7 @@ MATCHMAKERS: Mapping[str, str] = {
     "quality": "league.core.matchmakers:QUALITY",
     "meta_nash": "league.core.matchmakers:META_NASH",
     "even_odds": "league.core.matchmakers:EVEN_ODDS",
+    "guests": "league.core.matchmakers:GUESTS",
 }
 """Name -> "module:attribute" of a `league.core.roles.Matchmaker`; a built-in role is the name of its matchmaker."""
 
@@ -40,6 +42,7 @@ PRESETS: Mapping[str, str] = {
     "window": "league.core.presets:window",
     "psro": "league.core.presets:psro",
     "pbt": "league.core.presets:pbt",
+    "exploit": "league.core.presets:exploit",
 }
 """Name -> "module:attribute" of a `league.core.presets.Preset`."""
 
@@ -64,8 +67,13 @@ def load(registry: Mapping[str, str], name: str, *, what: str) -> object:
       ModuleNotFoundError: no such module.
     """
     check_name(registry, name, what=what)
-    module_name, _, attribute = registry.get(name, name).partition(":")
+    return _attribute(registry.get(name, name), what)
+
+
+@functools.cache  # asked for at every lease
+def _attribute(target: str, what: str) -> object:
+    module_name, _, attribute = target.partition(":")
     module = importlib.import_module(module_name)
     if not hasattr(module, attribute):
-        raise ValueError(f"{what} {name!r}: module {module_name} has no {attribute!r}")
+        raise ValueError(f"{what} {target!r}: module {module_name} has no {attribute!r}")
     return getattr(module, attribute)

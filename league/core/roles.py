@@ -36,6 +36,7 @@ class View:
       settings: of its group, with the player's own tuned values in their place.
       quality: float64 [P], qualities of its own snapshots; None where none are kept.
       mixture: float64 [P], the mixture over snapshots that is best as a whole; None where none is solved.
+      guests: float64 [P], shares of the player's games that its guests take; None where it has none.
     """
 
     home: int
@@ -44,6 +45,7 @@ class View:
     settings: PlayerSettings
     quality: Array | None = None
     mixture: Array | None = None
+    guests: Array | None = None
 
 
 class Matchmaker(Protocol):
@@ -159,7 +161,7 @@ def monotone_tail_start(win_rates: Array) -> int:
     Returns:
       Number of leading entries outside the tail; 0 where all of it falls.
     """
-    rises = np.flatnonzero(win_rates[:-1] < win_rates[1:])
+    rises = (win_rates[:-1] < win_rates[1:]).nonzero()[0]
     return int(rises[-1]) + 2 if len(rises) else 0
 
 

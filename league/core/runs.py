@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from league.core.commands import AddOutsider, CreateLeague, NoteFork, Refused, StartRun, StopRun
+from league.core.commands import AddOutsider, CreateLeague, NoteFork, NoteRewind, Refused, StartRun, StopRun
 from league.core.events import (
     Event,
     LeagueCreated,
     LeagueForked,
+    LeagueRewound,
     LeaseExpired,
     OrderIssued,
     OutsiderAdded,
@@ -49,7 +50,8 @@ def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Gene
         OrderIssued(Order(state.next_order_id + number, SNAPSHOT_KIND, event.player, INITIAL))
         for number, event in enumerate(added)
     ]
-    return [LeagueCreated(command.seed, command.num_seats, command.teams, command.settings), *added, *orders]
+    created = LeagueCreated(command.seed, command.num_seats, command.teams, command.settings, command.scoring)
+    return [created, *added, *orders]
 
 
 def start_run(state: LeagueState, command: StartRun, rng: np.random.Generator) -> list[Event]:
@@ -83,8 +85,35 @@ def add_outsider(state: LeagueState, command: AddOutsider, rng: np.random.Genera
 
 
 def note_fork(state: LeagueState, command: NoteFork, rng: np.random.Generator) -> list[Event]:
-    """Write down where the league so far comes from."""
-    return [LeagueForked(command.run, command.event, command.chain)]
+    """Write down where the league so far comes from.
+
+    Raises:
+      Refused: a player that is named is not there, or has nothing to go on from.
+    """
+    _check_lost(state, command.lost)
+    return [LeagueForked(command.run, command.event, command.chain, command.lost)]
+
+
+def note_rewind(state: LeagueState, command: NoteRewind, rng: np.random.Generator) -> list[Event]:
+    """Write down what was set aside.
+
+    Raises:
+      Refused: as of `note_fork`, or the token is of an earlier start than the one that stays.
+    """
+    _check_lost(state, command.lost)
+    if command.token < state.token:
+        raise Refused(f"start {state.token} stays, so the last one cannot have been start {command.token}")
+    return [
+        LeagueRewound(
+            command.event,
+            command.chain,
+            ended=command.ended,
+            ended_chain=command.ended_chain,
+            token=command.token,
+            set_aside=command.set_aside,
+            lost=command.lost,
+        )
+    ]
 
 
 def apply_outsider(state: LeagueState, event: OutsiderAdded) -> None:
@@ -96,17 +125,24 @@ def apply_outsider(state: LeagueState, event: OutsiderAdded) -> None:
 
 
 def apply_forked(state: LeagueState, event: LeagueForked) -> None:
-    """Nothing changes: it is there to be read."""
+    """Players without their restart state go on from a snapshot."""
+    _lose_checkpoints(state, event.lost)
+
+
+def apply_rewound(state: LeagueState, event: LeagueRewound) -> None:
+    """Tokens go on counting where they were: a late answer from before must not fit a start that is still to come."""
+    state.token = event.token
+    _lose_checkpoints(state, event.lost)
 
 
 def apply_created(state: LeagueState, event: LeagueCreated) -> None:
     """Found the league; its bots join the population."""
     settings = event.settings
     state.settings, state.seed = settings, event.seed
-    state.num_seats, state.teams = event.num_seats, event.teams
+    state.num_seats, state.teams, state.scoring = event.num_seats, event.teams, event.scoring
     state.payoff = empty_payoff(
         num_seats=event.num_seats,
-        half_life_steps=settings.payoff.half_life_steps,
+        half_life_steps=settings.half_life_steps,
         prior_games=settings.payoff.prior_games,
     )
     for bot in settings.bots:
@@ -132,6 +168,18 @@ def apply_started(state: LeagueState, event: RunStarted) -> None:
 def apply_stopped(state: LeagueState, event: RunStopped) -> None:
     """The run is over."""
     state.running = False
+
+
+def _check_lost(state: LeagueState, lost: tuple[str, ...]) -> None:
+    for name in lost:
+        player = state.players.get(name)
+        if player is None or player.parent is None:
+            raise Refused(f"{name!r} is no player of the league that descends from a snapshot")
+
+
+def _lose_checkpoints(state: LeagueState, lost: tuple[str, ...]) -> None:
+    for name in lost:
+        state.players[name].checkpoint = None
 
 
 def _expire_all(state: LeagueState, reason: str) -> list[LeaseExpired]:

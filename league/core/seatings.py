@@ -25,13 +25,13 @@ def paired_seatings(
       records: whether the home's seats are recorded.
     """
     sides = sorted(set(teams))
+    recorded = {side: tuple([records and team == side for team in teams]) for side in sides}
     table = []
     for opponent, share in opponents:
         if opponent == home or len(sides) == 1:
             table.append(Seating((home,) * len(teams), (records,) * len(teams), share))
             continue
         for side in sides:
-            policies = tuple(home if team == side else opponent for team in teams)
-            recorded = tuple(records and team == side for team in teams)
-            table.append(Seating(policies, recorded, share / len(sides)))
+            policies = tuple([home if team == side else opponent for team in teams])
+            table.append(Seating(policies, recorded[side], share / len(sides)))
     return tuple(table)

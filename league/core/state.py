@@ -12,6 +12,7 @@ from league.core.payoff import Payoff, empty_payoff
 from league.core.plain import Plain, pack, unpack
 from league.core.population import Population
 from league.core.records import Hyperparameter, Lease, Order, SnapshotInfo
+from league.core.scoring import BY_WINS, Scoring
 from league.core.settings import LeagueSettings, PlayerSettings
 from league.core.workload import Workload
 
@@ -33,7 +34,7 @@ class PlayerState:
       name, role: identity. group: its place in `settings.players`.
       policy: its number in the population. place: its place in the workload.
       version, trained_steps: as its learner last reported.
-      games, aborted: episodes of the leases that were its own.
+      games, aborted, truncated: episodes of the leases that were its own: ended, thrown away, ended by a time limit.
       generation: number of its resets.
       first_lease_id: leases below it were granted before the last reset; their games say nothing about today's weights.
       gate_steps: trained steps at the last snapshot or reset; from there the gate counts.
@@ -56,6 +57,7 @@ class PlayerState:
     trained_steps: int = 0
     games: int = 0
     aborted: int = 0
+    truncated: int = 0
     generation: int = 0
     first_lease_id: int = 0
     gate_steps: int = 0
@@ -82,11 +84,12 @@ class Mixture:
 
 @dataclass
 class Totals:
-    """Counts over the whole league. games, aborted, turns: of all finished leases, rating matches included."""
+    """Counts over the whole league. games, aborted, turns, truncated: of all finished leases, rating matches too."""
 
     games: int = 0
     aborted: int = 0
     turns: int = 0
+    truncated: int = 0
     env_steps: int = 0
     rating_games: int = 0
     leases_finished: int = 0
@@ -98,7 +101,7 @@ class LeagueState:
     """Everything that the league knows.
 
     Fields:
-      settings: None until the league is founded. num_seats, teams, seed: as founded.
+      settings: None until the league is founded. num_seats, teams, scoring, seed: as founded.
       token: number of the run; 0 before the first. running: between its start and its orderly stop.
       next_lease_id, next_order_id: numbers not yet given.
       players, snapshots: by id, in the order in which they came.
@@ -113,6 +116,7 @@ class LeagueState:
     seed: int = 0
     num_seats: int = 0
     teams: tuple[int, ...] = ()
+    scoring: Scoring = BY_WINS
     token: int = 0
     running: bool = False
     next_lease_id: int = 1

@@ -77,11 +77,37 @@ def explored(
 
 def transplant_order(state: LeagueState, player: str, rng: np.random.Generator, *, trained_steps: int) -> list[Event]:
     """A transplant order where a period is over and the tuner finds a donor; nothing while an order is open."""
+    known = state.players[player]
+    if state.open_orders(player) or not _has_ended_a_period(state, known.trained_steps, trained_steps):
+        return []
+    return _copy_order(state, player, rng)
+
+
+def transplant_after_snapshot(
+    state: LeagueState, player: str, rng: np.random.Generator, *, trained_steps: int
+) -> list[Event]:
+    """The same at the confirmation of a snapshot, where a period has ended since the one before.
+
+    The end of a period counts for nothing while a snapshot is on order, and often a report ends both; so this look
+    makes up for it, and whoever copies then has its own weights frozen first.
+    """
+    known = state.players[player]
+    if len(state.open_orders(player)) > 1 or not _has_ended_a_period(state, known.gate_steps, trained_steps):
+        return []
+    return _copy_order(state, player, rng)
+
+
+def _has_ended_a_period(state: LeagueState, before: int, now: int) -> bool:
+    """Whether there is tuning, and one of its periods ended between two counts of trained steps."""
+    assert state.settings is not None
+    settings = state.settings.tuning
+    return bool(settings.tuner) and now // settings.period_steps > before // settings.period_steps
+
+
+def _copy_order(state: LeagueState, player: str, rng: np.random.Generator) -> list[Event]:
+    """A transplant order where the player is ready and the tuner finds it a donor."""
     assert state.settings is not None
     settings, known = state.settings.tuning, state.players[player]
-    period = settings.period_steps
-    if not settings.tuner or trained_steps // period <= known.trained_steps // period or state.open_orders(player):
-        return []
     candidates = [
         other
         for other in state.players.values()

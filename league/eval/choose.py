@@ -13,6 +13,8 @@ from league.core.state import CheckpointPointer, LeagueState
 from league.errors import LeagueError
 
 BEST, MIXTURE = "best", "mixture"
+LEAST_SHARE = 0.5
+"""Of the strongest snapshot's games that another needs to be called as strong: a wide interval meets any other."""
 
 
 class UnknownPolicy(LeagueError):  # noqa: N818
@@ -42,13 +44,15 @@ def choose(state: LeagueState, player: str) -> Selection:
     Raises:
       UnknownPolicy: none; the message names the nearest.
     """
-    if not state.snapshots:
+    own = any(snapshot.player for snapshot in state.snapshots.values())
+    if not state.snapshots or (player in (BEST, MIXTURE) and not own):
         raise UnknownPolicy("the run has no snapshot yet: let it train until `league status` counts one.")
     if player == BEST:
         return _best(state)
     if player == MIXTURE:
         members = tuple((weight, state.snapshots[name]) for name, weight in league_mixture(state))
-        return Selection(player, members, f"the Nash mixture over {len(state.snapshots)} snapshots")
+        reason = f"the Nash mixture over {len(state.snapshots)} snapshots, by {state.scoring.score}"
+        return Selection(player, members, reason)
     if player in state.snapshots:
         return Selection(player, ((1.0, state.snapshots[player]),), "the snapshot of that name")
     of_player = [snapshot for snapshot in state.snapshots.values() if snapshot.player == player]
@@ -64,13 +68,26 @@ def choose(state: LeagueState, player: str) -> Selection:
 
 
 def _best(state: LeagueState) -> Selection:
-    """The snapshot with the surest high rating; without rated games the newest of a main agent."""
-    row = strongest(league_ratings(state))
-    if row is not None and row.games > 0:
+    """The newest snapshot of the strongest player that is not surely weaker than its strongest one.
+
+    Strongest is the highest rating by its lower bound. Among dozens that are even as far as the games tell, the highest
+    figure is luck; that a player has learnt on is not. Where intervals do not meet, or one rests on less than a share
+    of the games, they are not even. Without rated games: the newest snapshot of a main agent.
+    """
+    rows = league_ratings(state)
+    top = strongest(rows)
+    if top is not None and top.games > 0:
+        player = state.snapshots[top.policy].player
+        least = LEAST_SHARE * top.games
+        even = {row.policy: row for row in rows if row.games >= least and row.high >= top.low}
+        row = [even[name] for name, known in state.snapshots.items() if name in even and known.player == player][-1]
         interval = f"[{row.low:.0f}, {row.high:.0f}]"
-        reason = f"the highest rating by its lower bound: {row.elo:.0f} Elo {interval} over {row.games} games"
+        reason = (
+            f"the newest of {player} that is not surely weaker than its strongest: {row.elo:.0f} Elo {interval} over "
+            f"{row.games} games, by {state.scoring.score}"
+        )
         return Selection(BEST, ((1.0, state.snapshots[row.policy]),), reason)
-    snapshots = list(state.snapshots.values())
+    snapshots = [snapshot for snapshot in state.snapshots.values() if snapshot.player]
     mains = [snapshot for snapshot in snapshots if snapshot.role == MAIN_ROLE]
     newest = (mains or snapshots)[-1]
     return Selection(

@@ -13,7 +13,7 @@ import safetensors.numpy
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from agents.nets.registry import UnknownPartError
-from agents.weights import Weights, WeightsError, from_named, layout_of
+from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvConfig, EnvSpec
 from league.book import read_state
 from league.config import parse_config
@@ -23,7 +23,7 @@ from league.errors import CorruptSnapshot, LeagueError, MissingRun
 from league.eval.choose import BEST, MIXTURE, Selection, UnknownPolicy, choose
 from league.eval.loaded import LoadedMixture, LoadedPolicy
 from league.eval.match import spec_of
-from league.policies import spec_hash
+from league.policies import network_of, network_plain, spec_hash
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
@@ -32,6 +32,7 @@ from league.store.snapshots import (
     LocalSnapshotStore,
     SnapshotManifest,
     SnapshotStore,
+    sha256_hex,
 )
 from league.store.storage import Storage
 
@@ -61,6 +62,22 @@ class OpenRun:
     checkpoints: CheckpointStore
 
 
+@dataclass(frozen=True)
+class FrozenCopy:
+    """A policy as it can be stored elsewhere.
+
+    Fields:
+      name: of the snapshot, or of the player whose restart state it is.
+      weight: in the mixture that was chosen, 1 for a single policy.
+      weights: safetensors, float32 by parameter name. manifest: what they are, the network's description included.
+    """
+
+    name: str
+    weight: float
+    weights: bytes
+    manifest: SnapshotManifest
+
+
 def load_policy(
     run_or_snapshot: str | Path,
     player: str = BEST,
@@ -73,7 +90,7 @@ def load_policy(
 
     Args:
       run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
-      player: "best" (the snapshot with the surest high rating; the newest one of a main agent before any game is
+      player: "best" (the newest snapshot as strong as the strongest; the newest one of a main agent before any game is
         rated), "mixture" (the Nash mixture over all snapshots), a snapshot's id, or a player's (as its learner
         was last saved, or its newest snapshot if that is newer).
       greedy: take the likeliest action instead of sampling.
@@ -138,16 +155,54 @@ def load_selection(
     return LoadedMixture(selection.name, members, seed=seed) if selection.name == MIXTURE else members[0][1]
 
 
+def frozen_copies(run: OpenRun, selection: Selection) -> tuple[FrozenCopy, ...]:
+    """What chosen policies are on disk, each as a snapshot of its own.
+
+    Raises:
+      CorruptSnapshot, MissingSnapshot: one of them cannot be used.
+    """
+    if selection.checkpoint is not None:
+        return (_copy_of_checkpoint(run, selection.name, selection.checkpoint),)
+    copies = []
+    for weight, snapshot in selection.members:
+        weights, manifest = run.store.get(snapshot.digest)
+        copies.append(FrozenCopy(snapshot.snapshot_id, weight, weights, manifest))
+    return tuple(copies)
+
+
+def _copy_of_checkpoint(run: OpenRun, player: str, pointer: CheckpointPointer) -> FrozenCopy:
+    weights = _checkpoint_weights(run, player, pointer, layout_of(build_network(run.spec, run.network, seed=0)))
+    payload = safetensors.numpy.save(weights.named())
+    known = run.state.players[player]
+    manifest = SnapshotManifest(
+        digest=sha256_hex(payload),
+        player=player,
+        role=known.role,
+        parent=known.parent,
+        version=pointer.version,
+        trained_steps=pointer.trained_steps,
+        env_id=run.env.id,
+        env_spec_hash=spec_hash(run.spec),
+        env=dict(run.env.kwargs),
+        network=network_plain(run.network),
+    )
+    return FrozenCopy(player, 1.0, payload, manifest)
+
+
 def _load_checkpoint(run: OpenRun, player: str, pointer: CheckpointPointer, *, greedy: bool, seed: int) -> LoadedPolicy:
     """A learning player as it was last saved."""
+    network = build_network(run.spec, run.network, seed=0)
+    weights = _checkpoint_weights(run, player, pointer, layout_of(network))
+    return LoadedPolicy(player, network, weights, run.spec, greedy=greedy, seed=seed)
+
+
+def _checkpoint_weights(run: OpenRun, player: str, pointer: CheckpointPointer, layout: Layout) -> Weights:
     payload = run.checkpoints.get(player, pointer.digest)
     try:
-        values = safetensors.numpy.load(payload)["values"]
+        values = np.asarray(safetensors.numpy.load(payload)["values"], np.float32)
     except (safetensors.SafetensorError, KeyError) as error:
         raise CorruptSnapshot(run.checkpoints.path(player, pointer.digest), f"it holds no weights ({error})") from error
-    network = build_network(run.spec, run.network, seed=0)
-    weights = Weights(np.asarray(values, np.float32), layout_of(network), pointer.version)
-    return LoadedPolicy(player, network, weights, run.spec, greedy=greedy, seed=seed)
+    return Weights(values, layout, pointer.version)
 
 
 def build_policy(
@@ -174,7 +229,7 @@ def build_policy(
     except safetensors.SafetensorError as error:
         raise CorruptSnapshot(source, f"the weights of {name} are not in the safetensors format ({error})") from error
     try:
-        network = build_network(spec, msgspec.convert(manifest.network, NetworkConfig), seed=0)
+        network = build_network(spec, network_of(manifest), seed=0)
         weights = from_named(named, layout_of(network), version=manifest.version)
     except (msgspec.ValidationError, UnknownPartError, WeightsError) as error:
         raise _mismatch(name, manifest, spec, source, str(error)) from error
@@ -216,15 +271,24 @@ def read_snapshot_folder(folder: Path) -> tuple[bytes, SnapshotManifest]:
     return _SingleFolder(folder).get(digest)
 
 
-def _load_folder(
-    folder: Path, player: str, *, greedy: bool, seed: int, env: EnvConfig | None
-) -> LoadedPolicy | LoadedMixture:
-    weights, manifest = read_snapshot_folder(folder)
+def require_player_of(manifest: SnapshotManifest, player: str, folder: Path) -> None:
+    """Refuse a name that does not stand for the one snapshot in a folder.
+
+    Raises:
+      UnknownPolicy.
+    """
     if player not in (BEST, MIXTURE, manifest.player, manifest.digest):
         raise UnknownPolicy(
             f"{folder} is one snapshot, of the player {manifest.player}, not {player!r}: leave `player` out, or give"
             " the run folder."
         )
+
+
+def _load_folder(
+    folder: Path, player: str, *, greedy: bool, seed: int, env: EnvConfig | None
+) -> LoadedPolicy | LoadedMixture:
+    weights, manifest = read_snapshot_folder(folder)
+    require_player_of(manifest, player, folder)
     spec = spec_of(env if env is not None else EnvConfig(manifest.env_id, manifest.env))
     name = f"{manifest.player}-{manifest.digest[:8]}"
     policy = build_policy(name, weights, manifest, spec, greedy=greedy, seed=seed, source=folder)

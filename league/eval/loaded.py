@@ -16,6 +16,7 @@ from agents.nets.network import Network
 from agents.policy import Choice, NetworkPolicy, SeatPolicy, View
 from agents.weights import Weights, adopt
 from envs.protocol import EnvSpec
+from league.eval.match import within_bounds
 from league.eval.observation import Observation, ObservationMismatch, batch_of_one, mask_of_one
 
 
@@ -61,14 +62,14 @@ class LoadedPolicy:
         if seed is not None:
             self._rng = np.random.default_rng(seed)
 
-    def act(self, obs: Observation, mask: Observation | None = None) -> int | NDArray[np.float32]:
+    def act(self, obs: Observation, mask: Observation | None = None) -> int | NDArray[np.generic]:
         """The action for what a seat sees now; with an LSTM it also moves its memory one step on.
 
         Args:
           obs: as the environment shows it to one seat (see `batch_of_one`).
           mask: [A], true where legal (see `mask_of_one`).
         Returns:
-          The number of the action, or a float32 array where the game takes a box.
+          The number of the action, int64 [H] where it has parts, or a float32 array within the bounds of a box.
         Raises:
           ObservationMismatch: the observation or mask does not fit the game.
         """
@@ -82,8 +83,7 @@ class LoadedPolicy:
                 action = head.sample(parameters, noise)[0]
         if self.spec.actions.kind == "categorical":
             return int(action[0])
-        chosen: NDArray[np.float32] = action[0].numpy()
-        return chosen
+        return within_bounds(self.spec, action[0].numpy())
 
     def probs(self, obs: Observation, mask: Observation | None = None) -> NDArray[np.float32]:
         """Probability of every action, float32 [A]; neither draws nor moves the memory.
@@ -92,7 +92,7 @@ class LoadedPolicy:
           ObservationMismatch: as `act`, or the game takes a box, whose actions have no probabilities.
         """
         if self.spec.actions.kind != "categorical":
-            raise ObservationMismatch(f"{self.spec.env_id} takes a box of numbers: there is no probability per action.")
+            raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
         parameters, _ = self._step(obs, mask)
         chances: NDArray[np.float32] = log_softmax(parameters).exp()[0].numpy()
         return chances
@@ -109,7 +109,7 @@ class LoadedPolicy:
           ObservationMismatch: the game takes a box.
         """
         if self.spec.actions.kind != "categorical":
-            raise ObservationMismatch(f"{self.spec.env_id} takes a box of numbers: there is no probability per action.")
+            raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
         output = self._network.step(
             {name: torch.from_numpy(np.ascontiguousarray(field)) for name, field in fields.items()},
             core=self._network.initial_core(len(legal)),
@@ -168,7 +168,7 @@ class LoadedMixture:
         """The member that plays the present game."""
         return self._drawn
 
-    def act(self, obs: Observation, mask: Observation | None = None) -> int | NDArray[np.float32]:
+    def act(self, obs: Observation, mask: Observation | None = None) -> int | NDArray[np.generic]:
         """See `LoadedPolicy.act`."""
         return self._drawn.act(obs, mask)
 

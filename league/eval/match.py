@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from agents.policy import SeatPolicy, View
 from envs.chance import uniform_legal
+from envs.parts import draw_parts, first_parts
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import make
 from league.eval.scores import MatchResult, score_games
@@ -143,7 +144,7 @@ def _play(env: BatchedEnv, holders: Sequence[SeatPolicy], *, seeds: tuple[int, i
             slots = np.flatnonzero(alive[turn.env_index] & held[turn.seat])
             if len(slots):
                 choice = policy.act(View(env, turn, slots, core[rows[slots], :core_size]), rng)
-                actions[slots] = choice.actions
+                actions[slots] = within_bounds(env.spec, choice.actions)
                 core[rows[slots], :core_size] = choice.core
         turn = env.step(actions)
         turns += int(alive.sum())
@@ -161,17 +162,26 @@ def _play(env: BatchedEnv, holders: Sequence[SeatPolicy], *, seeds: tuple[int, i
 def _has_openings(spec: EnvSpec, turn: Turn) -> bool:
     """Whether random openings make sense: several seats, one of which acts at a time among masked actions."""
     one_acts = np.array_equal(turn.env_index, np.arange(len(turn.terminated)))
-    return spec.num_seats > 1 and turn.action_mask is not None and one_acts
+    return spec.num_seats > 1 and turn.action_mask is not None and one_acts and spec.actions.kind != "box"
 
 
 def _open(env: BatchedEnv, turn: Turn, *, plies: int, rng: np.random.Generator) -> Turn:
     """Play the openings; equal streams make equal openings."""
     for _ in range(plies):
-        if not _has_openings(env.spec, turn):
+        mask, actions = turn.action_mask, env.spec.actions
+        if mask is None or not _has_openings(env.spec, turn):
             break
-        assert turn.action_mask is not None
-        turn = env.step(uniform_legal(turn.action_mask, rng))
+        several = actions.kind == "multi_categorical"
+        turn = env.step(draw_parts(actions, len(mask), mask=mask, rng=rng) if several else uniform_legal(mask, rng))
     return turn
+
+
+def within_bounds(spec: EnvSpec, actions: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Actions as the env takes them: those of a box clipped, whatever density the policy gave to what lies outside."""
+    if spec.actions.kind != "box":
+        return actions
+    clipped: NDArray[np.generic] = np.clip(actions, spec.actions.low, spec.actions.high)
+    return clipped
 
 
 def idle_actions(spec: EnvSpec, turn: Turn) -> NDArray[np.generic]:
@@ -179,6 +189,8 @@ def idle_actions(spec: EnvSpec, turn: Turn) -> NDArray[np.generic]:
     if spec.actions.kind == "box":
         shape = (len(turn.env_index), *spec.actions.shape)
         return np.full(shape, np.clip(0.0, spec.actions.low, spec.actions.high), np.float32)
+    if spec.actions.kind == "multi_categorical":
+        return first_parts(spec.actions, len(turn.env_index), mask=turn.action_mask)
     if turn.action_mask is None:
         return np.zeros(len(turn.env_index), np.int64)
     first: NDArray[np.int64] = turn.action_mask.argmax(axis=1)

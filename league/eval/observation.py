@@ -55,16 +55,16 @@ def mask_of_one(mask: Observation | None, observation: Observation, spec: EnvSpe
     """bool [1, A], or None where every action is legal.
 
     Args:
-      mask: [A], true or not 0 where legal; None takes the field "action_mask" of a mapping, and without one everything
-        is legal.
+      mask: [A], true or not 0 where legal, or one array for each part of an action; None takes the field "action_mask"
+        of a mapping, and without one everything is legal.
     Raises:
       ObservationMismatch: of another length, or without a legal action.
     """
     if mask is None and isinstance(observation, Mapping):
         mask = observation.get(MASK_FIELD)
-    if mask is None or spec.actions.kind != "categorical":
+    if mask is None or spec.actions.kind == "box":
         return None
-    legal = np.asarray(mask).astype(np.bool_)
+    legal = _flat(mask).astype(np.bool_)
     if legal.shape != (spec.actions.num_actions,):
         raise ObservationMismatch(
             f"the action mask has shape {legal.shape}, {spec.env_id} has {spec.actions.num_actions} actions: shape"
@@ -73,6 +73,13 @@ def mask_of_one(mask: Observation | None, observation: Observation, spec: EnvSpe
     if not legal.any():
         raise ObservationMismatch("the action mask allows no action: the game of this seat is over.")
     return legal[None]
+
+
+def _flat(mask: Observation) -> NDArray[np.generic]:
+    """A mask, or the masks of several parts, as one array."""
+    if isinstance(mask, tuple | list) and any(np.ndim(part) for part in mask):
+        return np.concatenate([np.asarray(part) for part in mask])
+    return np.asarray(mask)
 
 
 def _field(name: str, value: Observation, field: ArraySpec, env_id: str) -> NDArray[np.generic]:

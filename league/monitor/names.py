@@ -34,18 +34,22 @@ ENV_STEPS = Metric("league/env_steps", "decisions", "decisions taken in all game
 STEPS_PER_S = Metric("league/steps_per_s", "decisions/s", "env steps per second of late")
 GAMES = Metric("league/games", "games", "games whose outcomes are in the journal")
 ABORTED = Metric("league/aborted_games", "games", "games thrown away because their env failed")
+TRUNCATED = Metric("league/truncated_games", "games", "games that a time limit ended")
 REFUSED = Metric("league/refused_results", "leases", "answers refused: late, repeated or of an earlier daemon")
+HOSTS_LOST = Metric("league/hosts_lost", "hosts", "hosts lost and replaced since the daemon's start")
 PLAYERS = Metric("league/players", "players", "members that learn")
 SNAPSHOTS = Metric("league/snapshots", "snapshots", "frozen members")
 OPEN_LEASES = Metric("league/open_leases", "leases", "leases being worked on")
 JOURNAL_SEQ = Metric("league/journal_seq", "events", "durable events")
-COMMIT_MS = Metric("league/commit_ms", "ms", "time of the last journal commit")
 ELAPSED_S = Metric("league/elapsed_s", "s", "time of training, earlier parts of a resumed run included")
 BEST_RATING = Metric("league/best_rating_elo", "Elo", "rating of the best snapshot", best="max")
 
 RATING = Metric("player/{player}/rating_elo", "Elo", "rating of the player's newest rated snapshot", best="max")
 WIN_RATE = Metric("player/{player}/win_rate", "", "mean win rate over its opponents, draws 1/2")
 PLAYER_SNAPSHOTS = Metric("player/{player}/snapshots", "snapshots", "snapshots of the player")
+TRUNCATED_SHARE = Metric(
+    "player/{player}/truncated_share", "", "share of its own leases' games that a time limit ended"
+)
 GENERATION = Metric("player/{player}/generation", "", "resets of the player so far")
 
 VERSION = Metric("learner/{player}/version", "updates", "updates since the start or the last reset")
@@ -54,6 +58,7 @@ LOSS_POLICY = Metric("learner/{player}/loss_policy", "", "policy gradient loss p
 LOSS_VALUE = Metric("learner/{player}/loss_value", "", "half the squared value error per valid step")
 ENTROPY = Metric("learner/{player}/entropy", "nats", "entropy of the policy per valid step")
 KL = Metric("learner/{player}/kl", "nats", "divergence of the behaviour policy from the target policy")
+TEACHER_KL = Metric("learner/{player}/teacher_kl", "nats", "divergence of the teacher from the policy, 0 without one")
 RHO_CLIP_SHARE = Metric("learner/{player}/rho_clip_share", "", "share of steps whose importance ratio was clipped")
 EFFECTIVE_SAMPLE_SHARE = Metric("learner/{player}/effective_sample_share", "", "effective over actual sample size")
 GRADIENT_NORM = Metric("learner/{player}/gradient_norm", "", "global gradient norm before clipping")
@@ -63,7 +68,6 @@ STALE_STEPS = Metric("learner/{player}/stale_steps", "decisions", "decisions mas
 SKIPPED = Metric("learner/{player}/skipped_updates", "updates", "updates skipped as non-finite")
 LEARNING_RATE = Metric("learner/{player}/learning_rate", "", "step size")
 ENTROPY_COST = Metric("learner/{player}/entropy_cost", "", "weight of the entropy")
-CREDITS = Metric("learner/{player}/credits", "chunks", "chunks that actors may still push")
 
 METRICS: Mapping[str, Metric] = {value.name: value for value in list(globals().values()) if isinstance(value, Metric)}
 """Name -> metric."""

@@ -66,6 +66,9 @@ class ActorHost:
         self._dtype = dtype
         self._spec = make(setup.env, num_envs=1).spec
         self._network = build_network(self._spec, setup.network, seed=setup.seed)
+        self._guest_networks = {
+            name: build_network(self._spec, network, seed=0) for name, network in setup.guest_networks.items()
+        }
         self._codec = Lz4Codec()
         self._arenas: dict[str, Arena] = {}
         self._generations: dict[str, int] = {}
@@ -164,6 +167,7 @@ class ActorHost:
                 env,
                 unroll_length=self._setup.learner.unroll_length,
                 core_size=self._network.core_size,
+                max_core=max((network.core_size for network in self._guest_networks.values()), default=0),
                 seed=seed,
                 num_parts=num_parts(self._network.head),
             )
@@ -195,7 +199,7 @@ class ActorHost:
         if name.startswith(BOT_PREFIX):
             bot = name.removeprefix(BOT_PREFIX)
             return BotPolicy(make_bot(bot, seed=zlib.crc32(f"{self._setup.seed}/{self._name}/{bot}".encode())))
-        policy = NetworkPolicy(self._network, dtype=self._dtype)
+        policy = NetworkPolicy(self._guest_networks.get(name, self._network), dtype=self._dtype)
         policy.adopt(frozen[name])
         return policy
 
@@ -241,4 +245,5 @@ def _outcome(totals: SeatingTotals) -> SeatingOutcome:
         wins=tuple(tuple(int(x) for x in row) for row in totals.wins),
         draws=tuple(tuple(int(x) for x in row) for row in totals.draws),
         return_sums=tuple(float(x) for x in totals.return_sums),
+        truncated=totals.truncated,
     )

@@ -120,7 +120,13 @@ class InProcessRuntime:
             self._reports.append(LeaseDone(ACTOR_HOST, lease.lease_id, lease.token, result.env_steps, result.outcomes))
             self._reports.extend(learners.progress())
         elif isinstance(task, InstallPlayer):
-            learners.install(task.player, saved=task.saved, weights=task.weights, hyperparameters=task.hyperparameters)
+            learners.install(
+                task.player,
+                saved=task.saved,
+                weights=task.weights,
+                hyperparameters=task.hyperparameters,
+                trained_steps=task.trained_steps,
+            )
             self._reports.append(PlayerInstalled(task.player))
         elif isinstance(task, TakeSnapshot):
             weights = learners.weights(task.player)

@@ -67,6 +67,7 @@ class LearnerHost:
         saved: Arrays | None,
         weights: Weights | None,
         hyperparameters: tuple[Hyperparameter, ...] = (),
+        trained_steps: int = 0,
     ) -> None:
         """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
         self._drop(player)
@@ -77,6 +78,7 @@ class LearnerHost:
             saved=saved,
             weights=weights,
             hyperparameters=hyperparameters,
+            trained_steps=trained_steps,
             dtype=self._dtype,
             launcher=self._launcher,
         )
@@ -178,6 +180,7 @@ def player_learner(
     saved: Arrays | None,
     weights: Weights | None,
     hyperparameters: tuple[Hyperparameter, ...],
+    trained_steps: int,
     dtype: torch.dtype,
     launcher: Launcher,
 ) -> Learner:
@@ -188,13 +191,14 @@ def player_learner(
         tuned(setup.learner, hyperparameters),
         seed=zlib.crc32(f"{setup.seed}/{player}".encode()),
         dtype=dtype,
+        teacher=setup.teacher,
         launcher=launcher,
     )
     if saved is not None:
         learner.load(saved)
     elif weights is not None:
         learner.reset(weights)
-        learner.version = weights.version
+        learner.version, learner.trained_steps = weights.version, trained_steps
     return learner
 
 

@@ -35,6 +35,8 @@ class HostSetup:
       num_envs: games that an actor host steps at once.
       chunk_rows: unrolls sent to the learner in one piece.
       seed: of the run.
+      teacher: weights of the policy that `learner.teacher_cost` is about.
+      guest_networks: policy id -> network of each frozen policy from outside, where it need not be the run's.
     """
 
     run: str
@@ -44,6 +46,8 @@ class HostSetup:
     num_envs: int
     chunk_rows: int
     seed: int
+    teacher: Weights | None = None
+    guest_networks: Mapping[str, NetworkConfig] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,12 +64,14 @@ class InstallPlayer:
     """For a learner host: hold a player's learner, from a checkpoint, from weights, or (both None) anew.
 
     hyperparameters: (name, factor) of its tuned values, see `league.runtime.tuned`.
+    trained_steps: those of the player when it was as in `weights`; a checkpoint holds its own.
     """
 
     player: str
     saved: Arrays | None = None
     weights: Weights | None = None
     hyperparameters: tuple[Hyperparameter, ...] = ()
+    trained_steps: int = 0
 
 
 @dataclass(frozen=True)

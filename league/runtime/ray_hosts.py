@@ -130,7 +130,13 @@ class LearnerHostProcess:
 
     def install(self, task: InstallPlayer) -> None:
         """As `StreamingLearnerHost.install`."""
-        self._host.install(task.player, saved=task.saved, weights=task.weights, hyperparameters=task.hyperparameters)
+        self._host.install(
+            task.player,
+            saved=task.saved,
+            weights=task.weights,
+            hyperparameters=task.hyperparameters,
+            trained_steps=task.trained_steps,
+        )
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     def push(self, player: str, chunk: bytes, *, share: float, have: int) -> Weights | None:

@@ -130,9 +130,10 @@ class StreamingLearnerHost:
         saved: Arrays | None,
         weights: Weights | None,
         hyperparameters: tuple[Hyperparameter, ...] = (),
+        trained_steps: int = 0,
     ) -> None:
         """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
-        self._order(lambda: self._install(player, saved, weights, hyperparameters))
+        self._order(lambda: self._install(player, saved, weights, hyperparameters, trained_steps))
 
     def push(self, player: str, chunk: bytes, *, share: float) -> Weights:
         """Take a chunk to learn from, as soon as there is room for it; returns the newest weights.
@@ -271,6 +272,7 @@ class StreamingLearnerHost:
         saved: Arrays | None,
         weights: Weights | None,
         hyperparameters: tuple[Hyperparameter, ...],
+        trained_steps: int,
     ) -> None:
         self._drop(player)
         learner = player_learner(
@@ -280,6 +282,7 @@ class StreamingLearnerHost:
             saved=saved,
             weights=weights,
             hyperparameters=hyperparameters,
+            trained_steps=trained_steps,
             dtype=self._dtype,
             launcher=self._launcher,
         )

@@ -50,6 +50,27 @@ class CheckpointStore:
             raise MissingSnapshot(f"{path} does not exist: the checkpoint was removed or belongs to another run.")
         return read_verified(self._storage, path, digest, max_bytes=self._max_bytes)
 
+    def take_over(self, player: str, digest: str, other: CheckpointStore) -> None:
+        """Hold a checkpoint of another store too, whatever becomes of it there; both share the file.
+
+        Raises:
+          MissingSnapshot: the other has no such file, or no more.
+          CorruptSnapshot: it is not what was written; then it is not held here either.
+          DiskFull, StorageError: it was not stored.
+        """
+        self._storage.make_folder(self._folder(player))
+        path = self.path(player, digest)
+        if not path.exists():
+            try:
+                self._storage.link(other.path(player, digest), path)
+            except FileNotFoundError as error:
+                raise MissingSnapshot(f"{other.path(player, digest)} does not exist.") from error
+        try:
+            self.get(player, digest)
+        except CorruptSnapshot:
+            self._storage.remove(path)
+            raise
+
     def prune(self, player: str, *, keep: tuple[str, ...]) -> int:
         """Remove all but the given digests (at most `KEPT_PER_PLAYER` of them are kept); returns how many went."""
         kept = set(keep[:KEPT_PER_PLAYER])

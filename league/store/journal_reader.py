@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from league.errors import DiskFull, JournalError, StorageError
 from league.store.event_codec import EventCodec
@@ -85,6 +85,30 @@ class JournalReader:
             if row is None
             else Head(seq=row[0], chain=self._blob(row[1], row[0]).hex())
         )
+
+    def head_at(self, seq: int) -> Head:
+        """The event of that number as if it were the last.
+
+        Raises:
+          JournalError: there is none.
+        """
+        return Head(seq=seq, chain=self._chain_before(seq + 1).hex())
+
+    @contextlib.contextmanager
+    def one_moment(self) -> Iterator[None]:
+        """What is read inside is all of one moment, whatever a writer does meanwhile."""
+        with named_sqlite_errors(self._path):
+            self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            with contextlib.suppress(sqlite3.Error):  # it only reads: there is nothing to lose
+                self._connection.execute("ROLLBACK")
+
+    def rows(self, table: Literal["events", "states"], *, to_seq: int) -> Iterator[tuple[object, ...]]:
+        """The rows of a table up to an event just as they are stored, unchecked."""
+        with named_sqlite_errors(self._path):
+            yield from self._connection.execute(f"SELECT * FROM {table} WHERE seq <= ? ORDER BY seq", (to_seq,))
 
     def replay(self, *, from_seq: int = 1, to_seq: int | None = None) -> Iterator[tuple[int, object]]:
         """The events from `from_seq` to `to_seq` (by default the last) with their numbers, checked against the chain.

@@ -44,6 +44,7 @@ class RunStatus:
       games, env_steps, players, snapshots: totals of the league.
       steps_per_s: env steps per second of late.
       message: one line for people, such as why the run failed.
+      refused, hosts_lost: answers refused and hosts lost since the daemon's start.
     """
 
     daemon: Holder
@@ -58,6 +59,8 @@ class RunStatus:
     players: int = 0
     snapshots: int = 0
     message: str = ""
+    refused: int = 0
+    hosts_lost: int = 0
 
 
 class RunFolder:

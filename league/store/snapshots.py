@@ -25,6 +25,7 @@ from league.store.storage import Storage, temporary_path
 MANIFEST_SCHEMA_VERSION = 1
 MAX_WEIGHTS_BYTES = 4 << 30
 MAX_MANIFEST_BYTES = 1 << 20
+_FILES = ("weights.safetensors", "manifest.json")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -123,6 +124,29 @@ class LocalSnapshotStore:
         self._write_files(temporary, weights, manifest)
         self._storage.publish_folder(temporary, folder)
         return digest
+
+    def take_over(self, digest: str, other: LocalSnapshotStore) -> None:
+        """Hold a snapshot of another store too; both share its files, which nobody changes in place.
+
+        Raises:
+          MissingSnapshot: the other has no such snapshot.
+          CorruptSnapshot: it is not what was written.
+          DiskFull, StorageError: it was not stored.
+        """
+        folder = self.folder(digest)
+        if not folder.exists():
+            if not other.folder(digest).is_dir():
+                raise MissingSnapshot(f"{other.folder(digest)} does not exist: the snapshot was removed.")
+            self._storage.make_folder(folder.parent)
+            temporary = temporary_path(folder)
+            self._storage.make_folder(temporary)
+            for name in _FILES:
+                try:
+                    self._storage.link(other.folder(digest) / name, temporary / name)
+                except FileNotFoundError as error:
+                    raise CorruptSnapshot(other.folder(digest) / name, "the file is missing") from error
+            self._storage.publish_folder(temporary, folder)
+        self.get(digest)
 
     def get(self, digest: str) -> tuple[bytes, SnapshotManifest]:
         """As in the protocol."""

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -26,16 +27,22 @@ FAULT_POINTS: dict[str, str] = {
     "append.torn": "half of the line is in the file",
     "folder.before_rename": "a temporary folder is complete, nothing has its final name",
     "folder.before_fsync": "the folder has its final name, which need not be on the disk",
+    "link.before_link": "the second name is not there",
+    "link.before_fsync": "the file has both names, the second need not be on the disk",
     "remove.before_unlink": "the file is still there",
+    "remove.before_rmtree": "the folder is still there, whole",
     "journal.before_commit": "the rows are in an open transaction",
     "journal.after_commit": "the rows are durable, the caller does not know it yet",
 }
 """Every fault point and what is true there; `Storage.fault` refuses others, so that a new one cannot stay unlisted."""
 
-_TEMPORARY_PREFIX = ".tmp-"
+TEMPORARY_PREFIX = ".tmp-"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_COPY_BYTES = 1 << 20
+_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
+"""What file systems answer that cannot give a file a second name, or not there."""
 
 
 def no_fault(point: str) -> None:
@@ -61,7 +68,7 @@ def temporary_path(path: Path) -> Path:
 
     Both ends differ from the final name: a reader's `*.ckpt` matches dot files too in pathlib.
     """
-    return path.with_name(f"{_TEMPORARY_PREFIX}{os.getpid()}-{path.name}.partial")
+    return path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{path.name}.partial")
 
 
 class Storage:
@@ -150,6 +157,24 @@ class Storage:
             finally:
                 os.close(descriptor)
 
+    def link(self, source: Path, target: Path) -> None:
+        """Give a file a second name, durably; a copy of it where the file system knows no second names.
+
+        Only for files that are replaced and never changed in place: both names show the same content.
+
+        Raises:
+          FileNotFoundError: there is no `source`.
+          DiskFull, StorageError: `target` was not made.
+        """
+        with _named_os_errors(target):
+            self.fault("link.before_link")
+            found = _link_or_copy(source, target)
+            if found:
+                self.fault("link.before_fsync")
+                fsync_folder(target.parent)
+        if not found:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
+
     def make_folder(self, path: Path) -> None:
         """Create a folder and its parents durably; it may exist."""
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
@@ -178,11 +203,19 @@ class Storage:
             path.unlink(missing_ok=True)
             fsync_folder(path.parent)
 
+    def remove_folder(self, path: Path) -> None:
+        """Remove a folder with all that is in it; that it is already gone is no error."""
+        with _named_os_errors(path):
+            if path.exists():
+                self.fault("remove.before_rmtree")
+                shutil.rmtree(path)
+                fsync_folder(path.parent)
+
     def sweep(self, folder: Path) -> int:
         """Remove the temporary files and folders that a crash left directly in `folder`; returns how many."""
         swept = 0
         with _named_os_errors(folder):
-            for left in sorted(folder.glob(f"{_TEMPORARY_PREFIX}*")):
+            for left in sorted(folder.glob(f"{TEMPORARY_PREFIX}*")):
                 if left.is_dir() and not left.is_symlink():
                     for file in left.iterdir():
                         file.unlink()
@@ -191,6 +224,22 @@ class Storage:
                     left.unlink(missing_ok=True)
                 swept += 1
         return swept
+
+
+def _link_or_copy(source: Path, target: Path) -> bool:
+    """Whether there was something to link."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        with source.open("rb") as read, target.open("xb") as write:
+            shutil.copyfileobj(read, write, _COPY_BYTES)
+            write.flush()
+            os.fsync(write.fileno())
+    return True
 
 
 def fsync_folder(folder: Path) -> None:

@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 
+from agents.policy import BotPolicy
+from envs.bots import make_bot
+from envs.protocol import EnvConfig
+from league.eval.load import load_policy
+from league.eval.match import play_match
 from league.inspection import verify_run
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny, write_config
@@ -22,11 +27,38 @@ CASES: dict[str, dict[str, Any]] = {
     "one seat, box, truncated": tiny(env={"id": "gymnasium:Pendulum-v1"}, league=ONE_PLAYER),
     "matrix game": tiny(env={"id": "matrix_game", "kwargs": {"payoffs": [[1, -1], [-1, 1]], "rounds": 2}}),
     "PettingZoo in turns": tiny(env={"id": "pettingzoo:classic/tictactoe_v3"}),
+    "parts, masked": tiny(
+        env={"id": "probe_parts", "kwargs": {"masked": True}}, network={"head": "autoregressive"}, league=ONE_PLAYER
+    ),
     "memory": tiny(network={"hidden": [8], "core": "lstm", "core_size": 4}),
     "three seats, truncated": tiny(
         env={"id": "probe_simultaneous", "kwargs": {"num_seats": 3, "truncate": True}}, league=ONE_PLAYER
     ),
 }
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_every_part_of_an_action_learns_what_it_is_asked(masked: bool, tmp_path: Path) -> None:
+    """A contextual bandit of several parts through the whole path: actor, chunks, learner, snapshot, evaluation."""
+    env = {"id": "probe_parts", "kwargs": {"masked": masked, "episode_length": 2}}
+    groups = {"action_groups": [[0], [1, 2]], "upgo_cost": 0.2, "unroll_length": 4, "batch_rows": 64}
+    schedule = {"learning_rate": 1e-2, "entropy_cost": 0.1, "entropy_cost_end": 0.02}
+    plain = tiny(
+        env=env,
+        network={"hidden": [32], "head": "autoregressive" if masked else "auto"},
+        learner={**groups, **schedule, "precision": "float32"},
+        actors={"num_envs": 64},
+        league=ONE_PLAYER,
+        budget={"env_steps": 24_000},
+    )
+    start(tmp_path, plain, env_steps=24_000)
+    config = EnvConfig("probe_parts", env["kwargs"])
+    learnt, chance = (
+        play_match(config, [policy], games=60, seed=1).group_returns.mean()
+        for policy in (load_policy(tmp_path / "run").as_seat_policy(), BotPolicy(make_bot("random", seed=0)))
+    )
+    assert chance < 0.6
+    assert learnt > 0.9
 
 
 @pytest.mark.parametrize("kind", list(CASES))
@@ -38,6 +70,7 @@ def test_a_run_learns_stops_and_goes_on(kind: str, tmp_path: Path) -> None:
     assert verify_run(tmp_path / "run").problems == ()
     if kind != "one seat, box, truncated":  # its episodes are longer than the run
         assert state.totals.games > between.totals.games > 0
+        assert state.totals.truncated == (state.totals.games if kind == "three seats, truncated" else 0)
     for name, player in state.players.items():
         assert player.trained_steps > 0
         assert player.trained_steps >= between.players[name].trained_steps

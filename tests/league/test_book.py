@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,32 @@ def play(book: Book) -> Event:
 
 def read(path: Path) -> JournalReader:
     return JournalReader.open_readonly(path, events=EVENTS)
+
+
+def test_a_stored_state_of_another_version_is_replayed_from_zero_and_verify_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    book = started(path)
+    play(book)
+    book.commit()
+    plain = to_plain(book.state)
+    assert isinstance(plain, dict)
+    del plain["payoff"]["home"]  # type: ignore[attr-defined]  # a column that the other version did not have
+    book._journal.save_state(json.dumps(plain).encode())
+    expected = digest(book.state)
+    book.close()
+    with read(path) as journal:
+        assert digest(read_state(journal)) == expected
+        with pytest.raises(JournalError, match="another version"):
+            verified_state(journal)
+
+
+def test_an_answer_leaves_nothing_to_chance(tmp_path: Path) -> None:
+    """It is given no generator of its own, so that one drawn from would not be the same after a restart."""
+    book = started(tmp_path / "journal.db")
+    before = book._unused.bit_generator.state
+    for _ in range(30):
+        play(book)
+    assert book._unused.bit_generator.state == before
 
 
 def test_what_is_executed_is_durable_after_the_commit_and_not_before(tmp_path: Path) -> None:
@@ -121,6 +148,40 @@ def test_the_state_is_stored_from_time_to_time_and_a_restart_reads_it(
         assert 40 <= stored.seq <= book.head().seq
         assert digest(read_state(journal)) == digest(book.state)
         assert digest(verified_state(journal)) == digest(book.state)
+
+
+def test_starts_that_each_end_in_a_crash_store_the_state_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book_module, "SAVE_STATE_EVERY", 40)
+    path = tmp_path / "journal.db"
+    started(path).commit()
+    for _ in range(8):
+        book = Book.open(path, at_least_seq=0, wall_time=lambda: 1.0)
+        book.execute(StartRun())
+        for _ in range(5):
+            play(book)
+            book.commit()
+    with read(path) as journal:
+        stored = journal.load_state()
+        assert stored is not None
+        assert journal.head().seq - stored.seq < 40
+
+
+def test_a_large_state_is_stored_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(book_module, "SAVE_STATE_EVERY", 10)
+    monkeypatch.setattr(book_module, "STATE_BYTES_PER_EVENT", 100)
+    book = started(tmp_path / "journal.db")
+    book.commit()
+    with read(tmp_path / "journal.db") as journal:
+        first = journal.load_state()
+        assert first is not None
+        for _ in range(15):
+            play(book)
+            book.commit()
+        stored = journal.load_state()
+    assert stored is not None
+    assert stored.seq == first.seq, f"{len(first.payload)} bytes are worth {len(first.payload) // 100} events"
 
 
 def test_a_stored_state_that_the_events_do_not_give_is_found(tmp_path: Path) -> None:

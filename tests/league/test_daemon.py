@@ -255,6 +255,28 @@ def test_a_request_to_stop_grants_nothing_more_and_saves_every_player(tmp_path: 
     assert events[-1] == RunStopped(1, SIGNAL)
 
 
+def test_a_stop_waits_for_learners_that_are_taking_up_their_state(tmp_path: Path) -> None:
+    """As after a transplant: the order is done, the learner that is to go on from it is not there yet."""
+    bench = Bench(tmp_path / "run")
+    daemon = bench.daemon(Limits(env_steps=10**9))
+
+    def stop(number: int) -> None:
+        if number == 20:
+            bench.runtime.tasks.clear()
+            bench.runtime.report(HostStarted("learner-0", "learner_host"))
+            daemon.stop_requested = True
+
+    def slowly(task: Task) -> None:
+        bench.runtime.delay = 12 if isinstance(task, InstallPlayer) else 0
+
+    bench.runtime.on_poll = stop
+    bench.runtime.watch = slowly
+    assert daemon.run() == SIGNAL
+    assert len(bench.runtime.of(InstallPlayer)) == 3
+    saved = [task.player for task in bench.runtime.of(TakeCheckpoint) if isinstance(task, TakeCheckpoint)]
+    assert set(bench.book.state.players) <= set(saved)
+
+
 def test_the_end_of_the_budget_freezes_everybody_and_settles_the_ratings(tmp_path: Path) -> None:
     league = {**tiny()["league"], "ratings": {"share": 0.0, "final_leases": 5}}
     bench = Bench(tmp_path / "run", budget={"env_steps": 1_000}, league=league)

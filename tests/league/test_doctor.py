@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from league.core.events import Event, LeaseGranted
 from league.core.league import apply, decide
 from league.core.population_settings import GuestSettings
 from league.core.records import Progress, SeatingOutcome
+from league.core.scoring import BY_WINS, Scoring
 from league.core.settings import (
     GateSettings,
     LeagueSettings,
@@ -41,13 +43,14 @@ DIGEST = "4" * 64
 
 
 class Patient:
-    """A league whose games come out as `chance` says, with so many turns and draws."""
+    """A league whose games come out as `chance` says, drawn in part; nobody earns anything."""
 
-    def __init__(self, settings: LeagueSettings) -> None:
+    def __init__(self, settings: LeagueSettings, *, scoring: Scoring = BY_WINS) -> None:
         self.state = LeagueState()
         self.events: list[Event] = []
         self.rng = np.random.default_rng(0)
-        self.ask(CreateLeague(0, 2, (0, 1), settings))
+        self.frozen: dict[str, float] = {}
+        self.ask(CreateLeague(0, 2, (0, 1), settings, scoring))
         self.ask(StartRun())
 
     def ask(self, command: Command) -> list[Event]:
@@ -61,8 +64,9 @@ class Patient:
         """Win rate of the policy on seat 0 against that on seat 1."""
         return 0.5
 
-    def turns(self, drawn: int, games: int) -> int:
-        return 10 * games
+    def skill(self, player: str) -> float:
+        """Of a learning player now; kept in `frozen` for each of its snapshots."""
+        return 0.0
 
     def draw_share(self) -> float:
         return 0.0
@@ -73,6 +77,7 @@ class Patient:
                 order = next(iter(self.state.orders.values()))
                 player = self.state.players[order.player]
                 if order.kind == "snapshot":
+                    self.frozen[f"{player.name}-s{player.num_snapshots}"] = self.skill(player.name)
                     self.ask(ConfirmSnapshot(order.order_id, DIGEST, player.version, player.trained_steps))
                 else:
                     self.ask(ConfirmReset(order.order_id))
@@ -91,7 +96,7 @@ class Patient:
         won = int(self.rng.binomial(games - drawn, self.chance(*policies)))
         lost = games - drawn - won
         return SeatingOutcome(
-            policies, games, 0, self.turns(drawn, games), ((0, won), (lost, 0)), ((0, drawn), (drawn, 0)), (0.0, 0.0)
+            policies, games, 0, 10 * games, ((0, won), (lost, 0)), ((0, drawn), (drawn, 0)), (0.0, 0.0)
         )
 
 
@@ -122,6 +127,31 @@ def test_a_healthy_league_has_no_findings() -> None:
     assert "nothing found" in report.text()
 
 
+class ThreeRoles(Patient):
+    """A main agent that learns steadily, and exploiters that find something against it and start again."""
+
+    def skill(self, player: str) -> float:
+        known = self.state.players[player]
+        learnt = known.trained_steps - known.gate_steps
+        main = self.state.players["main-0"]
+        return main.trained_steps / 700.0 + (0.0 if player == "main-0" else min(learnt / 700.0, 2.5) - 0.5)
+
+    def chance(self, first: str, second: str) -> float:
+        one, two = (self.frozen[name] if name in self.frozen else self.skill(name) for name in (first, second))
+        return float(np.clip(1.0 / (1.0 + np.exp(two - one)), 0.05, 0.95))
+
+
+def test_a_healthy_league_of_three_roles_has_no_findings() -> None:
+    gate = dataclasses.replace(GATE, timeout_steps=4_000)
+    roles = ("main_agent", "main_exploiter", "league_exploiter")
+    players = tuple(PlayerSettings(role=role, gate=gate, share=2.0 if role == "main_agent" else 1.0) for role in roles)
+    league = ThreeRoles(settings_of(players=players))
+    report = league.live(240)
+    assert report.findings == ()
+    assert len(league.state.snapshots) > 15
+    assert sum(player.generation for player in league.state.players.values()) > 3
+
+
 def test_starved_pairs_are_found_where_evidence_fades_too_fast() -> None:
     assert "starved pairs" in kinds(Patient(settings_of(payoff=PayoffSettings(half_life_steps=100.0))).live(100))
 
@@ -131,7 +161,19 @@ def test_a_gate_that_never_fires_is_found_with_the_rival_that_holds_it() -> None
     (finding,) = [finding for finding in report.findings if finding.check == "gates that never fire"]
     assert "main-0" in finding.what
     assert "expected not to be beaten" in finding.evidence
-    assert "gate.win_rate" in finding.change
+    assert "gate.win_rate," in finding.change
+
+
+def test_snapshots_every_so_many_steps_are_no_gate_that_never_fires() -> None:
+    gate = dataclasses.replace(GATE, min_steps=3_000)
+    assert "gates that never fire" not in kinds(Patient(settings_of(players=(PlayerSettings(gate=gate),))).live(120))
+
+
+def test_a_gate_over_returns_is_told_as_the_margin_that_it_asks_for() -> None:
+    report = Patient(settings_of(), scoring=Scoring("returns", 26.0)).live(120)
+    (finding,) = [finding for finding in report.findings if finding.check == "gates that never fire"]
+    assert "(0.7 is a mean margin of 10.4) or payoff.return_scale (now 26)" in finding.change
+    assert "returns, a margin of 26 counts as a certain win" in report.text()
 
 
 def test_rating_drift_is_found_where_policies_beat_each_other_in_a_ring() -> None:
@@ -141,6 +183,20 @@ def test_rating_drift_is_found_where_policies_beat_each_other_in_a_ring() -> Non
             return (0.5, 0.9, 0.1)[(numbers[0] - numbers[1]) % 3]
 
     assert "rating drift" in kinds(Ring(settings_of()).live(150))
+
+
+def test_rating_drift_is_found_where_distant_policies_meet_and_neighbours_do_not_tell() -> None:
+    """Each policy is even with those near it and loses against those far before it: ratings rise where nobody won."""
+
+    class Forgetful(Patient):
+        def chance(self, first: str, second: str) -> float:
+            one, two = (0 if name == "main-0" else int(name.rpartition("s")[2]) for name in (first, second))
+            if abs(one - two) < 12:
+                return 1.0 / (1.0 + float(np.exp(0.4 * (two - one))))
+            return 0.05 if one > two else 0.95
+
+    report = Forgetful(settings_of(ratings=RatingSettings(share=0.5))).live(320)
+    assert any("older of a pair" in finding.evidence for finding in report.findings)
 
 
 def test_seat_bias_is_found() -> None:
@@ -153,16 +209,40 @@ def test_seat_bias_is_found() -> None:
     assert "Seat 0 wins 7" in finding.what or "Seat 0 wins 6" in finding.what
 
 
-@pytest.mark.parametrize(("drawn_turns", "found"), [(100, True), (60, False)])
-def test_draws_are_suspected_only_where_they_last_as_long_as_the_longest_games(drawn_turns: int, found: bool) -> None:
-    class Drawn(Patient):
-        def draw_share(self) -> float:
-            return 0.3
+class Drawn(Patient):
+    """Three games in ten are drawn and a few more decided late; `cut` of (drawn, decided) were ended by a limit."""
 
-        def turns(self, drawn: int, games: int) -> int:
-            return games * (drawn_turns if drawn else int(self.rng.integers(20, 80)))
+    def __init__(self, cut: Callable[[np.random.Generator, int, int], int]) -> None:
+        self.cut = cut
+        super().__init__(settings_of())
 
-    assert ("draws that are timeouts" in kinds(Drawn(settings_of()).live(60))) == found
+    def play(self, policies: tuple[str, ...], games: int = 30) -> SeatingOutcome:
+        drawn = int(self.rng.binomial(games, 0.3))
+        won = int(self.rng.binomial(games - drawn, 0.5))
+        truncated = self.cut(self.rng, drawn, games - drawn)
+        wins = ((0, won), (games - drawn - won, 0))
+        return SeatingOutcome(policies, games, 0, 9 * games, wins, ((0, drawn), (drawn, 0)), (0.0, 0.0), truncated)
+
+
+@pytest.mark.parametrize(
+    ("what", "cut", "found"),
+    [
+        ("every draw is a timeout", lambda rng, drawn, decided: drawn, True),
+        ("most draws are timeouts", lambda rng, drawn, decided: rng.binomial(drawn, 0.8), True),
+        ("a full board is a draw by the rules", lambda rng, drawn, decided: 0, False),
+        ("a few draws are timeouts", lambda rng, drawn, decided: rng.binomial(drawn, 0.2), False),
+        ("at the limit there is a result", lambda rng, drawn, decided: rng.binomial(decided, 0.5), False),
+        ("the limit ends games of any result", lambda rng, drawn, decided: rng.binomial(drawn + decided, 0.3), False),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_draws_are_timeouts_only_where_a_limit_ended_them(what: str, cut: Callable[..., int], found: bool) -> None:
+    report = Drawn(cut).live(60)
+    assert [finding.check for finding in report.findings].count("draws that are timeouts") == int(found)
+    if found:
+        (finding,) = [finding for finding in report.findings if finding.check == "draws that are timeouts"]
+        assert finding.what.startswith(("29%", "30%", "31%"))
+        assert "main-0" in finding.evidence
 
 
 def test_an_exploiter_that_beats_nobody_is_found() -> None:

@@ -89,10 +89,16 @@ def test_a_flipped_bit_anywhere_in_a_snapshot_is_found(run: Path) -> None:
 def test_a_league_that_counts_other_games_than_its_journal_is_found(
     made: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for change, words in (("totals", "games, the league counts"), ("payoff", "entries, the payoff holds")):
+    for change, words in (
+        ("totals", "games, the league counts"),
+        ("payoff", "entries, the payoff holds"),
+        ("scores", "not to their number"),
+    ):
         state = state_of(made)
         if change == "totals":
             state.totals.games += 1
+        elif change == "scores":
+            state.payoff.scores.values[0] += 1.0
         else:
             state.payoff.totals.values[0] += 1
         monkeypatch.setattr(inspection, "verified_state", lambda journal, state=state: state)
@@ -125,6 +131,21 @@ def test_a_daemon_that_did_not_say_farewell_was_killed(run: Path) -> None:
         folder.write_status(type(status)(**{**fields, "daemon": gone, "phase": phase, "workers": workers}))
         report = read_status(run)
         assert (report.live, report.phase, report.workers, report.steps_per_s) == (False, shown, (), 0.0)
+
+
+def test_the_status_tells_what_went_wrong_and_is_silent_where_nothing_did(run: Path) -> None:
+    troubles = {"aborted", "truncated", "refused", "hosts_lost"}
+    sound = json.loads(read_status(run).to_json())
+    assert {name: sound[name] for name in troubles} == dict.fromkeys(troubles, 0)
+    assert "refused" not in read_status(run).text()
+    folder = RunFolder.open(run)
+    status = folder.read_status()
+    assert status is not None
+    fields = {name: getattr(status, name) for name in status.__dataclass_fields__}
+    folder.write_status(type(status)(**{**fields, "refused": 3, "hosts_lost": 1}))
+    report = read_status(run)
+    assert (json.loads(report.to_json())["refused"], report.hosts_lost) == (3, 1)
+    assert "3 answers refused, 1 hosts lost" in report.text()
 
 
 def test_a_run_without_a_heartbeat_has_a_status_all_the_same(run: Path) -> None:

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from league.config import LeagueConfig, parse_config
+from league.core.orders import view_of
 from league.core.records import Hyperparameter
 from league.core.registry import PRESETS
 from league.core.state import digest
-from league.simulate import Pace, Simulation, simulate
+from league.simulate import MOST_OPPONENTS, Pace, Simulation, _with_opponents, simulate
 from league.simulated_worlds import WORLDS
 from league.simulation_report import SimulationReport
 
@@ -34,7 +35,8 @@ def simulated(league: str, *, hours: float = 0.5, world: str = "disc") -> Simula
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_every_preset_can_be_tried_and_its_numbers_add_up(preset: str) -> None:
-    report = simulated(f"preset: {preset}, {QUICK}")
+    guests = "guests: [{policy: 'bot:random', share: 1.0}]" if preset == "exploit" else "guests: []"
+    report = simulated(f"preset: {preset}, {QUICK}, {guests}")
     assert report.done_s == pytest.approx(1_800.0, rel=0.05)
     assert report.env_steps == pytest.approx(1_800 * 10_000, rel=0.05)
     assert sum(row.snapshots for row in report.players) == report.snapshots > len(report.players)
@@ -44,6 +46,20 @@ def test_every_preset_can_be_tried_and_its_numbers_add_up(preset: str) -> None:
     assert report.journal_bytes > 0
     assert (report.mixtures > 0) == (preset == "psro")
     assert (sum(row.transplants for row in report.players) > 0) == (preset == "pbt")
+
+
+def test_an_outsider_is_a_policy_of_fixed_skill() -> None:
+    settings = config_of(
+        f"preset: exploit, {QUICK}, guests: [{{policy: 'outside:prey', source: a, share: 1.0}}]"
+    ).league
+    pace = Pace(steps_per_s=10_000.0, turns_per_game=20, hosts=1, lease_steps=20_000, snapshot_bytes=1)
+    simulation = Simulation(settings, (0, 1), world=WORLDS["skill"], pace=pace, seed=0)
+    win_rates = []
+    for until in (10.0, 3_600.0):
+        simulation.run(until)
+        prey = simulation.state.population.index["outside:prey"]
+        win_rates.append(view_of(simulation.state, "main-exploiter-0").posterior.mean[prey])
+    assert win_rates[1] > win_rates[0] + 0.2, "its exploiter gains on it"
 
 
 def test_the_same_seed_gives_the_same_league() -> None:
@@ -70,9 +86,32 @@ def test_a_run_with_too_many_snapshots_ends_early_and_says_so(monkeypatch: pytes
     assert "raise min_steps" in report.text()
 
 
+@pytest.mark.parametrize(("env", "told"), [("leduc_poker", True), ("connect_four", False)])
+def test_a_run_that_would_count_returns_is_said_to(env: str, told: bool) -> None:
+    report = simulate(config_of(f"preset: self_play, {QUICK}", env=env), 600.0, clock=itertools.count().__next__)
+    assert ("the real run counts returns, a margin of 26 counts as a certain win" in report.text()) is told
+    assert json.loads(report.to_json())["counts"]["score"] == ("returns" if told else "wins")
+
+
+def test_a_lease_that_stands_for_many_meets_the_opponents_of_them_all() -> None:
+    """Else a month in few long leases would seem to starve pairs that the real run has long met."""
+    (few, many) = (
+        simulated(f"preset: fictitious, lease_turns: {turns}, population: {{save_steps: 60000}}", hours=0.1)
+        for turns in (100_000, 16)
+    )
+    assert many.lease_steps < few.lease_steps
+    settings = config_of("preset: fictitious, lease_turns: 16").league
+    assert [_with_opponents(settings, times).players[0].matchmaking.opponents_per_lease for times in (1, 2.4, 99)] == [
+        4,
+        10,
+        MOST_OPPONENTS,
+    ]
+    assert few.pairs < many.pairs
+
+
 def test_starved_rivals_are_named() -> None:
-    starving = simulated(f"preset: alphastar, {QUICK}, payoff: {{half_life_steps: 10000}}", hours=1.0)
-    fed = simulated(f"preset: alphastar, {QUICK}, payoff: {{half_life_steps: 1000000000}}", hours=1.0)
+    starving = simulated(f"preset: alphastar, {QUICK}, payoff: {{half_life_steps: 10000}}", hours=0.4)
+    fed = simulated(f"preset: alphastar, {QUICK}, payoff: {{half_life_steps: 1000000000}}", hours=0.4)
     assert sum(row.starved for row in starving.players) > sum(row.starved for row in fed.players)
     assert starving.starved
     assert "starved: " in starving.text()

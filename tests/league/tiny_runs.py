@@ -31,6 +31,7 @@ TINY: dict[str, Any] = {
             {"role": "main_exploiter", "gate": GATE},
             {"role": "league_exploiter", "gate": {**GATE, "reset_probability": 0.5}},
         ],
+        "payoff": {"half_life_steps": 2_000_000},
         "ratings": {"share": 0.1, "final_leases": 2},
     },
     "runtime": {"kind": "inprocess", "checkpoint_updates": 6},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -20,6 +21,7 @@ from league.core.commands import (
 from league.core.events import Event, LeaseGranted
 from league.core.league import apply, decide
 from league.core.records import Lease, Progress, SeatingOutcome
+from league.core.scoring import BY_WINS, Scoring
 from league.core.settings import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
 from league.core.state import LeagueState
 
@@ -42,7 +44,7 @@ def three_roles(*, count: int = 1, gate: GateSettings = QUICK_GATE, rating_share
 def outcome_of(
     policies: Sequence[str], teams: Sequence[int], *, games: int, winners: Sequence[int | None]
 ) -> SeatingOutcome:
-    """Totals of `games` games; winners: [games] team that won each, None for a draw of all."""
+    """Totals of `games` games, a third of them cut off; winners: [games] team that won each, None for a draw of all."""
     seats = range(len(teams))
     wins = [[0 for _ in seats] for _ in seats]
     draws = [[0 for _ in seats] for _ in seats]
@@ -61,11 +63,16 @@ def outcome_of(
         wins=tuple(map(tuple, wins)),
         draws=tuple(map(tuple, draws)),
         return_sums=tuple(0.0 for _ in seats),
+        truncated=games // 3,
     )
 
 
 class SimulatedLeague:
-    """A founded and started league. journal: every event so far; strength: policy id -> log-odds of winning."""
+    """A founded and started league.
+
+    journal: every event so far; strength: policy id -> log-odds of winning. Where returns are counted, they are drawn
+    apart from who wins, from -1 to 1 a game.
+    """
 
     def __init__(
         self,
@@ -74,13 +81,14 @@ class SimulatedLeague:
         seed: int = 0,
         teams: tuple[int, ...] = (0, 1),
         strength: Callable[[str], float] = lambda policy: 0.0,
+        scoring: Scoring = BY_WINS,
     ) -> None:
         self.state = LeagueState()
         self.journal: list[Event] = []
         self.strength = strength
         self.seed = seed
         self.outcome_rng = np.random.default_rng(seed + 1)
-        self.ask(CreateLeague(seed, len(teams), teams, settings))
+        self.ask(CreateLeague(seed, len(teams), teams, settings, scoring))
         self.ask(StartRun())
 
     def ask(self, command: Command) -> list[Event]:
@@ -118,7 +126,11 @@ class SimulatedLeague:
         for seating in lease.seatings:
             weights = np.array([np.exp(self.strength(seating.policies[teams.index(side)])) for side in sides])
             winners = self.outcome_rng.choice(sides, size=games, p=weights / weights.sum()) if len(sides) > 1 else []
-            outcomes.append(outcome_of(seating.policies, teams, games=games, winners=[int(w) for w in winners]))
+            outcome = outcome_of(seating.policies, teams, games=games, winners=[int(w) for w in winners])
+            if self.state.scoring.score == "returns":
+                earned = self.outcome_rng.uniform(-games, games, len(teams))
+                outcome = dataclasses.replace(outcome, return_sums=tuple(earned.tolist()))
+            outcomes.append(outcome)
         return tuple(outcomes)
 
     def finish(self, lease: Lease, *, games: int = 20, env_steps: int = 400) -> list[Event]:

@@ -44,10 +44,11 @@ from league.core.events import (
 )
 from league.core.league import APPLIERS, DECIDERS, apply, decide
 from league.core.metagame import league_mixture
-from league.core.payoff import counted_pairs
+from league.core.payoff import GAMES, SCORE, counted_pairs
 from league.core.population_settings import GuestSettings, PopulationSettings, TunedSettings, TuningSettings
 from league.core.ratings import league_ratings
 from league.core.records import Lease, Order, Progress
+from league.core.scoring import BY_WINS, Scoring
 from league.core.settings import LeagueSettings
 from league.core.state import LeagueState, digest, from_plain, to_plain
 from league.core.tuning import pinned_checkpoints
@@ -83,9 +84,10 @@ class LeagueHistories(RuleBasedStateMachine):
         count=st.integers(1, 2),
         kind=st.sampled_from(sorted(POPULATIONS)),
         days=st.integers(0, 3),
+        scoring=st.sampled_from([BY_WINS, Scoring("returns", 2.0), Scoring("returns", 0.1)]),
     )
-    def found(self, teams: tuple[int, ...], seed: int, count: int, kind: str, days: int) -> None:
-        self.league = SimulatedLeague(POPULATIONS[kind](count), teams=teams, seed=seed)
+    def found(self, teams: tuple[int, ...], seed: int, count: int, kind: str, days: int, scoring: Scoring) -> None:
+        self.league = SimulatedLeague(POPULATIONS[kind](count), teams=teams, seed=seed, scoring=scoring)
         self.granted: list[Lease] = []
         self.accepted: Counter = Counter()
         for _ in range(days):
@@ -243,6 +245,9 @@ class LeagueHistories(RuleBasedStateMachine):
                 journaled.update(event.outcomes)
         assert journaled == self.accepted
         assert state.totals.games == sum(outcome.games * times for outcome, times in self.accepted.items())
+        assert state.totals.truncated == sum(outcome.truncated * times for outcome, times in self.accepted.items())
+        for known in (state.totals, *state.players.values()):
+            assert 0 <= known.truncated <= known.games
         expected: Counter = Counter()
         for outcome, times in self.accepted.items():
             numbers = [state.population.index[policy] for policy in outcome.policies]
@@ -258,6 +263,21 @@ class LeagueHistories(RuleBasedStateMachine):
             for seat, result in np.ndindex(*payoff.totals.values.shape[1:]):
                 found[home, away, seat, result] += int(payoff.totals.values[cell, seat, result])
         assert +found == +expected
+        self.check_scores()
+
+    def check_scores(self) -> None:
+        """What one side of a pair has not scored the other one has; nobody scores more than the games there were."""
+        payoff = self.league.state.payoff
+        games, scores = payoff.totals.values.sum(axis=2), payoff.scores.values
+        assert np.all((scores >= -1e-9) & (scores <= games + 1e-9))
+        pairs = zip(payoff.home.values.tolist(), payoff.away.values.tolist(), strict=True)
+        place = {pair: cell for cell, pair in enumerate(pairs)}
+        for (home, away), cell in place.items():
+            other = place[away, home]
+            assert scores[cell].sum() + scores[other].sum() == pytest.approx(games[cell].sum())
+            assert games[cell].sum() == games[other].sum()
+        present = payoff.present(np.arange(len(payoff)), self.league.state.population.moved.values)
+        assert np.all((present[:, SCORE] >= -1e-9) & (present[:, SCORE] <= present[:, GAMES] + 1e-9))
 
 
 def check_order_of_events(journal: list) -> None:
@@ -331,7 +351,7 @@ def test_every_role_is_frozen_and_every_exploiter_starts_again_in_the_course_of_
 def test_every_event_and_command_has_its_rule() -> None:
     assert set(EVENTS.values()) == set(APPLIERS)
     assert all(name == kind.__name__ for name, kind in EVENTS.items())
-    assert len(DECIDERS) == 15
+    assert len(DECIDERS) == 16
 
 
 def test_every_event_survives_json() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pydantic
 import pytest
 
+from league.core.commands import CreateLeague
+from league.core.events import LeagueCreated
 from league.core.registry import GATES, MATCHMAKERS, load
+from league.core.runs import apply_created, create_league
 from league.core.settings import (
     GateSettings,
     LeagueSettings,
@@ -14,6 +18,7 @@ from league.core.settings import (
     PlayerSettings,
     RatingSettings,
 )
+from league.core.state import LeagueState
 
 
 @pytest.mark.parametrize(
@@ -33,6 +38,7 @@ from league.core.settings import (
         (PlayerSettings, {"name": "../etc"}, "name"),
         (PlayerSettings, {"role": "my.module:role"}, "set `name`"),
         (PayoffSettings, {"half_life_steps": 0.0}, "half_life_steps"),
+        (PayoffSettings, {"half_life_steps": -1.0}, "half_life_steps"),
         (PayoffSettings, {"prior_games": float("inf")}, "prior_games"),
         (RatingSettings, {"share": 1.0}, "share"),
         (RatingSettings, {"bots": ("bot:a", "bot:a")}, "twice"),
@@ -44,6 +50,31 @@ from league.core.settings import (
 def test_what_cannot_be_meant_is_refused_by_name(kind: type, wrong: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         kind(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("gates", "given", "expected"),
+    [
+        ([(1_000_000, 4_000_000)], None, 2_000_000),
+        ([(10_000, 10_000)], None, 10_000),
+        ([(1_000, 3_000), (5_000, 6_000)], None, 5_000),
+        ([(1_000, 3_000)], 77.0, 77),
+    ],
+)
+def test_evidence_fades_over_the_way_between_snapshots_unless_it_is_said_otherwise(
+    gates: list[tuple[int, int]], given: float | None, expected: float
+) -> None:
+    players = tuple(
+        PlayerSettings(name=f"group{place}", gate=GateSettings(min_steps=least, timeout_steps=timeout))
+        for place, (least, timeout) in enumerate(gates)
+    )
+    settings = LeagueSettings(players=players, payoff=PayoffSettings(half_life_steps=given))
+    assert settings.half_life_steps == expected
+    state = LeagueState()
+    for event in create_league(state, CreateLeague(0, 2, (0, 1), settings), np.random.default_rng(0)):
+        if isinstance(event, LeagueCreated):
+            apply_created(state, event)
+    assert state.payoff.half_life_steps == expected
 
 
 def test_an_unknown_key_is_refused_at_every_level() -> None:

@@ -176,6 +176,8 @@ def good_outcome(lease: Lease) -> dict[str, object]:
         {"games": -1},
         {"aborted": -1},
         {"turns": -1},
+        {"truncated": 4},
+        {"truncated": -1},
         {"wins": ((0, 2), (1, 0))},
         {"wins": ((0, -1), (3, 0))},
         {"draws": ((0, 1), (0, 0))},
@@ -228,6 +230,17 @@ def test_aborted_games_are_in_no_other_count() -> None:
     league.ask(answer(lease, league, outcomes=(outcome,)))
     assert (league.state.totals.games, league.state.totals.aborted) == (0, 5)
     assert len(league.state.payoff) == 0
+
+
+def test_games_that_a_time_limit_ended_are_counted_for_the_home_and_for_the_league() -> None:
+    league = ready()
+    for purpose in ("train", "rate"):
+        lease = league.grant(purpose)
+        outcome = outcome_of(lease.seatings[0].policies, (0, 1), games=4, winners=[0, 1, None, None])
+        league.ask(answer(lease, league, outcomes=(dataclasses.replace(outcome, truncated=2),)))
+    state = league.state
+    assert state.totals.truncated == 4
+    assert [player.truncated for player in state.players.values()] == [2, 0, 0], "rating matches are nobody's own"
 
 
 def test_self_play_shows_what_a_seat_is_worth_and_no_draw_is_invented() -> None:

@@ -9,7 +9,7 @@ import pytest
 from simulated_league import SimulatedLeague, outcome_of
 
 from league.core.commands import AddOutsider, FinishLease, Refused
-from league.core.events import MixtureSolved
+from league.core.events import MixtureSolved, PlayerReset
 from league.core.leases import with_guests
 from league.core.matchmakers import softmax
 from league.core.meta_game import mixture_weights
@@ -213,6 +213,51 @@ def test_a_players_shares_with_those_of_its_guests_sum_to_one() -> None:
     found = with_guests(league.state, "main-0", shares)
     assert found[index["main-0"]] == pytest.approx(0.7)
     assert (found[index["bot:random"]], found[index["outside:rival"]]) == (pytest.approx(0.2), pytest.approx(0.1))
+
+
+def exploiters(*guests: GuestSettings) -> SimulatedLeague:
+    settings = LeagueSettings(preset="exploit", population=PopulationSettings(save_steps=1_000), guests=guests)
+    league = SimulatedLeague(settings)
+    league.confirm_orders()
+    return league
+
+
+def test_a_player_of_the_matchmaker_guests_meets_nobody_else() -> None:
+    league = exploiters(GuestSettings("bot:random", 0.75), GuestSettings("outside:prey", 0.25))
+    league.ask(AddOutsider("outside:prey", DIGEST))
+    for _ in range(60):
+        lease = league.grant("train")
+        met: dict[str, float] = {}
+        for seating in lease.seatings:
+            (rival,) = set(seating.policies) - {"main-exploiter-0"}
+            met[rival] = met.get(rival, 0.0) + seating.share
+            assert seating.records == tuple(policy != rival for policy in seating.policies)
+        assert met == {"bot:random": pytest.approx(0.75), "outside:prey": pytest.approx(0.25)}
+        league.finish(lease)
+        league.train("main-exploiter-0", 100)
+        league.confirm_orders()
+    assert len(league.state.snapshots) > 3, "there would be a past to meet"
+    assert not any(isinstance(event, PlayerReset) for event in league.journal)
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_guests_alone_share_all_games_whatever_their_shares_sum_to(share: float) -> None:
+    league = exploiters(GuestSettings("bot:random", share))
+    assert shares(league, "main-exploiter-0") == {"bot:random": pytest.approx(1.0)}
+
+
+def test_guests_that_take_every_game_leave_none_for_any_matchmaker() -> None:
+    league = SimulatedLeague(LeagueSettings(players=(PlayerSettings(),), guests=(GuestSettings("bot:random", 1.0),)))
+    league.run(30)
+    policies = len(league.state.population)
+    found = with_guests(league.state, "main-0", np.full(policies, 1.0 / policies))
+    assert np.flatnonzero(found).tolist() == [league.state.population.index["bot:random"]]
+
+
+def test_a_player_whose_guests_are_not_there_yet_plays_itself() -> None:
+    league = exploiters(GuestSettings("outside:prey", 1.0))
+    lease = league.grant("train")
+    assert {policy for seating in lease.seatings for policy in seating.policies} == {"main-exploiter-0"}
 
 
 def test_an_outsider_that_is_not_there_yet_is_not_met() -> None:

@@ -17,6 +17,12 @@ def new_payoff(num_seats: int = 2) -> Payoff:
     return empty_payoff(num_seats=num_seats, half_life_steps=HALF_LIFE, prior_games=2.0)
 
 
+def book(payoff: Payoff, home: int, away: int, results: tuple[int, int, int], *, now: float = 0.0, **more: int) -> None:
+    """Book games that are won, drawn or lost, with the home on seat 0 unless said."""
+    score = results[0] + 0.5 * results[1]
+    payoff.add(home, away, results=results, score=score, now=now, **{"seat": 0, **more})  # type: ignore[arg-type]
+
+
 games_or_moves = st.lists(
     st.one_of(
         st.tuples(
@@ -47,7 +53,7 @@ def test_a_game_fades_by_how_far_the_learning_sides_have_moved_since(history: li
         else:
             _, home, away, seat, results = step
             now = moved[home] + moved[away]
-            payoff.add(home, away, seat=seat, results=results, now=now)
+            book(payoff, home, away, results, seat=seat, now=now)
             kept.append([home, away, now, results])
     for home in range(NUM_POLICIES):
         expected = np.zeros((NUM_POLICIES, 3))
@@ -62,13 +68,13 @@ def test_a_game_fades_by_how_far_the_learning_sides_have_moved_since(history: li
 
 def test_evidence_between_frozen_policies_never_ages() -> None:
     payoff = new_payoff()
-    payoff.add(2, 3, seat=0, results=(7, 0, 3), now=0.0)
+    book(payoff, 2, 3, (7, 0, 3))
     assert payoff.posterior(2, np.array([1e9, 1e9, 0.0, 0.0])).games[3] == 10.0
 
 
 def test_a_half_life_halves_the_weight() -> None:
     payoff = new_payoff()
-    payoff.add(0, 2, seat=0, results=(8, 0, 0), now=0.0)
+    book(payoff, 0, 2, (8, 0, 0))
     assert payoff.posterior(0, np.array([HALF_LIFE, 0.0, 0.0])).games[2] == pytest.approx(4.0)
 
 
@@ -81,35 +87,43 @@ def test_a_pair_that_never_met_is_even_and_unsure() -> None:
 
 def test_one_game_does_not_settle_a_pair() -> None:
     payoff = new_payoff()
-    payoff.add(0, 1, seat=0, results=(1, 0, 0), now=0.0)
+    book(payoff, 0, 1, (1, 0, 0))
     assert payoff.posterior(0, np.zeros(2)).mean[1] == pytest.approx(2 / 3)
 
 
 def test_draws_are_half_a_win() -> None:
     payoff = new_payoff()
-    payoff.add(0, 1, seat=0, results=(0, 100, 0), now=0.0)
+    book(payoff, 0, 1, (0, 100, 0))
     assert payoff.posterior(0, np.zeros(2)).mean[1] == pytest.approx(0.5)
+
+
+def test_a_score_is_a_share_of_a_win_whoever_won_the_games() -> None:
+    payoff = new_payoff()
+    payoff.add(0, 1, seat=0, results=(1, 0, 9), score=7.5, now=0.0)
+    known = payoff.posterior(0, np.zeros(2))
+    assert (known.alpha[1], known.beta[1], known.games[1]) == (8.5, 3.5, 10.0)
+    assert payoff.seat_totals(0, 1)[0].tolist() == [1, 0, 9]
 
 
 def test_seats_are_kept_apart() -> None:
     payoff = new_payoff()
-    payoff.add(0, 1, seat=0, results=(9, 0, 1), now=0.0)
-    payoff.add(0, 1, seat=1, results=(2, 0, 8), now=0.0)
-    assert payoff.seat_games(0, 1, np.zeros(2)).tolist() == [[9.0, 0.0, 1.0], [2.0, 0.0, 8.0]]
+    book(payoff, 0, 1, (9, 0, 1))
+    book(payoff, 0, 1, (2, 0, 8), seat=1)
+    assert payoff.seat_games(0, 1, np.zeros(2)).tolist() == [[9.0, 10.0], [2.0, 10.0]]
     assert payoff.seat_totals(0, 1).tolist() == [[9, 0, 1], [2, 0, 8]]
     assert payoff.seat_totals(1, 0).sum() == 0
 
 
 def test_games_of_thrown_away_weights_count_in_the_totals_alone() -> None:
     payoff = new_payoff()
-    payoff.add(0, 1, seat=0, results=(5, 0, 0), now=0.0, counts=False)
+    book(payoff, 0, 1, (5, 0, 0), counts=False)
     assert payoff.posterior(0, np.zeros(2)).games[1] == 0.0
     assert payoff.seat_totals(0, 1).sum() == 5
 
 
 def test_samples_follow_the_posterior() -> None:
     payoff = new_payoff()
-    payoff.add(0, 1, seat=0, results=(30, 0, 10), now=0.0)
+    book(payoff, 0, 1, (30, 0, 10))
     rng = np.random.default_rng(0)
     drawn = np.array([payoff.posterior(0, np.zeros(3)).sample(rng) for _ in range(4_000)])
     assert drawn[:, 1].mean() == pytest.approx(31 / 42, abs=0.01)

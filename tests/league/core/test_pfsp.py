@@ -77,3 +77,12 @@ def test_a_large_share_is_exact_in_every_lease() -> None:
         chosen, shares = sparse_shares(probabilities, limit=4, rng=np.random.default_rng(seed))
         assert len(chosen) == 4
         assert shares[chosen == 0] == pytest.approx(0.35)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_weighs_less_than_rounding_is_left_out() -> None:
+    """As a quality that has fallen for long: the few that are kept take all, and nothing is divided by zero."""
+    probabilities = np.array([0.8, 0.1, 0.1, 1e-18, 1e-19])
+    chosen, shares = sparse_shares(probabilities, limit=3, rng=np.random.default_rng(0))
+    assert chosen.tolist() == [0, 1, 2]
+    assert shares == pytest.approx([0.8, 0.1, 0.1])

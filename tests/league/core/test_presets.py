@@ -60,6 +60,14 @@ def test_alphastar_is_the_default_and_counts_any_number_of_each() -> None:
     assert [group.role for group in alone.players] == ["main_agent"]
 
 
+def test_exploiters_of_alphastar_may_start_again_from_the_main_agent_and_mains_never() -> None:
+    population = PopulationSettings(main_agents=4, main_exploiters=4, league_exploiters=4, exploiters_reset_to="main")
+    groups = LeagueSettings(preset="alphastar", population=population).players
+    assert [group.gate.reset_to for group in groups] == ["initial", "main", "main"]
+    with pytest.raises(pydantic.ValidationError, match="exploiters_reset_to"):
+        READER.validate_python({"preset": "alphastar", "population": {"exploiters_reset_to": "best"}})
+
+
 def test_the_words_of_unity_mean_what_they_mean_there() -> None:
     given = {"window": 7, "play_against_latest_model_ratio": 0.3, "save_steps": 20_000}
     (group,) = READER.validate_python({"preset": "window", "population": given}).players
@@ -72,6 +80,14 @@ def test_openai_five_plays_80_percent_against_the_newest_weights() -> None:
     (group,) = LeagueSettings(preset="openai_five").players
     assert (group.matchmaking.self_play, group.matchmaker) == (0.8, "quality")
     assert group.matchmaking.quality_rate == 0.01
+
+
+def test_an_exploiter_is_one_player_that_is_never_reset_and_frozen_by_steps() -> None:
+    preset = {"preset": "exploit", "population": {"save_steps": 500}, "guests": [{"policy": "bot:a", "share": 1.0}]}
+    (group,) = READER.validate_python(preset).players
+    assert (group.role, group.count, group.matchmaker) == ("main_exploiter", 1, "guests")
+    assert group.reset_probability == 0.0
+    assert (group.gate.min_steps, group.gate.timeout_steps) == (500, 500)
 
 
 def test_what_is_given_beside_a_preset_takes_its_place_even_where_it_equals_the_default() -> None:
@@ -92,10 +108,13 @@ def test_what_is_given_beside_a_preset_takes_its_place_even_where_it_equals_the_
         (PopulationSettings, {"window": 0}, "window must be at least 1"),
         (PopulationSettings, {"play_against_latest_model_ratio": 1.5}, "latest_model_ratio"),
         (GuestSettings, {"policy": "random"}, "bot:NAME"),
-        (GuestSettings, {"policy": "bot:random", "share": 1.0}, "share of bot:random"),
+        (GuestSettings, {"policy": "bot:random", "share": 1.01}, "share of bot:random must be above 0 and at most 1"),
+        (GuestSettings, {"policy": "bot:random", "source": "runs/a"}, "only outside:NAME comes from one"),
+        (GuestSettings, {"policy": "outside:../x"}, "NAME must be 1 to 64"),
+        (GuestSettings, {"policy": "outside:"}, "NAME must be 1 to 64"),
         (LeagueSettings, {"guests": (GuestSettings("bot:a"), GuestSettings("bot:a"))}, "named twice"),
         (LeagueSettings, {"guests": (GuestSettings("bot:a", roles=("nobody",)),)}, "nobody"),
-        (LeagueSettings, {"guests": tuple(GuestSettings(f"bot:{i}", 0.5) for i in range(2))}, "below 1"),
+        (LeagueSettings, {"guests": tuple(GuestSettings(f"bot:{i}", 0.4) for i in range(3))}, "must not exceed 1"),
         (TuningSettings, {"tuner": "elo"}, "nearest is 'elo_gap'"),
         (TunedSettings, {"name": "learning_rat"}, "cannot tune"),
         (TunedSettings, {"name": "learning_rate", "low": 2.0}, "low 2.0 <= initial 1.0"),

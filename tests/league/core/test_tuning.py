@@ -10,6 +10,7 @@ from simulated_league import SimulatedLeague, outcome_of
 
 from league.core.commands import (
     ConfirmReset,
+    ConfirmSnapshot,
     ConfirmTransplant,
     DropTransplant,
     FinishLease,
@@ -18,7 +19,7 @@ from league.core.commands import (
     SaveCheckpoint,
     StartRun,
 )
-from league.core.events import OrderIssued, PlayerTransplanted
+from league.core.events import OrderIssued, PlayerTransplanted, SnapshotAdded
 from league.core.orders import view_of
 from league.core.population_settings import TunedSettings, TuningSettings
 from league.core.records import Hyperparameter, Order
@@ -190,6 +191,34 @@ def test_a_player_is_looked_at_once_a_period() -> None:
     league.state.settings = dataclasses.replace(league.state.settings, tuning=TUNING)  # type: ignore[type-var]
     assert not transplants(league.train("main-0", 40))
     assert transplants(league.train("main-0", 60))
+
+
+def test_a_period_that_ends_with_a_snapshot_is_made_up_for_once_the_weights_are_frozen() -> None:
+    """Reports as long as the way between two snapshots order one every time; nobody would ever copy."""
+    league = ready()
+    groups = tuple(
+        dataclasses.replace(group, gate=GateSettings(min_steps=1_000, timeout_steps=1_000))
+        for group in league.state.settings.players  # type: ignore[union-attr]
+    )
+    league.state.settings = dataclasses.replace(league.state.settings, players=groups)  # type: ignore[type-var]
+    events = league.train("main-0", 1_000)
+    assert not transplants(events)
+    (snapshot,) = [event.order for event in events if isinstance(event, OrderIssued)]
+    confirmed = ConfirmSnapshot(snapshot.order_id, "8" * 64, 3, 3_000)
+    added, *after = league.ask(confirmed)
+    assert isinstance(added, SnapshotAdded)
+    (order,) = transplants(after)
+    assert (order.player, order.donor) == ("main-0", "main-1")
+    league.confirm_orders()
+    assert league.state.players["main-0"].transplants == 1
+
+
+@pytest.mark.parametrize("reason", ["initial", "final", "manual"])
+def test_only_a_snapshot_by_the_gate_may_bring_a_transplant(reason: str) -> None:
+    league = ready()
+    (order,) = [Order(league.state.next_order_id, "snapshot", "main-0", reason)]
+    league.state.orders[order.order_id] = order
+    assert len(league.ask(ConfirmSnapshot(order.order_id, "8" * 64, 3, 9_000))) == 1
 
 
 @pytest.mark.parametrize(("across", "expected"), [(False, 0), (True, 1)])

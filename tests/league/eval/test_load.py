@@ -18,8 +18,8 @@ from agents.policy import View
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.errors import CorruptSnapshot, LeagueError, MissingRun
-from league.eval.choose import UnknownPolicy
-from league.eval.load import PolicyMismatch, load_policy
+from league.eval.choose import UnknownPolicy, choose
+from league.eval.load import PolicyMismatch, load_policy, open_run
 from league.eval.loaded import LoadedMixture, LoadedPolicy, MixtureSeatPolicy
 from league.eval.match import play_match
 from league.eval.observation import ObservationMismatch
@@ -105,6 +105,21 @@ def test_best_is_the_highest_rated_and_not_the_last(run: MadeRun) -> None:
     strength = {"main-0-s0": 0.0, "main-exploiter-0-s0": 2.0, "main-0-s1": 1.0}
     run.rate(lambda policy: strength[policy])
     assert column_of(load_policy(run.close())) == 2
+
+
+def test_best_is_the_newest_of_those_that_are_even(run: MadeRun) -> None:
+    strength = {"main-0-s0": 1.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0}
+    run.rate(lambda policy: strength[policy])
+    path = run.close()
+    assert column_of(load_policy(path)) == 3
+    assert choose(open_run(path).state, "best").reason.startswith("the newest of main-0 that is not surely weaker")
+
+
+def test_a_snapshot_with_hardly_a_game_is_even_with_nobody(run: MadeRun) -> None:
+    strength = {"main-0-s0": 1.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0}
+    run.rate(lambda policy: strength[policy])
+    run.snapshot("main-0", constant_network(run.config, action=5), version=9)
+    assert column_of(load_policy(run.close())) == 3
 
 
 def test_a_mixture_draws_its_members_by_weight_at_reset(tmp_path: Path) -> None:

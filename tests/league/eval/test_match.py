@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
 import pytest
+import torch
 from eval_runs import RulePolicy, always, first_legal
 from numpy.typing import NDArray
 
 import league.eval.match as match_module
+from agents.nets.config import NetworkConfig
+from agents.nets.network import build_network
 from agents.policy import BotPolicy, View
+from agents.weights import FlatParameters
 from envs.bots import make_bot
 from envs.protocol import ActionSpec, ArraySpec, BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
+from league.eval.loaded import LoadedPolicy
 from league.eval.match import play_match, seat_holders
+from league.eval.observation import ObservationMismatch
 from league.eval.scores import MatchResult
 
 FOUR = EnvConfig("connect_four")
@@ -154,6 +161,56 @@ def test_games_without_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_match_is_a_whole_number_of_pairs(games: int) -> None:
     with pytest.raises(ValueError, match="multiple of 2"):
         play_match(FOUR, [bot("random")], games=games, seed=0)
+
+
+def test_actions_of_a_box_are_clipped_to_its_bounds() -> None:
+    """A normal distribution has no bounds, and the env refuses what lies outside of its own."""
+
+    def rule(view: View) -> NDArray[np.generic]:
+        return np.full((len(view.slots), 1), 50.0, np.float32)
+
+    far = play_match(EnvConfig("gymnasium:Pendulum-v1"), [RulePolicy(rule)], games=2, seed=0)
+
+    def at_the_bound(view: View) -> NDArray[np.generic]:
+        return np.full((len(view.slots), 1), 2.0, np.float32)
+
+    near = play_match(EnvConfig("gymnasium:Pendulum-v1"), [RulePolicy(at_the_bound)], games=2, seed=0)
+    assert far.mean_return().value == near.mean_return().value
+
+
+def test_a_loaded_policy_answers_within_the_bounds_of_a_box() -> None:
+    spec = match_module.spec_of(EnvConfig("gymnasium:Pendulum-v1"))
+    network = build_network(spec, NetworkConfig(hidden=(4,)), seed=0)
+    with torch.no_grad():
+        network.head.log_std.fill_(5.0)  # type: ignore[union-attr]
+    policy = LoadedPolicy("wide", network, FlatParameters(network).publish(0), spec)
+    actions = [policy.act(np.zeros(3, np.float32)) for _ in range(20)]
+    assert {float(np.abs(action).max()) for action in actions} >= {2.0}
+    assert max(float(np.abs(action).max()) for action in actions) == 2.0
+
+
+def test_games_that_are_over_step_on_with_legal_parts_and_openings_are_legal() -> None:
+    config = EnvConfig("probe_parts", {"masked": True, "num_seats": 1})
+    result = play_match(config, [bot("random")], games=30, seed=0)
+    assert result.games == 30
+    env = match_module.make(config, num_envs=5)
+    turn = env.reset(1)
+    for _ in range(6):
+        turn = env.step(match_module.idle_actions(env.spec, turn))
+
+
+def test_a_loaded_policy_answers_in_parts_under_the_masks_that_libraries_give() -> None:
+    config = EnvConfig("probe_parts", {"nvec": [2, 3, 2]})
+    spec = dataclasses.replace(match_module.spec_of(config), has_mask=True)
+    network = build_network(spec, NetworkConfig(hidden=(4,)), seed=0)
+    policy = LoadedPolicy("parts", network, FlatParameters(network).publish(0), spec)
+    shown = np.zeros(7, np.bool_)
+    by_part = (np.array([0, 1]), np.array([1, 0, 0]), np.array([0, 1]))
+    for mask in (by_part, np.concatenate(by_part)):
+        answers = {tuple(policy.act(shown, mask).tolist()) for _ in range(20)}  # type: ignore[union-attr]
+        assert answers == {(1, 0, 1)}
+    with pytest.raises(ObservationMismatch, match="none has a probability"):
+        policy.probs(shown)
 
 
 def test_too_many_entrants_are_refused() -> None:

@@ -87,6 +87,40 @@ def test_a_torn_line_spoils_no_other(tmp_path: Path) -> None:
     assert path.read_bytes() == b"first\nsec\nthird\n"
 
 
+@pytest.mark.parametrize("code", [errno.EXDEV, errno.EPERM, errno.EMLINK])
+def test_a_file_that_cannot_have_a_second_name_is_copied(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def refuse(*names: object, **options: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    (tmp_path / "file").write_bytes(NEW)
+    Storage().link(tmp_path / "file", tmp_path / "linked")
+    monkeypatch.setattr(os, "link", refuse)
+    Storage().link(tmp_path / "file", tmp_path / "copied")
+    assert (tmp_path / "linked").samefile(tmp_path / "file")
+    assert not (tmp_path / "copied").samefile(tmp_path / "file")
+    assert (tmp_path / "copied").read_bytes() == NEW
+
+
+def test_a_second_name_never_takes_the_place_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(NEW)
+    (tmp_path / "other").write_bytes(OLD)
+    with pytest.raises(StorageError, match="could not be written"):
+        Storage().link(tmp_path / "file", tmp_path / "other")
+    with pytest.raises(FileNotFoundError):
+        Storage().link(tmp_path / "nothing", tmp_path / "third")
+    assert (tmp_path / "other").read_bytes() == OLD
+
+
+def test_a_folder_is_removed_with_all_in_it_and_may_be_gone_already(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").write_bytes(OLD)
+    for _ in range(2):
+        Storage().remove_folder(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_unlisted_fault_point_is_refused() -> None:
     with pytest.raises(AssertionError, match="not listed"):
         Storage().fault("write.somewhere")
@@ -99,6 +133,9 @@ def test_every_listed_fault_point_is_passed_by_some_writer(tmp_path: Path) -> No
     manifest = SnapshotManifest(sha256_hex(NEW), "p", "main_agent", None, 0, 0, "e", "h", {})
     LocalSnapshotStore(tmp_path / "snapshots", storage=storage).put(NEW, manifest)
     checkpoints = CheckpointStore(tmp_path / "checkpoints", storage=storage)
+    checkpoints.put("p", OLD)
+    storage.link(tmp_path / "log", tmp_path / "second")
+    storage.remove_folder(checkpoints.path("p", sha256_hex(OLD)).parent)
     checkpoints.put("p", OLD)
     checkpoints.prune("p", keep=())
     with Journal.create(tmp_path / "journal.db", events={}, storage=storage) as journal:

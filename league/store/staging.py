@@ -1,0 +1,52 @@
+"""A run folder made beside its final place: a run put together from another one is there whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from league.errors import LeagueError, RunExists
+from league.store.run_folder import RunFolder
+from league.store.storage import TEMPORARY_PREFIX, Storage
+
+
+@contextlib.contextmanager
+def staged_run(path: Path, *, config_yaml: str, storage: Storage) -> Iterator[RunFolder]:
+    """A new, locked run folder under a temporary name; it gets the name `path` when the block has ended well.
+
+    What an earlier attempt left under the temporary name is removed.
+
+    Raises:
+      RunExists: something is at `path`.
+      RunInUse: another process is just making the same.
+      DiskFull, StorageError: nothing is at `path`.
+    """
+    final = path.absolute()
+    if final.exists() and not (final.is_dir() and not any(final.iterdir())):
+        raise RunExists(f"{final} is there already and not empty: choose another folder.")
+    run = RunFolder(staging_path(final), storage=storage)
+    storage.make_folder(run.path)
+    with run.lock:
+        try:
+            _clear(run)
+            yield RunFolder.create(run.path, config_yaml=config_yaml, storage=storage)
+            storage.publish_folder(run.path, final)
+        except (LeagueError, KeyboardInterrupt):  # after anything worse the next attempt clears up
+            made = run.path if run.path.exists() else final  # it has its name already where the last fsync failed
+            with contextlib.suppress(LeagueError):
+                storage.remove_folder(made)
+            raise
+
+
+def staging_path(path: Path) -> Path:
+    """The temporary name."""
+    return path.with_name(f"{TEMPORARY_PREFIX}{path.name}.partial")
+
+
+def _clear(run: RunFolder) -> None:
+    for left in sorted(run.path.iterdir()):
+        if left.is_dir() and not left.is_symlink():
+            run.storage.remove_folder(left)
+        elif left.name != "run.lock":
+            run.storage.remove(left)
