@@ -1,29 +1,27 @@
-"""One training run of a game whose exploitability is exact, and what it exports: last, second half, Nash, mixture.
+"""What a run of a game whose exploitability is exact exports: last, second half, Nash, mixture.
 
 Shape letter: M snapshots.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from run_to_end import run_to_end
+import repeated_games
+from strength_runs import core_budget, finished_run, wall_limit
 
+from envs.protocol import EnvConfig
 from league.core.metagame import nash_mixture
 from league.core.records import SnapshotInfo
+from league.core.roles import MAIN_ROLE
+from league.eval import exploitability
 from league.eval.choose import Selection
-from league.eval.exploitability import Mixture, PolicyFunction, members_of, nash_conv, pairwise_values
+from league.eval.exploitability import Mixture, PolicyFunction, members_of
 from league.eval.load import OpenRun, load_from_run, load_selection, open_run
 
-ROOT = Path(__file__).resolve().parent.parent
-MAIN_ROLE = "main_agent"
-WALL_FACTOR = 4.0
-"""Seconds on the clock that a core-second may take on a busy machine."""
-START_UP_S = 300.0
 MOST_MEMBERS = 60
 """Snapshots that the Nash mixture is solved over; of more, evenly spaced ones are taken."""
 TOLERANCE = 2e-4
@@ -65,28 +63,23 @@ class Exports:
 def train(
     config: Path, *, seed: int, core_seconds: float, run_dir: Path, league: str | None, settings: Sequence[str] = ()
 ) -> None:
-    """Train one run to the end of its budget.
+    """Have one run at the end of its budget.
 
     Args:
       league: YAML that takes the place of the configuration's `league` section; None leaves it.
       settings: further "key=value" settings.
     Raises:
-      SystemExit: the command failed or overran; its last lines are shown.
+      SystemExit: as `finished_run`.
     """
-    budget = f"budget={{core_seconds: {core_seconds:g}}}"
-    settings = [f"seed={seed}", budget, "wandb.mode=disabled", "evaluation.bots=[]", *settings]
+    settings = [f"seed={seed}", core_budget(core_seconds), "evaluation.bots=[]", *settings]
     settings += [] if league is None else [f"league={league}"]
-    command = [str(Path(sys.executable).with_name("league")), "train", str(config), "--run-dir", str(run_dir)]
-    for setting in settings:
-        command += ["-s", setting]
-    log = run_dir.with_suffix(".log")
-    run_to_end(command, log=log, timeout_s=WALL_FACTOR * core_seconds + START_UP_S)
+    finished_run(config, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
 
 
 def exports_of(run_dir: Path) -> Exports:
     """NashConv of everything that a finished run exports."""
     run = open_run(run_dir)
-    snapshots = list(run.state.snapshots.values())
+    snapshots = [snapshot for snapshot in run.state.snapshots.values() if snapshot.player]
     mains = [snapshot for snapshot in snapshots if snapshot.role == MAIN_ROLE]
     tail = _policies(run, mains[len(mains) // 2 :])
     every = _policies(run, _spread(snapshots))
@@ -99,9 +92,22 @@ def exports_of(run_dir: Path) -> Exports:
     )
 
 
+def nash_conv(env: EnvConfig, policy: PolicyFunction | Mixture) -> float:
+    """NashConv in the rewards of a whole game."""
+    exact = repeated_games.nash_conv if repeated_games.is_repeated(env) else exploitability.nash_conv
+    return exact(env, policy)
+
+
+def payoff_range(env: EnvConfig) -> float:
+    """Highest minus lowest payoff of a whole game: what an exploitability can be a share of."""
+    whole = repeated_games.whole_range if repeated_games.is_repeated(env) else exploitability.payoff_range
+    return whole(env)
+
+
 def exact_nash(run: OpenRun, policies: Sequence[PolicyFunction]) -> Mixture:
     """The mixture over `policies` that loses least against the best of them, from exact payoffs over both seats."""
-    values = pairwise_values(run.env, policies)
+    pairwise = repeated_games.pairwise_values if repeated_games.is_repeated(run.env) else exploitability.pairwise_values
+    values = pairwise(run.env, policies)
     margins = 0.5 * (values - values.T)
     scale = max(float(np.abs(margins).max()), 1e-9)
     weights = nash_mixture(0.5 + 0.5 * margins / scale, tolerance=TOLERANCE)

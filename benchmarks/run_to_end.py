@@ -13,12 +13,12 @@ STOP_S = 60.0
 
 
 def run_to_end(command: Sequence[str], *, log: Path, timeout_s: float) -> None:
-    """Run a command in a process group of its own, its output in `log`.
+    """Run a command in a process group of its own, its output at the end of `log`.
 
     Raises:
       SystemExit: it did not end in time or left with another code than 0; the end of its log is in the message.
     """
-    with log.open("wb") as output:
+    with log.open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
         try:
             code = process.wait(timeout_s)

@@ -1,134 +1,102 @@
-"""How strong the best policy of a run is after a fixed budget, against bots that it never trained with.
+"""How strong policies are after a fixed budget: one command for every game, the league against its controls.
 
-One run per training seed through `league train`, one after the other. The best snapshot by rating then plays the
-likeliest action of one forward pass, without search, from random two-ply openings and from both seats, on an evaluation
-seed that no run has seen.
+A game's own file (`strength_*.py`) says what is trained and what is held against which bound. With `--runs DIR` the
+run folders are kept: a finished run is used again, an interrupted one resumed, so that hours of work survive and the
+evaluation can be repeated. `--seeds` and `--populations` choose a part.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import secrets
-import statistics
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import strength_connect_four
+import strength_cyclic
+import strength_demo
+import strength_poker
+import strength_tic_tac_toe
 from report import Report
-from rich.console import Console
-from run_to_end import run_to_end
-
-from envs.protocol import EnvConfig
-from league.eval.load import open_run
-from league.eval.match import play_match
-from league.eval.report import EvalReport, evaluate_run
-from league.eval.tournament import bot_entrant
-
-ROOT = Path(__file__).resolve().parent.parent
-START_UP_S = 300.0
-"""Allowed beside the budget: bringing up hosts, draining, final ratings."""
+from strength_runs import FOLDER_WORDS, Plan
 
 
 @dataclass(frozen=True)
 class Game:
-    """What is trained and whom the result meets. gates: bot -> least median score over the training seeds."""
+    """What a name on the command line measures. populations: those that it knows, all of them unless told otherwise."""
 
-    config: Path
-    env: EnvConfig
-    bots: tuple[str, ...]
-    gates: Mapping[str, float]
+    measure: Callable[[Plan], Report]
+    populations: tuple[str, ...]
 
 
-GAMES = {
-    "connect_four": Game(
-        config=ROOT / "configs" / "connect_four.yaml",
-        env=EnvConfig("connect_four"),
-        bots=("random", "tactical", "mcts:25", "mcts:100"),
-        gates={"tactical": 0.80, "mcts:100": 0.45},
-    ),
+GAMES: Mapping[str, Game] = {
+    "connect_four": Game(strength_demo.measure, strength_demo.POPULATIONS),
+    "connect_four_standard": Game(strength_connect_four.measure, strength_connect_four.POPULATIONS),
+    "tic_tac_toe": Game(strength_tic_tac_toe.measure, strength_tic_tac_toe.POPULATIONS),
+    **{
+        name: Game(functools.partial(strength_poker.measure, name), strength_poker.POPULATIONS)
+        for name in strength_poker.GAMES
+    },
+    **{
+        name: Game(functools.partial(strength_cyclic.measure, [name]), strength_cyclic.POPULATIONS)
+        for name in strength_cyclic.GAMES
+    },
+    "cyclic": Game(functools.partial(strength_cyclic.measure, strength_cyclic.ONE_SHOT), strength_cyclic.POPULATIONS),
 }
 
 
-def train(game: Game, *, seed: int, seconds: float, run_dir: Path) -> None:
-    """Train one run to the end of its budget.
+def chosen_populations(words: str | None, known: Sequence[str]) -> tuple[str, ...]:
+    """The populations that a list on the command line names; a folder's word ("half") will do.
 
     Raises:
-      SystemExit: the command failed or overran; its last lines are shown.
+      ValueError: one that the game does not know.
     """
-    settings = [f"seed={seed}", f"budget.seconds={seconds:g}", "evaluation.games=2", "evaluation.bots=[random]"]
-    command = [str(Path(sys.executable).with_name("league")), "train", str(game.config), "--run-dir", str(run_dir)]
-    for setting in [*settings, "wandb.mode=disabled"]:
-        command += ["-s", setting]
-    log = run_dir.with_suffix(".log")
-    run_to_end(command, log=log, timeout_s=seconds + START_UP_S)
+    if words is None:
+        return tuple(known)
+    by_word = {FOLDER_WORDS[population]: population for population in known}
+    named = [word.strip() for word in words.split(",")]
+    unknown = [word for word in named if word not in known and word not in by_word]
+    if unknown:
+        raise ValueError(f"unknown populations {', '.join(unknown)}; this game has {', '.join(known)}")
+    return tuple(by_word.get(word, word) for word in named)
 
 
-def measure(
-    game: Game, *, seeds: Sequence[int], seconds: float, games: int, evaluation_seed: int, folder: Path
-) -> Report:
-    """Train and evaluate each seed; collect the rows."""
-    report = Report()
-    scores: dict[str, list[float]] = {bot: [] for bot in game.bots}
-    for seed in seeds:
-        run_dir = folder / f"{game.env.id}-seed-{seed}"
-        train(game, seed=seed, seconds=seconds, run_dir=run_dir)
-        env_steps = open_run(run_dir).state.totals.env_steps
-        report.add(f"seed {seed}: env steps in {seconds:g} s", env_steps, "steps")
-        found = evaluate_run(run_dir, players=["best"], bots=game.bots, games=games, seed=evaluation_seed, greedy=True)
-        _say(found)
-        for bot in game.bots:
-            score = found.row("best", bot).score
-            scores[bot].append(score.value)
-            report.add(f"seed {seed}: best v {bot}", score.value, "score")
-    for bot in game.bots:
-        gate = game.gates.get(bot)
-        middle = statistics.median(scores[bot])
-        report.add(f"best v {bot}, median of {len(seeds)} training seeds", middle, "score", at_least=gate)
-        report.add(f"best v {bot}, worst of {len(seeds)} training seeds", min(scores[bot]), "score")
-    for bot in game.bots:
-        chance = play_match(
-            game.env,
-            [bot_entrant("random", seed=evaluation_seed + 1), bot_entrant(bot, seed=evaluation_seed)],
-            games=games,
-            seed=evaluation_seed,
-        )
-        report.add(f"random play v {bot}", chance.score().value, "score")
-    return report
-
-
-def _say(found: EvalReport) -> None:
-    """The scores of one seed with their intervals, as soon as they are there."""
-    console = Console()
-    console.print(found.table())
-    console.print(f"best is {found.players[0].reason}")
-
-
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--game", choices=sorted(GAMES), default="connect_four")
     parser.add_argument("--seeds", default="0,1,2", help="training seeds, comma-separated")
-    parser.add_argument("--seconds", type=float, default=180.0, help="training budget of each seed, wall time")
+    parser.add_argument("--populations", help="comma-separated (default: all that the game knows)")
+    parser.add_argument("--core-seconds", type=float, help="budget of each run (default: the game's)")
+    parser.add_argument("--seconds", type=float, default=180.0, help="budget by the clock, of connect_four alone")
     parser.add_argument("--games", type=int, default=400, help="games of each match")
     parser.add_argument("--evaluation-seed", type=int, help="default: a new one, printed")
     parser.add_argument("--runs", type=Path, help="keep the run folders here (default: a folder that is removed)")
     parser.add_argument("--json", action="store_true", help="end with the rows as one JSON object")
-    options = parser.parse_args()
-    seeds = [int(seed) for seed in options.seeds.split(",")]
+    options = parser.parse_args(arguments)
+    game = GAMES[options.game]
+    try:
+        populations = chosen_populations(options.populations, game.populations)
+    except ValueError as error:
+        parser.error(str(error))
     evaluation_seed = options.evaluation_seed if options.evaluation_seed is not None else secrets.randbelow(2**31)
     print(f"evaluation seed {evaluation_seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="league-strength-") as temporary:
         folder = options.runs or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        report = measure(
-            GAMES[options.game],
-            seeds=seeds,
+        plan = Plan(
+            seeds=tuple(int(seed) for seed in options.seeds.split(",")),
+            populations=populations,
+            core_seconds=options.core_seconds,
             seconds=options.seconds,
             games=options.games,
             evaluation_seed=evaluation_seed,
-            folder=folder,
+            folder=folder.resolve(),
         )
+        report = game.measure(plan)
     report.print(sys.stdout, as_json=options.json)
     return 1 if report.failed else 0
 

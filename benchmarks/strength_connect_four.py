@@ -1,0 +1,233 @@
+"""How strong, and how hard to exploit, Connect Four policies are after half an hour of processor time.
+
+A league of `configs/connect_four_strong.yaml` against two controls at equal processor seconds and network: the newest
+weights only ("latest"), and half of the games against the uniform past ("half past"). Exports: the last policy of the
+main agent, the best snapshot by rating, the second half of the main agent's snapshots (one drawn for each game and
+seat) and the Nash mixture over all of them.
+
+Strength is measured with the likeliest action of one forward pass, without search: scores against bots from random
+two-ply openings and both seats, and the share of critical positions whose result is kept. The gates are on "best",
+which is what `load_policy` gives unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import functools
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from report import Report
+from strength_positions import Position, chance, keeps, moves_keep, stored_positions
+from strength_robustness import (
+    EXPLOITER_SHARE,
+    PastScore,
+    against_past,
+    exploiter_score,
+    load_snapshot,
+    main_snapshots,
+    worst_of,
+)
+from strength_runs import (
+    FOLDER_WORDS,
+    HALF,
+    LATEST,
+    LEAGUE,
+    ROOT,
+    Plan,
+    control_sections,
+    core_budget,
+    finished_run,
+    stored_or_found,
+    wall_limit,
+)
+
+from envs.protocol import EnvConfig
+from league.eval.load import OpenRun, load_from_run, open_run
+from league.eval.loaded import LoadedMixture, LoadedPolicy
+from league.eval.match import play_match
+from league.eval.tournament import bot_entrant
+
+POPULATIONS = (LEAGUE, LATEST, HALF)
+GAME = "c4"
+"""In the names of run folders."""
+CONFIG = ROOT / "configs" / "connect_four_strong.yaml"
+ENV = EnvConfig("connect_four")
+CORE_SECONDS = 1800.0
+SAVE_STEPS = 12_000_000
+"""Trained steps between two snapshots of a control: it makes about 40."""
+REST = "ratings: {share: 0.0, final_leases: 40}, lease_turns: 96"
+
+BOTS = ("tactical", "mcts:25", "mcts:100", "mcts:1000")
+SLOW_BOTS = {"mcts:1000": 60}
+"""Bot -> the most games of a match with it."""
+KEEPS = "keeps the result"
+GATES: Mapping[str, tuple[float, float]] = {"tactical": (0.92, 0.97), "mcts:100": (0.70, 0.85), KEEPS: (0.80, 0.84)}
+"""Figure -> (bound, aim) of the median over the league's seeds, for the export `GATED`."""
+GATED = "best"
+WORST_PAST_MUST = 0.60
+"""Against the worst snapshot of its own past; published for AlphaStar without opponents from the past: 0.46."""
+EXPLOITER_RATIO_MUST = 0.8
+
+WORST_PAST = "worst score against own past (first three quarters)"
+WORST_EVER = "worst score against any own snapshot"
+EXPLOITER = "what a fresh exploiter scores against it"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is the same for every policy.
+
+    Fields:
+      positions: critical ones. games: of each match. seed: of openings, bots and sampled actions.
+    """
+
+    positions: Sequence[Position]
+    games: int
+    seed: int
+
+
+def measure(plan: Plan) -> Report:
+    """Train and evaluate every population with every seed; collect the rows."""
+    report = Report()
+    budget = CORE_SECONDS if plan.core_seconds is None else plan.core_seconds
+    evaluation = Evaluation(stored_positions(), plan.games, plan.evaluation_seed)
+    found: dict[str, list[dict[str, float]]] = {population: [] for population in plan.populations}
+    for seed in plan.seeds:
+        for population in plan.populations:
+            run = _run(plan, population, seed=seed, core_seconds=budget)
+            figures = stored_or_found(
+                run.path.with_suffix(".evaluation.json"),
+                conditions={
+                    "evaluation_seed": plan.evaluation_seed,
+                    "games": plan.games,
+                    "bots": [*BOTS],
+                    "env_steps": run.state.totals.env_steps,
+                },
+                find=functools.partial(strength, run, evaluation),
+            )
+            worst = worst_cases(run, plan)
+            figures |= {name: score.score for name, score in worst.items()}
+            figures[EXPLOITER] = _exploiter(run, plan, population, seed=seed, core_seconds=budget)
+            for name, value in figures.items():
+                rival = f", {worst[name].snapshot}" if name in worst else ""
+                report.add(f"{population}, seed {seed}: {name}{rival}", value, _unit(name))
+            found[population].append(figures)
+    for population, runs in found.items():
+        _add_summary(report, population, runs, gated=population == LEAGUE)
+    _add_exploiters(report, found)
+    _add_references(report, evaluation)
+    return report
+
+
+def strength(run: OpenRun, evaluation: Evaluation) -> dict[str, float]:
+    """Figure -> value, for every export: "best v tactical", "best keeps the result" and so on."""
+    figures: dict[str, float] = {"env steps": float(run.state.totals.env_steps)}
+    known: dict[tuple[str, ...], dict[str, float]] = {}  # the best policy is often the last one
+    for export, policy in exports(run, seed=evaluation.seed).items():
+        names = tuple(member.name for _, member in policy.members)
+        if names not in known:
+            known[names] = _policy_figures(policy, evaluation)
+            print(f"{run.path.name}: {export} evaluated", flush=True)
+        figures |= {f"{export} {name}": value for name, value in known[names].items()}
+    return figures
+
+
+def _policy_figures(policy: LoadedPolicy | LoadedMixture, evaluation: Evaluation) -> dict[str, float]:
+    """Scores against bots, and the share of critical positions kept."""
+    figures = {}
+    for bot in BOTS:
+        games = min(evaluation.games, SLOW_BOTS.get(bot, evaluation.games))
+        entrants = [policy.as_seat_policy(greedy=True), bot_entrant(bot, seed=evaluation.seed)]
+        figures[f"v {bot}"] = play_match(ENV, entrants, games=games, seed=evaluation.seed).score().value
+    figures[KEEPS] = keeps(policy, evaluation.positions)
+    return figures
+
+
+def exports(run: OpenRun, *, seed: int) -> dict[str, LoadedPolicy | LoadedMixture]:
+    """What a finished run exports."""
+    mains = main_snapshots(run)
+    tail = [(1.0, load_snapshot(run, snapshot)) for snapshot in mains[len(mains) // 2 :]]
+    return {
+        "last": load_snapshot(run, mains[-1]),
+        "best": load_from_run(run, "best"),
+        "second half": LoadedMixture("second half", tail, seed=seed),
+        "mixture": load_from_run(run, "mixture", seed=seed),
+    }
+
+
+def _run(plan: Plan, population: str, *, seed: int, core_seconds: float) -> OpenRun:
+    """The run of a population and seed, at the end of its budget."""
+    settings = [f"seed={seed}", core_budget(core_seconds), "evaluation.bots=[]"]
+    if population != LEAGUE:
+        settings.append(f"league={control_sections(save_steps=SAVE_STEPS, rest=REST)[population]}")
+    run_dir = plan.run_dir(GAME, population, seed)
+    finished_run(CONFIG, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
+    return open_run(run_dir)
+
+
+def worst_cases(run: OpenRun, plan: Plan) -> dict[str, PastScore]:
+    """The lowest scores of the last policy against its own past; none where there is no past yet."""
+    scores = against_past(run, games=plan.games, seed=plan.evaluation_seed)
+    among = {WORST_PAST: [score for score in scores if score.early], WORST_EVER: scores}
+    return {name: worst_of(group) for name, group in among.items() if group}
+
+
+def _exploiter(run: OpenRun, plan: Plan, population: str, *, seed: int, core_seconds: float) -> float:
+    """What an exploiter trained for a part of the budget scores against the last policy."""
+    return exploiter_score(
+        CONFIG,
+        prey=run,
+        run_dir=plan.folder / f"{GAME}-{FOLDER_WORDS[population]}-{seed}-exploiter",
+        core_seconds=EXPLOITER_SHARE * core_seconds,
+        games=plan.games,
+        seed=plan.evaluation_seed,
+        training_seed=seed,
+    )
+
+
+def _add_summary(report: Report, population: str, runs: Sequence[Mapping[str, float]], *, gated: bool) -> None:
+    """Median and worst over the seeds of every figure that all of them have."""
+    seeds = f"of {len(runs)} training seeds"
+    for name in runs[0]:
+        values = [run[name] for run in runs if name in run]
+        must, aim = _bound(name) if gated else (None, None)
+        words = "" if aim is None else f" (aim {aim:g})"
+        middle = statistics.median(values)
+        report.add(f"{population}: {name}, median {seeds}{words}", middle, _unit(name), at_least=must)
+        worst = max(values) if name == EXPLOITER else min(values)
+        report.add(f"{population}: {name}, worst {seeds}", worst, _unit(name))
+
+
+def _bound(name: str) -> tuple[float | None, float | None]:
+    """The bound and the aim of a figure of the league."""
+    if name == WORST_PAST:
+        return WORST_PAST_MUST, None
+    gates = {f"{GATED} {figure}" if figure == KEEPS else f"{GATED} v {figure}": gate for figure, gate in GATES.items()}
+    return gates.get(name, (None, None))
+
+
+def _add_exploiters(report: Report, found: Mapping[str, Sequence[Mapping[str, float]]]) -> None:
+    """How much harder the league's last policy is to exploit than that of the newest weights alone."""
+    if LEAGUE not in found or LATEST not in found:
+        return
+    league, latest = (statistics.median(run[EXPLOITER] for run in found[population]) for population in (LEAGUE, LATEST))
+    ratio = league / latest if latest > 0 else None
+    report.add(f"{EXPLOITER}: league over latest, medians", ratio, "ratio", at_most=EXPLOITER_RATIO_MUST)
+
+
+def _add_references(report: Report, evaluation: Evaluation) -> None:
+    """What chance and a searching player come to on the same scales."""
+    report.add(f"random play {KEEPS}", chance(evaluation.positions), _unit(KEEPS))
+    for bot in ("tactical", "mcts:100"):
+        share = moves_keep(bot_entrant(bot, seed=evaluation.seed), evaluation.positions)
+        report.add(f"{bot} {KEEPS}", share, _unit(KEEPS))
+        entrants = [bot_entrant("random", seed=evaluation.seed + 1), bot_entrant(bot, seed=evaluation.seed)]
+        result = play_match(ENV, entrants, games=evaluation.games, seed=evaluation.seed)
+        report.add(f"random play v {bot}", result.score().value, "score")
+
+
+def _unit(name: str) -> str:
+    if name == "env steps":
+        return "steps"
+    return "of positions" if name.endswith(KEEPS) else "score"

@@ -1,0 +1,152 @@
+"""The one command for strength: its games and populations, its rows, and a whole run of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import strength
+import strength_connect_four
+import strength_robustness
+import strength_tic_tac_toe
+from report import Report
+from strength_runs import FOLDER_WORDS, HALF, LATEST, LEAGUE
+
+from league.config import load_config
+from league.eval.load import OpenRun, open_run
+from league.limits import Limits
+from league.train import train
+
+PLAYED = ["repeated_rps", "--seeds", "0", "--populations", "league", "--core-seconds", "0.3", "--evaluation-seed", "1"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> OpenRun:
+    """Tic-tac-toe for a moment: a main agent with a few snapshots."""
+    folder = tmp_path_factory.mktemp("past")
+    settings = (
+        "network.hidden=[8]",
+        "actors.num_envs=16",
+        "learner.batch_rows=16",
+        "league={preset: self_play, population: {save_steps: 500}, ratings: {final_leases: 2}, lease_turns: 16}",
+    )
+    train(strength_tic_tac_toe.CONFIG, overrides=settings, run_dir=folder / "run", limits=Limits(env_steps=6000))
+    return open_run(folder / "run")
+
+
+def test_every_game_knows_populations_that_have_a_folder_word():
+    for game in strength.GAMES.values():
+        assert set(game.populations) <= set(FOLDER_WORDS)
+        assert game.populations[0] == LEAGUE
+
+
+@pytest.mark.parametrize(
+    "config", [strength_connect_four.CONFIG, strength_tic_tac_toe.CONFIG], ids=lambda path: path.stem
+)
+def test_budgets_are_those_of_the_configurations(config: Path):
+    budget = load_config(config).budget
+    assert budget.core_seconds is not None
+    assert (budget.seconds, budget.env_steps) == (None, None)
+    if config == strength_connect_four.CONFIG:
+        assert budget.core_seconds == strength_connect_four.CORE_SECONDS
+
+
+def test_populations_are_chosen_by_name_or_folder_word():
+    known = (LEAGUE, LATEST, HALF)
+    assert strength.chosen_populations(None, known) == known
+    assert strength.chosen_populations("half, league", known) == (HALF, LEAGUE)
+    assert strength.chosen_populations("half past", known) == (HALF,)
+    with pytest.raises(ValueError, match="unknown populations naive; this game has league, latest, half past"):
+        strength.chosen_populations("latest,naive", known)
+
+
+def test_a_whole_call_trains_reports_and_uses_the_run_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    arguments = ["--game", *PLAYED, "--runs", str(tmp_path), "--json"]
+    codes = [strength.main(arguments)]
+    first = capsys.readouterr().out.splitlines()
+    codes.append(strength.main(arguments))
+    again = capsys.readouterr().out.splitlines()
+    assert "repeated_rps-league-0: trained" in first
+    assert "repeated_rps-league-0: finished before, used again" in again
+    rows = json.loads(first[-1])["rows"]
+    assert rows == json.loads(again[-1])["rows"]
+    (gated,) = [row for row in rows if row["must"] is not None]
+    assert gated["name"] == "repeated_rps, league: mixture, own payoffs, median of 1 training seeds (aim 0.03)"
+    assert gated["must"] == "<= 0.1"
+    assert codes == [0 if gated["met"] else 1] * 2
+
+
+def test_the_past_is_the_first_three_quarters_of_training_and_the_last_policy_is_not_its_own_past(run: OpenRun):
+    mains = strength_robustness.main_snapshots(run)
+    scores = strength_robustness.against_past(run, games=20, seed=0)
+    assert [score.snapshot for score in scores] == [snapshot.snapshot_id for snapshot in mains[:-1]]
+    for score, snapshot in zip(scores, mains, strict=False):
+        assert score.early == (snapshot.trained_steps <= 0.75 * mains[-1].trained_steps)
+        assert 0.0 <= score.score <= 1.0
+    assert any(score.early for score in scores)
+    assert not all(score.early for score in scores)
+    assert strength_robustness.worst_of(scores).score == min(score.score for score in scores)
+
+
+def test_the_second_half_holds_the_newer_snapshots_alike(run: OpenRun):
+    found = strength_connect_four.exports(run, seed=0)
+    mains = [snapshot.snapshot_id for snapshot in strength_robustness.main_snapshots(run)]
+    assert [member.name for _, member in found["second half"].members] == mains[len(mains) // 2 :]
+    assert len({weight for weight, _ in found["second half"].members}) == 1
+    assert [member.name for _, member in found["last"].members] == mains[-1:]
+
+
+def figures(**changes: float) -> dict[str, float]:
+    return {
+        "best v tactical": 0.95,
+        "best v mcts:100": 0.75,
+        "last v mcts:100": 0.6,
+        f"best {strength_connect_four.KEEPS}": 0.79,
+        strength_connect_four.WORST_PAST: 0.61,
+        strength_connect_four.EXPLOITER: 0.3,
+        **changes,
+    }
+
+
+def test_the_leagues_medians_are_held_against_the_gates_and_misses_show():
+    report = Report()
+    strength_connect_four._add_summary(report, LEAGUE, [figures(), figures(), figures()], gated=True)
+    verdicts = {row.name.partition(",")[0]: (row.must, row.met) for row in report.rows if row.must is not None}
+    assert verdicts == {
+        "league: best v tactical": (">= 0.92", True),
+        "league: best v mcts:100": (">= 0.7", True),
+        f"league: best {strength_connect_four.KEEPS}": (">= 0.8", False),
+        f"league: {strength_connect_four.WORST_PAST}": (">= 0.6", True),
+    }
+    assert "league: best v tactical, median of 3 training seeds (aim 0.97)" in {row.name for row in report.rows}
+
+
+def test_controls_have_no_gates():
+    report = Report()
+    strength_connect_four._add_summary(report, LATEST, [figures()], gated=False)
+    assert all(row.must is None for row in report.rows)
+
+
+def test_the_worst_exploiter_is_the_one_that_wins_most():
+    report = Report()
+    runs = [figures(**{strength_connect_four.EXPLOITER: score}) for score in (0.2, 0.5, 0.3)]
+    strength_connect_four._add_summary(report, LATEST, runs, gated=False)
+    values = {row.name: row.value for row in report.rows if strength_connect_four.EXPLOITER in row.name}
+    assert sorted(values.values()) == [0.3, 0.5]
+    assert values[f"latest: {strength_connect_four.EXPLOITER}, worst of 3 training seeds"] == 0.5
+
+
+@pytest.mark.parametrize(("league", "met"), [(0.39, True), (0.41, False)])
+def test_an_exploiter_may_win_four_fifths_as_much_from_the_league_as_from_the_newest_weights(league: float, met: bool):
+    report = Report()
+    name = strength_connect_four.EXPLOITER
+    strength_connect_four._add_exploiters(report, {LEAGUE: [{name: league}], LATEST: [{name: 0.5}]})
+    (row,) = report.rows
+    assert (row.must, row.met) == ("<= 0.8", met)
+
+
+def test_without_both_populations_exploiters_are_not_compared():
+    report = Report()
+    strength_connect_four._add_exploiters(report, {LEAGUE: [figures()]})
+    assert not report.rows
