@@ -32,6 +32,7 @@ from agents.learner.learner import Learner
 from agents.nets.config import NetworkConfig
 from agents.nets.dense import product
 from agents.nets.network import Network, build_network
+from agents.nets.parts import num_parts
 from agents.process import prepare_process
 from agents.trajectory import Unrolls
 from agents.weights import layout_of
@@ -176,7 +177,7 @@ def add_workload(report: Report, name: str, workload: Workload, rates: Mapping[t
             reached = speed * flops / rates[dtype]
             must = workload.share if ON_GPU and best else None
             report.add(f"{label}: share of the measured {_short(dtype)} matrix rate", reached, "share", at_least=must)
-    feed = feeder_rate(workload, network.core_size)
+    feed = feeder_rate(workload, network)
     report.add(f"{name}: feeder, rows/s", feed, "1/s")
     report.add(f"{name}: feeder over learner", feed / speed, "x", at_least=1.0)
     gc.collect()
@@ -264,15 +265,16 @@ def matrix_rate(dtype: torch.dtype) -> float:
     return 2.0 * MATRIX**3 / shortest(lambda: product(left, right))
 
 
-def feeder_rate(workload: Workload, core_size: int) -> float:
+def feeder_rate(workload: Workload, network: Network) -> float:
     """Decisions per second that one decoding thread copies into the ring, decompression left out."""
     config = workload.config
-    unrolls = rows_of(workload, core_size)
+    unrolls = rows_of(workload, network.core_size)
     piece = unrolls.rows(0, max(1, unrolls.num_rows // 8))
     feeder = Feeder(
         workload.spec,
         config,
-        core_size=core_size,
+        core_size=network.core_size,
+        num_parts=num_parts(network.head),
         decode=lambda _: piece,
         pinned=ON_GPU,
         clock=time.thread_time,

@@ -202,8 +202,9 @@ class Feeder:
                 self._counts.waited_s += self._clock() - began
                 if self._written < end:
                     self._raise_if_over()
+                    refused = f"; the last chunk refused: {self._counts.reason}" if self._counts.reason else ""
                     raise FeederTimeoutError(
-                        f"{self._written - start} of {self._batch_rows} rows came in {timeout_s:g} s"
+                        f"{self._written - start} of {self._batch_rows} rows came in {timeout_s:g} s{refused}"
                     )
             yield self._ring.read(at=at, count=self._block_rows)
 

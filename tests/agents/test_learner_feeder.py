@@ -125,6 +125,12 @@ def test_damaged_and_wrongly_announced_chunks_are_refused_and_counted_and_give_t
     assert report.refused == 2 and "announced as 5" in report.reason
 
 
+def test_who_waits_in_vain_is_told_what_was_refused(feeder) -> None:
+    feeder.push(b"nonsense", num_rows=4)
+    with pytest.raises(FeederTimeoutError, match=r"0 of 12 rows .* refused: "), feeder.batch(timeout_s=0.2) as blocks:
+        list(blocks)
+
+
 def test_unrolls_of_another_shape_are_refused(feeder) -> None:
     longer = unrolls_of(BOARD_GAME, NETWORK, rows=6, steps=7)
     feeder.push(Lz4Codec().encode(longer, HEADER), num_rows=6)
