@@ -93,9 +93,17 @@ def evaluate(
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25,mcts:100",
     games: Annotated[int, typer.Option(min=2, help="Games against each bot, half from either seat.")] = 100,
     seed: Annotated[int, typer.Option(help="Of openings and draws.")] = 0,
+    greedy: Annotated[
+        bool | None,
+        typer.Option(
+            "--greedy/--sample",
+            help="Take the likeliest action, or draw one.",
+            show_default="--sample where several seats act at once",
+        ),
+    ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
 ) -> None:
-    """Play policies of a run against bots, seats paired, with intervals."""
+    """Play policies of a run against bots and each other, seats paired, with intervals."""
     from league.eval.report import evaluate_run
     from league.monitor.tables import print_report
 
@@ -105,6 +113,7 @@ def evaluate(
         bots=tuple(bots.split(",")) if bots else (),
         games=games,
         seed=seed,
+        greedy=greedy,
         progress=_progress_line,
     )
     print_report(report)

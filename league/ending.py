@@ -12,6 +12,8 @@ from league.inspection import StatusReport, read_ratings, read_status
 from league.store.run_folder import RunFolder
 
 MAX_RATED = 12
+LONGER_GAMES = 1000
+"""Of a match in the evaluation that is proposed."""
 WORTH_SHOWING = 0.1
 """Part of a player's training since its newest snapshot above which the player itself is evaluated too."""
 
@@ -46,7 +48,7 @@ def show_end(path: Path, reason: str, *, progress: Callable[[int, int], None]) -
     typer.echo(f"\nThe run lies in {path}. To try next:")
     for command in (
         f"league resume {path} --for 180s",
-        f"league eval {path} --bots tactical,mcts:400 --games 200",
+        f"league eval {path} --bots {','.join(config.evaluation.bots) or 'random'} --games {LONGER_GAMES}",
         f"league ratings {path}",
     ):
         typer.echo(f"  {command}")
