@@ -10,13 +10,13 @@ thrown away at the end of a lease.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.policy import Choice, SeatPolicy, View
+from agents.tally import SeatingTotals, Tally
 from agents.trajectory import UnrollBuilder, Unrolls, turn_rewards
 from envs.protocol import BatchedEnv, ForkableEnv, Turn
 
@@ -30,96 +30,6 @@ class SeatingLike(Protocol):
     def records(self) -> tuple[bool, ...]: ...
     @property
     def share(self) -> float: ...
-
-
-@dataclass(frozen=True)
-class SeatingTotals:
-    """What became of the episodes of one seating since the last report.
-
-    Fields:
-      policies: [S] policy ids.
-      games: episodes ended; turns: decisions in them; truncated: those of them that a time limit ended.
-      wins: int64 [S, S], wins[i, j] = games in which seat i's team had a higher return than seat j's; draws likewise.
-      return_sums: float64 [S].
-    """
-
-    policies: tuple[str, ...]
-    games: int
-    turns: int
-    truncated: int
-    wins: NDArray[np.int64]
-    draws: NDArray[np.int64]
-    return_sums: NDArray[np.float64]
-
-
-class Tally:
-    """Counts ended episodes per seating; G episodes are booked at a time, whatever their seatings."""
-
-    def __init__(self, teams: Sequence[int]) -> None:
-        seats = len(teams)
-        self._team_of_seat = np.equal.outer(np.asarray(teams), np.asarray(teams)).astype(np.float64)
-        self._rivals = [(i, j) for i in range(seats) for j in range(seats) if teams[i] != teams[j]]
-        self._index: dict[tuple[str, ...], int] = {}
-        self._counts = np.zeros((3, 0), np.int64)
-        self._wins = np.zeros((0, seats, seats), np.int64)
-        self._draws = np.zeros((0, seats, seats), np.int64)
-        self._returns = np.zeros((0, seats), np.float64)
-
-    def index_of(self, policies: tuple[str, ...]) -> int:
-        """The number under which episodes of a seating are booked, until the next `take`."""
-        index = self._index.setdefault(policies, len(self._index))
-        if index == len(self._wins):
-            self._counts = np.pad(self._counts, ((0, 0), (0, 1)))
-            self._wins = np.pad(self._wins, ((0, 1), (0, 0), (0, 0)))
-            self._draws = np.pad(self._draws, ((0, 1), (0, 0), (0, 0)))
-            self._returns = np.pad(self._returns, ((0, 1), (0, 0)))
-        return index
-
-    def add(
-        self,
-        indices: NDArray[np.int64],
-        *,
-        returns: NDArray[np.float32],
-        turns: NDArray[np.int64],
-        truncated: NDArray[np.bool_],
-    ) -> None:
-        """Book ended episodes.
-
-        Args:
-          indices: int64 [G], seatings by `index_of`.
-          returns: float32 [G, S]. turns: int64 [G], decisions in each. truncated: bool [G], ended by a time limit.
-        """
-        size = len(self._wins)
-        self._counts[0] += np.bincount(indices, minlength=size)
-        self._counts[1] += np.bincount(indices, turns, minlength=size).astype(np.int64)
-        self._counts[2] += np.bincount(indices[truncated], minlength=size)
-        team_returns = returns.astype(np.float64) @ self._team_of_seat
-        for i, j in self._rivals:
-            won, drawn = team_returns[:, i] > team_returns[:, j], team_returns[:, i] == team_returns[:, j]
-            self._wins[:, i, j] += np.bincount(indices[won], minlength=size)
-            self._draws[:, i, j] += np.bincount(indices[drawn], minlength=size)
-        for seat in range(returns.shape[1]):
-            self._returns[:, seat] += np.bincount(indices, returns[:, seat], minlength=size)
-
-    def take(self) -> tuple[SeatingTotals, ...]:
-        """The totals since the last call, sorted by policies; counting starts again and numbers are given out anew."""
-        totals = tuple(
-            SeatingTotals(
-                policies=policies,
-                games=int(self._counts[0, index]),
-                turns=int(self._counts[1, index]),
-                truncated=int(self._counts[2, index]),
-                wins=self._wins[index],
-                draws=self._draws[index],
-                return_sums=self._returns[index],
-            )
-            for policies, index in sorted(self._index.items())
-            if self._counts[0, index]
-        )
-        self._index = {}
-        self._counts, self._wins = self._counts[:, :0], self._wins[:0]
-        self._draws, self._returns = self._draws[:0], self._returns[:0]
-        return totals
 
 
 class Arena:

@@ -14,6 +14,7 @@ from envs.conformance import check_env
 from envs.protocol import EnvConfig
 from league.book import read_state, verified_state
 from league.core.events import EVENTS, LeaseFinished
+from league.core.finishing import are_ordered
 from league.core.ratings import RatingRow, league_ratings
 from league.core.state import LeagueState, PlayerState
 from league.errors import JournalError, LeagueError
@@ -24,6 +25,7 @@ from league.store.snapshots import LocalSnapshotStore
 
 SCORE_ROUNDING = 1e-9
 """Share by which sums of scores may be off: they are added in floating point, one answer at a time."""
+BY_ORDERS = "Pairs of teams are rated here; `--model openskill` rates by the order in which all teams finish."
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ class StatusReport:
         lines += [
             f"  {row.player:<24} {row.role:<18} version {row.version:>7,}  {row.trained_steps:>13,} steps  "
             f"{row.games:>10,} games  {row.snapshots:>4} snapshots  {row.resets:>3} resets  "
-            + ("unrated" if row.rating is None else f"{row.rating:+.0f} Elo")
+            + ("unrated" if row.rating is None else f"{row.rating:+z.0f} Elo")
             for row in self.players
         ]
         return "\n".join(lines)
@@ -112,11 +114,17 @@ class StatusReport:
 
 @dataclass(frozen=True)
 class RatingsReport:
-    """Ratings of all frozen policies, strongest first. counts: what the games behind them count by."""
+    """Ratings of all frozen policies, strongest first.
+
+    Fields:
+      counts: what the games behind them count by.
+      ordered: whether games of the run hold finishing orders, which another model rates by.
+    """
 
     run: str
     rows: tuple[RatingRow, ...]
     counts: str
+    ordered: bool = False
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -128,10 +136,10 @@ class RatingsReport:
             return f"{self.run}: nothing is rated yet"
         head = f"{'policy':<28} {'Elo':>6}  {'95 % interval':>15}  {'games':>8}"
         rows = [
-            f"{row.policy:<28} {row.elo:>+6.0f}  {f'[{row.low:+.0f}, {row.high:+.0f}]':>15}  {row.games:>8,}"
+            f"{row.policy:<28} {row.elo:>+z6.0f}  {f'[{row.low:+z.0f}, {row.high:+z.0f}]':>15}  {row.games:>8,}"
             for row in self.rows
         ]
-        return "\n".join([head, *rows, f"by {self.counts}"])
+        return "\n".join([head, *rows, f"by {self.counts}", *([BY_ORDERS] if self.ordered else [])])
 
 
 @dataclass(frozen=True)
@@ -225,7 +233,7 @@ def read_ratings(path: Path) -> RatingsReport:
       MissingRun, JournalError.
     """
     state = open_state(RunFolder.open(path))
-    return RatingsReport(str(path), league_ratings(state), state.scoring.text)
+    return RatingsReport(str(path), league_ratings(state), state.scoring.text, are_ordered(state.teams))
 
 
 def verify_run(path: Path) -> VerifyReport:

@@ -24,12 +24,13 @@ from league.core.events import (
     PlayerTransplanted,
     SnapshotAdded,
 )
+from league.core.finishing import Orders, are_ordered
 from league.core.league import apply, decide
 from league.core.records import BOT_PREFIX, OUTSIDE_PREFIX, Lease, Order, Progress, Seating, SeatingOutcome
 from league.core.settings import LeagueSettings, MatchmakingSettings
 from league.core.state import LeagueState
 from league.scoring import scoring_of
-from league.simulated_worlds import WORLDS, Policy, World
+from league.simulated_worlds import WORLDS, Policy, World, drawn_orders
 from league.simulation_report import SimulationReport, report_on
 from league.store.event_codec import EventCodec
 
@@ -250,22 +251,18 @@ class Simulation:
             self._ask(commands.ConfirmTransplant(order.order_id, NO_DIGEST, player.version, player.trained_steps))
 
     def _play(self, seating: Seating) -> SeatingOutcome:
-        """Results drawn from the world; each pair of sides by itself."""
+        """Results drawn from the world."""
         games = max(round(self._pace.lease_steps * seating.share / self._pace.turns_per_game), 1)
         seats = range(len(seating.policies))
+        orders = self._orders(seating, games) if len(self._sides) > 1 else ()
         wins = [[0] * len(seats) for _ in seats]
         draws = [[0] * len(seats) for _ in seats]
-        for a, first in enumerate(self._sides):
-            for second in self._sides[a + 1 :]:
-                i, j = self._teams.index(first), self._teams.index(second)
-                chance = self._world.win_rate(self._policy(seating.policies[i]), self._policy(seating.policies[j]))
-                drawn = int(self._rng.binomial(games, DRAW_SHARE))
-                won = int(self._rng.binomial(games - drawn, chance))
-                for k in seats:
-                    for m in seats:
-                        if (self._teams[k], self._teams[m]) == (first, second):
-                            wins[k][m], wins[m][k] = won, games - drawn - won
-                            draws[k][m] = draws[m][k] = drawn
+        for ranks, times in orders:
+            rank = dict(zip(self._sides, ranks, strict=True))
+            for k, own in enumerate(self._teams):
+                for m, other in enumerate(self._teams):
+                    wins[k][m] += times if rank[own] < rank[other] else 0
+                    draws[k][m] += times if rank[own] == rank[other] and own != other else 0
         returns = tuple(float(self._policy(policy)[0] * games) for policy in seating.policies)
         return SeatingOutcome(
             seating.policies,
@@ -275,7 +272,18 @@ class Simulation:
             wins=tuple(map(tuple, wins)),
             draws=tuple(map(tuple, draws)),
             return_sums=returns,
+            orders=orders if are_ordered(self._teams) else (),
         )
+
+    def _orders(self, seating: Seating, games: int) -> Orders:
+        """In what order the sides finish: all even in some games, by their win rates with the first in the rest."""
+        policies = [self._policy(seating.policies[self._teams.index(side)]) for side in self._sides]
+        drawn = int(self._rng.binomial(games, DRAW_SHARE))
+        chances = [self._world.win_rate(policies[0], policy) for policy in policies[1:]]
+        orders = drawn_orders(chances, games - drawn, self._rng)
+        if drawn:
+            orders[(0,) * len(policies)] = drawn
+        return tuple(sorted(orders.items()))
 
     def _policy(self, name: str) -> Policy:
         live = self._live.get(name)

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 Policy = NDArray[np.float64]
 """float64 [D]; what the numbers mean is the world's affair."""
+CERTAIN = 1e-12
+"""Smallest chance to win or to lose."""
 
 
 class World(Protocol):
@@ -126,6 +128,27 @@ class MatrixWorld:
         moved = (policy + 1e-3) * np.exp(self._rate * rate * steps / 1e6 * (gains - gains.max()))
         result: Policy = moved / moved.sum()
         return result
+
+
+def drawn_orders(chances: Sequence[float], games: int, rng: np.random.Generator) -> dict[tuple[int, ...], int]:
+    """How often the sides of games without draws finish in which order, place after place in proportion to weights.
+
+    Args:
+      chances: of the first side to finish before each other one; met exactly, as the weights are the odds.
+    Returns:
+      Ranks of all sides, 0 the best -> games.
+    """
+    likely = np.clip(chances, CERTAIN, 1.0 - CERTAIN)
+    weights = np.concatenate([[1.0], (1.0 - likely) / likely])
+    found: dict[tuple[int, ...], int] = {(): games}
+    for _ in weights:
+        longer: dict[tuple[int, ...], int] = {}
+        for ahead, times in found.items():
+            left = [side for side in range(len(weights)) if side not in ahead]
+            drawn = rng.multinomial(times, weights[left] / weights[left].sum())
+            longer.update({(*ahead, side): int(n) for side, n in zip(left, drawn, strict=True) if n})
+        found = longer
+    return {tuple(map(order.index, range(len(weights)))): times for order, times in found.items()}
 
 
 WORLDS: Mapping[str, World] = {"skill": SkillWorld(), "disc": DiscWorld(), "matrix": MatrixWorld()}

@@ -23,6 +23,7 @@ HOMES = {
     "lz4": ("agents/codec.py",),
     "msgspec": ("league/",),
     "numpy": ("envs/", "agents/", "league/"),
+    "openskill": ("league/openskill_ratings.py",),
     "pettingzoo": ("envs/adapters/",),
     "pydantic": ("league/config_problems.py",),
     "ray": ("league/runtime/",),

@@ -9,6 +9,7 @@ import numpy as np
 
 from league.core.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease
 from league.core.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
+from league.core.finishing import order_problem
 from league.core.guests import guest_shares
 from league.core.meta_game import mixture_event
 from league.core.orders import gate_order, view_of
@@ -224,6 +225,9 @@ def _check_counts(state: LeagueState, outcome: SeatingOutcome) -> None:
                 f"outcome of {outcome.policies}: seats {i} and {j} show {won} + {lost} wins and {drawn} "
                 f"(or {outcome.draws[j][i]}) draws in {outcome.games} games"
             )
+    problem = order_problem(outcome, state.teams)
+    if problem:
+        raise Refused(f"outcome of {outcome.policies}: {problem}")
 
 
 @functools.cache

@@ -76,6 +76,9 @@ class SeatingOutcome:
         `games`.
       return_sums: [S] sum of undiscounted returns per seat.
       truncated: those of the games that a time limit ended, whatever their result.
+      orders: (ranks, games) for each order in which the teams finished, sorted; ranks holds for each team, in the order
+        of their first seats, how many teams finished before it, so that equal ones are a tie. Together `games`. Empty
+        in games of two seats or of one team, where wins and draws say it all, and in journals of before it was kept.
     """
 
     policies: tuple[str, ...]
@@ -86,6 +89,7 @@ class SeatingOutcome:
     draws: tuple[tuple[int, ...], ...]
     return_sums: tuple[float, ...]
     truncated: int = 0
+    orders: tuple[tuple[tuple[int, ...], int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def plain_line(view: RunView) -> str:
     rated = [player for player in view.players if player.rating is not None]
     if rated:
         best = max(rated, key=lambda player: player.rating or 0.0)
-        parts.append(f"best {best.player} {best.rating:+.0f} Elo")
+        parts.append(f"best {best.player} {best.rating:+z.0f} Elo")
     learnt = [player for player in view.players if player.loss is not None]
     if learnt:
         parts.append(f"loss {_number(learnt[0].loss, '.3f')}")
@@ -185,8 +185,8 @@ def _rating(player: PlayerView) -> str:
     if player.rating is None:
         return "-"
     if player.rating_low is None or player.rating_high is None:
-        return f"{player.rating:+.0f}"
-    return f"{player.rating:+.0f} \u00b1{(player.rating_high - player.rating_low) / 2:.0f}"
+        return f"{player.rating:+z.0f}"
+    return f"{player.rating:+z.0f} \u00b1{(player.rating_high - player.rating_low) / 2:.0f}"
 
 
 def gate_text(gate: GateView) -> str:

@@ -11,11 +11,12 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from agents.actor import Arena, SeatingTotals
+from agents.actor import Arena
 from agents.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.nets.network import build_network
 from agents.nets.parts import num_parts
 from agents.policy import BotPolicy, NetworkPolicy, SeatPolicy
+from agents.tally import SeatingTotals
 from agents.trajectory import Unrolls, concatenate
 from agents.weights import Weights
 from envs.bots import make_bot
@@ -246,4 +247,5 @@ def _outcome(totals: SeatingTotals) -> SeatingOutcome:
         draws=tuple(tuple(int(x) for x in row) for row in totals.draws),
         return_sums=tuple(float(x) for x in totals.return_sums),
         truncated=totals.truncated,
+        orders=totals.orders,
     )

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agents.actor import Arena, Tally
+from agents.actor import Arena
 from agents.policy import BotPolicy, Choice, View
+from agents.tally import Tally
 from agents.trajectory import Unrolls, concatenate
 from envs.bots import RandomBot, legal_actions
 from envs.chance import uniform_legal
@@ -306,6 +307,35 @@ def test_an_env_that_cannot_be_saved_says_so_and_a_fresh_arena_has_nothing_to_sa
     arena, _ = play(cases.aec(Rules(), 2, tmp_path), turns=3, unroll_length=2)
     assert arena.save() is None
     assert Arena(TurnProbe(num_envs=2), unroll_length=2, core_size=0, seed=0).save() is None
+
+
+@pytest.mark.parametrize("teams", [(0, 1, 2), (2, 0, 1, 0), (0, 1, 0, 1), (3, 1, 2, 0, 4)], ids=str)
+def test_finishing_orders_are_those_of_the_single_games(teams: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(8)
+    tally, sides = Tally(teams), list(dict.fromkeys(teams))
+    for _ in range(2):  # what was taken is forgotten
+        expected: dict[tuple[str, ...], Counter[tuple[int, ...]]] = {}
+        for turn in range(30):
+            lineups = [tuple(f"{turn % 3}{lineup}" for _ in teams) for lineup in range(2)]
+            numbers = [tally.index_of(policies) for policies in lineups]
+            drawn, returns = rng.integers(0, 2, 12), rng.integers(-1, 2, (12, len(teams))).astype(np.float32)
+            tally.add(np.array(numbers)[drawn], returns=returns, turns=np.ones(12, np.int64), truncated=drawn > 5)
+            for lineup, row in zip(drawn.tolist(), returns.tolist(), strict=True):
+                earned = [sum(x for x, team in zip(row, teams, strict=True) if team == side) for side in sides]
+                ranks = tuple(sum(other > own for other in earned) for own in earned)
+                expected.setdefault(lineups[lineup], Counter())[ranks] += 1
+        found = {totals.policies: totals.orders for totals in tally.take()}
+        assert found == {policies: tuple(sorted(orders.items())) for policies, orders in expected.items()}
+        assert sum(games for orders in found.values() for _, games in orders) == 360
+
+
+@pytest.mark.parametrize("teams", [(0,), (0, 1), (0, 0, 0)], ids=str)
+def test_where_wins_say_it_all_no_orders_are_kept(teams: tuple[int, ...]) -> None:
+    tally = Tally(teams)
+    number = tally.index_of(("a",) * len(teams))
+    returns = np.ones((2, len(teams)), np.float32)
+    tally.add(np.full(2, number), returns=returns, turns=np.ones(2, np.int64), truncated=np.zeros(2, np.bool_))
+    assert [totals.orders for totals in tally.take()] == [()]
 
 
 def test_team_mates_neither_win_nor_draw_against_each_other() -> None:

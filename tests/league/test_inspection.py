@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from league import inspection
+from league.core.ratings import RatingRow
 from league.errors import JournalError, MissingRun
-from league.inspection import check_environment, open_state, read_ratings, read_status, verify_run
+from league.inspection import RatingsReport, check_environment, open_state, read_ratings, read_status, verify_run
 from league.store.lock import Holder
 from league.store.run_folder import RunFolder, WorkerStatus
 from tests.league.tiny_runs import ONE_PLAYER, head_of, start, state_of, tiny
@@ -169,6 +170,14 @@ def test_ratings_name_every_snapshot_with_an_interval_around_its_rating(made: Pa
     report = read_ratings(made)
     assert {row.policy for row in report.rows} == set(state_of(made).snapshots)
     assert all(row.low <= row.elo <= row.high for row in report.rows)
+
+
+def test_a_rating_just_below_nothing_is_shown_without_a_minus() -> None:
+    row = RatingRow("main-0-s0", elo=-0.3, low=-0.4, high=0.2, games=3)
+    text = RatingsReport("run", (row,), "games won").text()
+    assert " +0  " in text
+    assert "[+0, +0]" in text
+    assert "-0 " not in text.replace("main-0", "")
 
 
 def test_what_is_no_run_is_said_to_be_none(tmp_path: Path, run: Path) -> None:

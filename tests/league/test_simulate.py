@@ -14,7 +14,7 @@ from league.core.records import Hyperparameter
 from league.core.registry import PRESETS
 from league.core.state import digest
 from league.simulate import MOST_OPPONENTS, Pace, Simulation, _with_opponents, simulate
-from league.simulated_worlds import WORLDS
+from league.simulated_worlds import WORLDS, drawn_orders
 from league.simulation_report import SimulationReport
 
 QUICK = "population: {save_steps: 200000}"
@@ -76,6 +76,16 @@ def test_every_world_plays_every_shape_of_game(world: str, teams: tuple[int, ...
         simulation.run(200.0)
         assert simulation.state.totals.leases_finished >= 190
     assert digest(simulations[0].state) == digest(simulations[1].state)
+
+
+@pytest.mark.parametrize("chances", [(0.7,), (0.2, 0.6), (0.5, 0.9, 0.5), (1.0, 0.0)], ids=str)
+def test_drawn_orders_meet_the_win_rates_of_the_first_side(chances: tuple[float, ...]) -> None:
+    orders = drawn_orders(chances, 40_000, np.random.default_rng(0))
+    assert sum(orders.values()) == 40_000
+    assert all(sorted(ranks) == list(range(len(chances) + 1)) for ranks in orders)
+    for side, chance in enumerate(chances, 1):
+        won = sum(games for ranks, games in orders.items() if ranks[0] < ranks[side])
+        assert won / 40_000 == pytest.approx(chance, abs=0.01)
 
 
 def test_a_run_with_too_many_snapshots_ends_early_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

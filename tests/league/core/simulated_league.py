@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -19,6 +20,7 @@ from league.core.commands import (
     StartRun,
 )
 from league.core.events import Event, LeaseGranted
+from league.core.finishing import Orders, are_ordered
 from league.core.league import apply, decide
 from league.core.records import Lease, Progress, SeatingOutcome
 from league.core.scoring import BY_WINS, Scoring
@@ -64,7 +66,15 @@ def outcome_of(
         draws=tuple(map(tuple, draws)),
         return_sums=tuple(0.0 for _ in seats),
         truncated=games // 3,
+        orders=orders_from(teams, winners) if are_ordered(teams) else (),
     )
+
+
+def orders_from(teams: Sequence[int], winners: Sequence[int | None]) -> Orders:
+    """The winning team first and all others level behind it; all level where nobody won."""
+    sides = list(dict.fromkeys(teams))
+    ranks = [tuple(int(winner in sides and winner != side) for side in sides) for winner in winners]
+    return tuple(sorted(Counter(ranks).items()))
 
 
 class SimulatedLeague:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 from simulated_league import QUICK_GATE, SimulatedLeague, outcome_of, three_roles
@@ -200,6 +201,61 @@ def test_counts_that_no_games_can_have_are_refused(change: dict[str, object]) ->
     refused(league, answer(lease, league, outcomes=(dataclasses.replace(outcome, **change),)))  # type: ignore[arg-type]
     league.ask(answer(lease, league, outcomes=(outcome,)))
     assert league.state.totals.games == 3
+
+
+ORDERED = {
+    "three": ((0, 1, 2), (0, 2, None), (((0, 0, 0), 1), ((0, 1, 1), 1), ((1, 1, 0), 1))),
+    "two against two": ((1, 0, 1, 0), (1, 0, 1), (((0, 1), 2), ((1, 0), 1))),
+}
+BAD_ORDERS = {
+    "none": lambda orders: (),
+    "of fewer games": lambda orders: orders[1:],
+    "unsorted": lambda orders: orders[::-1],
+    "one twice": lambda orders: (orders[0], *orders),
+    "one of no game": lambda orders: (*orders, ((9,) * len(orders[0][0]), 0)),
+    "of other games": lambda orders: ((orders[0][0], 3),),
+    "of too few teams": lambda orders: tuple((ranks[:-1], times) for ranks, times in orders),
+    "of too many teams": lambda orders: tuple(((*ranks, 0), times) for ranks, times in orders),
+    "no ranks": lambda orders: tuple((tuple(rank + 1 for rank in ranks), times) for ranks, times in orders),
+}
+
+
+@pytest.mark.parametrize("change", BAD_ORDERS.values(), ids=BAD_ORDERS)
+@pytest.mark.parametrize("shape", ORDERED.values(), ids=ORDERED)
+def test_finishing_orders_that_the_counts_contradict_are_refused(shape: tuple, change: Callable) -> None:
+    teams, winners, orders = shape
+    league = ready(teams=teams)
+    lease = league.grant()
+    outcome = outcome_of(lease.seatings[0].policies, teams, games=3, winners=winners)
+    assert outcome.orders == orders
+    bad = dataclasses.replace(outcome, orders=change(orders))
+    refused(league, answer(lease, league, outcomes=(bad,)))
+    league.ask(answer(lease, league, outcomes=(outcome,)))
+    assert league.state.totals.games == 3
+
+
+@pytest.mark.parametrize("teams", [(0, 1), (0, 0)], ids=str)
+def test_where_wins_say_it_all_there_are_no_orders(teams: tuple[int, ...]) -> None:
+    league = ready(teams=teams)
+    lease = league.grant()
+    outcome = outcome_of(lease.seatings[0].policies, teams, games=1, winners=[0])
+    assert outcome.orders == ()
+    with_order = dataclasses.replace(outcome, orders=(((0, 1), 1),))
+    assert "no orders" in refused(league, answer(lease, league, outcomes=(with_order,)))
+    league.ask(answer(lease, league, outcomes=(outcome,)))
+
+
+def test_ranks_leave_room_for_ties_before_them() -> None:
+    """Two teams level in front put the third in rank 2, not 1."""
+    league = ready(teams=(0, 1, 2))
+    lease = league.grant()
+    outcome = outcome_of(lease.seatings[0].policies, (0, 1, 2), games=1, winners=[None])
+    level = dataclasses.replace(
+        outcome, wins=((0, 0, 1), (0, 0, 1), (0, 0, 0)), draws=((0, 1, 0), (1, 0, 0), (0, 0, 0))
+    )
+    dense, right = (dataclasses.replace(level, orders=(((0, 0, last), 1),)) for last in (1, 2))
+    assert "finished before" in refused(league, answer(lease, league, outcomes=(dense,)))
+    league.ask(answer(lease, league, outcomes=(right,)))
 
 
 def test_negative_env_steps_are_refused() -> None:

@@ -70,6 +70,13 @@ def test_the_table_holds_every_number_that_a_user_is_promised() -> None:
     assert "snapshot [main-0-s3] by gate" in text and "oldest" not in text
 
 
+def test_a_rating_just_below_nothing_is_shown_without_a_minus() -> None:
+    view = replace(VIEW, players=(replace(MAIN, rating=-0.3, rating_low=None, rating_high=None),))
+    assert "best main-0 +0 Elo" in plain_line(view)
+    assert "+0" in drawn(view)
+    assert "-0 " not in drawn(view).replace("main-0 ", "")
+
+
 def test_a_run_without_players_or_games_is_drawn() -> None:
     empty = replace(VIEW, players=(), payoff=None, notes=(), budget_share=None, games=0, env_steps=0)
     assert "0 games" in drawn(empty)
