@@ -19,16 +19,7 @@ from league.core.population_settings import GuestSettings
 from league.core.records import OUTSIDE_PREFIX
 from league.core.state import LeagueState
 from league.errors import LeagueError, MissingRun
-from league.eval.choose import choose
-from league.eval.load import (
-    FrozenCopy,
-    PolicyMismatch,
-    build_policy,
-    frozen_copies,
-    open_run,
-    read_snapshot_folder,
-    require_player_of,
-)
+from league.eval.load import FrozenCopy, PolicyMismatch, build_policy, copies_at, find_source
 from league.policies import network_of, spec_hash
 from league.store.snapshots import SnapshotStore
 
@@ -104,7 +95,7 @@ def guest_networks(state: LeagueState, store: SnapshotStore) -> dict[str, Networ
 
 def _outsiders_of(guest: GuestSettings, spec: EnvSpec, *, folder: Path) -> tuple[Outsider, ...]:
     source = _source_of(guest, folder)
-    copies = _copies(guest, source)
+    copies = copies_at(source, guest.player)
     for copy in copies:
         _require_same_game(guest, copy, source, spec)
         build_policy(copy.name, copy.weights, copy.manifest, spec, source=source)
@@ -122,29 +113,18 @@ def _outsiders_of(guest: GuestSettings, spec: EnvSpec, *, folder: Path) -> tuple
 
 def _source_of(guest: GuestSettings, folder: Path) -> Path:
     """The absolute path of a guest's source."""
-    source = Path(guest.source).expanduser()
-    for start in (Path.cwd(), folder.absolute()):
-        path = start / source
-        if path.is_dir():
-            return path
-        if path.exists():
-            raise LeagueError(
-                f"The source of {guest.policy}, {path}, is a file: give a run folder, or the folder of one snapshot"
-                " (weights.safetensors with its manifest.json); nothing else is read."
-            )
+    path = find_source(guest.source, folder=folder)
+    if path is not None and path.is_dir():
+        return path
+    if path is not None:
+        raise LeagueError(
+            f"The source of {guest.policy}, {path}, is a file: give a run folder, or the folder of one snapshot"
+            " (weights.safetensors with its manifest.json); nothing else is read."
+        )
     raise MissingRun(
         f"The source of {guest.policy}, {guest.source!r}, does not exist here or beside the configuration: give a run"
         " folder (runs/NAME) or the folder of a snapshot."
     )
-
-
-def _copies(guest: GuestSettings, source: Path) -> tuple[FrozenCopy, ...]:
-    if (source / "manifest.json").is_file():
-        weights, manifest = read_snapshot_folder(source)
-        require_player_of(manifest, guest.player, source)
-        return (FrozenCopy(manifest.player or guest.policy, 1.0, weights, manifest),)
-    run = open_run(source)
-    return frozen_copies(run, choose(run.state, guest.player))
 
 
 def _require_same_game(guest: GuestSettings, copy: FrozenCopy, source: Path, spec: EnvSpec) -> None:

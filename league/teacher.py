@@ -17,8 +17,7 @@ from agents.weights import Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvSpec
 from league.config import LeagueConfig, TeacherSettings
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
-from league.eval.choose import choose
-from league.eval.load import frozen_copies, open_run, read_snapshot_folder, require_player_of
+from league.eval.load import copies_at, find_source
 from league.policies import network_plain, spec_hash
 from league.store.snapshots import MAX_WEIGHTS_BYTES, SnapshotManifest, SnapshotStore, sha256_hex
 from league.store.storage import Storage
@@ -65,10 +64,9 @@ def teacher_weights(config: LeagueConfig, spec: EnvSpec, *, store: SnapshotStore
 
 
 def _source_of(settings: TeacherSettings, folder: Path) -> Path:
-    source = Path(settings.source).expanduser()
-    for start in (Path.cwd(), folder.absolute()):
-        if (start / source).exists():
-            return start / source
+    path = find_source(settings.source, folder=folder)
+    if path is not None:
+        return path
     raise MissingRun(
         f"The teacher's source {settings.source!r} does not exist here or beside the configuration: give a run folder"
         " (runs/NAME), the folder of a snapshot, or a .safetensors file of weights."
@@ -80,12 +78,7 @@ def _read(settings: TeacherSettings, config: LeagueConfig, spec: EnvSpec) -> tup
     source = Path(settings.source)
     if source.is_file():
         return _read_file(source, config, spec)
-    if (source / "manifest.json").is_file():
-        weights, manifest = read_snapshot_folder(source)
-        require_player_of(manifest, settings.player, source)
-        return weights, manifest
-    run = open_run(source)
-    copies = frozen_copies(run, choose(run.state, settings.player))
+    copies = copies_at(source, settings.player)
     if len(copies) != 1:
         raise LeagueError(
             f"The teacher {settings.player} of {source} is a mixture of {len(copies)} policies; a teacher is one: give"

@@ -170,6 +170,26 @@ def frozen_copies(run: OpenRun, selection: Selection) -> tuple[FrozenCopy, ...]:
     return tuple(copies)
 
 
+def find_source(source: str, *, folder: Path) -> Path | None:
+    """The absolute path of a source that a configuration names, from the current folder or else from `folder`."""
+    starts = (Path.cwd(), folder.absolute())
+    return next((path for start in starts if (path := start / Path(source).expanduser()).exists()), None)
+
+
+def copies_at(source: Path, player: str) -> tuple[FrozenCopy, ...]:
+    """What `player` stands for in a run folder, or the one snapshot whose folder it is.
+
+    Raises:
+      LeagueError: no such run or player, or a file of it cannot be used. EnvError: its game cannot be made.
+    """
+    if (source / "manifest.json").is_file():
+        weights, manifest = read_snapshot_folder(source)
+        require_player_of(manifest, player, source)
+        return (FrozenCopy(manifest.player or manifest.digest, 1.0, weights, manifest),)
+    run = open_run(source)
+    return frozen_copies(run, choose(run.state, player))
+
+
 def _copy_of_checkpoint(run: OpenRun, player: str, pointer: CheckpointPointer) -> FrozenCopy:
     weights = _checkpoint_weights(run, player, pointer, layout_of(build_network(run.spec, run.network, seed=0)))
     payload = safetensors.numpy.save(weights.named())
