@@ -21,8 +21,9 @@ from agents.learner.terms import (
     entropy_of,
     optional_terms,
     report_of,
+    vtrace_of,
 )
-from agents.losses.action_groups import grouped_policy_gradient_loss, grouped_vtrace
+from agents.losses.action_groups import grouped_policy_gradient_loss
 from agents.losses.neurd import neurd_entropy_loss, neurd_loss
 from agents.losses.value import value_loss
 from agents.nets.heads import CategoricalHead, Head
@@ -63,18 +64,7 @@ class VTraceObjective:
         """As in the protocol."""
         config = self._config
         decisions = decisions_of(output, batch, head=self._head, config=config)
-        returns = grouped_vtrace(
-            decisions.groups.log_rhos,
-            decisions.discounts,
-            decisions.rewards,
-            decisions.values.detach().contiguous(),
-            decisions.bootstrap,
-            clip_rho=config.clip_rho,
-            clip_c=config.clip_c,
-            clip_pg_rho=config.clip_pg_rho,
-            lambda_=config.lambda_,
-            valid=decisions.valid,
-        )
+        returns = vtrace_of(decisions, decisions.groups.log_rhos, config=config)
         targets = returns.targets.mean(0)
         policy = self._policy_loss(decisions, returns.advantages / coefficients.advantage_scale)
         value = value_loss(decisions.values, targets, valid=decisions.learn)

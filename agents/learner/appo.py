@@ -19,8 +19,8 @@ from agents.learner.terms import (
     group_log_probs,
     optional_terms,
     report_of,
+    vtrace_of,
 )
-from agents.losses.action_groups import grouped_vtrace
 from agents.losses.policy import appo_loss, known
 from agents.losses.value import value_loss
 from agents.nets.heads import Head
@@ -63,17 +63,8 @@ class APPOObjective:
         decisions = decisions_of(output, batch, head=self._head, config=config)
         slow_log_probs = batch.constants[SLOW_LOG_PROBS].permute(2, 1, 0)
         learn, groups = decisions.learn, decisions.groups
-        returns = grouped_vtrace(
-            known(slow_log_probs - groups.behaviour, decisions.valid).contiguous(),
-            decisions.discounts,
-            decisions.rewards,
-            decisions.values.detach().contiguous(),
-            decisions.bootstrap,
-            clip_rho=config.clip_rho,
-            clip_c=config.clip_c,
-            clip_pg_rho=config.clip_pg_rho,
-            lambda_=config.lambda_,
-            valid=decisions.valid,
+        returns = vtrace_of(
+            decisions, known(slow_log_probs - groups.behaviour, decisions.valid).contiguous(), config=config
         )
         advantages = returns.advantages / coefficients.advantage_scale
         terms = zip(groups.log_probs, groups.behaviour, slow_log_probs, advantages, strict=True)

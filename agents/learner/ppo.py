@@ -20,8 +20,8 @@ from agents.learner.terms import (
     entropy_of,
     optional_terms,
     report_of,
+    vtrace_of,
 )
-from agents.losses.action_groups import grouped_vtrace
 from agents.losses.policy import known, ppo_loss
 from agents.losses.returns import gae
 from agents.losses.value import clipped_value_loss, value_loss
@@ -104,17 +104,7 @@ class PPOObjective:
                 valid=decisions.valid,
             )
             return advantages, advantages + values
-        by_group = grouped_vtrace(
-            decisions.groups.log_rhos,
-            decisions.discounts,
-            decisions.rewards,
-            values,
-            decisions.bootstrap,
-            clip_rho=config.clip_rho,
-            clip_c=config.clip_c,
-            lambda_=config.lambda_,
-            valid=decisions.valid,
-        )
+        by_group = vtrace_of(decisions, decisions.groups.log_rhos, config=config)
         targets = by_group.targets.mean(0)
         # The ratio is in the surrogate already: here the advantage goes without it.
         next_targets = torch.cat([targets[1:], decisions.bootstrap[None]])

@@ -16,8 +16,9 @@ from agents.learner.config import LearnerConfig
 from agents.learner.divergence import has_kl, magnet_sum, teacher_sum
 from agents.learner.objective import Coefficients
 from agents.learner.sums import columns_of
-from agents.losses.action_groups import group_sums, grouped_policy_gradient_loss, grouped_upgo
+from agents.losses.action_groups import group_sums, grouped_policy_gradient_loss, grouped_upgo, grouped_vtrace
 from agents.losses.policy import known
+from agents.losses.vtrace import VTraceReturns
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
 from agents.nets.parts import PartsHead, num_parts
@@ -61,6 +62,22 @@ class Decisions:
     discounts: Tensor
     valid: Tensor
     learn: Tensor
+
+
+def vtrace_of(decisions: Decisions, log_rhos: Tensor, *, config: LearnerConfig) -> VTraceReturns:
+    """V-trace of the decisions by groups. log_rhos: float32 [G, T, B], of the policy that the returns are of."""
+    return grouped_vtrace(
+        log_rhos,
+        decisions.discounts,
+        decisions.rewards,
+        decisions.values.detach().contiguous(),
+        decisions.bootstrap,
+        clip_rho=config.clip_rho,
+        clip_c=config.clip_c,
+        clip_pg_rho=config.clip_pg_rho,
+        lambda_=config.lambda_,
+        valid=decisions.valid,
+    )
 
 
 def decisions_of(output: NetworkOutput, batch: Batch, *, head: Head, config: LearnerConfig) -> Decisions:

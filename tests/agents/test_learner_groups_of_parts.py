@@ -109,7 +109,7 @@ def test_appo_clips_each_group_by_itself_around_the_slow_copy(monkeypatch: pytes
         seen["returns"] = grouped_vtrace(log_rhos, *given, **named)
         return seen["returns"]
 
-    monkeypatch.setattr("agents.learner.appo.grouped_vtrace", spy)
+    monkeypatch.setattr("agents.learner.terms.grouped_vtrace", spy)
     settings = small_config(algorithm="appo", action_groups=GROUPS)
     objective, of_slow = (make_objective(settings, network.head) for network in (case.network, case.slow))
     fixed = case.batch.with_constants(of_slow.slow_constants(case.batch, slow=case.answers(case.slow)))
