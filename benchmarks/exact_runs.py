@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import repeated_games
-from strength_runs import core_budget, finished_run, wall_limit
+from strength_runs import core_budget
 
 from envs.protocol import EnvConfig
 from league.core.metagame import nash_mixture
@@ -36,14 +36,14 @@ class Exports:
       last: the main agent's newest snapshot; second_half: the second half of its snapshots, uniformly.
       nash: the Nash mixture over all snapshots, from exact payoffs.
       mixture: what `load_policy(..., "mixture")` gives, from the games of the run itself.
-      env_steps: decisions taken in all games.
+      env_steps: decisions taken in all games, a whole number.
     """
 
     last: float
     second_half: float
     nash: float
     mixture: float
-    env_steps: int
+    env_steps: float
 
     @property
     def best(self) -> float:
@@ -60,20 +60,17 @@ class Exports:
         }
 
 
-def train(
-    config: Path, *, seed: int, core_seconds: float, run_dir: Path, league: str | None, settings: Sequence[str] = ()
-) -> None:
-    """Have one run at the end of its budget.
+def run_settings(
+    *, seed: int, core_seconds: float, league: str | None, settings: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """The "key=value" settings of one run.
 
     Args:
       league: YAML that takes the place of the configuration's `league` section; None leaves it.
-      settings: further "key=value" settings.
-    Raises:
-      SystemExit: as `finished_run`.
+      settings: further ones.
     """
-    settings = [f"seed={seed}", core_budget(core_seconds), "evaluation.bots=[]", *settings]
-    settings += [] if league is None else [f"league={league}"]
-    finished_run(config, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
+    section = [] if league is None else [f"league={league}"]
+    return (f"seed={seed}", core_budget(core_seconds), "evaluation.bots=[]", *settings, *section)
 
 
 def exports_of(run_dir: Path) -> Exports:

@@ -2,7 +2,9 @@
 
 A game's own file (`strength_*.py`) says what is trained and what is held against which bound. With `--runs DIR` the
 run folders are kept: a finished run is used again, an interrupted one resumed, so that hours of work survive and the
-evaluation can be repeated. `--seeds` and `--populations` choose a part.
+evaluation can be repeated. With `--results DIR` the figures of each run of poker and `connect_four_standard` are kept,
+a small file each: what is known there under the same conditions, the evaluation seed among them, is not trained again.
+`benchmarks/results` holds those behind the README's tables. `--seeds` and `--populations` choose a part.
 """
 
 from __future__ import annotations
@@ -75,6 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--games", type=int, default=400, help="games of each match")
     parser.add_argument("--evaluation-seed", type=int, help="default: a new one, printed")
     parser.add_argument("--runs", type=Path, help="keep the run folders here (default: a folder that is removed)")
+    parser.add_argument(
+        "--results", type=Path, help="keep figures here and use those that are here (default: as --runs)"
+    )
     parser.add_argument("--json", action="store_true", help="end with the rows as one JSON object")
     options = parser.parse_args(arguments)
     game = GAMES[options.game]
@@ -95,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             games=options.games,
             evaluation_seed=evaluation_seed,
             folder=folder.resolve(),
+            results=options.results and options.results.resolve(),
         )
         report = game.measure(plan)
     report.print(sys.stdout, as_json=options.json)

@@ -12,7 +12,6 @@ which is what `load_policy` gives unless told otherwise.
 
 from __future__ import annotations
 
-import functools
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,12 +20,10 @@ from report import Report
 from strength_positions import Position, chance, keeps, moves_keep, stored_positions
 from strength_robustness import (
     EXPLOITER_SHARE,
-    PastScore,
     against_past,
     exploiter_score,
     load_snapshot,
     main_snapshots,
-    worst_of,
 )
 from strength_runs import (
     FOLDER_WORDS,
@@ -38,7 +35,6 @@ from strength_runs import (
     control_sections,
     core_budget,
     finished_run,
-    stored_or_found,
     wall_limit,
 )
 
@@ -95,29 +91,33 @@ def measure(plan: Plan) -> Report:
     found: dict[str, list[dict[str, float]]] = {population: [] for population in plan.populations}
     for seed in plan.seeds:
         for population in plan.populations:
-            run = _run(plan, population, seed=seed, core_seconds=budget)
-            figures = stored_or_found(
-                run.path.with_suffix(".evaluation.json"),
-                conditions={
-                    "evaluation_seed": plan.evaluation_seed,
-                    "games": plan.games,
-                    "bots": [*BOTS],
-                    "env_steps": run.state.totals.env_steps,
-                },
-                find=functools.partial(strength, run, evaluation),
-            )
-            worst = worst_cases(run, plan)
-            figures |= {name: score.score for name, score in worst.items()}
-            figures[EXPLOITER] = _exploiter(run, plan, population, seed=seed, core_seconds=budget)
+            figures = _figures(plan, population, evaluation, seed=seed, core_seconds=budget)
             for name, value in figures.items():
-                rival = f", {worst[name].snapshot}" if name in worst else ""
-                report.add(f"{population}, seed {seed}: {name}{rival}", value, _unit(name))
+                report.add(f"{population}, seed {seed}: {name}", value, _unit(name))
             found[population].append(figures)
     for population, runs in found.items():
         _add_summary(report, population, runs, gated=population == LEAGUE)
     _add_exploiters(report, found)
     _add_references(report, evaluation)
     return report
+
+
+def _figures(
+    plan: Plan, population: str, evaluation: Evaluation, *, seed: int, core_seconds: float
+) -> dict[str, float]:
+    """All figures of a population and seed, from its run and that of its exploiter."""
+    run_dir = plan.run_dir(GAME, population, seed)
+    settings = [f"seed={seed}", core_budget(core_seconds), "evaluation.bots=[]"]
+    if population != LEAGUE:
+        settings.append(f"league={control_sections(save_steps=SAVE_STEPS, rest=REST)[population]}")
+
+    def find() -> dict[str, float]:
+        finished_run(CONFIG, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
+        run = open_run(run_dir)
+        exploited = _exploiter(run, plan, population, seed=seed, core_seconds=core_seconds)
+        return strength(run, evaluation) | worst_cases(run, plan) | {EXPLOITER: exploited}
+
+    return plan.figures(run_dir, config=CONFIG, settings=settings, find=find)
 
 
 def strength(run: OpenRun, evaluation: Evaluation) -> dict[str, float]:
@@ -156,21 +156,11 @@ def exports(run: OpenRun, *, seed: int) -> dict[str, LoadedPolicy | LoadedMixtur
     }
 
 
-def _run(plan: Plan, population: str, *, seed: int, core_seconds: float) -> OpenRun:
-    """The run of a population and seed, at the end of its budget."""
-    settings = [f"seed={seed}", core_budget(core_seconds), "evaluation.bots=[]"]
-    if population != LEAGUE:
-        settings.append(f"league={control_sections(save_steps=SAVE_STEPS, rest=REST)[population]}")
-    run_dir = plan.run_dir(GAME, population, seed)
-    finished_run(CONFIG, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
-    return open_run(run_dir)
-
-
-def worst_cases(run: OpenRun, plan: Plan) -> dict[str, PastScore]:
+def worst_cases(run: OpenRun, plan: Plan) -> dict[str, float]:
     """The lowest scores of the last policy against its own past; none where there is no past yet."""
     scores = against_past(run, games=plan.games, seed=plan.evaluation_seed)
     among = {WORST_PAST: [score for score in scores if score.early], WORST_EVER: scores}
-    return {name: worst_of(group) for name, group in among.items() if group}
+    return {name: min(score.score for score in group) for name, group in among.items() if group}
 
 
 def _exploiter(run: OpenRun, plan: Plan, population: str, *, seed: int, core_seconds: float) -> float:

@@ -12,9 +12,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from exact_runs import Exports, exports_of, payoff_range, train
+from exact_runs import Exports, exports_of, payoff_range, run_settings
 from report import Report
-from strength_runs import LEAGUE, NAIVE, ROOT, Plan
+from strength_runs import LEAGUE, NAIVE, ROOT, Plan, finished_run, wall_limit
 
 from envs.protocol import EnvConfig
 
@@ -81,14 +81,13 @@ def measure(names: Sequence[str], plan: Plan) -> Report:
             runs = []
             for seed in plan.seeds:
                 run_dir = plan.run_dir(name, population, seed)
-                train(
-                    CONFIG,
+                asked = run_settings(
                     seed=seed,
                     core_seconds=budget,
-                    run_dir=run_dir,
                     league=NAIVE_LEAGUE if naive else None,
                     settings=[*settings, *(NAIVE_LEARNER if naive else ())],
                 )
+                finished_run(CONFIG, run_dir=run_dir, settings=asked, timeout_s=wall_limit(budget))
                 runs.append(exports_of(run_dir))
             _add(report, f"{name}, {population}", runs, scale=payoff_range(game.env), gated=not naive)
     return report

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from exact_runs import Exports, exports_of, train
+from exact_runs import Exports, exports_of, run_settings
 from report import Report
-from strength_runs import HALF, LATEST, LEAGUE, ROOT, Plan, control_sections
+from strength_runs import HALF, LATEST, LEAGUE, ROOT, Plan, control_sections, finished_run, wall_limit
 
 POPULATIONS = (LEAGUE, LATEST, HALF)
 REST = "ratings: {share: 0.0, final_leases: 0}, lease_turns: 64"
@@ -62,10 +62,7 @@ def measure(name: str, plan: Plan) -> Report:
     found: dict[str, list[Exports]] = {population: [] for population in plan.populations}
     for seed in plan.seeds:
         for population in plan.populations:
-            run_dir = plan.run_dir(name, population, seed)
-            section = _section(game, population, budget)
-            train(game.config, seed=seed, core_seconds=budget, run_dir=run_dir, league=section)
-            exports = exports_of(run_dir)
+            exports = _exports(plan, name, population, seed=seed, core_seconds=budget)
             found[population].append(exports)
             _add_seed(report, f"{population}, seed {seed}", exports)
     for population, runs in found.items():
@@ -79,6 +76,19 @@ def measure(name: str, plan: Plan) -> Report:
             "league, best export, median, v best control", _median_best(found[LEAGUE]), "NashConv", at_most=allowed
         )
     return report
+
+
+def _exports(plan: Plan, name: str, population: str, *, seed: int, core_seconds: float) -> Exports:
+    """What the run of a population and seed exports."""
+    game, run_dir = GAMES[name], plan.run_dir(name, population, seed)
+    section = _section(game, population, core_seconds)
+    settings = run_settings(seed=seed, core_seconds=core_seconds, league=section)
+
+    def find() -> dict[str, float]:
+        finished_run(game.config, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
+        return asdict(exports_of(run_dir))
+
+    return Exports(**plan.figures(run_dir, config=game.config, settings=settings, find=find))
 
 
 def _section(game: Game, population: str, budget: float) -> str | None:

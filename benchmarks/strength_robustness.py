@@ -6,7 +6,6 @@ do in training, and games start from the empty board, so that an opponent may re
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,11 +61,6 @@ def against_past(run: OpenRun, *, games: int, seed: int) -> list[PastScore]:
         early = snapshot.trained_steps <= EARLIER * last.trained_steps
         scores.append(PastScore(snapshot.snapshot_id, result.score().value, early))
     return scores
-
-
-def worst_of(scores: Sequence[PastScore]) -> PastScore:
-    """The lowest."""
-    return min(scores, key=lambda score: score.score)
 
 
 def exploiter_score(

@@ -11,6 +11,7 @@ from pathlib import Path
 from run_to_end import run_to_end
 
 from league.config import LeagueConfig, load_config, parse_config
+from league.config_yaml import parse_yaml
 from league.daemon import BUDGET
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
@@ -44,6 +45,7 @@ class Plan:
       games: of each match.
       evaluation_seed: of openings, bots and sampled actions; one that no run has seen.
       folder: of the run folders; what lies there is used again.
+      results: where figures lie that earlier calls found, a file for each run; what is known is not trained again.
     """
 
     seeds: tuple[int, ...]
@@ -53,10 +55,30 @@ class Plan:
     games: int
     evaluation_seed: int
     folder: Path
+    results: Path | None = None
 
     def run_dir(self, game: str, population: str, seed: int) -> Path:
         """Where the run of a population and seed lies: "c4-half-0" for example."""
         return self.folder / f"{game}-{FOLDER_WORDS[population]}-{seed}"
+
+    def figures(
+        self, run_dir: Path, *, config: Path, settings: Sequence[str], find: Callable[[], dict[str, float]]
+    ) -> dict[str, float]:
+        """The figures of one run: those in its file, where it was asked for in the same way, or else found now.
+
+        Args:
+          run_dir: of the run; the file has its name. config, settings: what the run is trained with.
+        """
+        conditions = {
+            "config": _without(parse_yaml(config.read_text(), source=str(config)), settings),
+            "settings": [*settings],
+            "games": self.games,
+            "evaluation_seed": self.evaluation_seed,
+        }
+        if self.results is None:
+            return stored_or_found(self.folder / f"{run_dir.name}.json", conditions=conditions, find=find)
+        self.results.mkdir(parents=True, exist_ok=True)
+        return stored_or_found(self.results / f"{run_dir.name}.json", conditions=conditions, find=find, replace=False)
 
 
 def control_sections(*, save_steps: int, rest: str) -> Mapping[str, str]:
@@ -113,18 +135,33 @@ def finished_run(config: Path, *, run_dir: Path, settings: Sequence[str], timeou
     print(f"{run_dir.name}: resumed and finished{note}", flush=True)
 
 
+def _without(sections: object, settings: Sequence[str]) -> object:
+    """The sections of a configuration that no setting replaces as a whole and that have an effect on training."""
+    assert isinstance(sections, dict)
+    replaced = {setting.partition("=")[0] for setting in settings}
+    return {name: value for name, value in sections.items() if name not in replaced and name not in MAY_DIFFER}
+
+
 def stored_or_found(
-    path: Path, *, conditions: Mapping[str, object], find: Callable[[], dict[str, float]]
+    path: Path, *, conditions: Mapping[str, object], find: Callable[[], dict[str, float]], replace: bool = True
 ) -> dict[str, float]:
     """Figures that an earlier call left in a file under the same conditions, or found now and left there.
 
     A call without an evaluation seed of its own draws a new one and so finds everything anew.
+
+    Args:
+      replace: whether figures of other conditions are written over.
+    Raises:
+      SystemExit: there are such figures, and they are not to be.
     """
     if path.is_file():
         stored = json.loads(path.read_text())
         if stored["conditions"] == conditions:
-            print(f"{path.name}: evaluated before under the same conditions, used again", flush=True)
+            print(f"{path.name}: found before under the same conditions, used again", flush=True)
             return {name: float(value) for name, value in stored["figures"].items()}
+        if not replace:
+            places = ", ".join(_paths_that_differ(stored["conditions"], dict(conditions)))
+            raise SystemExit(f"{path} holds figures of other conditions ({places}): give another folder, or remove it.")
     figures = find()
     Storage().atomic_write_bytes(path, json.dumps({"conditions": conditions, "figures": figures}, indent=1).encode())
     return figures

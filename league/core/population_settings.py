@@ -130,6 +130,18 @@ OWN_VALUES = ("pfsp_exponent", "self_play")
 REWARD = re.compile(r"reward:[A-Za-z0-9_.-]{1,48}")
 
 
+def check_hyperparameter(name: str, value: float) -> None:
+    """Refuse a hyperparameter of a player that does not exist or cannot have that value.
+
+    Raises:
+      ValueError: saying which.
+    """
+    known = name in FACTORS + OWN_VALUES or REWARD.fullmatch(name) is not None
+    require(known, f"no hyperparameter {name!r}; there are {', '.join(FACTORS + OWN_VALUES)} and reward:NAME")
+    require(0.0 < value < math.inf, f"{name} must be positive and finite, not {value}")
+    require(name != "self_play" or value <= 1.0, f"self_play is a share, {value} is above 1")
+
+
 @dataclass(frozen=True)
 class TunedSettings:
     """One hyperparameter that tuning may change.
@@ -149,13 +161,11 @@ class TunedSettings:
     high: float = 10.0
 
     def __post_init__(self) -> None:
-        known = self.name in FACTORS + OWN_VALUES or REWARD.fullmatch(self.name) is not None
-        require(known, f"cannot tune {self.name!r}; there are {', '.join(FACTORS + OWN_VALUES)} and reward:NAME")
         require(
             0.0 < self.low <= self.initial <= self.high < math.inf,
             f"{self.name}: 0 < low {self.low} <= initial {self.initial} <= high {self.high} must hold",
         )
-        require(self.name != "self_play" or self.high <= 1.0, f"self_play is a share, high {self.high} is above 1")
+        check_hyperparameter(self.name, self.high)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Gene
             settings.role,
             group,
             settings.share,
-            first_values(command.settings.tuning, rng, is_first=number == 0),
+            first_values(command.settings.tuning, settings, rng, is_first=number == 0),
         )
         for group, settings in enumerate(command.settings.players)
         for number in range(settings.count)

@@ -15,9 +15,10 @@ from league.core.population_settings import (
     MetaGameSettings,
     PopulationSettings,
     TuningSettings,
+    check_hyperparameter,
     require,
 )
-from league.core.records import BOT_PREFIX
+from league.core.records import BOT_PREFIX, Hyperparameter
 from league.core.registry import GATES, MATCHMAKERS, PRESETS, check_name, load
 from league.core.scoring import Score
 
@@ -152,6 +153,8 @@ class PlayerSettings:
       name: what their ids begin with (`<name>-<number>`); empty takes it from the role.
       matchmaker: registered name or "module:attribute"; empty is the role's.
       matchmaking, gate: see there.
+      hyperparameters: names and values that its players learn with, as in `TunedSettings`: an "entropy_cost" of 0.25 is
+        a quarter of what is configured. What tuning tunes counts over it.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -163,11 +166,16 @@ class PlayerSettings:
     matchmaker: str = ""
     matchmaking: MatchmakingSettings = field(default_factory=MatchmakingSettings)
     gate: GateSettings = field(default_factory=GateSettings)
+    hyperparameters: tuple[Hyperparameter, ...] = ()
 
     def __post_init__(self) -> None:
         check_name(MATCHMAKERS, self.matchmaker or self.role, what="role" if not self.matchmaker else "matchmaker")
         require(1 <= self.count <= 100_000, f"count must lie in [1, 100000], not {self.count}")
         require(0.0 < self.share < math.inf, f"share must be positive and finite, not {self.share}")
+        for item in self.hyperparameters:
+            check_hyperparameter(item.name, item.value)
+        names = [item.name for item in self.hyperparameters]
+        require(len(set(names)) == len(names), f"a hyperparameter is named twice: {names}")
         require(
             _NAME.fullmatch(self.prefix) is not None,
             f"player name {self.prefix!r} must be 1 to 48 of a-z, 0-9, - and _; set `name` for a role of your own",

@@ -46,15 +46,24 @@ def with_self_play(matchmaking: MatchmakingSettings, share: float) -> Matchmakin
     return dataclasses.replace(matchmaking, self_play=share, pfsp=pfsp, verification=max(1.0 - share - pfsp, 0.0))
 
 
-def first_values(settings: TuningSettings, rng: np.random.Generator, *, is_first: bool) -> tuple[Hyperparameter, ...]:
-    """What a new player starts with: the first one with the initial values, the others around them."""
+def first_values(
+    settings: TuningSettings, group: PlayerSettings, rng: np.random.Generator, *, is_first: bool
+) -> tuple[Hyperparameter, ...]:
+    """What a new player of a group starts with: the first one with the initial values, the others around them."""
     if not settings.tuner:
-        return ()
+        return _beside((), group)
     exponents = rng.uniform(-START_SPREAD, START_SPREAD, len(settings.parameters)) * (not is_first)
-    return tuple(
+    tuned = tuple(
         Hyperparameter(item.name, _bounded(item, item.initial * settings.factor**exponent))
         for item, exponent in zip(settings.parameters, exponents.tolist(), strict=True)
     )
+    return _beside(tuned, group)
+
+
+def _beside(tuned: tuple[Hyperparameter, ...], group: PlayerSettings) -> tuple[Hyperparameter, ...]:
+    """Tuned values, and those of the group that tuning leaves alone."""
+    names = {item.name for item in tuned}
+    return tuned + tuple(item for item in group.hyperparameters if item.name not in names)
 
 
 def explored(
@@ -131,7 +140,7 @@ def _copy_order(state: LeagueState, player: str, rng: np.random.Generator) -> li
         source=donor.parent,
         donor=donor.name,
         checkpoint=donor.checkpoint.digest,
-        hyperparameters=explored(donor.hyperparameters, settings, rng),
+        hyperparameters=_beside(explored(donor.hyperparameters, settings, rng), state.settings_of(player)),
     )
     return [OrderIssued(order)]
 

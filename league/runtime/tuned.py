@@ -1,4 +1,4 @@
-"""A learner's settings under the hyperparameters that its player was given by population based training."""
+"""A learner's settings under the hyperparameters of its player, given by its group or by population based training."""
 
 from __future__ import annotations
 

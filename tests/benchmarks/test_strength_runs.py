@@ -139,3 +139,28 @@ def test_figures_are_found_again_under_other_conditions_alone(tmp_path: Path):
     assert stored_or_found(path, conditions={"seed": 1, "bots": ["a"]}, find=find) == first == {"score": 1.5}
     assert stored_or_found(path, conditions={"seed": 2, "bots": ["a"]}, find=find) == {"score": 2.5}
     assert json.loads(path.read_text())["conditions"]["seed"] == 2
+    with pytest.raises(SystemExit, match="figures of other conditions \\(bots, seed\\): give another folder"):
+        stored_or_found(path, conditions={"seed": 1}, find=find, replace=False)
+
+
+def test_results_need_no_run_and_a_section_that_a_setting_replaces_does_not_count(config: Path, tmp_path: Path):
+    plan = Plan(
+        seeds=(0,),
+        populations=(LEAGUE,),
+        core_seconds=None,
+        seconds=1.0,
+        games=2,
+        evaluation_seed=0,
+        folder=tmp_path / "runs",
+        results=tmp_path / "results",
+    )
+    run_dir, control = plan.run_dir("c4", LATEST, 0), ["league={preset: self_play}"]
+    found = plan.figures(run_dir, config=config, settings=control, find=lambda: {"score": 0.5})
+
+    def never() -> dict[str, float]:
+        raise AssertionError("known already")
+
+    config.write_text(CONFIG.replace("lease_turns: 8", "lease_turns: 16"))
+    assert plan.figures(run_dir, config=config, settings=control, find=never) == found == {"score": 0.5}
+    with pytest.raises(SystemExit, match="other conditions"):
+        plan.figures(run_dir, config=config, settings=[], find=never)

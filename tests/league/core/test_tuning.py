@@ -305,11 +305,39 @@ def test_without_mutation_the_donors_values_are_kept_and_missing_ones_take_the_i
 
 def test_players_start_around_the_initial_values_and_the_first_one_on_them() -> None:
     rng = np.random.default_rng(0)
-    assert [item.value for item in first_values(TUNING, rng, is_first=True)] == [1.0, 2.0, 0.35]
-    spread = [first_values(TUNING, rng, is_first=False)[0].value for _ in range(100)]
+    assert [item.value for item in first_values(TUNING, PlayerSettings(), rng, is_first=True)] == [1.0, 2.0, 0.35]
+    spread = [first_values(TUNING, PlayerSettings(), rng, is_first=False)[0].value for _ in range(100)]
     assert 1.2**-3 <= min(spread) < 0.7
     assert 1.4 < max(spread) <= 1.2**3
-    assert first_values(TuningSettings(), rng, is_first=False) == ()
+    assert first_values(TuningSettings(), PlayerSettings(), rng, is_first=False) == ()
+
+
+def test_a_groups_own_hyperparameters_reach_its_players_and_tuning_counts_over_them() -> None:
+    own = (Hyperparameter("entropy_cost", 0.25), Hyperparameter("learning_rate", 3.0))
+    group = PlayerSettings(hyperparameters=own)
+    rng = np.random.default_rng(0)
+    assert first_values(TuningSettings(), group, rng, is_first=False) == own
+    assert {item.name: item.value for item in first_values(TUNING, group, rng, is_first=True)} == {
+        "learning_rate": 1.0,
+        "pfsp_exponent": 2.0,
+        "self_play": 0.35,
+        "entropy_cost": 0.25,
+    }
+
+
+@pytest.mark.parametrize(
+    ("hyperparameters", "message"),
+    [
+        ([("entropy", 1.0)], "no hyperparameter 'entropy'"),
+        ([("discount", 0.0)], "discount must be positive"),
+        ([("learning_rate", 1.0), ("learning_rate", 2.0)], "named twice"),
+    ],
+)
+def test_a_group_with_impossible_hyperparameters_is_refused(
+    hyperparameters: list[tuple[str, float]], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        PlayerSettings(hyperparameters=tuple(Hyperparameter(*item) for item in hyperparameters))
 
 
 def test_tuned_matchmaking_values_are_what_the_player_meets_its_opponents_by() -> None:
