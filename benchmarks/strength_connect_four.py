@@ -26,7 +26,6 @@ from strength_robustness import (
     main_snapshots,
 )
 from strength_runs import (
-    FOLDER_WORDS,
     HALF,
     LATEST,
     LEAGUE,
@@ -56,7 +55,7 @@ REST = "ratings: {share: 0.0, final_leases: 40}, lease_turns: 96"
 
 BOTS = ("tactical", "mcts:25", "mcts:100", "mcts:1000")
 SLOW_BOTS = {"mcts:1000": 60}
-"""Bot -> the most games of a match with it."""
+"""Bot -> the most games of a match with it; only `GATED` meets it."""
 KEEPS = "keeps the result"
 GATES: Mapping[str, tuple[float, float]] = {"tactical": (0.92, 0.97), "mcts:100": (0.70, 0.85), KEEPS: (0.80, 0.84)}
 """Figure -> (bound, aim) of the median over the league's seeds, for the export `GATED`."""
@@ -67,7 +66,9 @@ EXPLOITER_RATIO_MUST = 0.8
 
 WORST_PAST = "worst score against own past (first three quarters)"
 WORST_EVER = "worst score against any own snapshot"
-EXPLOITER = "what a fresh exploiter scores against it"
+EXPLOITED = {"last": "exploiter", "second half": "exploiter-of-half"}
+"""Export that fresh exploiters are trained against -> last word of the run folder's name."""
+EXPLOITER_SCORES = {export: f"a fresh exploiter v {export}" for export in EXPLOITED}
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,8 @@ def _figures(
     def find() -> dict[str, float]:
         finished_run(CONFIG, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
         run = open_run(run_dir)
-        exploited = _exploiter(run, plan, population, seed=seed, core_seconds=core_seconds)
-        return strength(run, evaluation) | worst_cases(run, plan) | {EXPLOITER: exploited}
+        figures = {} if population == HALF else _exploiters(run, plan, seed=seed, core_seconds=core_seconds)
+        return strength(run, evaluation) | worst_cases(run, plan) | figures
 
     return plan.figures(run_dir, config=CONFIG, settings=settings, find=find)
 
@@ -123,20 +124,23 @@ def _figures(
 def strength(run: OpenRun, evaluation: Evaluation) -> dict[str, float]:
     """Figure -> value, for every export: "best v tactical", "best keeps the result" and so on."""
     figures: dict[str, float] = {"env steps": float(run.state.totals.env_steps)}
-    known: dict[tuple[str, ...], dict[str, float]] = {}  # the best policy is often the last one
+    known: dict[tuple[tuple[str, ...], bool], dict[str, float]] = {}  # several exports may be the same policy
     for export, policy in exports(run, seed=evaluation.seed).items():
-        names = tuple(member.name for _, member in policy.members)
-        if names not in known:
-            known[names] = _policy_figures(policy, evaluation)
+        same = tuple(member.name for _, member in policy.members), export == GATED
+        if same not in known:
+            bots = [bot for bot in BOTS if export == GATED or bot not in SLOW_BOTS]
+            known[same] = _policy_figures(policy, bots, evaluation)
             print(f"{run.path.name}: {export} evaluated", flush=True)
-        figures |= {f"{export} {name}": value for name, value in known[names].items()}
+        figures |= {f"{export} {name}": value for name, value in known[same].items()}
     return figures
 
 
-def _policy_figures(policy: LoadedPolicy | LoadedMixture, evaluation: Evaluation) -> dict[str, float]:
+def _policy_figures(
+    policy: LoadedPolicy | LoadedMixture, bots: Sequence[str], evaluation: Evaluation
+) -> dict[str, float]:
     """Scores against bots, and the share of critical positions kept."""
     figures = {}
-    for bot in BOTS:
+    for bot in bots:
         games = min(evaluation.games, SLOW_BOTS.get(bot, evaluation.games))
         entrants = [policy.as_seat_policy(greedy=True), bot_entrant(bot, seed=evaluation.seed)]
         figures[f"v {bot}"] = play_match(ENV, entrants, games=games, seed=evaluation.seed).score().value
@@ -163,17 +167,23 @@ def worst_cases(run: OpenRun, plan: Plan) -> dict[str, float]:
     return {name: min(score.score for score in group) for name, group in among.items() if group}
 
 
-def _exploiter(run: OpenRun, plan: Plan, population: str, *, seed: int, core_seconds: float) -> float:
-    """What an exploiter trained for a part of the budget scores against the last policy."""
-    return exploiter_score(
-        CONFIG,
-        prey=run,
-        run_dir=plan.folder / f"{GAME}-{FOLDER_WORDS[population]}-{seed}-exploiter",
-        core_seconds=EXPLOITER_SHARE * core_seconds,
-        games=plan.games,
-        seed=plan.evaluation_seed,
-        training_seed=seed,
-    )
+def _exploiters(run: OpenRun, plan: Plan, *, seed: int, core_seconds: float) -> dict[str, float]:
+    """What exploiters, each trained for a part of the budget, score against the exports of a run."""
+    mains = main_snapshots(run)
+    prey = {"last": mains[-1:], "second half": mains[len(mains) // 2 :]}
+    return {
+        name: exploiter_score(
+            CONFIG,
+            prey=run,
+            members=prey[export],
+            run_dir=run.path.with_name(f"{run.path.name}-{EXPLOITED[export]}"),
+            core_seconds=EXPLOITER_SHARE * core_seconds,
+            games=plan.games,
+            seed=plan.evaluation_seed,
+            training_seed=seed,
+        )
+        for export, name in EXPLOITER_SCORES.items()
+    }
 
 
 def _add_summary(report: Report, population: str, runs: Sequence[Mapping[str, float]], *, gated: bool) -> None:
@@ -185,7 +195,7 @@ def _add_summary(report: Report, population: str, runs: Sequence[Mapping[str, fl
         words = "" if aim is None else f" (aim {aim:g})"
         middle = statistics.median(values)
         report.add(f"{population}: {name}, median {seeds}{words}", middle, _unit(name), at_least=must)
-        worst = max(values) if name == EXPLOITER else min(values)
+        worst = max(values) if name in EXPLOITER_SCORES.values() else min(values)
         report.add(f"{population}: {name}, worst {seeds}", worst, _unit(name))
 
 
@@ -198,12 +208,23 @@ def _bound(name: str) -> tuple[float | None, float | None]:
 
 
 def _add_exploiters(report: Report, found: Mapping[str, Sequence[Mapping[str, float]]]) -> None:
-    """How much harder the league's last policy is to exploit than that of the newest weights alone."""
+    """How much harder the league is to exploit than the newest weights alone, exported alike, and as a whole."""
     if LEAGUE not in found or LATEST not in found:
         return
-    league, latest = (statistics.median(run[EXPLOITER] for run in found[population]) for population in (LEAGUE, LATEST))
-    ratio = league / latest if latest > 0 else None
-    report.add(f"{EXPLOITER}: league over latest, medians", ratio, "ratio", at_most=EXPLOITER_RATIO_MUST)
+    median = {
+        (population, export): statistics.median(run[name] for run in found[population])
+        for population in (LEAGUE, LATEST)
+        for export, name in EXPLOITER_SCORES.items()
+    }
+    for export, name in EXPLOITER_SCORES.items():
+        ratio = _ratio(median[LEAGUE, export], median[LATEST, export])
+        report.add(f"{name}: league over latest, medians", ratio, "ratio", at_most=EXPLOITER_RATIO_MUST)
+    ratio = _ratio(median[LEAGUE, "second half"], median[LATEST, "last"])
+    report.add("a fresh exploiter v the league's second half over v the latest's last, medians", ratio, "ratio")
+
+
+def _ratio(value: float, of: float) -> float | None:
+    return value / of if of > 0 else None
 
 
 def _add_references(report: Report, evaluation: Evaluation) -> None:

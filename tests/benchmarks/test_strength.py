@@ -18,6 +18,7 @@ from league.eval.load import OpenRun, open_run
 from league.limits import Limits
 from league.train import train
 
+EXPLOITER_V_LAST, EXPLOITER_V_HALF = strength_connect_four.EXPLOITER_SCORES.values()
 PLAYED = ["repeated_rps", "--seeds", "0", "--populations", "league", "--core-seconds", "0.3", "--evaluation-seed", "1"]
 
 
@@ -103,7 +104,8 @@ def figures(**changes: float) -> dict[str, float]:
         "last v mcts:100": 0.6,
         f"best {strength_connect_four.KEEPS}": 0.79,
         strength_connect_four.WORST_PAST: 0.61,
-        strength_connect_four.EXPLOITER: 0.3,
+        EXPLOITER_V_LAST: 0.3,
+        EXPLOITER_V_HALF: 0.2,
         **changes,
     }
 
@@ -129,20 +131,36 @@ def test_controls_have_no_gates():
 
 def test_the_worst_exploiter_is_the_one_that_wins_most():
     report = Report()
-    runs = [figures(**{strength_connect_four.EXPLOITER: score}) for score in (0.2, 0.5, 0.3)]
+    runs = [figures(**{EXPLOITER_V_LAST: score}) for score in (0.2, 0.5, 0.3)]
     strength_connect_four._add_summary(report, LATEST, runs, gated=False)
-    values = {row.name: row.value for row in report.rows if strength_connect_four.EXPLOITER in row.name}
+    values = {row.name: row.value for row in report.rows if EXPLOITER_V_LAST in row.name}
     assert sorted(values.values()) == [0.3, 0.5]
-    assert values[f"latest: {strength_connect_four.EXPLOITER}, worst of 3 training seeds"] == 0.5
+    assert values[f"latest: {EXPLOITER_V_LAST}, worst of 3 training seeds"] == 0.5
 
 
 @pytest.mark.parametrize(("league", "met"), [(0.39, True), (0.41, False)])
 def test_an_exploiter_may_win_four_fifths_as_much_from_the_league_as_from_the_newest_weights(league: float, met: bool):
     report = Report()
-    name = strength_connect_four.EXPLOITER
-    strength_connect_four._add_exploiters(report, {LEAGUE: [{name: league}], LATEST: [{name: 0.5}]})
-    (row,) = report.rows
-    assert (row.must, row.met) == ("<= 0.8", met)
+    found = {
+        LEAGUE: [{EXPLOITER_V_LAST: league, EXPLOITER_V_HALF: 0.3}],
+        LATEST: [{EXPLOITER_V_LAST: 0.5, EXPLOITER_V_HALF: 0.3}],
+    }
+    strength_connect_four._add_exploiters(report, found)
+    last, half, across = report.rows
+    assert (last.must, last.met) == ("<= 0.8", met)
+    assert (half.value, half.met) == (1.0, False)
+    assert (across.value, across.must) == (0.6, None)
+
+
+def test_an_exploiter_shares_its_games_evenly_between_the_snapshots_of_its_prey(tmp_path: Path):
+    setting = strength_robustness.exploiter_league(tmp_path, ["main-0-s1", "main-0-s2", "main-0-s3"])
+    league = load_config(strength_connect_four.CONFIG, overrides=[setting]).league
+    assert [(guest.player, guest.share) for guest in league.guests] == [
+        ("main-0-s1", 0.333333),
+        ("main-0-s2", 0.333333),
+        ("main-0-s3", 0.333333),
+    ]
+    assert [player.role for player in league.players] == ["main_exploiter"]
 
 
 def test_without_both_populations_exploiters_are_not_compared():
