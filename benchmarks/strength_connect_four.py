@@ -2,8 +2,8 @@
 
 A league of `configs/connect_four_strong.yaml` against two controls at equal processor seconds and network: the newest
 weights only ("latest"), and half of the games against the uniform past ("half past"). Exports: the last policy of the
-main agent, the best snapshot by rating, the second half of the main agent's snapshots (one drawn for each game and
-seat) and the Nash mixture over all of them.
+main agent, the best snapshot by rating, the second half of the main agent's snapshots ("average", one drawn for each
+game and seat) and the Nash mixture over all of them.
 
 Strength is measured with the likeliest action of one forward pass, without search: scores against bots from random
 two-ply openings and both seats, and the share of critical positions whose result is kept. The gates are on "best",
@@ -18,24 +18,8 @@ from dataclasses import dataclass
 
 from report import Report
 from strength_positions import Position, chance, keeps, moves_keep, stored_positions
-from strength_robustness import (
-    EXPLOITER_SHARE,
-    against_past,
-    exploiter_score,
-    load_snapshot,
-    main_snapshots,
-)
-from strength_runs import (
-    HALF,
-    LATEST,
-    LEAGUE,
-    ROOT,
-    Plan,
-    control_sections,
-    core_budget,
-    finished_run,
-    wall_limit,
-)
+from strength_robustness import EXPLOITER_SHARE, against_past, exploiter_score, load_snapshot, main_snapshots
+from strength_runs import HALF, LATEST, LEAGUE, ROOT, Plan, control_sections, core_budget, finished_run, wall_limit
 
 from envs.protocol import EnvConfig
 from league.eval.load import OpenRun, load_from_run, open_run
@@ -150,12 +134,10 @@ def _policy_figures(
 
 def exports(run: OpenRun, *, seed: int) -> dict[str, LoadedPolicy | LoadedMixture]:
     """What a finished run exports."""
-    mains = main_snapshots(run)
-    tail = [(1.0, load_snapshot(run, snapshot)) for snapshot in mains[len(mains) // 2 :]]
     return {
-        "last": load_snapshot(run, mains[-1]),
+        "last": load_snapshot(run, main_snapshots(run)[-1]),
         "best": load_from_run(run, "best"),
-        "second half": LoadedMixture("second half", tail, seed=seed),
+        "second half": load_from_run(run, "average", seed=seed),
         "mixture": load_from_run(run, "mixture", seed=seed),
     }
 
@@ -169,13 +151,12 @@ def worst_cases(run: OpenRun, plan: Plan) -> dict[str, float]:
 
 def _exploiters(run: OpenRun, plan: Plan, *, seed: int, core_seconds: float) -> dict[str, float]:
     """What exploiters, each trained for a part of the budget, score against the exports of a run."""
-    mains = main_snapshots(run)
-    prey = {"last": mains[-1:], "second half": mains[len(mains) // 2 :]}
+    prey = {"last": main_snapshots(run)[-1].snapshot_id, "second half": "average"}
     return {
         name: exploiter_score(
             CONFIG,
             prey=run,
-            members=prey[export],
+            player=prey[export],
             run_dir=run.path.with_name(f"{run.path.name}-{EXPLOITED[export]}"),
             core_seconds=EXPLOITER_SHARE * core_seconds,
             games=plan.games,

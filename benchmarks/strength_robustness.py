@@ -6,9 +6,6 @@ do in training, and games start from the empty board, so that an opponent may re
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,13 +15,17 @@ from league.core.records import SnapshotInfo
 from league.core.roles import MAIN_ROLE
 from league.eval.choose import Selection
 from league.eval.load import OpenRun, load_from_run, load_selection, open_run
-from league.eval.loaded import LoadedMixture, LoadedPolicy
+from league.eval.loaded import LoadedPolicy
 from league.eval.match import play_match
 
 EARLIER = 0.75
 """Snapshots up to this part of a player's training count as its past: later ones are nearly the same policy."""
 EXPLOITER_SHARE = 0.2
 """Of the prey's budget that its exploiter gets."""
+EXPLOITER_LEAGUE = (
+    "league={{preset: exploit, guests: [{{policy: outside:prey, source: {source}, player: {player}, share: 1.0}}],"
+    " lease_turns: 96}}"
+)
 
 
 @dataclass(frozen=True)
@@ -66,35 +67,24 @@ def exploiter_score(
     config: Path,
     *,
     prey: OpenRun,
-    members: Sequence[SnapshotInfo],
+    player: str,
     run_dir: Path,
     core_seconds: float,
     games: int,
     seed: int,
     training_seed: int,
 ) -> float:
-    """What an exploiter, trained from random weights against snapshots of `prey` alone, scores against them.
+    """What an exploiter, trained from random weights against `player` of `prey` alone, scores against it.
 
     Args:
       config: of the prey's run; network and learner are the same.
-      members: the prey; one of them, each as likely, plays each game.
+      player: a snapshot, or "average", of which both draw a member for each game.
       run_dir: of the exploiter's run. core_seconds: its budget. seed: of the match.
     """
     settings = [f"seed={training_seed}", "evaluation.bots=[]", core_budget(core_seconds)]
-    settings.append(exploiter_league(prey.path, [snapshot.snapshot_id for snapshot in members]))
+    settings.append(EXPLOITER_LEAGUE.format(source=prey.path, player=player))
     finished_run(config, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
     run = open_run(run_dir)
-    exploiter = load_from_run(run, next(iter(run.state.players)))
-    mixture = LoadedMixture("prey", [(1.0, load_snapshot(prey, snapshot)) for snapshot in members], seed=seed)
-    players = [exploiter.as_seat_policy(), mixture.as_seat_policy()]
+    exploiter = load_from_run(run, next(iter(run.state.players))).as_seat_policy()
+    players = [exploiter, load_from_run(prey, player, seed=seed).as_seat_policy()]
     return play_match(prey.env, players, games=games, seed=seed, opening_plies=0).score().value
-
-
-def exploiter_league(source: Path, snapshots: Sequence[str]) -> str:
-    """The setting of a league that is one player against snapshots of another run, each with the same share."""
-    share = math.floor(1e6 / len(snapshots)) / 1e6
-    guests = [
-        {"policy": f"outside:prey-{number}", "source": str(source), "player": snapshot, "share": share}
-        for number, snapshot in enumerate(snapshots)
-    ]
-    return f"league={json.dumps({'preset': 'exploit', 'guests': guests, 'lease_turns': 96})}"

@@ -105,7 +105,9 @@ def ratings(run: RunArgument, model: Model = "bradley-terry", as_json: Json = Fa
 @app.command("eval")
 def evaluate(
     run: RunArgument,
-    players: Annotated[str, typer.Option(help="Comma-separated: best, mixture, players, snapshots.")] = "best,mixture",
+    players: Annotated[
+        str, typer.Option(help="Comma-separated: best, mixture, average, players, snapshots.")
+    ] = "best,mixture",
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25,mcts:100",
     games: Annotated[int, typer.Option(min=2, help="Games against each bot, half from either seat.")] = 100,
     seed: Annotated[int, typer.Option(help="Of openings and draws.")] = 0,

@@ -1,4 +1,4 @@
-"""Which snapshots of a league a name stands for: "best", "mixture", a player, or a snapshot itself."""
+"""Which snapshots of a league a name stands for: "best", "mixture", "average", a player, or a snapshot itself."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from league.core.roles import MAIN_ROLE
 from league.core.state import CheckpointPointer, LeagueState
 from league.errors import LeagueError
 
-BEST, MIXTURE = "best", "mixture"
+BEST, MIXTURE, AVERAGE = "best", "mixture", "average"
+DRAWN = (MIXTURE, AVERAGE)
+"""What stands for several snapshots, of which one is drawn for each game."""
 LEAST_SHARE = 0.5
 """Of the strongest snapshot's games that another needs to be called as strong: a wide interval meets any other."""
 
@@ -45,7 +47,7 @@ def choose(state: LeagueState, player: str) -> Selection:
       UnknownPolicy: none; the message names the nearest.
     """
     own = any(snapshot.player for snapshot in state.snapshots.values())
-    if not state.snapshots or (player in (BEST, MIXTURE) and not own):
+    if not state.snapshots or (player in (BEST, *DRAWN) and not own):
         raise UnknownPolicy("the run has no snapshot yet: let it train until `league status` counts one.")
     if player == BEST:
         return _best(state)
@@ -53,6 +55,8 @@ def choose(state: LeagueState, player: str) -> Selection:
         members = tuple((weight, state.snapshots[name]) for name, weight in league_mixture(state))
         reason = f"the Nash mixture over {len(state.snapshots)} snapshots, by {state.scoring.score}"
         return Selection(player, members, reason)
+    if player == AVERAGE:
+        return _average(state)
     if player in state.snapshots:
         return Selection(player, ((1.0, state.snapshots[player]),), "the snapshot of that name")
     of_player = [snapshot for snapshot in state.snapshots.values() if snapshot.player == player]
@@ -61,10 +65,25 @@ def choose(state: LeagueState, player: str) -> Selection:
         return Selection(player, (), f"{player} as it was last saved, at {pointer.trained_steps:,} steps", pointer)
     if of_player:
         return Selection(player, ((1.0, of_player[-1]),), f"the newest snapshot of {player}")
-    known = [BEST, MIXTURE, *state.players, *state.snapshots]
+    known = [BEST, *DRAWN, *state.players, *state.snapshots]
     near = difflib.get_close_matches(player, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known[:12])}."
     raise UnknownPolicy(f"the run has no player or snapshot {player!r}; {hint}")
+
+
+def _average(state: LeagueState) -> Selection:
+    """The second half of the snapshots of every main agent (of every player where there is none), each as likely.
+
+    The last iterate of self-play can be beaten by a line learnt by heart; the average over its later course is what
+    fictitious play converges with, and hardly weaker.
+    """
+    own = [snapshot for snapshot in state.snapshots.values() if snapshot.player]
+    mains = [snapshot for snapshot in own if snapshot.role == MAIN_ROLE] or own
+    players = dict.fromkeys(snapshot.player for snapshot in mains)
+    courses = [[snapshot for snapshot in mains if snapshot.player == player] for player in players]
+    later = [snapshot for course in courses for snapshot in course[len(course) // 2 :]]
+    reason = f"the second half of the snapshots of {', '.join(players)}, each as likely"
+    return Selection(AVERAGE, tuple((1.0 / len(later), snapshot) for snapshot in later), reason)
 
 
 def _best(state: LeagueState) -> Selection:

@@ -20,7 +20,7 @@ from league.config import parse_config
 from league.core.events import EVENTS
 from league.core.state import CheckpointPointer, LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingRun
-from league.eval.choose import BEST, MIXTURE, Selection, UnknownPolicy, choose
+from league.eval.choose import BEST, DRAWN, Selection, UnknownPolicy, choose
 from league.eval.loaded import LoadedMixture, LoadedPolicy
 from league.eval.match import spec_of
 from league.policies import network_of, network_plain, spec_hash
@@ -91,8 +91,9 @@ def load_policy(
     Args:
       run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
       player: "best" (the newest snapshot as strong as the strongest; the newest one of a main agent before any game is
-        rated), "mixture" (the Nash mixture over all snapshots), a snapshot's id, or a player's (as its learner
-        was last saved, or its newest snapshot if that is newer).
+        rated), "mixture" (the Nash mixture over all snapshots), "average" (the second half of the main agents'
+        snapshots), a snapshot's id, or a player's (as its learner was last saved, or its newest snapshot if that is
+        newer).
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
       env: the game to make instead of the one that a snapshot's folder names, for one that was made elsewhere (the
@@ -152,7 +153,7 @@ def load_selection(
             snapshot.snapshot_id, weights, manifest, run.spec, greedy=greedy, seed=seed, source=run.path
         )
         members.append((weight, policy))
-    return LoadedMixture(selection.name, members, seed=seed) if selection.name == MIXTURE else members[0][1]
+    return LoadedMixture(selection.name, members, seed=seed) if selection.name in DRAWN else members[0][1]
 
 
 def frozen_copies(run: OpenRun, selection: Selection) -> tuple[FrozenCopy, ...]:
@@ -297,7 +298,7 @@ def require_player_of(manifest: SnapshotManifest, player: str, folder: Path) -> 
     Raises:
       UnknownPolicy.
     """
-    if player not in (BEST, MIXTURE, manifest.player, manifest.digest):
+    if player not in (BEST, *DRAWN, manifest.player, manifest.digest):
         raise UnknownPolicy(
             f"{folder} is one snapshot, of the player {manifest.player}, not {player!r}: leave `player` out, or give"
             " the run folder."
@@ -312,4 +313,4 @@ def _load_folder(
     spec = spec_of(env if env is not None else EnvConfig(manifest.env_id, manifest.env))
     name = f"{manifest.player}-{manifest.digest[:8]}"
     policy = build_policy(name, weights, manifest, spec, greedy=greedy, seed=seed, source=folder)
-    return LoadedMixture(player, [(1.0, policy)], seed=seed) if player == MIXTURE else policy
+    return LoadedMixture(player, [(1.0, policy)], seed=seed) if player in DRAWN else policy

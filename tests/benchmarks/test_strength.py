@@ -152,17 +152,6 @@ def test_an_exploiter_may_win_four_fifths_as_much_from_the_league_as_from_the_ne
     assert (across.value, across.must) == (0.6, None)
 
 
-def test_an_exploiter_shares_its_games_evenly_between_the_snapshots_of_its_prey(tmp_path: Path):
-    setting = strength_robustness.exploiter_league(tmp_path, ["main-0-s1", "main-0-s2", "main-0-s3"])
-    league = load_config(strength_connect_four.CONFIG, overrides=[setting]).league
-    assert [(guest.player, guest.share) for guest in league.guests] == [
-        ("main-0-s1", 0.333333),
-        ("main-0-s2", 0.333333),
-        ("main-0-s3", 0.333333),
-    ]
-    assert [player.role for player in league.players] == ["main_exploiter"]
-
-
 def test_without_both_populations_exploiters_are_not_compared():
     report = Report()
     strength_connect_four._add_exploiters(report, {LEAGUE: [figures()]})

@@ -146,6 +146,23 @@ def test_a_mixture_draws_its_members_by_weight_at_reset(tmp_path: Path) -> None:
     assert mixture.act([1.0]) == shown[0]
 
 
+def test_the_average_holds_the_later_half_of_every_main_agent_alike(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=FOUR)
+    for action in range(5):
+        made.snapshot("main-0", constant_network(made.config, action=action))
+    made.snapshot("main-exploiter-0", constant_network(made.config, action=6))
+    average = load_policy(made.close(), "average")
+    assert isinstance(average, LoadedMixture)
+    assert [(weight, member.name) for weight, member in average.members] == [
+        (pytest.approx(1 / 3), f"main-0-s{number}") for number in (2, 3, 4)
+    ]
+    shown = set()
+    for game in range(60):
+        average.reset(seed=0 if game == 0 else None)
+        shown.add(average.act(EMPTY_BOARD))
+    assert shown == {2, 3, 4}
+
+
 def test_a_mixture_in_a_match_draws_a_member_for_each_game(tmp_path: Path) -> None:
     made = MadeRun(tmp_path / "run", env=ROSHAMBO)
     made.snapshot("main-0", constant_network(made.config, action=0))
@@ -300,7 +317,8 @@ def test_a_snapshot_folder_loads_alone_wherever_it_lies(run: MadeRun, tmp_path: 
     assert column_of(load_policy(inside)) == 2
     copied = shutil.copytree(inside, tmp_path / "my-policy")
     assert column_of(load_policy(copied)) == 2
-    assert [weight for weight, _ in load_policy(copied, "mixture").members] == [1.0]
+    for name in ("mixture", "average"):
+        assert [weight for weight, _ in load_policy(copied, name).members] == [1.0]
     with pytest.raises(UnknownPolicy, match="is one snapshot, of the player main-exploiter-0, not 'main-0'"):
         load_policy(copied, "main-0")
 
