@@ -154,8 +154,7 @@ def _exploiters(run: OpenRun, plan: Plan, *, seed: int, core_seconds: float) -> 
     prey = {"last": main_snapshots(run)[-1].snapshot_id, "second half": "average"}
     return {
         name: exploiter_score(
-            CONFIG,
-            prey=run,
+            run,
             player=prey[export],
             run_dir=run.path.with_name(f"{run.path.name}-{EXPLOITED[export]}"),
             core_seconds=EXPLOITER_SHARE * core_seconds,

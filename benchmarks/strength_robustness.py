@@ -6,15 +6,18 @@ do in training, and games start from the empty board, so that an opponent may re
 
 from __future__ import annotations
 
+import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from strength_runs import core_budget, finished_run, wall_limit
+from run_to_end import run_to_end
+from strength_runs import wall_limit
 
 from league.core.records import SnapshotInfo
 from league.core.roles import MAIN_ROLE
 from league.eval.choose import Selection
-from league.eval.load import OpenRun, load_from_run, load_selection, open_run
+from league.eval.load import OpenRun, load_selection
 from league.eval.loaded import LoadedPolicy
 from league.eval.match import play_match
 
@@ -22,10 +25,6 @@ EARLIER = 0.75
 """Snapshots up to this part of a player's training count as its past: later ones are nearly the same policy."""
 EXPLOITER_SHARE = 0.2
 """Of the prey's budget that its exploiter gets."""
-EXPLOITER_LEAGUE = (
-    "league={{preset: exploit, guests: [{{policy: outside:prey, source: {source}, player: {player}, share: 1.0}}],"
-    " lease_turns: 96}}"
-)
 
 
 @dataclass(frozen=True)
@@ -64,27 +63,20 @@ def against_past(run: OpenRun, *, games: int, seed: int) -> list[PastScore]:
 
 
 def exploiter_score(
-    config: Path,
-    *,
-    prey: OpenRun,
-    player: str,
-    run_dir: Path,
-    core_seconds: float,
-    games: int,
-    seed: int,
-    training_seed: int,
+    prey: OpenRun, *, player: str, run_dir: Path, core_seconds: float, games: int, seed: int, training_seed: int
 ) -> float:
     """What an exploiter, trained from random weights against `player` of `prey` alone, scores against it.
 
     Args:
-      config: of the prey's run; network and learner are the same.
       player: a snapshot, or "average", of which both draw a member for each game.
       run_dir: of the exploiter's run. core_seconds: its budget. seed: of the match.
     """
-    settings = [f"seed={training_seed}", "evaluation.bots=[]", core_budget(core_seconds)]
-    settings.append(EXPLOITER_LEAGUE.format(source=prey.path, player=player))
-    finished_run(config, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
-    run = open_run(run_dir)
-    exploiter = load_from_run(run, next(iter(run.state.players))).as_seat_policy()
-    players = [exploiter, load_from_run(prey, player, seed=seed).as_seat_policy()]
-    return play_match(prey.env, players, games=games, seed=seed, opening_plies=0).score().value
+    report = run_dir.with_name(f"{run_dir.name}.match.json")
+    command = [
+        *(str(Path(sys.executable).with_name("league")), "exploit", str(prey.path), "--player", player),
+        *("--run-dir", str(run_dir), "--core-seconds", f"{core_seconds:g}", "--games", str(games), "--seed", str(seed)),
+        *("-s", f"seed={training_seed}", "-s", "wandb.mode=disabled", "--json", str(report)),
+    ]
+    run_to_end(command, log=run_dir.with_suffix(".log"), timeout_s=wall_limit(core_seconds))
+    print(f"{run_dir.name}: exploited", flush=True)
+    return float(json.loads(report.read_text())["match"]["score"]["value"])

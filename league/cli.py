@@ -140,6 +140,51 @@ def evaluate(
 
 
 @app.command()
+def exploit(
+    run: RunArgument,
+    player: Annotated[
+        str, typer.Option(help="The prey: best, mixture, average, a player or a snapshot of the run.")
+    ] = "best",
+    for_time: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="Train so long; by default a fifth of the run's budget.")
+    ] = None,
+    env_steps: Annotated[int | None, typer.Option("--env-steps", min=1, help="Train so many env steps.")] = None,
+    core_seconds: Annotated[
+        float | None, typer.Option("--core-seconds", min=0.0, help="Train so many processor seconds.")
+    ] = None,
+    run_dir: Annotated[
+        Path | None, typer.Option("--run-dir", help="Run folder of the exploiter; by default one beside RUN.")
+    ] = None,
+    overrides: Overrides = None,
+    games: Annotated[int, typer.Option(min=2, help="Games of the match after the training.")] = 1000,
+    seed: Annotated[int, typer.Option(help="Of the match.")] = 0,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
+) -> None:
+    """Train a fresh player against nothing but a frozen policy, and show what it wins; repeat the command to go on."""
+    from league.config import BudgetSettings
+    from league.exploit import exploit_run
+
+    budget = BudgetSettings(
+        seconds=None if for_time is None else seconds_of(for_time), core_seconds=core_seconds, env_steps=env_steps
+    )
+    report = exploit_run(
+        run,
+        player=player,
+        run_dir=run_dir,
+        budget=budget,
+        overrides=overrides or [],
+        games=games,
+        seed=seed,
+        progress=_progress_line,
+    )
+    if report is None:
+        raise LeagueError("the training was interrupted: give the same command again to go on with it.")
+    typer.echo(report.text())
+    if json_file is not None:
+        json_file.write_text(report.to_json() + "\n")
+
+
+@app.command()
 def verify(run: RunArgument, as_json: Json = False) -> None:
     """Check that the journal replays to the stored state and that every stored digest holds; exit 1 if not."""
     from league.inspection import verify_run
