@@ -80,10 +80,10 @@ def test_processes_and_folders_of_a_daemon_are_seen_until_they_are_gone(
     child, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    folder = tmp_path / "lg-4000000-abc"
+    folder = tmp_path / "lg-4000001-abc"
     folder.mkdir()
     below = {child.pid: start_ticks(child.pid)}
-    remains = remains_of(4000000, below, now=0.0)
+    remains = remains_of(4000001, below, now=0.0)
     assert len(left_of(remains)) == 2
     child.kill()
     assert follow.wait_for(lambda: left_of(remains) == [f"path {folder}"], deadline_s=10.0)
@@ -93,16 +93,16 @@ def test_processes_and_folders_of_a_daemon_are_seen_until_they_are_gone(
 
 def test_a_folder_made_after_the_census_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    remains = remains_of(4000000, {}, now=0.0)
-    (tmp_path / "lg-4000000-late").mkdir()
+    remains = remains_of(4000002, {}, now=0.0)
+    (tmp_path / "lg-4000002-late").mkdir()
     assert len(left_of(remains)) == 1
 
 
 def test_a_process_started_after_the_census_is_seen_by_the_folder_that_it_names(tmp_path: Path):
-    remains = remains_of(4000000, {}, now=0.0)
-    late = subprocess.Popen([sys.executable, "-S", "-c", "input()", "lg-4000000-late"], stdin=subprocess.PIPE)
+    remains = remains_of(4000003, {}, now=0.0)
+    late = subprocess.Popen([sys.executable, "-S", "-c", "input()", "lg-4000003-late"], stdin=subprocess.PIPE)
     try:
-        assert follow.wait_for(lambda: "lg-4000000-late" in command_line(late.pid), deadline_s=10.0)
+        assert follow.wait_for(lambda: "lg-4000003-late" in command_line(late.pid), deadline_s=10.0)
         assert [line.split(":")[0] for line in left_of(remains)] == [f"process {late.pid}"]
     finally:
         late.kill()
