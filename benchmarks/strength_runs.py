@@ -12,9 +12,9 @@ from run_to_end import run_to_end
 
 from league.config import LeagueConfig, load_config, parse_config
 from league.config_yaml import parse_yaml
-from league.daemon import BUDGET
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
+from league.train import has_spent_its_budget
 
 ROOT = Path(__file__).resolve().parent.parent
 WALL_FACTOR = 4.0
@@ -128,7 +128,7 @@ def finished_run(config: Path, *, run_dir: Path, settings: Sequence[str], timeou
     if status is not None and folder.is_live(status):
         pid = status.daemon.pid
         raise SystemExit(f"{run_dir} is being trained by pid {pid}: wait for it, or give another --runs folder.")
-    if status is not None and (status.phase, status.message) == ("stopped", BUDGET):
+    if has_spent_its_budget(folder):
         print(f"{run_dir.name}: finished before, used again{note}", flush=True)
         return
     run_to_end([league, "resume", str(run_dir)], log=log, timeout_s=timeout_s)

@@ -25,7 +25,7 @@ from league.book import Book
 from league.config import LeagueConfig, config_plain, dump_config, load_config, parse_config
 from league.core.commands import CreateLeague
 from league.core.state import LeagueState
-from league.daemon import Daemon
+from league.daemon import BUDGET, Daemon
 from league.errors import LeagueError, StorageError
 from league.limits import ClockFile, Limits, Meter, Spent
 from league.monitor.console import RunConsole
@@ -100,6 +100,12 @@ def resume(path: Path, *, limits: Limits) -> Ended:
         admit(absent_outsiders(config, book.state, spec), book=book, store=_snapshot_store(folder))
         book.commit()
         return _session(config, spec, folder=folder, book=book, limits=limits)
+
+
+def has_spent_its_budget(folder: RunFolder) -> bool:
+    """Whether a run ended because there was nothing left of its budget."""
+    status = folder.read_status()
+    return status is not None and (status.phase, status.message) == ("stopped", BUDGET)
 
 
 def host_setup(config: LeagueConfig, spec: EnvSpec, *, run: str) -> HostSetup:
