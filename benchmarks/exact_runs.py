@@ -14,9 +14,9 @@ import repeated_games
 from strength_runs import core_budget
 
 from envs.protocol import EnvConfig
-from league.core.metagame import nash_mixture
 from league.core.records import SnapshotInfo
 from league.core.roles import MAIN_ROLE
+from league.core.solvers import regret_matching
 from league.eval import exploitability
 from league.eval.choose import Selection
 from league.eval.exploitability import Mixture, PolicyFunction, members_of
@@ -107,7 +107,7 @@ def exact_nash(run: OpenRun, policies: Sequence[PolicyFunction]) -> Mixture:
     values = pairwise(run.env, policies)
     margins = 0.5 * (values - values.T)
     scale = max(float(np.abs(margins).max()), 1e-9)
-    weights = nash_mixture(0.5 + 0.5 * margins / scale, tolerance=TOLERANCE)
+    weights = regret_matching(0.5 + 0.5 * margins / scale, tolerance=TOLERANCE)
     return [(weight, policy) for weight, policy in zip(weights.tolist(), policies, strict=True) if weight > 0]
 
 

@@ -34,6 +34,7 @@ HOMES = {
         "league/runtime/hosts_file.py",
         "league/teacher.py",
     ),
+    "scipy": ("league/linear_program.py",),
     "sqlite3": ("league/store/journal.py", "league/store/journal_branch.py", "league/store/journal_reader.py"),
     "torch": ("agents/", "league/eval/", "league/runtime/"),
     "typer": ("league/cli.py", "league/ending.py"),

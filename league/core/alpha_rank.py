@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.metagame import nash_mixture
+from league.core.solvers import regret_matching
 
 Array = NDArray[np.float64]
 
@@ -79,5 +79,5 @@ def nash_average(win_rates: Array) -> Array:
       ValueError: not square, or empty.
     Source: Balduzzi et al. 2018, re-evaluating evaluation.
     """
-    averages: Array = 0.5 * (win_rates - win_rates.T) @ nash_mixture(win_rates)
+    averages: Array = 0.5 * (win_rates - win_rates.T) @ regret_matching(win_rates)
     return averages

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.metagame import snapshot_win_rates
+from league.core.meta_game import snapshot_win_rates
 from league.core.ratings import frozen_pairs
 from league.core.state import LeagueState
 

@@ -1,17 +1,64 @@
-"""The game between whole snapshots while the league runs: when its mixture is solved anew, and what is kept of it."""
+"""The game between whole snapshots: which mixture of them no single one beats, and when it is solved anew.
+
+Shape letter: N policies.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from league.core.events import MixtureMember, MixtureSolved
-from league.core.metagame import LEAST_WEIGHT, exploitability, nash_mixture, replicator_mixture, snapshot_win_rates
+from league.core.ratings import frozen_pairs, most_probable_ratings, win_probability
+from league.core.solvers import Solver, exploitability, solver_of
 from league.core.state import LeagueState, Mixture
 
+Array = NDArray[np.float64]
+
+MODEL_GAMES = 2.0
+"""Games with which the rating model's forecast enters a pair's win rate; a pair that never met has that alone."""
+LEAST_WEIGHT = 1e-3
+"""Members of a mixture with less weight are left out."""
 LEAST_GAMES = 20
-TOLERANCE = 5e-3
-"""Win rate over a half that the best snapshot may keep against a mixture that is only trained against."""
+
+
+def league_mixture(state: LeagueState) -> tuple[tuple[str, float], ...]:
+    """The mixture over all snapshots of this league: (snapshot, weight), heaviest first; empty without one."""
+    names = own_snapshots(state)
+    if not names:
+        return ()
+    if len(set(state.teams)) == 1 or len(names) == 1:
+        return ((names[-1], 1.0),)
+    mixture = _solver(state)(snapshot_win_rates(state, names))
+    kept = _kept(mixture)
+    weights = mixture[kept] / mixture[kept].sum()
+    return tuple(zip([names[i] for i in kept.tolist()], weights.tolist(), strict=True))
+
+
+def snapshot_win_rates(state: LeagueState, names: Sequence[str]) -> Array:
+    """float64 [N, N] of snapshots, oldest first: games played, filled up by what the ratings forecast."""
+    assert state.settings is not None
+    numbers = np.array([state.population.index[name] for name in names], dtype=np.int64)
+    pairs = frozen_pairs(state, numbers)
+    places = {name: place for place, name in enumerate(names)}
+    parents = [state.snapshots[name].parent for name in names]
+    ratings = most_probable_ratings(
+        len(numbers),
+        pairs,
+        parents=np.array([-1 if parent is None else places.get(parent, -1) for parent in parents], dtype=np.int64),
+        anchor=0,
+        parent_draws=state.settings.ratings.parent_draws,
+    )
+    scores = MODEL_GAMES * win_probability(ratings[:, None] - ratings[None, :])
+    games = np.full_like(scores, MODEL_GAMES)
+    scores[pairs.first, pairs.second] += pairs.score
+    scores[pairs.second, pairs.first] += pairs.games - pairs.score
+    games[pairs.first, pairs.second] += pairs.games
+    games[pairs.second, pairs.first] += pairs.games
+    rates: Array = scores / games
+    return rates
 
 
 def mixture_event(state: LeagueState) -> list[MixtureSolved]:
@@ -30,16 +77,8 @@ def mixture_event(state: LeagueState) -> list[MixtureSolved]:
         return []
     names = _participants(state)
     win_rates = snapshot_win_rates(state, names)
-    two_sides = len(set(state.teams)) == 2
-    solver = settings.solver if settings.solver != "auto" else "nash" if two_sides else "replicator"
-    mixture = (
-        nash_mixture(win_rates, tolerance=TOLERANCE) if solver == "nash" else replicator_mixture(win_rates, explore=0.0)
-    )
-    members = tuple(
-        MixtureMember(names[i], float(mixture[i]))
-        for i in np.argsort(-mixture, kind="stable").tolist()
-        if mixture[i] >= LEAST_WEIGHT
-    )
+    mixture = _solver(state)(win_rates)
+    members = tuple(MixtureMember(names[i], float(mixture[i])) for i in _kept(mixture).tolist())
     return [MixtureSolved(members, exploitability(win_rates, mixture), games, num_snapshots)]
 
 
@@ -49,7 +88,7 @@ def apply_mixture(state: LeagueState, event: MixtureSolved) -> None:
     state.mixture = Mixture(weights, event.games, event.num_snapshots, event.exploitability)
 
 
-def mixture_weights(state: LeagueState) -> NDArray[np.float64] | None:
+def mixture_weights(state: LeagueState) -> Array | None:
     """float64 [P], the mixture with its share of exploration over all snapshots, sums to 1; None before the first."""
     assert state.settings is not None
     if not state.mixture.weights:
@@ -75,3 +114,15 @@ def _participants(state: LeagueState) -> list[str]:
     names = own_snapshots(state)
     newest = set(names[-state.settings.meta_game.most_policies :])
     return [name for name in names if name in newest or name in state.mixture.weights]
+
+
+def _kept(mixture: Array) -> NDArray[np.int64]:
+    """Members with a weight worth naming, heaviest first."""
+    order = np.argsort(-mixture, kind="stable")
+    kept: NDArray[np.int64] = order[mixture[order] >= min(LEAST_WEIGHT, mixture.max())]
+    return kept
+
+
+def _solver(state: LeagueState) -> Solver:
+    assert state.settings is not None
+    return solver_of(state.settings.meta_game.solver, num_sides=len(set(state.teams)))

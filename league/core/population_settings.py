@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from league.core.records import BOT_PREFIX, OUTSIDE_PREFIX
-from league.core.registry import TUNERS, check_name
+from league.core.registry import SOLVERS, TUNERS, check_name
+from league.core.solvers import AUTO
 
 
 def require(condition: bool, message: str) -> None:
@@ -104,7 +105,9 @@ class MetaGameSettings:
 
     Fields:
       solve: whether the mixture is kept up to date; the matchmaker "meta_nash" needs it.
-      solver: "nash" (regret matching; two teams), "replicator" (replicator dynamics; any number of seats), or "auto".
+      solver: "nash" (linear program; two sides), "regret_matching" (two sides), "replicator" (replicator dynamics; any
+        number of sides), or "module:attribute"; "auto" is nash for two sides and replicator for more. Also that of the
+        mixture that is exported.
       growth: the mixture is solved anew after a new snapshot, and when the games between frozen policies have grown by
         this share.
       most_policies: newest snapshots that take part, beside those in the present mixture.
@@ -114,12 +117,14 @@ class MetaGameSettings:
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     solve: bool = False
-    solver: Literal["auto", "nash", "replicator"] = "auto"
+    solver: str = AUTO
     growth: float = 0.2
     most_policies: int = 128
     explore: float = 0.05
 
     def __post_init__(self) -> None:
+        if self.solver != AUTO:
+            check_name(SOLVERS, self.solver, what="solver")
         require(self.growth > 0.0, f"growth must be positive, not {self.growth}")
         require(self.most_policies >= 2, f"most_policies must be at least 2, not {self.most_policies}")
         require(0.0 <= self.explore <= 1.0, f"explore must lie in [0, 1], not {self.explore}")

@@ -34,6 +34,14 @@ TUNERS: Mapping[str, str] = {
 }
 """Name -> "module:attribute" of a `league.core.tuners.Tuner`."""
 
+SOLVERS: Mapping[str, str] = {
+    "nash": "league.linear_program:nash",
+    "regret_matching": "league.core.solvers:regret_matching",
+    "replicator": "league.core.solvers:replicator",
+}
+"""Name -> "module:attribute" of a `league.core.solvers.Solver`. The linear program lies outside the core with the
+package that solves it, and is loaded only where it is asked for."""
+
 PRESETS: Mapping[str, str] = {
     "alphastar": "league.core.presets:alphastar",
     "openai_five": "league.core.presets:openai_five",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 
-from league.core.metagame import league_mixture
+from league.core.meta_game import league_mixture
 from league.core.ratings import league_ratings, strongest
 from league.core.records import SnapshotInfo
 from league.core.roles import MAIN_ROLE

@@ -43,7 +43,7 @@ from league.core.events import (
     SnapshotAdded,
 )
 from league.core.league import APPLIERS, DECIDERS, apply, decide
-from league.core.metagame import league_mixture
+from league.core.meta_game import league_mixture
 from league.core.payoff import GAMES, SCORE, counted_pairs
 from league.core.population_settings import GuestSettings, PopulationSettings, TunedSettings, TuningSettings
 from league.core.ratings import league_ratings

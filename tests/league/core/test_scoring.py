@@ -13,7 +13,7 @@ from simulated_league import SimulatedLeague, outcome_of, three_roles
 from league.core.commands import FinishLease
 from league.core.events import LeagueCreated
 from league.core.league import apply
-from league.core.metagame import league_mixture
+from league.core.meta_game import league_mixture
 from league.core.population_settings import PopulationSettings
 from league.core.ratings import league_ratings
 from league.core.records import SeatingOutcome
