@@ -21,7 +21,6 @@ app = typer.Typer(
 )
 
 USER_ERROR = 2
-MODELS = ("bradley-terry", "openskill")
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.", show_default=False)]
@@ -41,7 +40,8 @@ Model = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="bradley-terry (pairs of teams) or openskill (teams of several seats, more than two teams).",
+        help="bradley-terry (pairs of teams), openskill (teams of several seats, more than two teams) or meta-game "
+        "(Nash averaging, alpha-rank and cycles, where strength is not one number).",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -87,18 +87,10 @@ def status(run: RunArgument, as_json: Json = False) -> None:
 
 @app.command()
 def ratings(run: RunArgument, model: Model = "bradley-terry", as_json: Json = False) -> None:
-    """Ratings of all snapshots, strongest first: Elo with 95 % intervals, or skills by openskill."""
-    if model not in MODELS:
-        raise LeagueError(f"there is no rating model {model!r}: use {' or '.join(MODELS)}.")
-    if model == "openskill":
-        from league.openskill_ratings import read_skills
+    """Ratings of all snapshots, strongest first: Elo with 95 % intervals, skills by openskill, or the meta-game."""
+    from league.rating_models import read_rating_model
 
-        skills = read_skills(run)
-        typer.echo(skills.to_json() if as_json else skills.text())
-        return
-    from league.inspection import read_ratings
-
-    report = read_ratings(run)
+    report = read_rating_model(run, model)
     typer.echo(report.to_json() if as_json else report.text())
 
 

@@ -173,13 +173,11 @@ def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
         )
     report = league_cycles(state)
     if report is not None and report.misleads:
-        ring = ", ".join(f"{policy} ({rate:.2f})" for policy, rate in report.strongest)
         yield Finding(
             "rating drift",
             "One number per policy misleads: policies beat each other in a ring.",
-            f"{report.num_cycles} sure cycles, {report.cyclic_share:.0%} of the table is cyclic"
-            + (f"; {ring}" if ring else ""),
-            "export the mixture instead of the best policy, and compare by alpha-rank",
+            report.text(),
+            "export the mixture instead of the best policy, and compare by `league ratings --model meta-game`",
         )
 
 

@@ -13,6 +13,7 @@ import yaml
 from envs.conformance import check_env
 from envs.protocol import EnvConfig
 from league.book import read_state, verified_state
+from league.core.cycles import CycleReport, league_cycles
 from league.core.events import EVENTS, LeaseFinished
 from league.core.finishing import are_ordered
 from league.core.ratings import RatingRow, league_ratings
@@ -119,12 +120,14 @@ class RatingsReport:
     Fields:
       counts: what the games behind them count by.
       ordered: whether games of the run hold finishing orders, which another model rates by.
+      cycles: what no single number can express, None where there are fewer than three snapshots.
     """
 
     run: str
     rows: tuple[RatingRow, ...]
     counts: str
     ordered: bool = False
+    cycles: CycleReport | None = None
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -139,7 +142,10 @@ class RatingsReport:
             f"{row.policy:<28} {row.elo:>+z6.0f}  {f'[{row.low:+z.0f}, {row.high:+z.0f}]':>15}  {row.games:>8,}"
             for row in self.rows
         ]
-        return "\n".join([head, *rows, f"by {self.counts}", *([BY_ORDERS] if self.ordered else [])])
+        notes = [f"by {self.counts}", *([BY_ORDERS] if self.ordered else [])]
+        if self.cycles is not None and self.cycles.misleads:
+            notes.append(f"One number per policy misleads here, see `--model meta-game`: {self.cycles.text()}")
+        return "\n".join([head, *rows, *notes])
 
 
 @dataclass(frozen=True)
@@ -233,7 +239,9 @@ def read_ratings(path: Path) -> RatingsReport:
       MissingRun, JournalError.
     """
     state = open_state(RunFolder.open(path))
-    return RatingsReport(str(path), league_ratings(state), state.scoring.text, are_ordered(state.teams))
+    return RatingsReport(
+        str(path), league_ratings(state), state.scoring.text, are_ordered(state.teams), league_cycles(state)
+    )
 
 
 def verify_run(path: Path) -> VerifyReport:

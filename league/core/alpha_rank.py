@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.solvers import regret_matching
+from league.core.solvers import gains_of
 
 Array = NDArray[np.float64]
 
@@ -28,13 +28,11 @@ def alpha_rank(win_rates: Array, *, population: int = 50, alpha: float = 100.0) 
       ValueError: not square, or empty.
     Source: Omidshafiei et al. 2019, alpha-rank, equations 5 to 9, one population; m and alpha as in OpenSpiel.
     """
-    if win_rates.ndim != 2 or win_rates.shape[0] != win_rates.shape[1] or not len(win_rates):
-        raise ValueError(f"win_rates must be [N, N] with N >= 1, not {list(win_rates.shape)}")
-    size = len(win_rates)
+    gains = gains_of(win_rates)
+    size = len(gains)
     if size == 1:
         return np.ones(1)
     # In a game of constant sum the mutant's advantage does not depend on how many there are of it.
-    gains = 0.5 * (win_rates - win_rates.T)
     advantage = alpha * population / (population - 1) * gains.T
     transitions = np.maximum(fixation(advantage, population), LEAST_CHANCE) / (size - 1)
     np.fill_diagonal(transitions, 0.0)
@@ -70,14 +68,17 @@ def stationary(transitions: Array) -> Array:
     return result
 
 
-def nash_average(win_rates: Array) -> Array:
-    """float64 [N], each policy's win rate over a half against the Nash mixture: 0 for its members, less for the others.
+def nash_average(win_rates: Array, mixture: Array) -> Array:
+    """float64 [N], each policy's win rate over a half against the Nash mixture: 0 for its members, less for others.
 
     Copies of a policy change nothing, as they do in a mean over opponents.
+
+    Args:
+      win_rates: float64 [N, N], entry (i, j) the win rate of i against j in [0, 1]. mixture: float64 [N].
 
     Raises:
       ValueError: not square, or empty.
     Source: Balduzzi et al. 2018, re-evaluating evaluation.
     """
-    averages: Array = 0.5 * (win_rates - win_rates.T) @ regret_matching(win_rates)
+    averages: Array = gains_of(win_rates) @ mixture
     return averages

@@ -41,6 +41,13 @@ class CycleReport:
     ring: int
     strongest: tuple[tuple[str, float], ...]
 
+    def text(self) -> str:
+        """One sentence."""
+        ring = ", ".join(f"{policy} ({rate:.2f})" for policy, rate in self.strongest)
+        plural = "" if self.num_cycles == 1 else "s"
+        found = f"{self.num_cycles:,} sure cycle{plural} of three, {self.cyclic_share:.0%} of the table is cyclic"
+        return f"{found}; {ring}" if ring else found
+
     @property
     def misleads(self) -> bool:
         """Whether one number per policy misleads: much of the table is cyclic, or sure cycles are there."""

@@ -31,7 +31,7 @@ def league_mixture(state: LeagueState) -> tuple[tuple[str, float], ...]:
         return ()
     if len(set(state.teams)) == 1 or len(names) == 1:
         return ((names[-1], 1.0),)
-    mixture = _solver(state)(snapshot_win_rates(state, names))
+    mixture = solver_of_league(state)(snapshot_win_rates(state, names))
     kept = _kept(mixture)
     weights = mixture[kept] / mixture[kept].sum()
     return tuple(zip([names[i] for i in kept.tolist()], weights.tolist(), strict=True))
@@ -77,7 +77,7 @@ def mixture_event(state: LeagueState) -> list[MixtureSolved]:
         return []
     names = _participants(state)
     win_rates = snapshot_win_rates(state, names)
-    mixture = _solver(state)(win_rates)
+    mixture = solver_of_league(state)(win_rates)
     members = tuple(MixtureMember(names[i], float(mixture[i])) for i in _kept(mixture).tolist())
     return [MixtureSolved(members, exploitability(win_rates, mixture), games, num_snapshots)]
 
@@ -103,6 +103,12 @@ def mixture_weights(state: LeagueState) -> Array | None:
     return result
 
 
+def solver_of_league(state: LeagueState) -> Solver:
+    """The solver that the settings name, or that the number of sides asks for."""
+    assert state.settings is not None
+    return solver_of(state.settings.meta_game.solver, num_sides=len(set(state.teams)))
+
+
 def own_snapshots(state: LeagueState) -> list[str]:
     """Snapshots that were taken in this league, oldest first."""
     return [name for name, snapshot in state.snapshots.items() if snapshot.player]
@@ -121,8 +127,3 @@ def _kept(mixture: Array) -> NDArray[np.int64]:
     order = np.argsort(-mixture, kind="stable")
     kept: NDArray[np.int64] = order[mixture[order] >= min(LEAST_WEIGHT, mixture.max())]
     return kept
-
-
-def _solver(state: LeagueState) -> Solver:
-    assert state.settings is not None
-    return solver_of(state.settings.meta_game.solver, num_sides=len(set(state.teams)))

@@ -259,9 +259,3 @@ def test_the_command_shows_skills_and_says_where_they_say_more(runs: Callable[[s
     assert "elo" in league("ratings", run, "--json").json["rows"][0]
     hints = [league("ratings", runs(env_id)).out.count("--model openskill") for env_id in GAMES]
     assert hints == [1, 1, 0]
-
-
-def test_an_unknown_model_is_one_sentence(runs: Callable[[str], Path]) -> None:
-    ran = league("ratings", runs("tic_tac_toe"), "--model", "elo")
-    assert ran.code == 2
-    assert ran.err == "league: there is no rating model 'elo': use bradley-terry or openskill.\n"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from league.core.alpha_rank import alpha_rank, fixation, nash_average, stationary
+from league.linear_program import nash
 
 RPS = np.array([[0.5, 0.0, 1.0], [1.0, 0.5, 0.0], [0.0, 1.0, 0.5]])
 
@@ -45,10 +46,10 @@ def test_a_take_over_has_the_published_chance() -> None:
 
 def test_copies_of_a_policy_do_not_change_a_nash_average() -> None:
     ladder = np.array([[0.5, 0.3, 0.6], [0.7, 0.5, 0.9], [0.4, 0.1, 0.5]])
-    np.testing.assert_allclose(nash_average(ladder), [-0.2, 0.0, -0.4], atol=2e-3)
+    np.testing.assert_allclose(nash_average(ladder, nash(ladder)), [-0.2, 0.0, -0.4], atol=2e-3)
     copies = ladder[np.ix_([0, 1, 2, 2, 2], [0, 1, 2, 2, 2])]
-    np.testing.assert_allclose(nash_average(copies)[:3], nash_average(ladder), atol=2e-3)
-    np.testing.assert_allclose(nash_average(RPS), np.zeros(3), atol=2e-3)
+    np.testing.assert_allclose(nash_average(copies, nash(copies))[:3], nash_average(ladder, nash(ladder)), atol=2e-3)
+    np.testing.assert_allclose(nash_average(RPS, nash(RPS)), np.zeros(3), atol=2e-3)
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (2, 3)])
