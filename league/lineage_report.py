@@ -94,12 +94,21 @@ def _sentence(descent: Descent) -> str:
         descent.kind, f"from the weights of {descent.donor}"
     )
     parts = [
-        f"{descent.snapshot}: {descent.trained_steps:,} steps, {descent.reason}",
+        f"{descent.snapshot}: {descent.trained_steps:,} steps, {descent.reason}{_judged(descent)}",
         how,
         ", ".join(_change(*change) for change in descent.changes),
         _diet(descent.diet),
     ]
     return "; ".join(part for part in parts if part)
+
+
+def _judged(descent: Descent) -> str:
+    """What the gate rested on, in brackets."""
+    if not descent.evidence:
+        return ""
+    hardest = descent.evidence[0]
+    doubt = "" if descent.doubt is None else f", {descent.doubt:.2f} of them in doubt"
+    return f" ({descent.rivals} rivals{doubt}; hardest {hardest.opponent}, beaten with {hardest.mean:.2f})"
 
 
 def _diet(diet: tuple[Meal, ...]) -> str:

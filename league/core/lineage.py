@@ -9,10 +9,12 @@ from typing import Literal
 
 from league.core.events import (
     Event,
+    Evidence,
     LeagueForked,
     LeagueRewound,
     LeaseFinished,
     LeaseGranted,
+    OrderIssued,
     OutsiderAdded,
     PlayerAdded,
     PlayerReset,
@@ -46,6 +48,8 @@ class Descent:
       hyperparameters: its player's tuned values when it was taken.
       changes: (name, before, after) of those that differ from the parent's.
       diet: games of its player since the snapshot before it, most games first.
+      evidence: what the gate saw when it asked for the snapshot, hardest rivals first; rivals: how many it judged;
+        doubt: expected number of those not beaten. Empty, 0 and None where no gate asked, or computed none.
     """
 
     snapshot: str
@@ -60,6 +64,9 @@ class Descent:
     hyperparameters: tuple[Hyperparameter, ...]
     changes: tuple[tuple[str, float | None, float | None], ...]
     diet: tuple[Meal, ...]
+    evidence: tuple[Evidence, ...] = ()
+    rivals: int = 0
+    doubt: float | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +139,7 @@ def lineage_of(events: Iterable[Event]) -> Lineage:
     """The lineage of a league from all its events."""
     players: dict[str, _Present] = {}
     homes: dict[int, str] = {}
+    orders: dict[int, OrderIssued] = {}
     descents: dict[str, Descent] = {}
     forks: list[Fork] = []
     rewinds: list[Rewind] = []
@@ -149,8 +157,10 @@ def lineage_of(events: Iterable[Event]) -> Lineage:
         elif isinstance(event, PlayerTransplanted):
             present = players[event.player]
             present.kind, present.donor, present.hyperparameters = "transplant", event.donor, event.hyperparameters
+        elif isinstance(event, OrderIssued):
+            orders[event.order.order_id] = event
         elif isinstance(event, SnapshotAdded):
-            _descend(event.snapshot, players, descents)
+            _descend(event.snapshot, orders.pop(event.order_id), players, descents)
         elif isinstance(event, OutsiderAdded):
             descents[event.snapshot.snapshot_id] = _outsider(event.snapshot)
         elif isinstance(event, LeagueForked):
@@ -182,7 +192,9 @@ def _eat(present: _Present, home: str, event: LeaseFinished, teams: tuple[int, .
             present.score[policy] = present.score.get(policy, 0.0) + won
 
 
-def _descend(snapshot: SnapshotInfo, players: dict[str, _Present], descents: dict[str, Descent]) -> None:
+def _descend(
+    snapshot: SnapshotInfo, asked: OrderIssued, players: dict[str, _Present], descents: dict[str, Descent]
+) -> None:
     present = players[snapshot.player]
     kind: Kind = "first" if snapshot.parent is None else "trained" if present.kind == "first" else present.kind
     parent = descents.get(snapshot.parent) if snapshot.parent is not None else None
@@ -201,6 +213,9 @@ def _descend(snapshot: SnapshotInfo, players: dict[str, _Present], descents: dic
         diet=tuple(
             Meal(name, games, present.score[name]) for name, games in sorted(present.games.items(), key=_most_first)
         ),
+        evidence=asked.evidence,
+        rivals=asked.rivals,
+        doubt=asked.doubt,
     )
     players[snapshot.player] = _Present(kind="trained", hyperparameters=present.hyperparameters)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 from league.book import Book
 from league.core.commands import ConfirmSnapshot, CreateLeague, RequestSnapshot, StartRun
+from league.core.events import Evidence
+from league.core.lineage import Descent, Lineage
 from league.core.settings import LeagueSettings
-from league.lineage_report import read_lineage
+from league.lineage_report import LineageReport, read_lineage
 from league.store.run_folder import RunFolder
 
 
@@ -44,3 +47,18 @@ def test_json_and_dot_hold_every_snapshot_and_every_descent(tmp_path: Path) -> N
     assert '"main-0-s0" -> "main-0-s1"' in dot
     assert dot.count("fillcolor") == 5
     assert dot.startswith("digraph") and dot.endswith("}")
+
+
+def test_what_a_gate_rested_on_is_shown_beside_its_snapshot() -> None:
+    descent = Descent(
+        "main-0-s1", "main-0", "main_agent", "gate", parent=None, kind="trained", donor=None, version=7,
+        trained_steps=900, hyperparameters=(), changes=(), diet=(),
+    )  # fmt: skip
+    by_posterior = dataclasses.replace(
+        descent, evidence=(Evidence("main-0-s0", games=40.0, mean=0.8, lower=0.7),), rivals=3, doubt=0.04
+    )
+    shown = LineageReport("run", Lineage((by_posterior,), ())).text()
+    assert "900 steps, gate (3 rivals, 0.04 of them in doubt; hardest main-0-s0, beaten with 0.80)" in shown
+    by_threshold = dataclasses.replace(by_posterior, doubt=None)
+    assert "gate (3 rivals; hardest main-0-s0" in LineageReport("run", Lineage((by_threshold,), ())).text()
+    assert "(" not in LineageReport("run", Lineage((descent,), ())).text()

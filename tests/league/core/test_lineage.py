@@ -8,7 +8,7 @@ import pytest
 from simulated_league import SimulatedLeague, outcome_of, three_roles
 
 from league.core.commands import AddOutsider, ConfirmSnapshot, ConfirmTransplant, FinishLease, NoteFork, SaveCheckpoint
-from league.core.events import LeaseFinished, OrderIssued
+from league.core.events import LeaseFinished, OrderIssued, SnapshotAdded
 from league.core.lineage import Descent, lineage_of
 from league.core.population_settings import TunedSettings, TuningSettings
 from league.core.settings import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
@@ -32,6 +32,21 @@ def test_every_snapshot_is_there_with_its_parent_and_how_it_came() -> None:
     exploiters = [found[name] for name in found if name.startswith("main-exploiter-0-s")][2:]
     assert exploiters
     assert {(descent.kind, descent.parent) for descent in exploiters} == {("reset", "main-exploiter-0-s0")}
+
+
+def test_a_snapshot_has_the_evidence_that_its_gate_wrote_into_the_journal() -> None:
+    league = SimulatedLeague(three_roles())
+    league.run(150)
+    asked = {event.order.order_id: event for event in league.journal if isinstance(event, OrderIssued)}
+    added = [event for event in league.journal if isinstance(event, SnapshotAdded)]
+    found = descents(league)
+    for event in added:
+        order, descent = asked[event.order_id], found[event.snapshot.snapshot_id]
+        assert (descent.evidence, descent.rivals, descent.doubt) == (order.evidence, order.rivals, order.doubt)
+    judged = [descent for descent in found.values() if descent.reason in ("gate", "timeout")]
+    assert judged
+    assert all(descent.evidence and descent.rivals and descent.doubt is not None for descent in judged)
+    assert not any(descent.evidence for descent in found.values() if descent.reason == "initial")
 
 
 def test_the_diet_holds_every_game_of_a_players_leases_once() -> None:
