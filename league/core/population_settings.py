@@ -73,8 +73,8 @@ class GuestSettings:
       share: of the games of each player that meets it; 1 where it is met in every game.
       roles: roles that meet it; empty for all.
       source: of an outsider, the run folder or the folder of one snapshot from which it is copied at the start.
-      player: of that run, as for `league eval`: "best", "mixture" or "average" (the members join with their parts of
-        the share), a snapshot, or a player as it was last saved.
+      player: of that run, as for `league eval`: "best", "mixture", "average" or a mixture of one's own (whose members
+        join with their parts of the share), a snapshot, or a player as it was last saved.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}

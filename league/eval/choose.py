@@ -1,8 +1,10 @@
-"""Which snapshots of a league a name stands for: "best", "mixture", "average", a player, or a snapshot itself."""
+"""Which snapshots of a league a name stands for: best, mixture, average, a player, a snapshot, mixtures of these."""
 
 from __future__ import annotations
 
 import difflib
+import math
+from collections import Counter
 from dataclasses import dataclass
 
 from league.core.meta_game import league_mixture
@@ -15,6 +17,8 @@ from league.errors import LeagueError
 BEST, MIXTURE, AVERAGE = "best", "mixture", "average"
 DRAWN = (MIXTURE, AVERAGE)
 """What stands for several snapshots, of which one is drawn for each game."""
+AND, TIMES = "+", "*"
+"""Write a mixture of one's own: "main-0-s7*2+main-0-s9" draws the first of them in two games of three."""
 LEAST_SHARE = 0.5
 """Of the strongest snapshot's games that another needs to be called as strong: a wide interval meets any other."""
 
@@ -32,12 +36,14 @@ class Selection:
       members: (weight, snapshot), heaviest first; weights sum to 1. Empty where `checkpoint` is given.
       reason: one sentence on why these.
       checkpoint: the restart state of the player's learner, where that is newer than its snapshots.
+      is_drawn: whether it is a mixture, of which a member is drawn for each game.
     """
 
     name: str
     members: tuple[tuple[float, SnapshotInfo], ...]
     reason: str
     checkpoint: CheckpointPointer | None = None
+    is_drawn: bool = False
 
 
 def choose(state: LeagueState, player: str) -> Selection:
@@ -49,12 +55,14 @@ def choose(state: LeagueState, player: str) -> Selection:
     own = any(snapshot.player for snapshot in state.snapshots.values())
     if not state.snapshots or (player in (BEST, *DRAWN) and not own):
         raise UnknownPolicy("the run has no snapshot yet: let it train until `league status` counts one.")
+    if AND in player or TIMES in player:
+        return _mixture_of(state, player)
     if player == BEST:
         return _best(state)
     if player == MIXTURE:
         members = tuple((weight, state.snapshots[name]) for name, weight in league_mixture(state))
         reason = f"the Nash mixture over {len(state.snapshots)} snapshots, by {state.scoring.score}"
-        return Selection(player, members, reason)
+        return Selection(player, members, reason, is_drawn=True)
     if player == AVERAGE:
         return _average(state)
     if player in state.snapshots:
@@ -83,7 +91,38 @@ def _average(state: LeagueState) -> Selection:
     courses = [[snapshot for snapshot in mains if snapshot.player == player] for player in players]
     later = [snapshot for course in courses for snapshot in course[len(course) // 2 :]]
     reason = f"the second half of the snapshots of {', '.join(players)}, each as likely"
-    return Selection(AVERAGE, tuple((1.0 / len(later), snapshot) for snapshot in later), reason)
+    members = tuple((1.0 / len(later), snapshot) for snapshot in later)
+    return Selection(AVERAGE, members, reason, is_drawn=True)
+
+
+def _mixture_of(state: LeagueState, written: str) -> Selection:
+    """A mixture that the user wrote: names with weights, each name again any that stands for snapshots.
+
+    Raises:
+      UnknownPolicy: a weight is no positive number, or a name stands for no snapshot.
+    """
+    shares: Counter[str] = Counter()
+    for part in written.split(AND):
+        name, times, factor = part.strip().partition(TIMES)
+        weight = _weight(factor, part) if times else 1.0
+        chosen = choose(state, name.strip())
+        if chosen.checkpoint is not None:
+            raise UnknownPolicy(f"{name} stands for its learner's restart state: a mixture is of snapshots, name one.")
+        for share, snapshot in chosen.members:
+            shares[snapshot.snapshot_id] += weight * share  # type: ignore[assignment]  # a Counter adds floats as well
+    total = sum(shares.values())
+    members = tuple((share / total, state.snapshots[name]) for name, share in shares.most_common())
+    return Selection(written, members, "the mixture that was asked for", is_drawn=True)
+
+
+def _weight(text: str, part: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not 0.0 < weight < math.inf:
+        raise UnknownPolicy(f"{part!r}: a part of a mixture is NAME or NAME{TIMES}WEIGHT, with a weight above 0.")
+    return weight
 
 
 def _best(state: LeagueState) -> Selection:

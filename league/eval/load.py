@@ -92,8 +92,8 @@ def load_policy(
       run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
       player: "best" (the newest snapshot as strong as the strongest; the newest one of a main agent before any game is
         rated), "mixture" (the Nash mixture over all snapshots), "average" (the second half of the main agents'
-        snapshots), a snapshot's id, or a player's (as its learner was last saved, or its newest snapshot if that is
-        newer).
+        snapshots), a snapshot's id, a player's (as its learner was last saved, or its newest snapshot if that is
+        newer), or a mixture of these: "main-0-s7*2+main-0-s9" draws the first in two games of three.
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
       env: the game to make instead of the one that a snapshot's folder names, for one that was made elsewhere (the
@@ -153,7 +153,7 @@ def load_selection(
             snapshot.snapshot_id, weights, manifest, run.spec, greedy=greedy, seed=seed, source=run.path
         )
         members.append((weight, policy))
-    return LoadedMixture(selection.name, members, seed=seed) if selection.name in DRAWN else members[0][1]
+    return LoadedMixture(selection.name, members, seed=seed) if selection.is_drawn else members[0][1]
 
 
 def frozen_copies(run: OpenRun, selection: Selection) -> tuple[FrozenCopy, ...]:

@@ -163,6 +163,28 @@ def test_the_average_holds_the_later_half_of_every_main_agent_alike(tmp_path: Pa
     assert shown == {2, 3, 4}
 
 
+def test_a_mixture_of_ones_own_is_written_as_names_and_weights(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=FOUR)
+    for action in range(4):
+        made.snapshot("main-0", constant_network(made.config, action=action))
+    path = made.close()
+
+    def weights(player: str) -> dict[str, float]:
+        policy = load_policy(path, player)
+        assert isinstance(policy, LoadedMixture)
+        return {member.name: round(weight, 6) for weight, member in policy.members}
+
+    assert weights("main-0-s1*3+main-0-s0") == {"main-0-s1": 0.75, "main-0-s0": 0.25}
+    assert weights(" main-0-s2 * 2 + main-0-s2 ") == {"main-0-s2": 1.0}
+    # The average is snapshots 2 and 3; a name in a mixture brings its members with their parts of its weight.
+    assert weights("average+main-0-s3") == {"main-0-s3": 0.75, "main-0-s2": 0.25}
+    for written in ("main-0-s1*", "main-0-s1*0", "main-0-s1*-1+main-0-s0", "main-0-s1*nan", "main-0-s1*inf"):
+        with pytest.raises(UnknownPolicy, match="with a weight above 0"):
+            load_policy(path, written)
+    with pytest.raises(UnknownPolicy, match="did you mean main-0-s"):
+        load_policy(path, "main-0-s1+main-0-s9")
+
+
 def test_a_mixture_in_a_match_draws_a_member_for_each_game(tmp_path: Path) -> None:
     made = MadeRun(tmp_path / "run", env=ROSHAMBO)
     made.snapshot("main-0", constant_network(made.config, action=0))
