@@ -1,4 +1,4 @@
-"""Small run folders for the tests: a real journal, real snapshots of tiny networks, made without any training."""
+"""Small run folders and rules of play for the tests: a real journal, real snapshots of tiny networks, no training."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import safetensors.numpy
+import torch
 from numpy.typing import NDArray
 
 from agents.nets.config import NetworkConfig
@@ -20,6 +21,7 @@ from league.core.commands import ConfirmSnapshot, CreateLeague, FinishLease, Req
 from league.core.events import LeaseGranted
 from league.core.records import Order, Seating, SeatingOutcome
 from league.core.settings import LeagueSettings, PlayerSettings
+from league.eval.loaded import LoadedMixture, LoadedPolicy
 from league.eval.match import spec_of
 from league.policies import network_plain, spec_hash
 from league.store.run_folder import RunFolder
@@ -27,6 +29,9 @@ from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_
 
 TINY = NetworkConfig(hidden=(8,))
 TINY_LSTM = NetworkConfig(hidden=(8,), core="lstm", core_size=4)
+
+FOUR = EnvConfig("connect_four")
+EMPTY_BOARD = np.zeros((2, 6, 7), np.bool_)
 
 ActionRule = Callable[[View], NDArray[np.generic]]
 
@@ -67,6 +72,18 @@ def constant_network(config: LeagueConfig, *, action: int) -> Network:
     linear.bias.data.zero_()
     linear.bias.data[action] = 30.0
     return network
+
+
+def scaled(network: torch.nn.Module) -> torch.nn.Module:
+    """Larger policy weights, so that the memory decides between actions."""
+    network.blocks[-1].module.linear.weight.data.mul_(300.0)  # type: ignore[operator, union-attr]
+    return network
+
+
+def column_of(policy: LoadedPolicy | LoadedMixture) -> int:
+    action = policy.act({"board": EMPTY_BOARD})
+    assert isinstance(action, int)
+    return action
 
 
 class MadeRun:
