@@ -25,7 +25,7 @@ from envs.protocol import EnvConfig
 from league.eval.load import OpenRun, load_from_run, open_run
 from league.eval.loaded import LoadedMixture, LoadedPolicy
 from league.eval.match import play_match
-from league.eval.tournament import bot_entrant
+from league.eval.pairs import bot_entrant
 
 POPULATIONS = (LEAGUE, LATEST, HALF)
 GAME = "c4"

@@ -16,8 +16,8 @@ from strength_runs import LEAGUE, ROOT, START_UP_S, Plan, finished_run
 from envs.protocol import EnvConfig
 from league.eval.load import open_run
 from league.eval.match import play_match
+from league.eval.pairs import bot_entrant
 from league.eval.report import EvalReport, evaluate_run
-from league.eval.tournament import bot_entrant
 
 POPULATIONS = (LEAGUE,)
 CONFIG = ROOT / "configs" / "connect_four.yaml"

@@ -15,7 +15,7 @@ from strength_runs import LEAGUE, ROOT, Plan, core_budget, finished_run, wall_li
 from league.config import load_config
 from league.eval.load import load_from_run, open_run
 from league.eval.match import play_match
-from league.eval.tournament import bot_entrant
+from league.eval.pairs import bot_entrant
 
 POPULATIONS = (LEAGUE,)
 CONFIG = ROOT / "configs" / "tic_tac_toe.yaml"

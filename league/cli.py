@@ -94,6 +94,21 @@ def ratings(run: RunArgument, model: Model = "bradley-terry", as_json: Json = Fa
     typer.echo(report.to_json() if as_json else report.text())
 
 
+@app.command()
+def payoff(
+    run: RunArgument,
+    homes: Annotated[
+        list[str] | None, typer.Option("--home", metavar="POLICY", help="Its row; repeatable (default: every player).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Who beats whom: win rates as matchmaking and gates see them, games, and scores by seat; hardest first."""
+    from league.payoff_report import read_payoff
+
+    report = read_payoff(run, homes=tuple(homes or ()))
+    typer.echo(report.to_json() if as_json else report.text())
+
+
 @app.command("eval")
 def evaluate(
     run: RunArgument,
@@ -209,11 +224,14 @@ def lineage(
     run: RunArgument,
     as_json: Json = False,
     dot: Annotated[bool, typer.Option("--dot", help="Print a Graphviz graph.")] = False,
+    of: Annotated[
+        str | None, typer.Option("--of", metavar="SNAPSHOT", help="Only its ancestors, and whom they met in all.")
+    ] = None,
 ) -> None:
-    """Who descends from whom: parents, resets, transplants, and what each met."""
+    """Who descends from whom: parents, resets, transplants, what each gate saw, and what each met."""
     from league.lineage_report import read_lineage
 
-    report = read_lineage(run)
+    report = read_lineage(run, of=of)
     typer.echo(report.to_json() if as_json else report.to_dot() if dot else report.text())
 
 

@@ -8,7 +8,8 @@ and keeps its traceback.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 
@@ -16,6 +17,12 @@ class LeagueError(Exception):
     """Root of the tree; `str(error)` is a full sentence for the user."""
 
     exit_code = 2
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence on an unknown name: the known ones that look like it, if any."""
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(near)}?" if near else "."
 
 
 class ConfigError(LeagueError):

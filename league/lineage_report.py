@@ -10,24 +10,27 @@ from typing import cast
 
 from league.core.events import EVENTS, Event
 from league.core.lineage import Descent, Lineage, Meal, lineage_of
+from league.errors import LeagueError, nearest
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
 
-MOST_MEALS = 3
+MOST_MEALS, MOST_MEALS_IN_ALL = 3, 12
 _EDGES = {"trained": "solid", "reset": "dashed", "transplant": "bold"}
 _COLOURS = ("lightblue", "lightsalmon", "palegreen", "khaki", "plum", "lightgrey")
 
 
 @dataclass(frozen=True)
 class LineageReport:
-    """The lineage of a run. run: its folder."""
+    """The lineage of a run, or the line of ancestors of one snapshot. run: its folder; of: that snapshot, else None."""
 
     run: str
     lineage: Lineage
+    of: str | None = None
 
     def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps({"run": self.run, **asdict(self.lineage)})
+        """As one JSON object; of a line of ancestors with what all of it has met."""
+        line = {} if self.of is None else {"of": self.of, "diet": [asdict(meal) for meal in self.lineage.diet]}
+        return json.dumps({"run": self.run, **line, **asdict(self.lineage)})
 
     def text(self) -> str:
         """A tree: every snapshot below the one that it descends from."""
@@ -36,7 +39,8 @@ class LineageReport:
         children: dict[str | None, list[Descent]] = {}
         for descent in self.lineage.descents:
             children.setdefault(descent.parent, []).append(descent)
-        lines = [f"{self.run}: {len(self.lineage.descents)} snapshots"]
+        whose = "" if self.of is None else f", {self.of} and its ancestors"
+        lines = [f"{self.run}: {len(self.lineage.descents)} snapshots{whose}"]
         lines += [
             f"taken over from {fork.run} at event {fork.event}, with {fork.after} snapshots"
             for fork in self.lineage.forks
@@ -53,6 +57,8 @@ class LineageReport:
             # A line that goes on without a branch is not indented further: leagues are hundreds of snapshots deep.
             deeper = depth + 1 if len(below) > 1 or depth == 0 else depth
             stack.extend((child, deeper) for child in reversed(below))
+        if self.of is not None:
+            lines.append(f"all of them: {_diet(self.lineage.diet, most=MOST_MEALS_IN_ALL)}")
         return "\n".join(lines)
 
     def to_dot(self) -> str:
@@ -78,15 +84,23 @@ class LineageReport:
                     )
 
 
-def read_lineage(path: Path) -> LineageReport:
+def read_lineage(path: Path, *, of: str | None = None) -> LineageReport:
     """The lineage of a run, also of a live one.
 
+    Args:
+      of: a snapshot, to see its ancestors alone.
     Raises:
-      MissingRun, JournalError.
+      MissingRun, JournalError. LeagueError: there is no such snapshot.
     """
     folder = RunFolder.open(path)
     with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
-        return LineageReport(str(path), lineage_of(cast(Event, event) for _, event in journal.replay()))
+        lineage = lineage_of(cast(Event, event) for _, event in journal.replay())
+    if of is None:
+        return LineageReport(str(path), lineage)
+    known = [descent.snapshot for descent in lineage.descents]
+    if of not in known:
+        raise LeagueError(f"the league has no snapshot {of!r}{nearest(of, known)}")
+    return LineageReport(str(path), lineage.line_of(of), of)
 
 
 def _sentence(descent: Descent) -> str:
@@ -111,14 +125,12 @@ def _judged(descent: Descent) -> str:
     return f" ({descent.rivals} rivals{doubt}; hardest {hardest.opponent}, beaten with {hardest.mean:.2f})"
 
 
-def _diet(diet: tuple[Meal, ...]) -> str:
+def _diet(diet: tuple[Meal, ...], *, most: int = MOST_MEALS) -> str:
     total = sum(meal.games for meal in diet)
     if not total:
         return ""
-    shown = [
-        f"{meal.opponent} {meal.games / total:.0%} (won {meal.score / meal.games:.0%})" for meal in diet[:MOST_MEALS]
-    ]
-    return f"{total:,} games: {', '.join(shown)}" + (" ..." if len(diet) > MOST_MEALS else "")
+    shown = [f"{meal.opponent} {meal.games / total:.0%} (won {meal.score / meal.games:.0%})" for meal in diet[:most]]
+    return f"{total:,} games: {', '.join(shown)}" + (" ..." if len(diet) > most else "")
 
 
 def _change(name: str, before: float | None, after: float | None) -> str:

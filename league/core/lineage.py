@@ -95,8 +95,8 @@ class Lineage:
     forks: tuple[Fork, ...]
     rewinds: tuple[Rewind, ...] = ()
 
-    def ancestors(self, snapshot: str) -> tuple[str, ...]:
-        """The snapshot, its parent, the parent's parent, and so on to the first.
+    def line_of(self, snapshot: str) -> Lineage:
+        """The snapshot, its parent, the parent's parent and so on to the first, alone.
 
         Raises:
           KeyError: there is no such snapshot.
@@ -105,22 +105,17 @@ class Lineage:
         line = [snapshot]
         while (parent := parents[line[-1]]) is not None:
             line.append(parent)
-        return tuple(line)
+        return Lineage(tuple(descent for descent in self.descents if descent.snapshot in line), forks=())
 
-    def taught_by(self, snapshot: str) -> tuple[Meal, ...]:
-        """What the whole line of a snapshot has met, most games first.
-
-        Raises:
-          KeyError: there is no such snapshot.
-        """
-        line = set(self.ancestors(snapshot))
+    @property
+    def diet(self) -> tuple[Meal, ...]:
+        """What all of it has met, most games first."""
         games: Counter[str] = Counter()
         score: Counter[str] = Counter()
         for descent in self.descents:
-            if descent.snapshot in line:
-                for meal in descent.diet:
-                    games[meal.opponent] += meal.games
-                    score[meal.opponent] += meal.score  # type: ignore[assignment]  # a Counter adds floats as well
+            for meal in descent.diet:
+                games[meal.opponent] += meal.games
+                score[meal.opponent] += meal.score  # type: ignore[assignment]  # a Counter adds floats as well
         return tuple(Meal(name, count, float(score[name])) for name, count in games.most_common())
 
 

@@ -82,10 +82,6 @@ class Population:
         """Numbers of all policies that never change."""
         return self._of_kind(FROZEN, None)
 
-    def is_frozen(self, number: int) -> bool:
-        """Whether a policy never changes."""
-        return bool(self.kind.values[number] != PLAYER)
-
     def _of_kind(self, kind: int, role: str | None) -> NDArray[np.int64]:
         if role is None:
             return _numbers_in(self._numbers.get((kind, None)))

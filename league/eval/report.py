@@ -17,8 +17,8 @@ from envs.registry import make
 from league.eval.choose import BEST, MIXTURE, choose
 from league.eval.load import load_selection, open_run
 from league.eval.match import play_match
+from league.eval.pairs import PairRow, bot_entrant, pair_row
 from league.eval.scores import Interval
-from league.eval.tournament import PairRow, bot_entrant, pair_row
 
 Progress = Callable[[int, int], None]
 """Called with (games finished, games in all)."""

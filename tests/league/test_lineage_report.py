@@ -6,13 +6,17 @@ import dataclasses
 import json
 from pathlib import Path
 
+import pytest
+
 from league.book import Book
 from league.core.commands import ConfirmSnapshot, CreateLeague, RequestSnapshot, StartRun
 from league.core.events import Evidence
 from league.core.lineage import Descent, Lineage
 from league.core.settings import LeagueSettings
+from league.errors import LeagueError
 from league.lineage_report import LineageReport, read_lineage
 from league.store.run_folder import RunFolder
+from tests.league.commands import league
 
 
 def run_with_snapshots(path: Path) -> Path:
@@ -62,3 +66,15 @@ def test_what_a_gate_rested_on_is_shown_beside_its_snapshot() -> None:
     by_threshold = dataclasses.replace(by_posterior, doubt=None)
     assert "gate (3 rivals; hardest main-0-s0" in LineageReport("run", Lineage((by_threshold,), ())).text()
     assert "(" not in LineageReport("run", Lineage((descent,), ())).text()
+
+
+def test_of_one_snapshot_its_ancestors_alone_are_shown(tmp_path: Path) -> None:
+    run = run_with_snapshots(tmp_path / "run")
+    report = read_lineage(run, of="main-0-s1")
+    assert [descent.snapshot for descent in report.lineage.descents] == ["main-0-s0", "main-0-s1"]
+    assert "2 snapshots, main-0-s1 and its ancestors" in report.text().splitlines()[0]
+    plain = json.loads(report.to_json())
+    assert (plain["of"], plain["diet"]) == ("main-0-s1", [])
+    with pytest.raises(LeagueError, match="no snapshot 'main-0-s7'; did you mean main-0-s"):
+        read_lineage(run, of="main-0-s7")
+    assert league("lineage", run, "--of", "main-0-s1").out == report.text() + "\n"

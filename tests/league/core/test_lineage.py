@@ -112,10 +112,11 @@ def test_a_transplant_is_shown_with_its_donor_and_the_values_that_changed() -> N
 def test_ancestors_go_back_to_the_first_weights_and_teachers_are_those_of_the_whole_line() -> None:
     league = transplanted()
     lineage = lineage_of(league.journal)
-    assert lineage.ancestors("main-0-s1") == ("main-0-s1", "main-1-s0")
-    assert [(meal.opponent, meal.games) for meal in lineage.taught_by("main-0-s1")] == [("main-1", 50)]
+    line = lineage.line_of("main-0-s1")
+    assert [descent.snapshot for descent in line.descents] == ["main-1-s0", "main-0-s1"]
+    assert [(meal.opponent, meal.games) for meal in line.diet] == [("main-1", 50)]
     with pytest.raises(KeyError):
-        lineage.ancestors("nobody-s0")
+        lineage.line_of("nobody-s0")
 
 
 def test_forks_and_outsiders_are_part_of_it() -> None:

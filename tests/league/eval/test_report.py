@@ -9,11 +9,11 @@ import pytest
 from eval_runs import MadeRun, RulePolicy, always, constant_network, first_legal
 from rich.console import Console
 
-from agents.policy import SeatPolicy
 from envs.protocol import EnvConfig, EnvError
 from league.eval.choose import UnknownPolicy
+from league.eval.match import play_match
+from league.eval.pairs import bot_entrant, pair_row
 from league.eval.report import EvalReport, evaluate_run
-from league.eval.tournament import bot_entrant, round_robin
 
 FOUR = EnvConfig("connect_four")
 ROSHAMBO = EnvConfig("rock_paper_scissors")
@@ -107,37 +107,19 @@ def test_an_unknown_bot_or_player_is_an_error_before_any_game(run: Path) -> None
         evaluate_run(run, players=["main-9"], games=10)
 
 
-def test_a_round_robin_adds_up() -> None:
-    entrants: dict[str, SeatPolicy] = {
-        "rock": RulePolicy(always(0)),
-        "paper": RulePolicy(always(1)),
-        "well": RulePolicy(always(1)),
-    }
-    tournament = round_robin(ROSHAMBO, entrants, games=4, seed=0)
-    assert [(row.home, row.away, row.score.value) for row in tournament.pairs] == [
-        ("rock", "paper", 0.0),
-        ("rock", "well", 0.0),
-        ("paper", "well", 0.5),
-    ]
-    assert [(row.name, row.games, row.score.value) for row in tournament.standings] == [
-        ("paper", 8, 0.75),
-        ("well", 8, 0.75),
-        ("rock", 8, 0.0),
-    ]
-    assert json.loads(json.dumps(tournament.to_plain()))["standings"][2]["name"] == "rock"
+def test_a_match_is_a_row_from_the_homes_side() -> None:
+    entrants = [RulePolicy(always(1)), RulePolicy(always(0))]
+    row = pair_row("paper", "rock", play_match(ROSHAMBO, entrants, games=4, seed=0))
+    assert (row.home, row.away, row.games, row.wins, row.draws, row.losses) == ("paper", "rock", 4, 4, 0, 0)
+    assert (row.score.value, row.by_team) == (1.0, (1.0, 1.0))
 
 
-def test_a_round_robin_orders_the_bots() -> None:
-    entrants = {name: bot_entrant(name, seed=1) for name in ("random", "tactical", "mcts:50")}
-    tournament = round_robin(FOUR, entrants, games=20, seed=0)
-    assert [row.name for row in tournament.standings] == ["mcts:50", "tactical", "random"]
+def test_bots_are_as_strong_as_their_names_say() -> None:
+    random, tactical, mcts = (bot_entrant(name, seed=1) for name in ("random", "tactical", "mcts:50"))
+    for stronger, weaker in ((tactical, random), (mcts, tactical)):
+        assert play_match(FOUR, [stronger, weaker], games=20, seed=0).score().value > 0.5
 
 
 def test_a_bot_has_the_name_that_the_league_gives_it() -> None:
-    entrants = {"bot:tactical": bot_entrant("bot:tactical", seed=1), "first": RulePolicy(first_legal)}
-    assert round_robin(FOUR, entrants, games=20, seed=0).standings[0].name == "bot:tactical"
-
-
-def test_a_tournament_needs_two() -> None:
-    with pytest.raises(ValueError, match="two entrants"):
-        round_robin(FOUR, {"one": RulePolicy(first_legal)}, games=2, seed=0)
+    entrants = [bot_entrant("bot:tactical", seed=1), RulePolicy(first_legal)]
+    assert play_match(FOUR, entrants, games=20, seed=0).score().value > 0.5

@@ -1,0 +1,51 @@
+"""One match as a row of a table, and bots that take part in one."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+
+from agents.policy import BotPolicy
+from envs.bots import make_bot
+from league.core.records import BOT_PREFIX
+from league.eval.scores import Interval, MatchResult
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """One match, from the side of `home`.
+
+    Fields:
+      home, away: names of the entrants.
+      games, wins, draws, losses: counts; in a game of several rivals against each other they are of home against the
+        first rival, while the score is over all.
+      score: of home, with its interval.
+      by_team: [T] score of home while it held team 0, 1, ...
+      mean_turns: mean length of a game.
+    """
+
+    home: str
+    away: str
+    games: int
+    wins: int
+    draws: int
+    losses: int
+    score: Interval
+    by_team: tuple[float, ...]
+    mean_turns: float
+
+
+def pair_row(home: str, away: str, result: MatchResult) -> PairRow:
+    """The row of a match between entrants 0 and 1."""
+    wins, draws, losses = result.counts()
+    return PairRow(home, away, result.games, wins, draws, losses, result.score(), result.by_team(), result.mean_turns)
+
+
+def bot_entrant(name: str, *, seed: int) -> BotPolicy:
+    """A scripted bot ("random", "tactical", "mcts:N", also as "bot:NAME") with a stream of its own.
+
+    Raises:
+      EnvError: no such bot.
+    """
+    name = name.removeprefix(BOT_PREFIX)
+    return BotPolicy(make_bot(name, seed=zlib.crc32(f"{seed}/{name}".encode())))
