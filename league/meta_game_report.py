@@ -12,9 +12,11 @@ from pathlib import Path
 
 from league.core.alpha_rank import alpha_rank, nash_average
 from league.core.cycles import CycleReport, league_cycles
-from league.core.meta_game import own_snapshots, snapshot_win_rates, solver_of_league
+from league.core.meta_game import own_snapshots, snapshot_win_rates
 from league.core.state import LeagueState
 from league.inspection import open_state
+from league.linear_program import nash
+from league.mixture import league_mixture
 from league.store.run_folder import RunFolder
 
 ROUNDING = 1e-9
@@ -26,13 +28,15 @@ class MetaGameRow:
     """One snapshot in the game between snapshots.
 
     Fields:
-      weight: in the mixture that no snapshot beats.
-      advantage: its win rate over a half against that mixture: 0 for a member, less for others.
+      weight: in the Nash mixture of the estimated win rates. exported: in what is played as "mixture", which allows for
+        how far off the estimates may be.
+      advantage: its win rate over a half against the Nash mixture: 0 for a member, less for others.
       alpha_rank: how long a population of copies dwells on it; over all snapshots they sum to 1.
     """
 
     policy: str
     weight: float
+    exported: float
     advantage: float
     alpha_rank: float
 
@@ -59,12 +63,15 @@ class MetaGameReport:
         """For people."""
         if not self.rows:
             return f"{self.run}: there is nothing to compare yet"
-        head = f"{'policy':<28} {'weight':>7}  {'v mixture':>9}  {'alpha-rank':>10}"
+        head = f"{'policy':<28} {'Nash':>7}  {'v Nash':>7}  {'alpha-rank':>10}  {'mixture':>7}"
         rows = [
-            f"{row.policy:<28} {row.weight:>7.3f}  {row.advantage:>+z9.3f}  {row.alpha_rank:>10.3f}"
+            f"{row.policy:<28} {row.weight:>7.3f}  {row.advantage:>+z7.3f}  {row.alpha_rank:>10.3f}  "
+            f"{row.exported:>7.3f}"
             for row in self.rows
         ]
-        last = "weight in the mixture that none beats; v mixture: win rate over a half against it"
+        last = (
+            "v Nash: win rate over a half against the Nash mixture; mixture: what is exported, which allows for doubt"
+        )
         cycles = [] if self.cycles is None else [self.cycles.text()]
         return "\n".join([head, *rows, last, *cycles, f"by {self.counts}"])
 
@@ -85,9 +92,10 @@ def meta_game_rows(state: LeagueState) -> tuple[MetaGameRow, ...]:
     if len(set(state.teams)) == 1 or len(names) < 2:
         return ()
     win_rates = snapshot_win_rates(state, names)
-    mixture = solver_of_league(state)(win_rates)
+    mixture, exported = nash(win_rates), dict(league_mixture(state))
     advantages, shares = nash_average(win_rates, mixture), alpha_rank(win_rates)
     rows = [
-        MetaGameRow(name, float(mixture[i]), float(advantages[i]), float(shares[i])) for i, name in enumerate(names)
+        MetaGameRow(name, float(mixture[i]), exported.get(name, 0.0), float(advantages[i]), float(shares[i]))
+        for i, name in enumerate(names)
     ]
     return tuple(sorted(rows, key=lambda row: (-round(row.advantage / ROUNDING), -row.weight, row.policy)))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.core.events import MixtureMember, MixtureSolved
-from league.core.ratings import frozen_pairs, most_probable_ratings, win_probability
+from league.core.ratings import PairGames, bradley_terry, frozen_pairs, most_probable_ratings, win_probability
 from league.core.solvers import Solver, exploitability, solver_of
 from league.core.state import LeagueState, Mixture
 
@@ -24,41 +24,34 @@ LEAST_WEIGHT = 1e-3
 LEAST_GAMES = 20
 
 
-def league_mixture(state: LeagueState) -> tuple[tuple[str, float], ...]:
-    """The mixture over all snapshots of this league: (snapshot, weight), heaviest first; empty without one."""
-    names = own_snapshots(state)
-    if not names:
-        return ()
-    if len(set(state.teams)) == 1 or len(names) == 1:
-        return ((names[-1], 1.0),)
-    mixture = solver_of_league(state)(snapshot_win_rates(state, names))
-    kept = _kept(mixture)
-    weights = mixture[kept] / mixture[kept].sum()
-    return tuple(zip([names[i] for i in kept.tolist()], weights.tolist(), strict=True))
-
-
 def snapshot_win_rates(state: LeagueState, names: Sequence[str]) -> Array:
     """float64 [N, N] of snapshots, oldest first: games played, filled up by what the ratings forecast."""
     assert state.settings is not None
-    numbers = np.array([state.population.index[name] for name in names], dtype=np.int64)
-    pairs = frozen_pairs(state, numbers)
-    places = {name: place for place, name in enumerate(names)}
-    parents = [state.snapshots[name].parent for name in names]
+    pairs, parents = _games_between(state, names)
     ratings = most_probable_ratings(
-        len(numbers),
-        pairs,
-        parents=np.array([-1 if parent is None else places.get(parent, -1) for parent in parents], dtype=np.int64),
-        anchor=0,
-        parent_draws=state.settings.ratings.parent_draws,
+        len(names), pairs, parents=parents, anchor=0, parent_draws=state.settings.ratings.parent_draws
     )
-    scores = MODEL_GAMES * win_probability(ratings[:, None] - ratings[None, :])
-    games = np.full_like(scores, MODEL_GAMES)
-    scores[pairs.first, pairs.second] += pairs.score
-    scores[pairs.second, pairs.first] += pairs.games - pairs.score
-    games[pairs.first, pairs.second] += pairs.games
-    games[pairs.second, pairs.first] += pairs.games
-    rates: Array = scores / games
-    return rates
+    return _filled_up(pairs, ratings)[0]
+
+
+def doubtful_win_rates(state: LeagueState, names: Sequence[str]) -> tuple[Array, Array]:
+    """The same, and float64 [N, N] how far off they may be: standard deviations, at most a half.
+
+    A win rate rests on games of the pair and on `MODEL_GAMES` as the ratings forecast them: the noise of the games and
+    the uncertainty of the ratings come together as these weigh in it.
+    """
+    assert state.settings is not None
+    pairs, parents = _games_between(state, names)
+    ratings, deviations = bradley_terry(
+        len(names), pairs, parents=parents, anchor=0, parent_draws=state.settings.ratings.parent_draws
+    )
+    win_rates, games = _filled_up(pairs, ratings)
+    chance = win_probability(ratings[:, None] - ratings[None, :])
+    forecast = np.minimum(chance * (1.0 - chance) * np.hypot(deviations[:, None], deviations[None, :]), 0.5)
+    played = games - MODEL_GAMES
+    doubts = np.sqrt(played * win_rates * (1.0 - win_rates) + (MODEL_GAMES * forecast) ** 2) / games
+    np.fill_diagonal(doubts, 0.0)
+    return win_rates, doubts
 
 
 def mixture_event(state: LeagueState) -> list[MixtureSolved]:
@@ -77,8 +70,8 @@ def mixture_event(state: LeagueState) -> list[MixtureSolved]:
         return []
     names = _participants(state)
     win_rates = snapshot_win_rates(state, names)
-    mixture = solver_of_league(state)(win_rates)
-    members = tuple(MixtureMember(names[i], float(mixture[i])) for i in _kept(mixture).tolist())
+    mixture = _solver(state)(win_rates)
+    members = tuple(MixtureMember(names[i], float(mixture[i])) for i in heaviest(mixture).tolist())
     return [MixtureSolved(members, exploitability(win_rates, mixture), games, num_snapshots)]
 
 
@@ -103,15 +96,36 @@ def mixture_weights(state: LeagueState) -> Array | None:
     return result
 
 
-def solver_of_league(state: LeagueState) -> Solver:
-    """The solver that the settings name, or that the number of sides asks for."""
-    assert state.settings is not None
-    return solver_of(state.settings.meta_game.solver, num_sides=len(set(state.teams)))
+def heaviest(mixture: Array) -> NDArray[np.int64]:
+    """Places of the members with a weight worth naming, heaviest first."""
+    order = np.argsort(-mixture, kind="stable")
+    kept: NDArray[np.int64] = order[mixture[order] >= min(LEAST_WEIGHT, mixture.max())]
+    return kept
 
 
 def own_snapshots(state: LeagueState) -> list[str]:
     """Snapshots that were taken in this league, oldest first."""
     return [name for name, snapshot in state.snapshots.items() if snapshot.player]
+
+
+def _games_between(state: LeagueState, names: Sequence[str]) -> tuple[PairGames, NDArray[np.int64]]:
+    """Games of snapshots with one another, and the place of each one's parent among them, -1 without one."""
+    numbers = np.array([state.population.index[name] for name in names], dtype=np.int64)
+    places = {name: place for place, name in enumerate(names)}
+    parents = [state.snapshots[name].parent for name in names]
+    known = [-1 if parent is None else places.get(parent, -1) for parent in parents]
+    return frozen_pairs(state, numbers), np.array(known, dtype=np.int64)
+
+
+def _filled_up(pairs: PairGames, ratings: Array) -> tuple[Array, Array]:
+    """Win rates float64 [N, N] from games and from `MODEL_GAMES` of each pair as forecast, and the number of both."""
+    scores = MODEL_GAMES * win_probability(ratings[:, None] - ratings[None, :])
+    games = np.full_like(scores, MODEL_GAMES)
+    scores[pairs.first, pairs.second] += pairs.score
+    scores[pairs.second, pairs.first] += pairs.games - pairs.score
+    games[pairs.first, pairs.second] += pairs.games
+    games[pairs.second, pairs.first] += pairs.games
+    return scores / games, games
 
 
 def _participants(state: LeagueState) -> list[str]:
@@ -122,8 +136,6 @@ def _participants(state: LeagueState) -> list[str]:
     return [name for name in names if name in newest or name in state.mixture.weights]
 
 
-def _kept(mixture: Array) -> NDArray[np.int64]:
-    """Members with a weight worth naming, heaviest first."""
-    order = np.argsort(-mixture, kind="stable")
-    kept: NDArray[np.int64] = order[mixture[order] >= min(LEAST_WEIGHT, mixture.max())]
-    return kept
+def _solver(state: LeagueState) -> Solver:
+    assert state.settings is not None
+    return solver_of(state.settings.meta_game.solver, num_sides=len(set(state.teams)))

@@ -106,8 +106,7 @@ class MetaGameSettings:
     Fields:
       solve: whether the mixture is kept up to date; the matchmaker "meta_nash" needs it.
       solver: "nash" (linear program; two sides), "regret_matching" (two sides), "replicator" (replicator dynamics; any
-        number of sides), or "module:attribute"; "auto" is nash for two sides and replicator for more. Also that of the
-        mixture that is exported.
+        number of sides), or "module:attribute"; "auto" is nash for two sides and replicator for more.
       growth: the mixture is solved anew after a new snapshot, and when the games between frozen policies have grown by
         this share.
       most_policies: newest snapshots that take part, beside those in the present mixture.

@@ -7,12 +7,12 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from league.core.meta_game import league_mixture
 from league.core.ratings import league_ratings, strongest
 from league.core.records import SnapshotInfo
 from league.core.roles import MAIN_ROLE
 from league.core.state import CheckpointPointer, LeagueState
 from league.errors import LeagueError
+from league.mixture import league_mixture
 
 BEST, MIXTURE, AVERAGE = "best", "mixture", "average"
 DRAWN = (MIXTURE, AVERAGE)
@@ -61,7 +61,7 @@ def choose(state: LeagueState, player: str) -> Selection:
         return _best(state)
     if player == MIXTURE:
         members = tuple((weight, state.snapshots[name]) for name, weight in league_mixture(state))
-        reason = f"the Nash mixture over {len(state.snapshots)} snapshots, by {state.scoring.score}"
+        reason = f"what no other snapshot surely beats, of {len(state.snapshots)}, by {state.scoring.score}"
         return Selection(player, members, reason, is_drawn=True)
     if player == AVERAGE:
         return _average(state)

@@ -73,6 +73,7 @@ def test_an_unknown_model_is_one_sentence_with_the_nearest_name(run: Path) -> No
 def test_the_meta_game_of_a_run_holds_together(run: Path) -> None:
     rows = meta_game_rows(state_of(run))
     assert sum(row.weight for row in rows) == pytest.approx(1.0)
+    assert sum(row.exported for row in rows) == pytest.approx(1.0)
     assert sum(row.alpha_rank for row in rows) == pytest.approx(1.0)
     assert max(row.advantage for row in rows) == pytest.approx(0.0, abs=1e-6)
     for row in rows:
@@ -82,7 +83,7 @@ def test_the_meta_game_of_a_run_holds_together(run: Path) -> None:
 
 
 def test_cycles_are_told_beside_the_table_of_the_meta_game() -> None:
-    rows = (MetaGameRow("main-0-s0", weight=1.0, advantage=0.0, alpha_rank=1.0),)
+    rows = (MetaGameRow("main-0-s0", weight=1.0, exported=1.0, advantage=0.0, alpha_rank=1.0),)
     told = "1 sure cycle of three, 90% of the table is cyclic; a (0.80), b (0.70), c (0.90)"
     assert told in MetaGameReport("run", rows, RING, "games won").text()
     assert "sure cycle" not in MetaGameReport("run", rows, None, "games won").text()

@@ -43,7 +43,6 @@ from league.core.events import (
     SnapshotAdded,
 )
 from league.core.league import APPLIERS, DECIDERS, apply, decide
-from league.core.meta_game import league_mixture
 from league.core.payoff import GAMES, SCORE, counted_pairs
 from league.core.population_settings import GuestSettings, PopulationSettings, TunedSettings, TuningSettings
 from league.core.ratings import league_ratings
@@ -52,6 +51,7 @@ from league.core.scoring import BY_WINS, Scoring
 from league.core.settings import LeagueSettings
 from league.core.state import LeagueState, digest, from_plain, to_plain
 from league.core.tuning import pinned_checkpoints
+from league.mixture import league_mixture
 
 TUNING = TuningSettings(
     tuner="tournament",

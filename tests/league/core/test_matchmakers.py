@@ -12,7 +12,7 @@ from league.core.commands import AddOutsider, FinishLease, Refused
 from league.core.events import MixtureSolved, PlayerReset
 from league.core.leases import with_guests
 from league.core.matchmakers import softmax
-from league.core.meta_game import league_mixture, mixture_weights
+from league.core.meta_game import mixture_weights
 from league.core.orders import view_of
 from league.core.population_settings import GuestSettings, MetaGameSettings, PopulationSettings
 from league.core.quality import MOST_FALL
@@ -20,6 +20,7 @@ from league.core.ratings import league_ratings
 from league.core.registry import MATCHMAKERS
 from league.core.roles import matchmaker_of
 from league.core.settings import GateSettings, LeagueSettings, MatchmakingSettings, PlayerSettings, RatingSettings
+from league.mixture import league_mixture
 
 DIGEST = "1" * 64
 

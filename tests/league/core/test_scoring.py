@@ -13,13 +13,13 @@ from simulated_league import SimulatedLeague, outcome_of, three_roles
 from league.core.commands import FinishLease
 from league.core.events import LeagueCreated
 from league.core.league import apply
-from league.core.meta_game import league_mixture
 from league.core.population_settings import PopulationSettings
 from league.core.ratings import league_ratings
 from league.core.records import SeatingOutcome
 from league.core.scoring import BY_WINS, Scoring, score_sum
 from league.core.settings import GateSettings, LeagueSettings, PayoffSettings, PlayerSettings, RatingSettings
 from league.core.state import LeagueState, digest
+from league.mixture import league_mixture
 
 SHAPES = ((0, 1), (0, 1, 2), (0, 1, 0, 1), (0, 0, 1), (1, 0, 2, 0))
 UNEQUAL_STAKES = np.array([[0.0, -2.0, 1.0], [2.0, 0.0, -3.0], [-1.0, 3.0, 0.0]])

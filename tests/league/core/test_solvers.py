@@ -126,3 +126,16 @@ def test_a_solver_may_be_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
     assert solver_of("my_solver:newest", num_sides=2)(np.full((3, 3), 0.5)).tolist() == [0.0, 0.0, 1.0]
     with pytest.raises(ValueError, match="nearest is 'nash'"):
         solver_of("nahs", num_sides=2)
+
+
+def test_what_lies_within_doubt_is_no_reason_to_leave_a_policy_out() -> None:
+    win_rates = np.array([[0.5, 0.54], [0.46, 0.5]])
+    np.testing.assert_allclose(nash(win_rates), [1.0, 0.0])
+    np.testing.assert_allclose(nash(win_rates, doubts=np.full((2, 2), 0.05)), [0.5, 0.5], atol=1e-9)
+    # With half that doubt the better one must weigh enough to gain no more than is in doubt: 0.04 * (1 - p) = 0.02.
+    doubts = np.array([[0.0, 0.02], [0.02, 0.0]])
+    np.testing.assert_allclose(nash(win_rates, doubts=doubts, favour=np.array([1.0, 9.0])), [1.0, 0.0], atol=1e-9)
+
+
+def test_policies_that_nothing_tells_apart_share_their_weight_by_favour() -> None:
+    np.testing.assert_allclose(nash(np.full((3, 3), 0.5), favour=np.array([1.0, 2.0, 5.0])), [1 / 8, 2 / 8, 5 / 8])

@@ -1,0 +1,87 @@
+"""The exported mixture: what no snapshot surely beats; exact where games are many, even where they are few."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import league.mixture
+from league.core.commands import FinishLease
+from league.core.settings import GateSettings, LeagueSettings, PlayerSettings
+from league.core.solvers import exploitability
+from league.mixture import league_mixture
+from tests.league.core.simulated_league import SimulatedLeague, outcome_of, three_roles
+
+
+def league_of(win_rates: np.ndarray, *, games: int, rng: np.random.Generator | None = None) -> SimulatedLeague:
+    """A league of one snapshot a row, every pair played: to the letter, or as chance has it."""
+    never = GateSettings(min_steps=10**9, timeout_steps=10**9)
+    made = SimulatedLeague(LeagueSettings(players=(PlayerSettings(count=len(win_rates), gate=never),)))
+    made.confirm_orders()
+    names = list(made.state.snapshots)
+    for i, j in itertools.combinations(range(len(names)), 2):
+        lease = made.grant("rate")
+        won = round(games * win_rates[i, j]) if rng is None else int(rng.binomial(games, win_rates[i, j]))
+        played = outcome_of((names[i], names[j]), (0, 1), games=games, winners=[0] * won + [1] * (games - won))
+        made.ask(FinishLease(lease.lease_id, lease.token, games, (played,)))
+    return made
+
+
+def weights_of(made: SimulatedLeague) -> np.ndarray:
+    weights = dict(league_mixture(made.state))
+    return np.array([weights.get(name, 0.0) for name in made.state.snapshots])
+
+
+def test_a_league_without_snapshots_has_none_and_with_one_seat_the_newest() -> None:
+    made = SimulatedLeague(three_roles())
+    assert league_mixture(made.state) == ()
+    alone = SimulatedLeague(three_roles(), teams=(0,))
+    alone.run(60)
+    assert league_mixture(alone.state) == ((list(alone.state.snapshots)[-1], 1.0),)
+
+
+def test_the_mixture_is_over_snapshots_and_follows_strength() -> None:
+    made = SimulatedLeague(three_roles(rating_share=0.5), strength=lambda policy: float(policy == "main-0-s3") * 3.0)
+    made.run(300)
+    mixture = league_mixture(made.state)
+    assert sum(weight for _, weight in mixture) == pytest.approx(1.0)
+    assert {policy for policy, _ in mixture} <= set(made.state.snapshots)
+    assert mixture[0][0] == "main-0-s3"
+    assert mixture[0][1] > 0.8
+
+
+def test_with_many_games_it_is_the_nash_mixture() -> None:
+    win_rates = np.array([[0.5, 0.3, 0.9], [0.7, 0.5, 0.0], [0.1, 1.0, 0.5]])
+    weights = weights_of(league_of(win_rates, games=20_000))
+    assert exploitability(win_rates, weights) < 0.01
+    np.testing.assert_allclose(weights, [5 / 11, 4 / 11, 2 / 11], atol=0.02)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_equals_it_is_no_single_lucky_one(seed: int) -> None:
+    made = league_of(np.full((12, 12), 0.5), games=30, rng=np.random.default_rng(seed))
+    weights = weights_of(made)
+    assert np.count_nonzero(weights > 0.01) >= 6
+    assert weights.max() < 0.35
+
+
+def test_of_equals_newer_ones_weigh_more() -> None:
+    np.testing.assert_allclose(weights_of(league_of(np.full((4, 4), 0.5), games=30)), [0.1, 0.2, 0.3, 0.4], atol=1e-6)
+
+
+def test_the_surely_weaker_stay_out() -> None:
+    win_rates = np.full((6, 6), 0.5)
+    win_rates[:3, 3:], win_rates[3:, :3] = 0.2, 0.8
+    weights = weights_of(league_of(win_rates, games=400))
+    assert weights[:3].sum() < 0.05
+    np.testing.assert_allclose(weights[3:], [4 / 15, 5 / 15, 6 / 15], atol=0.03)
+
+
+def test_of_more_snapshots_than_the_program_takes_the_highest_rated_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    win_rates = np.full((6, 6), 0.5)
+    win_rates[:3, 3:], win_rates[3:, :3] = 0.8, 0.2
+    made = league_of(win_rates, games=400)
+    monkeypatch.setattr(league.mixture, "MOST_POLICIES", 3)
+    assert np.flatnonzero(weights_of(made)).tolist() == [0, 1, 2]
