@@ -3,7 +3,7 @@
 A league of `configs/connect_four_strong.yaml` against two controls at equal processor seconds and network: the newest
 weights only ("latest"), and half of the games against the uniform past ("half past"). Exports: the last policy of the
 main agent, the best snapshot by rating, the second half of the main agent's snapshots ("average", one drawn for each
-game and seat) and the Nash mixture over all of them.
+game and seat) and the mixture over snapshots that no other surely beats.
 
 Strength is measured with the likeliest action of one forward pass, without search: scores against bots from random
 two-ply openings and both seats, and the share of critical positions whose result is kept. The gates are on "best",
