@@ -4,7 +4,7 @@ A game's own file (`strength_*.py`) says what is trained and what is held agains
 run folders are kept: a finished run is used again, an interrupted one resumed, so that hours of work survive and the
 evaluation can be repeated. With `--results DIR` the figures of each run of poker and `connect_four_standard` are kept,
 a small file each: what is known there under the same conditions, the evaluation seed among them, is not trained again.
-`benchmarks/results` holds those that the README shows of Connect Four. `--seeds` and `--populations` choose a part.
+`benchmarks/results` holds those that the README shows. `--seeds` and `--populations` choose a part.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class LineageReport:
             # A line that goes on without a branch is not indented further: leagues are hundreds of snapshots deep.
             deeper = depth + 1 if len(below) > 1 or depth == 0 else depth
             stack.extend((child, deeper) for child in reversed(below))
-        if self.of is not None:
+        if self.of is not None and self.lineage.diet:
             lines.append(f"all of them: {_diet(self.lineage.diet, most=MOST_MEALS_IN_ALL)}")
         return "\n".join(lines)
 

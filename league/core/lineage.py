@@ -102,9 +102,11 @@ class Lineage:
           KeyError: there is no such snapshot.
         """
         parents = {descent.snapshot: descent.parent for descent in self.descents}
-        line = [snapshot]
-        while (parent := parents[line[-1]]) is not None:
-            line.append(parent)
+        line: set[str] = set()
+        ancestor: str | None = snapshot
+        while ancestor is not None:
+            line.add(ancestor)
+            ancestor = parents[ancestor]
         return Lineage(tuple(descent for descent in self.descents if descent.snapshot in line), forks=())
 
     @property
