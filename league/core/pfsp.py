@@ -15,6 +15,7 @@ from league.core.settings import Weighting
 Array = NDArray[np.float64]
 
 SQUARED = 2.0
+RECTIFIED_BELOW = 0.1
 
 WEIGHTINGS: dict[Weighting, Callable[[Array], Array]] = {
     "squared": lambda x: (1.0 - x) ** SQUARED,
@@ -23,7 +24,7 @@ WEIGHTINGS: dict[Weighting, Callable[[Array], Array]] = {
     "linear_capped": lambda x: np.minimum(0.5, 1.0 - x),
     "uniform": np.ones_like,
 }
-"""Weight of an opponent that is beaten with probability x; "hard" is (1 - x) ** exponent beside these.
+"""Weight of an opponent that is beaten with probability x; two more take a number, see `pfsp`.
 
 Source: Vinyals et al. 2019, methods and pseudocode.
 """
@@ -32,13 +33,17 @@ LEAST_TOTAL = 1e-10
 """Sum of weights below which they say nothing (every opponent is always beaten, or never) and all count alike."""
 
 
-def pfsp(win_rates: Array, weighting: Weighting, *, exponent: float = SQUARED) -> Array:
+def pfsp(
+    win_rates: Array, weighting: Weighting, *, exponent: float = SQUARED, rectified_below: float = RECTIFIED_BELOW
+) -> Array:
     """Probabilities with which to meet the candidates.
 
     Args:
       win_rates: float64 [C] in [0, 1], against each candidate.
-      weighting: one of `WEIGHTINGS`, or "hard".
-      exponent: of "hard".
+      weighting: one of `WEIGHTINGS`, "hard" or "variance_rectified".
+      exponent: of "hard", (1 - x) ** exponent.
+      rectified_below: "variance_rectified" is the variance of max(x, rectified_below), as TLeague has it: an opponent
+        that always wins is not left out for ever.
     Returns:
       float64 [C], sums to 1; uniform where every weight vanishes.
     Raises:
@@ -48,7 +53,12 @@ def pfsp(win_rates: Array, weighting: Weighting, *, exponent: float = SQUARED) -
         raise ValueError("pfsp needs at least one candidate")
     if not bool(np.all((win_rates >= 0.0) & (win_rates <= 1.0))):
         raise ValueError("win rates must lie in [0, 1]")
-    weights = (1.0 - win_rates) ** exponent if weighting == "hard" else WEIGHTINGS[weighting](win_rates)
+    if weighting == "hard":
+        weights = (1.0 - win_rates) ** exponent
+    elif weighting == "variance_rectified":
+        weights = WEIGHTINGS["variance"](np.maximum(win_rates, rectified_below))
+    else:
+        weights = WEIGHTINGS[weighting](win_rates)
     total = weights.sum()
     if total < LEAST_TOTAL:
         return np.full(len(win_rates), 1.0 / len(win_rates))

@@ -170,8 +170,10 @@ def _spread(view: View, candidates: Numbers, share: float, weighting: Weighting,
     result = np.zeros(len(view.population))
     if len(candidates) and share > 0.0:
         sampled = view.posterior.take(candidates).sample(rng)
-        exponent = view.settings.matchmaking.pfsp_exponent
-        result[candidates] = share * pfsp(sampled, weighting, exponent=exponent)
+        matchmaking = view.settings.matchmaking
+        result[candidates] = share * pfsp(
+            sampled, weighting, exponent=matchmaking.pfsp_exponent, rectified_below=matchmaking.rectified_below
+        )
     return result
 
 

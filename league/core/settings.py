@@ -22,7 +22,7 @@ from league.core.records import BOT_PREFIX, Hyperparameter
 from league.core.registry import GATES, MATCHMAKERS, PRESETS, check_name, load
 from league.core.scoring import Score
 
-Weighting = Literal["squared", "hard", "variance", "linear", "linear_capped", "uniform"]
+Weighting = Literal["squared", "hard", "variance", "variance_rectified", "linear", "linear_capped", "uniform"]
 
 RESET_PROBABILITIES = {"main_exploiter": 1.0, "league_exploiter": 0.25}
 """Chance that a role starts again after a snapshot; roles not named here never do. Source: Vinyals et al. 2019."""
@@ -94,6 +94,8 @@ class MatchmakingSettings:
       weighting: PFSP weighting of past opponents; None is the role's own: squared for a main agent, variance for a
         main exploiter, linear_capped for a league exploiter.
       pfsp_exponent: exponent of the weighting "hard", (1 - win rate) ** exponent; 2 is "squared".
+      rectified_below: win rate under which "variance_rectified" takes an opponent for one beaten that often, so that
+        those that always win are met too (TLeague: 0.1 or 0.05).
       window: how many of the newest snapshots the matchmaker "window" meets.
       quality_rate: how fast the matchmaker "quality" lets the quality of a beaten snapshot fall (published: 0.01).
       odds_width: the matchmaker "even_odds" prefers win rates within about this much of a half.
@@ -113,6 +115,7 @@ class MatchmakingSettings:
     verification: float = 0.15
     weighting: Weighting | None = None
     pfsp_exponent: float = 2.0
+    rectified_below: float = 0.1
     window: int = 10
     quality_rate: float = 0.01
     odds_width: float = 1.0 / 6.0
@@ -131,7 +134,14 @@ class MatchmakingSettings:
             math.isclose(sum(shares), 1.0, abs_tol=1e-6),
             f"self_play {shares[0]} + pfsp {shares[1]} + verification {shares[2]} = {sum(shares):g}, not 1",
         )
-        for name in ("too_strong_below", "exploited_below", "forgotten_below", "curriculum_below", "curriculum_share"):
+        for name in (
+            "rectified_below",
+            "too_strong_below",
+            "exploited_below",
+            "forgotten_below",
+            "curriculum_below",
+            "curriculum_share",
+        ):
             value = getattr(self, name)
             require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], not {value}")
         require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")

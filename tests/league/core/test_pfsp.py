@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from league.core.pfsp import WEIGHTINGS, pfsp, sparse_shares
+from league.core.pfsp import pfsp, sparse_shares
+from league.core.settings import Weighting
+
+EVERY_WEIGHTING = sorted(get_args(Weighting))
 
 rates = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40).map(np.array)
 
@@ -17,6 +22,7 @@ rates = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=40).map(np.array)
     [
         ("squared", [1.0, 0.64, 0.25, 0.01]),
         ("variance", [0.0, 0.16, 0.25, 0.09]),
+        ("variance_rectified", [0.09, 0.16, 0.25, 0.09]),
         ("linear", [1.0, 0.8, 0.5, 0.1]),
         ("linear_capped", [0.5, 0.5, 0.5, 0.1]),
         ("uniform", [1.0, 1.0, 1.0, 1.0]),
@@ -27,15 +33,22 @@ def test_weightings_are_the_published_ones(weighting: str, weights: list[float])
     np.testing.assert_allclose(pfsp(np.array([0.0, 0.2, 0.5, 0.9]), weighting), expected)  # type: ignore[arg-type]
 
 
+def test_the_numbers_of_a_weighting_count() -> None:
+    win_rates = np.array([0.0, 0.2, 0.9])
+    np.testing.assert_allclose(pfsp(win_rates, "hard", exponent=1.0), pfsp(win_rates, "linear"))
+    rectified = np.array([0.21, 0.21, 0.09])
+    np.testing.assert_allclose(pfsp(win_rates, "variance_rectified", rectified_below=0.3), rectified / rectified.sum())
+
+
 @settings(max_examples=100, deadline=None, derandomize=True)
-@given(rates, st.sampled_from(sorted(WEIGHTINGS)))
+@given(rates, st.sampled_from(EVERY_WEIGHTING))
 def test_probabilities_are_finite_and_sum_to_one(win_rates: np.ndarray, weighting: str) -> None:
     probabilities = pfsp(win_rates, weighting)  # type: ignore[arg-type]
     assert np.all(probabilities >= 0.0)
     assert probabilities.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("weighting", sorted(WEIGHTINGS))
+@pytest.mark.parametrize("weighting", EVERY_WEIGHTING)
 @pytest.mark.parametrize("rate", [0.0, 1.0])
 def test_equal_certainties_are_met_evenly_and_divide_nothing_by_zero(weighting: str, rate: float) -> None:
     np.testing.assert_allclose(pfsp(np.full(5, rate), weighting), np.full(5, 0.2))  # type: ignore[arg-type]
