@@ -17,8 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from report import Report
+from strength_exploiters import EXPLOITER_SCORES, Prey, add_comparison, exploiter_figures
 from strength_positions import Position, chance, keeps, moves_keep, stored_positions
-from strength_robustness import EXPLOITER_SHARE, against_past, exploiter_score, load_snapshot, main_snapshots
+from strength_robustness import against_past, load_snapshot, main_snapshots
 from strength_runs import HALF, LATEST, LEAGUE, ROOT, Plan, control_sections, core_budget, finished_run, wall_limit
 
 from envs.protocol import EnvConfig
@@ -46,13 +47,9 @@ GATES: Mapping[str, tuple[float, float]] = {"tactical": (0.92, 0.97), "mcts:100"
 GATED = "best"
 WORST_PAST_MUST = 0.60
 """Against the worst snapshot of its own past; published for AlphaStar without opponents from the past: 0.46."""
-EXPLOITER_RATIO_MUST = 0.8
 
 WORST_PAST = "worst score against own past (first three quarters)"
 WORST_EVER = "worst score against any own snapshot"
-EXPLOITED = {"last": "exploiter", "second half": "exploiter-of-half"}
-"""Export that fresh exploiters are trained against -> last word of the run folder's name."""
-EXPLOITER_SCORES = {export: f"a fresh exploiter v {export}" for export in EXPLOITED}
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,8 @@ def measure(plan: Plan) -> Report:
             found[population].append(figures)
     for population, runs in found.items():
         _add_summary(report, population, runs, gated=population == LEAGUE)
-    _add_exploiters(report, found)
+    if LEAGUE in found and LATEST in found:
+        add_comparison(report, league=found[LEAGUE], latest=found[LATEST])
     _add_references(report, evaluation)
     return report
 
@@ -90,19 +88,25 @@ def measure(plan: Plan) -> Report:
 def _figures(
     plan: Plan, population: str, evaluation: Evaluation, *, seed: int, core_seconds: float
 ) -> dict[str, float]:
-    """All figures of a population and seed, from its run and that of its exploiter."""
+    """All figures of a population and seed, from its run and those of its exploiters."""
     run_dir = plan.run_dir(GAME, population, seed)
     settings = [f"seed={seed}", core_budget(core_seconds), "evaluation.bots=[]"]
     if population != LEAGUE:
         settings.append(f"league={control_sections(save_steps=SAVE_STEPS, rest=REST)[population]}")
 
-    def find() -> dict[str, float]:
+    def trained() -> OpenRun:
         finished_run(CONFIG, run_dir=run_dir, settings=settings, timeout_s=wall_limit(core_seconds))
-        run = open_run(run_dir)
-        figures = {} if population == HALF else _exploiters(run, plan, seed=seed, core_seconds=core_seconds)
-        return strength(run, evaluation) | worst_cases(run, plan) | figures
+        return open_run(run_dir)
 
-    return plan.figures(run_dir, config=CONFIG, settings=settings, find=find)
+    def find() -> dict[str, float]:
+        run = trained()
+        return strength(run, evaluation) | worst_cases(run, plan)
+
+    figures = plan.figures(run_dir, config=CONFIG, settings=settings, find=find)
+    if population == HALF:
+        return figures
+    prey = Prey(trained, run_dir, CONFIG, settings, seed, core_seconds)
+    return figures | exploiter_figures(plan, prey)
 
 
 def strength(run: OpenRun, evaluation: Evaluation) -> dict[str, float]:
@@ -149,23 +153,6 @@ def worst_cases(run: OpenRun, plan: Plan) -> dict[str, float]:
     return {name: min(score.score for score in group) for name, group in among.items() if group}
 
 
-def _exploiters(run: OpenRun, plan: Plan, *, seed: int, core_seconds: float) -> dict[str, float]:
-    """What exploiters, each trained for a part of the budget, score against the exports of a run."""
-    prey = {"last": main_snapshots(run)[-1].snapshot_id, "second half": "average"}
-    return {
-        name: exploiter_score(
-            run,
-            player=prey[export],
-            run_dir=run.path.with_name(f"{run.path.name}-{EXPLOITED[export]}"),
-            core_seconds=EXPLOITER_SHARE * core_seconds,
-            games=plan.games,
-            seed=plan.evaluation_seed,
-            training_seed=seed,
-        )
-        for export, name in EXPLOITER_SCORES.items()
-    }
-
-
 def _add_summary(report: Report, population: str, runs: Sequence[Mapping[str, float]], *, gated: bool) -> None:
     """Median and worst over the seeds of every figure that all of them have."""
     seeds = f"of {len(runs)} training seeds"
@@ -185,26 +172,6 @@ def _bound(name: str) -> tuple[float | None, float | None]:
         return WORST_PAST_MUST, None
     gates = {f"{GATED} {figure}" if figure == KEEPS else f"{GATED} v {figure}": gate for figure, gate in GATES.items()}
     return gates.get(name, (None, None))
-
-
-def _add_exploiters(report: Report, found: Mapping[str, Sequence[Mapping[str, float]]]) -> None:
-    """How much harder the league is to exploit than the newest weights alone, exported alike, and as a whole."""
-    if LEAGUE not in found or LATEST not in found:
-        return
-    median = {
-        (population, export): statistics.median(run[name] for run in found[population])
-        for population in (LEAGUE, LATEST)
-        for export, name in EXPLOITER_SCORES.items()
-    }
-    for export, name in EXPLOITER_SCORES.items():
-        ratio = _ratio(median[LEAGUE, export], median[LATEST, export])
-        report.add(f"{name}: league over latest, medians", ratio, "ratio", at_most=EXPLOITER_RATIO_MUST)
-    ratio = _ratio(median[LEAGUE, "second half"], median[LATEST, "last"])
-    report.add("a fresh exploiter v the league's second half over v the latest's last, medians", ratio, "ratio")
-
-
-def _ratio(value: float, of: float) -> float | None:
-    return value / of if of > 0 else None
 
 
 def _add_references(report: Report, evaluation: Evaluation) -> None:

@@ -1,4 +1,4 @@
-"""How a policy fares against what was made to beat it: each snapshot of its own past, and an exploiter trained afresh.
+"""How a policy fares against each snapshot of its own past.
 
 Mean strength hardly shows whether a league works; its worst case does. Here all policies sample their actions, as they
 do in training, and games start from the empty board, so that an opponent may repeat whatever works.
@@ -6,13 +6,7 @@ do in training, and games start from the empty board, so that an opponent may re
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import dataclass
-from pathlib import Path
-
-from run_to_end import run_to_end
-from strength_runs import wall_limit
 
 from league.core.records import SnapshotInfo
 from league.core.roles import MAIN_ROLE
@@ -23,8 +17,6 @@ from league.eval.match import play_match
 
 EARLIER = 0.75
 """Snapshots up to this part of a player's training count as its past: later ones are nearly the same policy."""
-EXPLOITER_SHARE = 0.2
-"""Of the prey's budget that its exploiter gets."""
 
 
 @dataclass(frozen=True)
@@ -60,23 +52,3 @@ def against_past(run: OpenRun, *, games: int, seed: int) -> list[PastScore]:
         early = snapshot.trained_steps <= EARLIER * last.trained_steps
         scores.append(PastScore(snapshot.snapshot_id, result.score().value, early))
     return scores
-
-
-def exploiter_score(
-    prey: OpenRun, *, player: str, run_dir: Path, core_seconds: float, games: int, seed: int, training_seed: int
-) -> float:
-    """What an exploiter, trained from random weights against `player` of `prey` alone, scores against it.
-
-    Args:
-      player: a snapshot, or "average", of which both draw a member for each game.
-      run_dir: of the exploiter's run. core_seconds: its budget. seed: of the match.
-    """
-    report = run_dir.with_name(f"{run_dir.name}.match.json")
-    command = [
-        *(str(Path(sys.executable).with_name("league")), "exploit", str(prey.path), "--player", player),
-        *("--run-dir", str(run_dir), "--core-seconds", f"{core_seconds:g}", "--games", str(games), "--seed", str(seed)),
-        *("-s", f"seed={training_seed}", "-s", "wandb.mode=disabled", "--json", str(report)),
-    ]
-    run_to_end(command, log=run_dir.with_suffix(".log"), timeout_s=wall_limit(core_seconds))
-    print(f"{run_dir.name}: exploited", flush=True)
-    return float(json.loads(report.read_text())["match"]["score"]["value"])

@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 import strength
 import strength_connect_four
+import strength_exploiters
 import strength_robustness
 import strength_tic_tac_toe
 from report import Report
-from strength_runs import FOLDER_WORDS, HALF, LATEST, LEAGUE
+from strength_runs import FOLDER_WORDS, HALF, LATEST, LEAGUE, Plan
 
 from league.config import load_config
 from league.eval.load import OpenRun, open_run
 from league.limits import Limits
 from league.train import train
 
-EXPLOITER_V_LAST, EXPLOITER_V_HALF = strength_connect_four.EXPLOITER_SCORES.values()
+EXPLOITER_V_LAST, EXPLOITER_V_HALF = strength_exploiters.EXPLOITER_SCORES.values()
 PLAYED = ["repeated_rps", "--seeds", "0", "--populations", "league", "--core-seconds", "0.3", "--evaluation-seed", "1"]
 
 
@@ -141,18 +142,36 @@ def test_the_worst_exploiter_is_the_one_that_wins_most():
 @pytest.mark.parametrize(("league", "met"), [(0.39, True), (0.41, False)])
 def test_an_exploiter_may_win_four_fifths_as_much_from_the_league_as_from_the_newest_weights(league: float, met: bool):
     report = Report()
-    found = {
-        LEAGUE: [{EXPLOITER_V_LAST: league, EXPLOITER_V_HALF: 0.3}],
-        LATEST: [{EXPLOITER_V_LAST: 0.5, EXPLOITER_V_HALF: 0.3}],
-    }
-    strength_connect_four._add_exploiters(report, found)
+    strength_exploiters.add_comparison(
+        report,
+        league=[{EXPLOITER_V_LAST: league, EXPLOITER_V_HALF: 0.3}],
+        latest=[{EXPLOITER_V_LAST: 0.5, EXPLOITER_V_HALF: 0.3}],
+    )
     last, half, across = report.rows
     assert (last.must, last.met) == ("<= 0.8", met)
     assert (half.value, half.met) == (1.0, False)
     assert (across.value, across.must) == (0.6, None)
 
 
-def test_without_both_populations_exploiters_are_not_compared():
-    report = Report()
-    strength_connect_four._add_exploiters(report, {LEAGUE: [figures()]})
-    assert not report.rows
+def test_every_exploiter_has_a_folder_a_seed_and_figures_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    trained: list[tuple[str, str, int]] = []
+
+    def score(prey: strength_exploiters.Prey, export: str, *, run_dir: Path, training_seed: int, **_: object) -> float:
+        trained.append((export, run_dir.name, training_seed))
+        return 0.1 * len(trained)
+
+    monkeypatch.setattr(strength_exploiters, "_score", score)
+    plan = Plan((3,), (LEAGUE,), None, 0.0, 10, 7, folder=tmp_path, results=tmp_path / "results")
+    prey = strength_exploiters.Prey(
+        pytest.fail, tmp_path / "c4-league-3", strength_connect_four.CONFIG, ["seed=3"], seed=3, core_seconds=10.0
+    )
+    first = strength_exploiters.exploiter_figures(plan, prey)
+    assert trained == [
+        ("last", "c4-league-3-exploiter", 3),
+        ("second half", "c4-league-3-exploiter-of-half", 3),
+        ("second half", "c4-league-3-exploiter-of-half-1", 103),
+    ]
+    assert first["exploiter 1 v second half"] == pytest.approx(0.3)
+    assert first[EXPLOITER_V_HALF] == pytest.approx(0.25)
+    assert strength_exploiters.exploiter_figures(plan, prey) == first
+    assert len(trained) == 3
