@@ -34,7 +34,8 @@ class DoctorReport:
         """For people."""
         if not self.findings:
             return f"{self.run}: nothing found by {self.checks} checks over {self.games:,} games ({self.counts})"
-        lines = [f"{self.run}: {len(self.findings)} findings over {self.games:,} games ({self.counts})"]
+        number = "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
+        lines = [f"{self.run}: {number} over {self.games:,} games ({self.counts})"]
         for finding in self.findings:
             lines += [
                 f"* {finding.check}: {finding.what}",

@@ -59,12 +59,15 @@ def check_name(registry: Mapping[str, str], name: str, *, what: str) -> None:
     """Accept a registered name or a "module:attribute" of the user's own.
 
     Raises:
-      ValueError: neither; the message names the nearest registered name.
+      ValueError: neither; the message names the nearest registered name and all of them.
     """
     if name in registry or ":" in name:
         return
     nearest = difflib.get_close_matches(name, registry, n=1, cutoff=0.0)
-    raise ValueError(f"no {what} {name!r}; nearest is {nearest[0]!r}, or give your own as module:attribute")
+    known = ", ".join(registry)
+    raise ValueError(
+        f"no {what} {name!r}; nearest is {nearest[0]!r}, there are {known}, or give your own as module:attribute"
+    )
 
 
 def load(registry: Mapping[str, str], name: str, *, what: str) -> object:
