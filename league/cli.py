@@ -292,13 +292,14 @@ def simulate(
     world: Annotated[str, typer.Option(help="Simulated learners: skill, disc or matrix.")] = "disc",
     as_json: Json = False,
 ) -> None:
-    """What a configuration's league would do in days, tried in seconds with simulated learners."""
+    """What a configuration's league would do in days, tried in seconds or minutes with simulated learners."""
     from league.config import load_config
     from league.simulate import simulate as try_out
 
     if world not in ("skill", "disc", "matrix"):
         raise LeagueError(f"there is no simulated world {world!r}: use skill, disc or matrix.")
-    report = try_out(load_config(config, overrides=overrides or []), seconds_of(for_time), world=world)
+    settings = load_config(config, overrides=overrides or [])
+    report = try_out(settings, seconds_of(for_time), world=world, progress=_elapsed_line)
     typer.echo(report.to_json() if as_json else report.text())
 
 
@@ -340,6 +341,12 @@ def seconds_of(text: str) -> float:
 def _progress_line(done: int, total: int) -> None:
     if sys.stderr.isatty():
         typer.echo(f"\r{done}/{total} games" + ("\n" if done >= total else ""), nl=False, err=True)
+
+
+def _elapsed_line(done_s: float, total_s: float) -> None:
+    if sys.stderr.isatty():
+        line = f"\r{done_s / total_s:.0%} of the simulated time"
+        typer.echo(line + ("\n" if done_s >= total_s else ""), nl=False, err=True)
 
 
 def _show_end(path: Path, reason: str) -> None:

@@ -48,6 +48,11 @@ MOST_SNAPSHOTS = 20_000
 CODEC_EVERY = 50
 """One event in so many is encoded, to estimate the size of the journal."""
 NO_DIGEST = "0" * 64
+PROGRESS_EVERY = 100
+"""Leases between two calls of it."""
+
+Elapsed = Callable[[float, float], None]
+"""Called now and then, and at the end, with (virtual seconds done, those asked for)."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,7 @@ def simulate(
     steps_per_s: float = STEPS_PER_S,
     turns_per_game: int = TURNS_PER_GAME,
     clock: Callable[[], float] = time.perf_counter,
+    progress: Elapsed | None = None,
 ) -> SimulationReport:
     """Run a configuration's league on simulated learners.
 
@@ -95,6 +101,7 @@ def simulate(
       world: "skill", "disc" or "matrix", see `league.simulated_worlds`.
       steps_per_s: env steps of one actor host per second. turns_per_game: env steps of a game.
       clock: real seconds, for the speed in the report.
+      progress: told how far it is.
     Raises:
       KeyError: no such world. LeagueError, EnvError: the configuration's game cannot be made.
     """
@@ -111,7 +118,7 @@ def simulate(
     started = clock()
     settings = _with_opponents(config.league, pace.lease_steps / _real_lease_steps(config))
     simulation = Simulation(settings, spec.teams, world=WORLDS[world], pace=pace, seed=config.seed)
-    simulation.run(seconds)
+    simulation.run(seconds, progress)
     return report_on(
         simulation.state,
         simulation.tally,
@@ -148,7 +155,7 @@ class Simulation:
         self._saved: dict[str, Policy] = {}
         self._sides = tuple(dict.fromkeys(self._teams))
 
-    def run(self, seconds: float) -> None:
+    def run(self, seconds: float, progress: Elapsed | None = None) -> None:
         """Go on for so much virtual time, or until there are too many snapshots."""
         if self.state.settings is None:
             self._found()
@@ -161,6 +168,10 @@ class Simulation:
             self.now, host, lease = heapq.heappop(busy)
             self._finish(lease)
             idle = [(self.now, host)]
+            if progress is not None and lease.lease_id % PROGRESS_EVERY == 0:
+                progress(min(self.now, seconds), seconds)
+        if progress is not None:
+            progress(seconds, seconds)
 
     def _found(self) -> None:
         self._ask(commands.CreateLeague(self._seed, len(self._teams), self._teams, self._settings))

@@ -88,6 +88,16 @@ def test_drawn_orders_meet_the_win_rates_of_the_first_side(chances: tuple[float,
         assert won / 40_000 == pytest.approx(chance, abs=0.01)
 
 
+def test_progress_goes_up_to_all_of_it() -> None:
+    told: list[tuple[float, float]] = []
+    config = config_of(f"preset: self_play, {QUICK}")
+    simulate(config, 36_000.0, clock=itertools.count().__next__, progress=lambda *row: told.append(row))
+    assert len(told) > 2
+    assert [total for _, total in told] == [36_000.0] * len(told)
+    assert told == sorted(told)
+    assert told[-1][0] == 36_000.0
+
+
 def test_a_run_with_too_many_snapshots_ends_early_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("league.simulate.MOST_SNAPSHOTS", 20)
     report = simulated(f"preset: self_play, {QUICK}", hours=24.0)
