@@ -16,6 +16,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import strength_exploiters
 from report import Report
 from strength_exploiters import EXPLOITER_SCORES, Prey, add_comparison, exploiter_figures
 from strength_positions import Position, chance, keeps, moves_keep, stored_positions
@@ -103,10 +104,9 @@ def _figures(
         return strength(run, evaluation) | worst_cases(run, plan)
 
     figures = plan.figures(run_dir, config=CONFIG, settings=settings, find=find)
-    if population == HALF:
-        return figures
     prey = Prey(trained, run_dir, CONFIG, settings, seed, core_seconds)
-    return figures | exploiter_figures(plan, prey)
+    exploiters = strength_exploiters.REPORTED if population == HALF else strength_exploiters.GATED
+    return figures | exploiter_figures(plan, prey, exploiters)
 
 
 def strength(run: OpenRun, evaluation: Evaluation) -> dict[str, float]:

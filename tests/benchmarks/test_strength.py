@@ -165,7 +165,7 @@ def test_every_exploiter_has_a_folder_a_seed_and_figures_of_its_own(tmp_path: Pa
     prey = strength_exploiters.Prey(
         pytest.fail, tmp_path / "c4-league-3", strength_connect_four.CONFIG, ["seed=3"], seed=3, core_seconds=10.0
     )
-    first = strength_exploiters.exploiter_figures(plan, prey)
+    first = strength_exploiters.exploiter_figures(plan, prey, strength_exploiters.GATED)
     assert trained == [
         ("last", "c4-league-3-exploiter", 3),
         ("second half", "c4-league-3-exploiter-of-half", 3),
@@ -173,5 +173,5 @@ def test_every_exploiter_has_a_folder_a_seed_and_figures_of_its_own(tmp_path: Pa
     ]
     assert first["exploiter 1 v second half"] == pytest.approx(0.3)
     assert first[EXPLOITER_V_HALF] == pytest.approx(0.25)
-    assert strength_exploiters.exploiter_figures(plan, prey) == first
+    assert strength_exploiters.exploiter_figures(plan, prey, strength_exploiters.GATED) == first
     assert len(trained) == 3
