@@ -16,9 +16,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import strength_exploiters
 from report import Report
-from strength_exploiters import EXPLOITER_SCORES, Prey, add_comparison, exploiter_figures
+from strength_exploiters import COMPARED, REPORTED, Prey, add_comparison, exploiter_figures, more_is_worse
 from strength_positions import Position, chance, keeps, moves_keep, stored_positions
 from strength_robustness import against_past, load_snapshot, main_snapshots
 from strength_runs import HALF, LATEST, LEAGUE, ROOT, Plan, control_sections, core_budget, finished_run, wall_limit
@@ -105,8 +104,7 @@ def _figures(
 
     figures = plan.figures(run_dir, config=CONFIG, settings=settings, find=find)
     prey = Prey(trained, run_dir, CONFIG, settings, seed, core_seconds)
-    exploiters = strength_exploiters.REPORTED if population == HALF else strength_exploiters.GATED
-    return figures | exploiter_figures(plan, prey, exploiters)
+    return figures | exploiter_figures(plan, prey, REPORTED if population == HALF else COMPARED)
 
 
 def strength(run: OpenRun, evaluation: Evaluation) -> dict[str, float]:
@@ -162,7 +160,7 @@ def _add_summary(report: Report, population: str, runs: Sequence[Mapping[str, fl
         words = "" if aim is None else f" (aim {aim:g})"
         middle = statistics.median(values)
         report.add(f"{population}: {name}, median {seeds}{words}", middle, _unit(name), at_least=must)
-        worst = max(values) if name in EXPLOITER_SCORES.values() else min(values)
+        worst = max(values) if more_is_worse(name) else min(values)
         report.add(f"{population}: {name}, worst {seeds}", worst, _unit(name))
 
 

@@ -300,6 +300,7 @@ def simulate(
         raise LeagueError(f"there is no simulated world {world!r}: use skill, disc or matrix.")
     settings = load_config(config, overrides=overrides or [])
     report = try_out(settings, seconds_of(for_time), world=world, progress=_elapsed_line)
+    _on_one_line("\n")
     typer.echo(report.to_json() if as_json else report.text())
 
 
@@ -339,14 +340,17 @@ def seconds_of(text: str) -> float:
 
 
 def _progress_line(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        typer.echo(f"\r{done}/{total} games" + ("\n" if done >= total else ""), nl=False, err=True)
+    _on_one_line(f"\r{done}/{total} games" + ("\n" if done >= total else ""))
 
 
 def _elapsed_line(done_s: float, total_s: float) -> None:
+    _on_one_line(f"\r{done_s / total_s:.0%} of the simulated time")
+
+
+def _on_one_line(text: str) -> None:
+    """Progress, for people alone."""
     if sys.stderr.isatty():
-        line = f"\r{done_s / total_s:.0%} of the simulated time"
-        typer.echo(line + ("\n" if done_s >= total_s else ""), nl=False, err=True)
+        typer.echo(text, nl=False, err=True)
 
 
 def _show_end(path: Path, reason: str) -> None:

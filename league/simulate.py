@@ -171,7 +171,7 @@ class Simulation:
             if progress is not None and lease.lease_id % PROGRESS_EVERY == 0:
                 progress(min(self.now, seconds), seconds)
         if progress is not None:
-            progress(seconds, seconds)
+            progress(min(self.now, seconds), seconds)
 
     def _found(self) -> None:
         self._ask(commands.CreateLeague(self._seed, len(self._teams), self._teams, self._settings))

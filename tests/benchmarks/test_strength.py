@@ -130,13 +130,14 @@ def test_controls_have_no_gates():
     assert all(row.must is None for row in report.rows)
 
 
-def test_the_worst_exploiter_is_the_one_that_wins_most():
+@pytest.mark.parametrize("name", [EXPLOITER_V_LAST, "exploiter 1 v second half"])
+def test_the_worst_exploiter_is_the_one_that_wins_most(name: str):
     report = Report()
-    runs = [figures(**{EXPLOITER_V_LAST: score}) for score in (0.2, 0.5, 0.3)]
+    runs = [figures(**{name: score}) for score in (0.2, 0.5, 0.3)]
     strength_connect_four._add_summary(report, LATEST, runs, gated=False)
-    values = {row.name: row.value for row in report.rows if EXPLOITER_V_LAST in row.name}
+    values = {row.name: row.value for row in report.rows if name in row.name}
     assert sorted(values.values()) == [0.3, 0.5]
-    assert values[f"latest: {EXPLOITER_V_LAST}, worst of 3 training seeds"] == 0.5
+    assert values[f"latest: {name}, worst of 3 training seeds"] == 0.5
 
 
 @pytest.mark.parametrize(("league", "met"), [(0.39, True), (0.41, False)])
@@ -165,7 +166,7 @@ def test_every_exploiter_has_a_folder_a_seed_and_figures_of_its_own(tmp_path: Pa
     prey = strength_exploiters.Prey(
         pytest.fail, tmp_path / "c4-league-3", strength_connect_four.CONFIG, ["seed=3"], seed=3, core_seconds=10.0
     )
-    first = strength_exploiters.exploiter_figures(plan, prey, strength_exploiters.GATED)
+    first = strength_exploiters.exploiter_figures(plan, prey, strength_exploiters.COMPARED)
     assert trained == [
         ("last", "c4-league-3-exploiter", 3),
         ("second half", "c4-league-3-exploiter-of-half", 3),
@@ -173,5 +174,5 @@ def test_every_exploiter_has_a_folder_a_seed_and_figures_of_its_own(tmp_path: Pa
     ]
     assert first["exploiter 1 v second half"] == pytest.approx(0.3)
     assert first[EXPLOITER_V_HALF] == pytest.approx(0.25)
-    assert strength_exploiters.exploiter_figures(plan, prey, strength_exploiters.GATED) == first
+    assert strength_exploiters.exploiter_figures(plan, prey, strength_exploiters.COMPARED) == first
     assert len(trained) == 3
