@@ -10,7 +10,7 @@ from pathlib import Path
 
 from run_to_end import run_to_end
 
-from league.config import LeagueConfig, load_config, parse_config
+from league.config import LeagueConfig, load_config, parse_config, paths_that_differ
 from league.config_yaml import parse_yaml
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
@@ -160,7 +160,7 @@ def stored_or_found(
             print(f"{path.name}: found before under the same conditions, used again", flush=True)
             return {name: float(value) for name, value in stored["figures"].items()}
         if not replace:
-            places = ", ".join(_paths_that_differ(stored["conditions"], dict(conditions)))
+            places = ", ".join(paths_that_differ(stored["conditions"], dict(conditions)))
             raise SystemExit(f"{path} holds figures of other conditions ({places}): give another folder, or remove it.")
     figures = find()
     Storage().atomic_write_bytes(path, json.dumps({"conditions": conditions, "figures": figures}, indent=1).encode())
@@ -176,7 +176,7 @@ def _differences(run_dir: Path, asked: LeagueConfig) -> str:
     folder = RunFolder.open(run_dir)
     found = asdict(parse_config(folder.read_config(), source=str(folder.config_path)))
     wanted = asdict(asked)
-    different = [path for path in _paths_that_differ(found, wanted) if path.partition(".")[0] not in MAY_DIFFER]
+    different = [path for path in paths_that_differ(found, wanted) if path.partition(".")[0] not in MAY_DIFFER]
     different = [path for path in different if path != "learner.precision"]  # "auto" stands in a run as what it meant
     grave = [path for path in different if path.partition(".")[0] in MUST_AGREE or path == "league.preset"]
     if grave:
@@ -184,14 +184,3 @@ def _differences(run_dir: Path, asked: LeagueConfig) -> str:
             f"{run_dir} is another run than the one asked for: {', '.join(grave)} differ; give another --runs folder."
         )
     return f"; its settings differ from today's in {', '.join(different)}" if different else ""
-
-
-def _paths_that_differ(found: object, wanted: object, path: str = "") -> list[str]:
-    """Dotted paths at which two plain records differ."""
-    if isinstance(found, dict) and isinstance(wanted, dict):
-        return [
-            place
-            for key in sorted({*found, *wanted}, key=str)
-            for place in _paths_that_differ(found.get(key), wanted.get(key), f"{path}.{key}" if path else str(key))
-        ]
-    return [] if found == wanted else [path]

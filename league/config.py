@@ -203,6 +203,17 @@ def config_plain(config: LeagueConfig) -> dict[str, object]:
     return plain
 
 
+def paths_that_differ(one: object, other: object, path: str = "") -> list[str]:
+    """Dotted paths at which two plain records, such as two `config_plain`, differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return [
+            place
+            for key in sorted({*one, *other}, key=str)
+            for place in paths_that_differ(one.get(key), other.get(key), f"{path}.{key}" if path else str(key))
+        ]
+    return [] if one == other else [path]
+
+
 def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
