@@ -1,6 +1,6 @@
 """Every policy of the league under a number, with the facts that matchmaking asks of thousands of them at once.
 
-Shape letter: P policies (players, snapshots and bots, in the order in which they came).
+Shape letter: P policies (players, snapshots and guests, in the order in which they came).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from league.core.columns import Column
 
-PLAYER, SNAPSHOT, BOT = 0, 1, 2
+PLAYER, SNAPSHOT, GUEST = 0, 1, 2
 NO_OWNER = -1
 FROZEN = -1
-"""Stands for SNAPSHOT and BOT together where numbers are asked for by kind."""
+"""Stands for SNAPSHOT and GUEST together where numbers are asked for by kind."""
 
 
 @dataclass
@@ -25,9 +25,9 @@ class Population:
     Fields:
       names: number -> policy id. index: policy id -> number.
       roles: role number -> role, in the order in which they came.
-      kind: int8 [P], PLAYER (learns), SNAPSHOT or BOT (both frozen).
-      owner: int32 [P], number of the player that a snapshot was taken of, a player's own number, NO_OWNER for a bot.
-      role: int16 [P], role number of the player or of the snapshot's player, -1 for a bot.
+      kind: int8 [P], PLAYER (learns), SNAPSHOT of one, or GUEST, a bot or outsider (all but players frozen).
+      owner: int32 [P], number of the player that a snapshot was taken of, a player's own number, NO_OWNER for a guest.
+      role: int16 [P], role number of the player or of the snapshot's player, -1 for a guest.
       moved: float64 [P], trained steps that the weights have moved in all, the clock by which evidence ages; falling
         back to a checkpoint moves them too. 0 if frozen.
 
@@ -53,7 +53,7 @@ class Population:
         return len(self.names)
 
     def add(self, name: str, *, kind: int, owner: int | None = None, role: str | None = None) -> int:
-        """Number a new policy. owner: None for a bot and for a player, which owns itself."""
+        """Number a new policy. owner: None for a guest and for a player, which owns itself."""
         assert name not in self.index, f"policy {name} is there already"
         number = len(self.names)
         own = number if kind == PLAYER else NO_OWNER

@@ -19,7 +19,7 @@ from league.core.events import (
 )
 from league.core.orders import INITIAL, SNAPSHOT_KIND
 from league.core.payoff import empty_payoff
-from league.core.population import BOT, NO_OWNER, PLAYER, SNAPSHOT
+from league.core.population import GUEST, PLAYER
 from league.core.records import OUTSIDE_PREFIX, Order, SnapshotInfo
 from league.core.state import LeagueState, PlayerState
 from league.core.tuning import first_values
@@ -71,7 +71,7 @@ def stop_run(state: LeagueState, command: StopRun, rng: np.random.Generator) -> 
 
 
 def add_outsider(state: LeagueState, command: AddOutsider, rng: np.random.Generator) -> list[Event]:
-    """A policy from outside joins as a snapshot of nobody: opponents meet it by their matchmaking, and as a guest.
+    """A policy from outside joins: no part of the league's past, it is met as a guest, and rated.
 
     Raises:
       Refused: its id is not "outside:NAME", or taken.
@@ -120,7 +120,7 @@ def apply_outsider(state: LeagueState, event: OutsiderAdded) -> None:
     """The policy is in the population."""
     snapshot = event.snapshot
     state.snapshots[snapshot.snapshot_id] = snapshot
-    state.population.add(snapshot.snapshot_id, kind=SNAPSHOT, owner=NO_OWNER)
+    state.population.add(snapshot.snapshot_id, kind=GUEST)
     state.rating_games.append(0)
 
 
@@ -146,7 +146,7 @@ def apply_created(state: LeagueState, event: LeagueCreated) -> None:
         prior_games=settings.payoff.prior_games,
     )
     for bot in settings.bots:
-        state.population.add(bot, kind=BOT)
+        state.population.add(bot, kind=GUEST)
         state.rating_games.append(0)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from league.core.plain import pack, unpack
-from league.core.population import BOT, PLAYER, SNAPSHOT, Population
+from league.core.population import GUEST, PLAYER, SNAPSHOT, Population
 
 ROLES = ("main_agent", "main_exploiter")
 
@@ -23,8 +23,8 @@ def grown(seed: int, *, size: int = 60) -> Population:
             owner = int(rng.choice(players))
             role = list(population.roles)[int(population.role.values[owner])]
             population.add(f"snapshot{number}", kind=SNAPSHOT, owner=owner, role=role)
-        elif kind == BOT:
-            population.add(f"bot:{number}", kind=BOT)
+        elif kind == GUEST:
+            population.add(f"bot:{number}", kind=GUEST)
         else:
             role = ROLES[len(players) % 2]
             population.add(f"player{number}", kind=PLAYER, role=role)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from league.core.payoff import Posterior
-from league.core.population import BOT, PLAYER, SNAPSHOT, Population
+from league.core.population import GUEST, PLAYER, SNAPSHOT, Population
 from league.core.registry import MATCHMAKERS
 from league.core.roles import View, matchmaker_of, monotone_tail_start
 from league.core.settings import MatchmakingSettings, PlayerSettings
@@ -24,7 +24,7 @@ def view_of(
     for name in names:
         owner, _, snapshot = name.partition("-s")
         if name.startswith("bot:"):
-            population.add(name, kind=BOT)
+            population.add(name, kind=GUEST)
         elif snapshot:
             population.add(name, kind=SNAPSHOT, owner=population.index[owner], role=ROLE_OF[owner])
         else:
