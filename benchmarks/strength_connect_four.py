@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from report import Report
-from strength_exploiters import COMPARED, REPORTED, Prey, add_comparison, exploiter_figures, more_is_worse
+from strength_exploiters import Prey, add_comparison, exploiter_figures, more_is_worse
 from strength_positions import Position, chance, keeps, moves_keep, stored_positions
 from strength_robustness import against_past, load_snapshot, main_snapshots
 from strength_runs import HALF, LATEST, LEAGUE, ROOT, Plan, control_sections, core_budget, finished_run, wall_limit
@@ -104,7 +104,7 @@ def _figures(
 
     figures = plan.figures(run_dir, config=CONFIG, settings=settings, find=find)
     prey = Prey(trained, run_dir, CONFIG, settings, seed, core_seconds)
-    return figures | exploiter_figures(plan, prey, REPORTED if population == HALF else COMPARED)
+    return figures | exploiter_figures(plan, prey)
 
 
 def strength(run: OpenRun, evaluation: Evaluation) -> dict[str, float]:

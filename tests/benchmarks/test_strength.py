@@ -130,7 +130,7 @@ def test_controls_have_no_gates():
     assert all(row.must is None for row in report.rows)
 
 
-@pytest.mark.parametrize("name", [EXPLOITER_V_LAST, "exploiter 1 v second half"])
+@pytest.mark.parametrize("name", [EXPLOITER_V_LAST, EXPLOITER_V_HALF])
 def test_the_worst_exploiter_is_the_one_that_wins_most(name: str):
     report = Report()
     runs = [figures(**{name: score}) for score in (0.2, 0.5, 0.3)]
@@ -154,11 +154,11 @@ def test_an_exploiter_may_win_four_fifths_as_much_from_the_league_as_from_the_ne
     assert (across.value, across.must) == (0.6, None)
 
 
-def test_every_exploiter_has_a_folder_a_seed_and_figures_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    trained: list[tuple[str, str, int]] = []
+def test_every_exploiter_has_a_folder_and_a_file_of_figures_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    trained: list[tuple[str, str]] = []
 
-    def score(prey: strength_exploiters.Prey, export: str, *, run_dir: Path, training_seed: int, **_: object) -> float:
-        trained.append((export, run_dir.name, training_seed))
+    def score(prey: strength_exploiters.Prey, export: str, *, run_dir: Path, **_: object) -> float:
+        trained.append((export, run_dir.name))
         return 0.1 * len(trained)
 
     monkeypatch.setattr(strength_exploiters, "_score", score)
@@ -166,13 +166,8 @@ def test_every_exploiter_has_a_folder_a_seed_and_figures_of_its_own(tmp_path: Pa
     prey = strength_exploiters.Prey(
         pytest.fail, tmp_path / "c4-league-3", strength_connect_four.CONFIG, ["seed=3"], seed=3, core_seconds=10.0
     )
-    first = strength_exploiters.exploiter_figures(plan, prey, strength_exploiters.COMPARED)
-    assert trained == [
-        ("last", "c4-league-3-exploiter", 3),
-        ("second half", "c4-league-3-exploiter-of-half", 3),
-        ("second half", "c4-league-3-exploiter-of-half-1", 103),
-    ]
-    assert first["exploiter 1 v second half"] == pytest.approx(0.3)
-    assert first[EXPLOITER_V_HALF] == pytest.approx(0.25)
-    assert strength_exploiters.exploiter_figures(plan, prey, strength_exploiters.COMPARED) == first
-    assert len(trained) == 3
+    first = strength_exploiters.exploiter_figures(plan, prey)
+    assert trained == [("last", "c4-league-3-exploiter"), ("second half", "c4-league-3-exploiter-of-half")]
+    assert first == {EXPLOITER_V_LAST: pytest.approx(0.1), EXPLOITER_V_HALF: pytest.approx(0.2)}
+    assert strength_exploiters.exploiter_figures(plan, prey) == first
+    assert len(trained) == 2
