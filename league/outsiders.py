@@ -20,7 +20,7 @@ from league.core.records import OUTSIDE_PREFIX
 from league.core.state import LeagueState
 from league.errors import LeagueError, MissingRun
 from league.eval.load import FrozenCopy, PolicyMismatch, build_policy, copies_at, find_source
-from league.policies import network_of, spec_hash
+from league.policies import fits, network_of
 from league.store.snapshots import SnapshotStore
 
 
@@ -128,7 +128,7 @@ def _source_of(guest: GuestSettings, folder: Path) -> Path:
 
 
 def _require_same_game(guest: GuestSettings, copy: FrozenCopy, source: Path, spec: EnvSpec) -> None:
-    if copy.manifest.env_spec_hash != spec_hash(spec):
+    if not fits(copy.manifest, spec):
         raise PolicyMismatch(
             f"{guest.policy} ({copy.name} in {source}) was trained on {copy.manifest.env_id} and cannot play"
             f" {spec.env_id}: seats, observations, actions or the mask differ. Choose a run of the same game."

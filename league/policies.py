@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 
 import msgspec
+import numpy as np
 import safetensors
 import safetensors.numpy
 
@@ -21,8 +23,9 @@ from league.core.records import SnapshotInfo
 from league.core.state import LeagueState, PlayerState
 from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
 from league.runtime.protocol import Arrays
+from league.runtime.tuned import tuned
 from league.store.checkpoints import CheckpointStore
-from league.store.snapshots import SnapshotManifest, SnapshotStore
+from league.store.snapshots import CANONICAL_SPEC_HASH, SnapshotManifest, SnapshotStore
 
 MAX_HELD = 64
 """Snapshots whose weights are kept in memory."""
@@ -92,7 +95,8 @@ class PolicyStore:
             env_spec_hash=self._spec_hash,
             env=dict(self._config.env.kwargs),
             network=network_plain(self._config.network),
-            hyperparameters=dataclasses.asdict(self._config.learner),
+            hyperparameters=dataclasses.asdict(tuned(self._config.learner, player.hyperparameters)),
+            tuned={item.name: item.value for item in player.hyperparameters},
         )
         return self._snapshots.put(payload, manifest)
 
@@ -154,11 +158,50 @@ def network_of(manifest: SnapshotManifest) -> NetworkConfig:
 
 
 def spec_hash(spec: EnvSpec) -> str:
-    """sha256 (hex) over what a network must fit: seats, observations, actions; not over the id."""
-    fields = (
+    """sha256 (hex) over what a network must fit: seats, observations, actions; not over the id.
+
+    Over the facts as JSON with sorted keys, so that it is the same whichever versions of Python and numpy compute it.
+    """
+    actions = dataclasses.asdict(
+        dataclasses.replace(spec.actions, low=float(spec.actions.low), high=float(spec.actions.high))
+    )
+    # A field that says nothing is left out, so that one that is added some day changes no hash of today.
+    silent = {field.name: field.default for field in dataclasses.fields(spec.actions)}
+    actions = {name: value for name, value in actions.items() if value != silent[name]}
+    facts = {
+        "actions": actions,
+        "has_mask": spec.has_mask,
+        "num_seats": spec.num_seats,
+        "observations": {name: [array.shape, array.dtype] for name, array in spec.observations.items()},
+    }
+    canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_number)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def fits(manifest: SnapshotManifest, spec: EnvSpec) -> bool:
+    """Whether a snapshot was trained on a game of such seats, observations, actions and mask."""
+    if manifest.schema_version < CANONICAL_SPEC_HASH:
+        return manifest.env_spec_hash == _hash_of_text(spec)
+    return manifest.env_spec_hash == spec_hash(spec)
+
+
+def _hash_of_text(spec: EnvSpec) -> str:
+    """As manifests of schema version 1 hold it: over the text that Python prints of the facts."""
+    facts = (
         spec.num_seats,
         sorted((name, array.shape, array.dtype) for name, array in spec.observations.items()),
         dataclasses.astuple(spec.actions),
         spec.has_mask,
     )
-    return hashlib.sha256(repr(fields).encode()).hexdigest()
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _plain_number(value: object) -> object:
+    """A number of numpy, which JSON does not know, as Python's own.
+
+    Raises:
+      TypeError: it is none.
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a spec holds {value!r}, which is no plain value")

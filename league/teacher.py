@@ -18,7 +18,7 @@ from envs.protocol import EnvSpec
 from league.config import LeagueConfig, TeacherSettings
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
 from league.eval.load import copies_at, find_source
-from league.policies import network_plain, spec_hash
+from league.policies import fits, network_plain, spec_hash
 from league.store.snapshots import MAX_WEIGHTS_BYTES, SnapshotManifest, SnapshotStore, sha256_hex
 from league.store.storage import Storage
 
@@ -113,7 +113,7 @@ def _fitting(
     Raises:
       CorruptSnapshot: the bytes are no weights. LeagueError: they are of another game or network.
     """
-    if manifest.env_spec_hash != spec_hash(spec):
+    if not fits(manifest, spec):
         raise LeagueError(
             f"The teacher from {settings.source} was trained on {manifest.env_id} and cannot judge {spec.env_id}:"
             " seats, observations, actions or the mask differ. Choose a policy of the same game."

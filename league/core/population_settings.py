@@ -131,7 +131,6 @@ class MetaGameSettings:
 
 FACTORS = ("learning_rate", "entropy_cost", "discount")
 OWN_VALUES = ("pfsp_exponent", "self_play")
-REWARD = re.compile(r"reward:[A-Za-z0-9_.-]{1,48}")
 
 
 def check_hyperparameter(name: str, value: float) -> None:
@@ -140,8 +139,12 @@ def check_hyperparameter(name: str, value: float) -> None:
     Raises:
       ValueError: saying which.
     """
-    known = name in FACTORS + OWN_VALUES or REWARD.fullmatch(name) is not None
-    require(known, f"no hyperparameter {name!r}; there are {', '.join(FACTORS + OWN_VALUES)} and reward:NAME")
+    require(
+        not name.startswith("reward:"),
+        f"{name}: rewards have no parts that could be weighed: a game gives one number a seat; weigh them in the game",
+    )
+    known = name in FACTORS + OWN_VALUES
+    require(known, f"no hyperparameter {name!r}; there are {', '.join(FACTORS + OWN_VALUES)}")
     require(0.0 < value < math.inf, f"{name} must be positive and finite, not {value}")
     require(name != "self_play" or value <= 1.0, f"self_play is a share, {value} is above 1")
 
@@ -151,7 +154,7 @@ class TunedSettings:
     """One hyperparameter that tuning may change.
 
     Fields:
-      name: "learning_rate", "entropy_cost", "reward:NAME" (factors on what is configured), "discount" (factor on
+      name: "learning_rate", "entropy_cost" (factors on what is configured), "discount" (factor on
         1 - gamma), "pfsp_exponent" or "self_play" (the values themselves).
       initial: value that the first player keeps at first and the others start around.
       low, high: bounds.

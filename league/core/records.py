@@ -16,8 +16,8 @@ other is a player or a snapshot."""
 class Hyperparameter:
     """A tuned value of a player.
 
-    `learning_rate`, `entropy_cost` and `reward:NAME` are factors on what is configured (1 is unchanged), `discount` is
-    a factor on 1 - gamma; `pfsp_exponent` and `self_play` are the values themselves.
+    `learning_rate` and `entropy_cost` are factors on what is configured (1 is unchanged), `discount` is a factor on
+    1 - gamma; `pfsp_exponent` and `self_play` are the values themselves.
     """
 
     name: str

@@ -23,7 +23,7 @@ from league.errors import CorruptSnapshot, LeagueError, MissingRun
 from league.eval.choose import BEST, DRAWN, Selection, UnknownPolicy, choose
 from league.eval.loaded import LoadedMixture, LoadedPolicy
 from league.eval.match import spec_of
-from league.policies import network_of, network_plain, spec_hash
+from league.policies import fits, network_of, network_plain, spec_hash
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
@@ -254,7 +254,7 @@ def build_policy(
         weights = from_named(named, layout_of(network), version=manifest.version)
     except (msgspec.ValidationError, UnknownPartError, WeightsError) as error:
         raise _mismatch(name, manifest, spec, source, str(error)) from error
-    if manifest.env_spec_hash != spec_hash(spec):
+    if not fits(manifest, spec):
         raise _mismatch(name, manifest, spec, source, "seats, observations, actions or the mask differ")
     return LoadedPolicy(name, network, weights, spec, greedy=greedy, seed=seed)
 

@@ -22,7 +22,10 @@ import msgspec
 from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
 from league.store.storage import Storage, temporary_path
 
-MANIFEST_SCHEMA_VERSION = 1
+MANIFEST_SCHEMA_VERSION = 2
+READABLE_SCHEMA_VERSIONS = (1, 2)
+CANONICAL_SPEC_HASH = 2
+"""Schema version since which `env_spec_hash` is taken over JSON with sorted keys; before, over what Python prints."""
 MAX_WEIGHTS_BYTES = 4 << 30
 MAX_MANIFEST_BYTES = 1 << 20
 _FILES = ("weights.safetensors", "manifest.json")
@@ -39,7 +42,8 @@ class SnapshotManifest:
       env_id, env_spec_hash: the game it plays, and the sha256 (hex) of its spec.
       env: the game's options (the kwargs of its EnvConfig).
       network: the network's configuration, as plain values.
-      hyperparameters: the learner's, as plain values.
+      hyperparameters: the player's learner's, as plain values. tuned: those that are the player's own, by name; the
+        learner's among them are in `hyperparameters` already.
       schema_version: of this record.
     """
 
@@ -54,6 +58,7 @@ class SnapshotManifest:
     network: dict[str, object]
     env: dict[str, object] = field(default_factory=dict)
     hyperparameters: dict[str, object] = field(default_factory=dict)
+    tuned: dict[str, float] = field(default_factory=dict)
     schema_version: int = MANIFEST_SCHEMA_VERSION
 
 
@@ -204,11 +209,11 @@ class LocalSnapshotStore:
             raise CorruptSnapshot(path, str(error).rstrip(".")) from error
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise CorruptSnapshot(path, f"it is no manifest ({error})") from error
-        if manifest.schema_version != MANIFEST_SCHEMA_VERSION:
+        if manifest.schema_version not in READABLE_SCHEMA_VERSIONS:
             raise CorruptSnapshot(
                 path,
-                f"it has schema version {manifest.schema_version}, this program reads {MANIFEST_SCHEMA_VERSION}; "
-                "use the version that wrote it",
+                f"it has schema version {manifest.schema_version}, this program reads "
+                f"{' and '.join(map(str, READABLE_SCHEMA_VERSIONS))}; use the version that wrote it",
             )
         if manifest.digest != digest:
             raise CorruptSnapshot(path, f"it describes the snapshot {manifest.digest}")

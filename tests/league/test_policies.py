@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvSpec
 from envs.registry import make
 from league import policies as policies_module
 from league.config import LeagueConfig
-from league.core.records import SnapshotInfo
+from league.core.records import Hyperparameter, SnapshotInfo
 from league.core.state import CheckpointPointer, LeagueState, PlayerState
 from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
 from league.policies import PolicyStore, spec_hash
@@ -194,3 +196,63 @@ def test_the_hash_of_a_spec_covers_what_a_network_must_fit_and_not_the_id() -> N
         replace(spec, observations={"y": ArraySpec((3,), "float32")}),
     ):
         assert spec_hash(other) != spec_hash(spec)
+
+
+def test_the_hash_of_a_spec_is_over_json_with_sorted_keys_and_not_over_what_python_prints() -> None:
+    spec = EnvSpec(
+        "a",
+        2,
+        {"y": ArraySpec((), "bool"), "x": ArraySpec((3, 4), "float32")},
+        ActionSpec("box", shape=(2,), low=-2.5),
+        (0, 1),
+        has_mask=False,
+    )
+    canonical = (
+        '{"actions":{"kind":"box","low":-2.5,"shape":[2]},"has_mask":false,"num_seats":2,'
+        '"observations":{"x":[[3,4],"float32"],"y":[[],"bool"]}}'
+    )
+    assert spec_hash(spec) == hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def test_numbers_of_numpy_in_a_spec_have_the_hash_of_plain_ones() -> None:
+    spec = EnvSpec("a", 2, {"x": ArraySpec((3,), "float32")}, ActionSpec("box", shape=(2,), low=-2.0), (0, 1), False)
+    of_numpy = replace(
+        spec,
+        num_seats=np.int64(2),
+        observations={"x": ArraySpec((np.int64(3),), "float32")},
+        actions=ActionSpec("box", shape=(np.int32(2),), low=np.float32(-2.0), high=np.float64(1.0)),
+        has_mask=np.bool_(False),
+    )
+    assert spec_hash(of_numpy) == spec_hash(spec)
+
+
+def test_a_manifest_of_the_first_schema_version_still_fits_its_game(tmp_path: Path, state: LeagueState) -> None:
+    stores = Stores(tmp_path)
+    info = stores.add(weights_of(1), state.players["main-0"])
+    manifest = stores.snapshots.get(info.digest)[1]
+    spec = make(CONFIG.env, num_envs=1).spec
+    facts = (
+        spec.num_seats,
+        sorted((name, array.shape, array.dtype) for name, array in spec.observations.items()),
+        dataclasses.astuple(spec.actions),
+        spec.has_mask,
+    )
+    first = replace(manifest, schema_version=1, env_spec_hash=hashlib.sha256(repr(facts).encode()).hexdigest())
+    other = replace(spec, num_seats=3)
+    assert policies_module.fits(manifest, spec)
+    assert policies_module.fits(first, spec)
+    assert not policies_module.fits(manifest, other)
+    assert not policies_module.fits(first, other)
+
+
+def test_a_manifest_holds_the_hyperparameters_of_its_player_and_not_the_configured_ones(
+    tmp_path: Path, state: LeagueState
+) -> None:
+    stores, player = Stores(tmp_path), state.players["main-0"]
+    player.hyperparameters = (Hyperparameter("learning_rate", 0.5), Hyperparameter("pfsp_exponent", 3.0))
+    info = stores.add(weights_of(1), player)
+    manifest = stores.snapshots.get(info.digest)[1]
+    assert manifest.hyperparameters["learning_rate"] == pytest.approx(0.5 * CONFIG.learner.learning_rate)
+    assert manifest.hyperparameters["learning_rate_end"] == pytest.approx(0.5 * CONFIG.learner.learning_rate_end)
+    assert manifest.hyperparameters["entropy_cost"] == CONFIG.learner.entropy_cost
+    assert manifest.tuned == {"learning_rate": 0.5, "pfsp_exponent": 3.0}

@@ -117,6 +117,7 @@ def test_what_is_given_beside_a_preset_takes_its_place_even_where_it_equals_the_
         (LeagueSettings, {"guests": tuple(GuestSettings(f"bot:{i}", 0.4) for i in range(3))}, "must not exceed 1"),
         (TuningSettings, {"tuner": "elo"}, "nearest is 'elo_gap'"),
         (TunedSettings, {"name": "learning_rat"}, "no hyperparameter"),
+        (TunedSettings, {"name": "reward:kills"}, "reward:kills: rewards have no parts"),
         (TunedSettings, {"name": "learning_rate", "low": 2.0}, "low 2.0 <= initial 1.0"),
         (TuningSettings, {"parameters": (TunedSettings("discount"), TunedSettings("discount"))}, "twice"),
         (TuningSettings, {"factor": 1.0}, "factor"),
