@@ -142,6 +142,21 @@ class AddOutsider:
 
 
 @dataclass(frozen=True)
+class QuarantineSnapshot:
+    """The weights of a snapshot cannot be read. reason: why, for people."""
+
+    snapshot: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RestoreSnapshot:
+    """The weights of a quarantined snapshot are back in the store, and are those that were written."""
+
+    snapshot: str
+
+
+@dataclass(frozen=True)
 class NoteFork:
     """The league so far was taken over from another run. lost: players whose restart state is not there."""
 
@@ -179,6 +194,8 @@ Command = (
     | ConfirmTransplant
     | DropTransplant
     | AddOutsider
+    | QuarantineSnapshot
+    | RestoreSnapshot
     | NoteFork
     | NoteRewind
 )

@@ -177,6 +177,25 @@ class OutsiderAdded:
 
 
 @dataclass(frozen=True)
+class SnapshotQuarantined:
+    """The weights of a snapshot cannot be read: nobody meets it any more, and what is known of it stays.
+
+    Fields:
+      reason: why, for people.
+    """
+
+    snapshot: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class SnapshotRestored:
+    """The weights of a quarantined snapshot are there again, and are those that were written."""
+
+    snapshot: str
+
+
+@dataclass(frozen=True)
 class MixtureMember:
     """A snapshot's weight in a mixture."""
 
@@ -250,6 +269,8 @@ Event = (
     | PlayerTransplanted
     | OrderDropped
     | OutsiderAdded
+    | SnapshotQuarantined
+    | SnapshotRestored
     | MixtureSolved
     | LeagueForked
     | LeagueRewound
@@ -271,6 +292,8 @@ EVENTS: dict[str, type[Event]] = {
     "PlayerTransplanted": PlayerTransplanted,
     "OrderDropped": OrderDropped,
     "OutsiderAdded": OutsiderAdded,
+    "SnapshotQuarantined": SnapshotQuarantined,
+    "SnapshotRestored": SnapshotRestored,
     "MixtureSolved": MixtureSolved,
     "LeagueForked": LeagueForked,
     "LeagueRewound": LeagueRewound,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from league.core import commands, events, leases, meta_game, orders, runs, tuning
+from league.core import commands, events, leases, meta_game, orders, quarantine, runs, tuning
 from league.core.commands import Command, CreateLeague, Refused
 from league.core.events import Event
 from league.core.state import LeagueState
@@ -30,6 +30,8 @@ DECIDERS: dict[type[Command], Decider] = {
     commands.ConfirmTransplant: tuning.confirm_transplant,
     commands.DropTransplant: tuning.drop_transplant,
     commands.AddOutsider: runs.add_outsider,
+    commands.QuarantineSnapshot: quarantine.quarantine_snapshot,
+    commands.RestoreSnapshot: quarantine.restore_snapshot,
     commands.NoteFork: runs.note_fork,
     commands.NoteRewind: runs.note_rewind,
 }
@@ -50,6 +52,8 @@ APPLIERS: dict[type[Event], Applier] = {
     events.PlayerTransplanted: orders.apply_transplanted,
     events.OrderDropped: orders.apply_dropped,
     events.OutsiderAdded: runs.apply_outsider,
+    events.SnapshotQuarantined: quarantine.apply_quarantined,
+    events.SnapshotRestored: quarantine.apply_restored,
     events.MixtureSolved: meta_game.apply_mixture,
     events.LeagueForked: runs.apply_forked,
     events.LeagueRewound: runs.apply_rewound,

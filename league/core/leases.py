@@ -78,9 +78,9 @@ def rating_seatings(state: LeagueState, rng: np.random.Generator) -> tuple[Seati
     """The frozen policy with the fewest rating games against some others, those preferred whose result is open.
 
     Returns:
-      Empty where there is nothing to rate: a game of one team, or fewer than two frozen policies.
+      Empty where there is nothing to rate: a game of one team, or fewer than two frozen policies that can be met.
     """
-    frozen = state.population.frozen()
+    frozen = state.population.frozen_present()
     if len(set(state.teams)) == 1 or len(frozen) < 2:
         return ()
     assert state.settings is not None

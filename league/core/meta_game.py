@@ -82,13 +82,17 @@ def apply_mixture(state: LeagueState, event: MixtureSolved) -> None:
 
 
 def mixture_weights(state: LeagueState) -> Array | None:
-    """float64 [P], the mixture with its share of exploration over all snapshots, sums to 1; None before the first."""
+    """float64 [P], the mixture with its share of exploration over all snapshots, sums to 1.
+
+    Members that cannot be met are left out. None before the first mixture, and where no member is left.
+    """
     assert state.settings is not None
-    if not state.mixture.weights:
-        return None
     result = np.zeros(len(state.population))
     for policy, weight in state.mixture.weights.items():
-        result[state.population.index[policy]] = weight
+        if state.is_present(policy):
+            result[state.population.index[policy]] = weight
+    if not result.any():
+        return None
     result /= result.sum()
     explore, snapshots = state.settings.meta_game.explore, state.population.snapshots()
     result *= 1.0 - explore
@@ -104,8 +108,8 @@ def heaviest(mixture: Array) -> NDArray[np.int64]:
 
 
 def own_snapshots(state: LeagueState) -> list[str]:
-    """Snapshots that were taken in this league, oldest first."""
-    return [name for name, snapshot in state.snapshots.items() if snapshot.player]
+    """Snapshots that were taken in this league and can be met, oldest first."""
+    return [name for name, snapshot in state.snapshots.items() if snapshot.player and state.is_present(name)]
 
 
 def _games_between(state: LeagueState, names: Sequence[str]) -> tuple[PairGames, NDArray[np.int64]]:

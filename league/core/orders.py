@@ -127,7 +127,9 @@ def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.rando
     if rng.random() >= chance:
         return [added, *transplant_after_snapshot(state, player.name, rng, trained_steps=command.trained_steps)]
     reason = f"after {snapshot.snapshot_id}"
-    source = _start_again_from(state, player)
+    source = start_again_from(state, player)
+    if source is None:
+        return [added]
     return [added, OrderIssued(Order(state.next_order_id, RESET_KIND, player.name, reason, source=source))]
 
 
@@ -214,12 +216,18 @@ def apply_checkpoint(state: LeagueState, event: CheckpointSaved) -> None:
     state.players[event.player].checkpoint = CheckpointPointer(event.digest, event.version, event.trained_steps)
 
 
-def _start_again_from(state: LeagueState, player: PlayerState) -> str | None:
-    """The snapshot that a reset starts from: the newest of the main agents where that is set and there is one."""
+def start_again_from(state: LeagueState, player: PlayerState, *, without: str = "") -> str | None:
+    """The snapshot that a reset starts from, among those whose weights can be had but `without`; None for none.
+
+    The newest of the main agents where that is set and there is one, else the player's first. Where that first one is
+    gone, the oldest that is left of the player, which is nearest to it.
+    """
+    present = [known for name, known in state.snapshots.items() if name != without and state.is_present(name)]
     if state.settings_of(player.name).gate.reset_to == "main":
-        newest = (snapshot for snapshot in reversed(state.snapshots.values()) if snapshot.role == MAIN_ROLE)
-        return next((snapshot.snapshot_id for snapshot in newest), player.initial)
-    return player.initial
+        mains = [snapshot.snapshot_id for snapshot in present if snapshot.role == MAIN_ROLE]
+        if mains:
+            return mains[-1]
+    return next((snapshot.snapshot_id for snapshot in present if snapshot.player == player.name), None)
 
 
 def _blocks(order: Order) -> bool:

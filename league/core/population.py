@@ -30,8 +30,9 @@ class Population:
       role: int16 [P], role number of the player or of the snapshot's player, -1 for a guest.
       moved: float64 [P], trained steps that the weights have moved in all, the clock by which evidence ages; falling
         back to a checkpoint moves them too. 0 if frozen.
+      absent: number -> why the weights of that snapshot or guest cannot be had now; nobody meets it meanwhile.
 
-    What is asked for at every lease is kept ready by kind, role and owner: none of them ever changes.
+    What is asked for at every lease is kept ready by kind, role and owner, without the absent.
     """
 
     names: dict[int, str] = field(default_factory=dict)
@@ -40,14 +41,15 @@ class Population:
     owner: Column = field(default_factory=lambda: Column("int32"))
     role: Column = field(default_factory=lambda: Column("int16"))
     moved: Column = field(default_factory=lambda: Column("float64"))
+    absent: dict[int, str] = field(default_factory=dict)
     index: dict[str, int] = field(init=False)
     _numbers: dict[tuple[int, int | None], Column] = field(init=False, repr=False, default_factory=dict)
     _snapshots_of: dict[int, Column] = field(init=False, repr=False, default_factory=dict)
+    _frozen: Column = field(init=False, repr=False, default_factory=lambda: Column("int64"))
 
     def __post_init__(self) -> None:
         self.index = {name: number for number, name in self.names.items()}
-        for number in self.names:
-            self._note(number)
+        self._note_all()
 
     def __len__(self) -> int:
         return len(self.names)
@@ -66,20 +68,35 @@ class Population:
         self._note(number)
         return number
 
+    def set_aside(self, number: int, *, reason: str) -> None:
+        """Leave a frozen policy out of everything that is to be met."""
+        assert self.kind.values[number] != PLAYER, f"{self.names[number]} learns"
+        self.absent[number] = reason
+        self._note_all()
+
+    def take_back(self, number: int) -> None:
+        """Undo `set_aside`."""
+        del self.absent[number]
+        self._note_all()
+
     def players(self, role: str | None = None) -> NDArray[np.int64]:
         """Numbers of the learning players (of one role), in order."""
         return self._of_kind(PLAYER, role)
 
     def snapshots(self, role: str | None = None) -> NDArray[np.int64]:
-        """Numbers of the snapshots (of players of one role), oldest first."""
+        """Numbers of the snapshots (of players of one role) that can be met, oldest first."""
         return self._of_kind(SNAPSHOT, role)
 
     def snapshots_of(self, player: int) -> NDArray[np.int64]:
-        """Numbers of one player's snapshots, oldest first."""
+        """Numbers of one player's snapshots that can be met, oldest first."""
         return _numbers_in(self._snapshots_of.get(player))
 
     def frozen(self) -> NDArray[np.int64]:
-        """Numbers of all policies that never change."""
+        """Numbers of all policies that never change, those included that cannot be met now: games with them count."""
+        return _numbers_in(self._frozen)
+
+    def frozen_present(self) -> NDArray[np.int64]:
+        """Numbers of all policies that never change and can be met."""
         return self._of_kind(FROZEN, None)
 
     def _of_kind(self, kind: int, role: str | None) -> NDArray[np.int64]:
@@ -88,8 +105,18 @@ class Population:
         number = self.roles.get(role)
         return NONE if number is None else _numbers_in(self._numbers.get((kind, number)))
 
+    def _note_all(self) -> None:
+        """Make all groups anew, in the order in which the policies came."""
+        self._numbers, self._snapshots_of, self._frozen = {}, {}, Column("int64")
+        for number in self.names:
+            self._note(number)
+
     def _note(self, number: int) -> None:
         """Put a policy into the groups that it belongs to."""
+        if self.kind.values[number] != PLAYER:
+            self._frozen.append(number)
+        if number in self.absent:
+            return
         kind, role = int(self.kind.values[number]), int(self.role.values[number])
         groups: list[tuple[int, int | None]] = [(kind, None), (kind, role)]
         if kind != PLAYER:

@@ -144,6 +144,10 @@ class LeagueState:
         """Id of the player at a place of the workload."""
         return next(itertools.islice(self.players, place, None))
 
+    def is_present(self, snapshot: str) -> bool:
+        """Whether a snapshot or outsider is there and its weights can be had."""
+        return snapshot in self.snapshots and self.population.index[snapshot] not in self.population.absent
+
     def env_steps_of(self, player: str) -> int:
         """Env steps of the finished leases of a player."""
         return int(self.workload.env_steps.values[self.players[player].place])

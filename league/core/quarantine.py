@@ -1,0 +1,89 @@
+"""Snapshots whose weights cannot be had: nobody meets them, open orders find another source, the league goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from league.core.commands import QuarantineSnapshot, Refused, RestoreSnapshot
+from league.core.events import (
+    Event,
+    OrderDropped,
+    OrderIssued,
+    SnapshotQuarantined,
+    SnapshotRestored,
+)
+from league.core.orders import RESET_KIND, start_again_from
+from league.core.records import Order
+from league.core.state import LeagueState
+
+
+def quarantine_snapshot(state: LeagueState, command: QuarantineSnapshot, rng: np.random.Generator) -> list[Event]:
+    """Set a snapshot aside; resets that were to start from it get another source.
+
+    Leases that name it stay open: their hosts may hold its weights already.
+
+    Raises:
+      Refused: there is no such snapshot, or it is set aside already.
+    """
+    name = command.snapshot
+    if name not in state.snapshots:
+        raise Refused(f"no snapshot {name!r} in the league")
+    if not state.is_present(name):
+        raise Refused(f"snapshot {name} is set aside already")
+    return [SnapshotQuarantined(name, command.reason), *_replaced_resets(state, name)]
+
+
+def restore_snapshot(state: LeagueState, command: RestoreSnapshot, rng: np.random.Generator) -> list[Event]:
+    """Take a snapshot back into the league.
+
+    Raises:
+      Refused: it is not set aside.
+    """
+    if command.snapshot not in state.snapshots or state.is_present(command.snapshot):
+        raise Refused(f"snapshot {command.snapshot!r} is not set aside")
+    return [SnapshotRestored(command.snapshot)]
+
+
+def apply_quarantined(state: LeagueState, event: SnapshotQuarantined) -> None:
+    """Nobody meets the snapshot any more."""
+    state.population.set_aside(state.population.index[event.snapshot], reason=event.reason)
+
+
+def apply_restored(state: LeagueState, event: SnapshotRestored) -> None:
+    """The snapshot can be met again."""
+    state.population.take_back(state.population.index[event.snapshot])
+
+
+def restart_sources(state: LeagueState, player: str) -> Iterator[str]:
+    """Snapshots whose weights a player without a restart state can go on from, the best choice first.
+
+    The one that it descends from, then that one's ancestors from the nearest on, then the player's own from the newest
+    on. Those that are set aside are left out.
+    """
+    seen: dict[str, None] = {}
+    name = state.players[player].parent
+    while name is not None and name not in seen:
+        seen[name] = None
+        name = state.snapshots[name].parent if name in state.snapshots else None
+    own = (name for name, snapshot in reversed(state.snapshots.items()) if snapshot.player == player)
+    for name in dict.fromkeys((*seen, *own)):
+        if state.is_present(name):
+            yield name
+
+
+def _replaced_resets(state: LeagueState, snapshot: str) -> list[Event]:
+    """Resets from the snapshot are dropped, and issued again from what `start_again_from` finds without it."""
+    events: list[Event] = []
+    order_id = state.next_order_id
+    for order in state.orders.values():
+        if order.kind != RESET_KIND or order.source != snapshot:
+            continue
+        source = start_again_from(state, state.players[order.player], without=snapshot)
+        events.append(OrderDropped(order.order_id, f"the weights of {snapshot} cannot be had"))
+        if source is not None:
+            reason = f"{order.reason}; from {source}, as the weights of {snapshot} cannot be had"
+            events.append(OrderIssued(Order(order_id, RESET_KIND, order.player, reason, source=source)))
+            order_id += 1
+    return events
