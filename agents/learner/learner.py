@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.learner.advantage_scale import AdvantageScale
 from agents.learner.config import LearnerConfig
 from agents.learner.errors import NonFiniteError, StageError
 from agents.learner.objective import Coefficients
@@ -21,9 +22,6 @@ from agents.learner.tail import Arrays
 from agents.learner.updater import UpdateOrder, Updater, UpdateResult
 from agents.trajectory import Unrolls
 from agents.weights import Layout, Weights, WeightsError, require_finite
-
-SCALE_DECAY = 0.99
-"""Decay per update of the running mean square of the advantages."""
 
 KEEP_GOOD_EVERY = 50
 """Updates between copies of a finite state to roll back to."""
@@ -40,7 +38,8 @@ class UpdateReport:
       version: after the update; trained_steps: decisions learnt from since the start.
       steps, stale_steps: decisions of this batch learnt from, and left out because they were too old.
       loss_policy, loss_value, entropy, kl, rho_clip_share: means. effective_sample_share: in (0, 1].
-      gradient_norm: before clipping; skipped: the update was not finite, or a worker was lost, and it was left out.
+      gradient_norm: before clipping; skipped: the update was not finite, or a worker was lost, and it was left out. Of
+        several epochs those before it stand, under a new version.
       lag_mean, lag_p95, lag_max: age of the decisions in updates.
       learning_rate, entropy_cost: in force.
       loss_extra: mean of the optional terms, weighted; teacher_kl: KL(teacher || policy), 0 where it has no weight.
@@ -124,11 +123,10 @@ class Learner:
         self.trained_steps = 0
         self.skipped_updates = 0
         self.restarts = 0
-        self._mean_square = 0.0
-        self._scale_weight = 0.0
+        self._scale = AdvantageScale()
         self._bad_in_a_row = 0
         self._restarts_in_a_row = 0
-        self._good = updater.save()
+        self._keep_good()
 
     def update(self, unrolls: Unrolls, *, share: float) -> UpdateReport:
         """Learn from `config.batch_rows` unrolls.
@@ -171,9 +169,9 @@ class Learner:
                 f"the weights ({weights.layout.size} numbers) are for another network ({self._layout.size})"
             )
         self._load({"values": weights.vector})
-        self._mean_square = self._scale_weight = 0.0
+        self._scale = AdvantageScale()
         self._bad_in_a_row = 0
-        self._good = self._updater.save()
+        self._keep_good()
 
     def save(self) -> Arrays:
         """Restart state as plain arrays: weights, optimizer moments, counters, running scales."""
@@ -186,7 +184,7 @@ class Learner:
         return {
             **state,
             "counters": np.array(counters, np.int64),
-            "scales": np.array([self._mean_square, self._scale_weight], np.float64),
+            "scales": self._scale.save(),
         }
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
@@ -199,8 +197,8 @@ class Learner:
         self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row = (
             int(value) for value in np.asarray(saved["counters"], np.int64)
         )
-        self._mean_square, self._scale_weight = (float(value) for value in np.asarray(saved["scales"], np.float64))
-        self._good = self._updater.save()
+        self._scale.load(saved["scales"])
+        self._keep_good()
 
     def close(self) -> None:
         """Release the updater; may be called twice."""
@@ -222,7 +220,7 @@ class Learner:
             self._restarts_in_a_row = 0
         except StageError as error:
             self._restart(error)
-            result = UpdateResult(LossSums(), math.nan)
+            result = UpdateResult(LossSums(), math.nan, 0)
         else:
             self._after(result)
         return self._report(result, order, intake, seconds=self._clock() - start)
@@ -255,26 +253,28 @@ class Learner:
         )
 
     def _advantage_scale(self) -> float:
-        if not self._config.normalise_advantages or self._scale_weight == 0.0:
-            return 1.0
-        return max(math.sqrt(self._mean_square / self._scale_weight), 1e-3)
+        return self._scale.value if self._config.normalise_advantages else 1.0
 
     def _after(self, result: UpdateResult) -> None:
-        if not math.isfinite(result.gradient_norm):
+        """Count the update. One in which no epoch stepped leaves version and scale alone: the weights are the same."""
+        finite, sums = math.isfinite(result.gradient_norm), result.sums
+        if result.optimizer_steps:
+            self.version += 1
+            self.trained_steps += int(sums.steps) if math.isfinite(sums.steps) else 0
+        if not finite:
             self.skipped_updates += 1
             self._bad_in_a_row += 1
             if self._bad_in_a_row % self._config.rollback_after == 0:
                 self._roll_back()
-            return
-        sums = result.sums
-        self._bad_in_a_row = 0
-        self.version += 1
-        self.trained_steps += int(sums.steps)
-        mean_square = sums.squared_advantage / max(sums.steps, 1.0)
-        self._mean_square = SCALE_DECAY * self._mean_square + (1 - SCALE_DECAY) * mean_square
-        self._scale_weight = SCALE_DECAY * self._scale_weight + (1 - SCALE_DECAY)
-        if self.version % KEEP_GOOD_EVERY == 0:
-            self._good = self._updater.save()
+        elif result.optimizer_steps:
+            self._bad_in_a_row = 0
+            self._scale.update(sums.squared_advantage / sums.steps)
+            if self.version % KEEP_GOOD_EVERY == 0:
+                self._keep_good()
+
+    def _keep_good(self) -> None:
+        """Copy the present state, which is finite, to go back to."""
+        self._good, self._good_scale = self._updater.save(), self._scale.save()
 
     def _roll_back(self) -> None:
         if self._bad_in_a_row >= 2 * self._config.rollback_after:
@@ -282,7 +282,7 @@ class Learner:
                 f"{self._bad_in_a_row} updates in a row had a gradient that is not finite, also from the last good "
                 "state: look at the rewards and observations of the env, then lower learner.learning_rate"
             )
-        self._load(self._good)
+        self._load_good()
         self.version += 1
 
     def _restart(self, error: StageError) -> None:
@@ -292,8 +292,12 @@ class Learner:
         self._restarts_in_a_row += 1
         if self._restarts_in_a_row >= MAX_RESTARTS_IN_A_ROW:
             raise error
-        self._load(self._good)
+        self._load_good()
         self.version += 1
+
+    def _load_good(self) -> None:
+        self._load(self._good)
+        self._scale.load(self._good_scale)
 
     def _load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """Into the updater, with the teacher: workers that were lost took theirs with them."""

@@ -61,17 +61,20 @@ class Tail:
         return self._parameters.gradients
 
     def step(self, *, count: float, learning_rate: float, total: Callable[[Tensor], Tensor]) -> float:
-        """Divide the summed gradient, clip its norm and step, unless the norm is not finite.
+        """Divide the summed gradient, clip its norm and step, unless it is not finite or there is nothing to learn.
 
         Args:
           count: decisions learnt from, over all microbatches and replicas.
           learning_rate: step size.
           total: adds a tensor up over the workers that hold the other parameters.
         Returns:
-          the global norm before clipping.
+          the global norm before clipping; 0 where `count` is, and no step then: Adam's momentum alone would move the
+          weights.
         """
+        if count == 0.0:
+            return 0.0
         gradients = self.gradients
-        gradients.div_(max(count, 1.0))
+        gradients.div_(count)
         local = torch.linalg.vector_norm(gradients)
         norm = math.sqrt(float(total(local.double().square()[None])))
         if not math.isfinite(norm):

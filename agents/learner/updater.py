@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -45,17 +46,24 @@ class UpdateOrder:
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What was done: sums over the whole batch (the last epoch's) and the gradient's norm before clipping."""
+    """What was done.
+
+    Fields:
+      sums: over the whole batch, in the last epoch.
+      gradient_norm: before clipping, in the last epoch; not finite where that epoch was left out.
+      optimizer_steps: epochs that changed the weights; 0 where there was no decision to learn from.
+    """
 
     sums: LossSums
     gradient_norm: float
+    optimizer_steps: int
 
 
 class Updater(Protocol):
     """Holds weights and optimizer and changes them. In this process, or spread over several."""
 
     def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
-        """Learn from blocks of rows; nothing changes where the norm is not finite.
+        """Learn from blocks of rows; an epoch whose norm is not finite changes nothing and is the last.
 
         Raises:
           StageError: a worker died or hung; `load` starts the workers again.
@@ -118,12 +126,13 @@ class LocalUpdater:
         microbatches: Iterable[Batch] = self._microbatches(blocks, order)
         if self._config.epochs > 1 or self._wants_constants(order):
             microbatches = self._with_constants(list(microbatches), order)
-        result = UpdateResult(LossSums(), 0.0)
+        sums, norm, optimizer_steps = LossSums(), 0.0, 0
         for _ in range(self._config.epochs):
-            result = self._step(microbatches, order)
-            if not np.isfinite(result.gradient_norm):
+            sums, norm = self._step(microbatches, order)
+            if not math.isfinite(norm):
                 break
-        return result
+            optimizer_steps += sums.steps > 0
+        return UpdateResult(sums, norm, optimizer_steps)
 
     def gradients(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> LossSums:
         """Leave the summed gradient over all replicas in the tail, without a step."""
@@ -154,7 +163,8 @@ class LocalUpdater:
         """Release the backend."""
         self._backend.close()
 
-    def _step(self, microbatches: Iterable[Batch], order: UpdateOrder) -> UpdateResult:
+    def _step(self, microbatches: Iterable[Batch], order: UpdateOrder) -> tuple[LossSums, float]:
+        """One epoch: sums over the batch, and the gradient's norm before clipping."""
         columns = self._accumulate(microbatches, order)
         sums = sums_of(columns)
         norm = self._tail.step(
@@ -162,10 +172,10 @@ class LocalUpdater:
             learning_rate=order.learning_rate,
             total=lambda squares: total_over(squares, self._placement.pipe_group),
         )
-        if np.isfinite(norm):
+        if math.isfinite(norm):
             self._normalise_values(sums)
             self._mode.after_step(self._tail.values)
-        return UpdateResult(sums, norm)
+        return sums, norm
 
     def _normalise_values(self, sums: LossSums) -> None:
         """After the step, by the same sums in every worker, so that replicas stay alike."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from agents.losses.policy import policy_gradient_loss
 from agents.losses.returns import UpgoReturns, upgo
-from agents.losses.vtrace import VTraceReturns, vtrace
+from agents.losses.vtrace import VTraceReturns, clip_ratios, vtrace
 
 
 def group_sums(log_terms: Tensor, groups: tuple[tuple[int, ...], ...], *, used: Tensor | None = None) -> Tensor:
@@ -88,9 +88,7 @@ def grouped_upgo(
     plain = upgo(
         torch.zeros_like(values), discounts, rewards, values, bootstrap_value, clip_pg_rho=clip_pg_rho, valid=valid
     )
-    ratios = grouped_log_rhos.exp()
-    if clip_pg_rho is not None:
-        ratios.clamp_(max=clip_pg_rho)
+    ratios = clip_ratios(grouped_log_rhos.exp(), clip_pg_rho)
     if valid is not None:
         ratios.masked_fill_(~valid, 0.0)
     return UpgoReturns(returns=plain.returns, advantages=ratios.mul_(plain.advantages))

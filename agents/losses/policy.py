@@ -11,6 +11,10 @@ from torch import Tensor
 
 from agents.losses.shapes import check_time_major
 
+MAX_LOG_RATIO = 20.0
+"""Bound of a log-ratio before it is exponentiated: beyond every clip, and far below 88, where float32's exp overflows
+and the branch that a clip discards would send 0 * inf = NaN back."""
+
 
 def known(terms: Tensor, valid: Tensor | None) -> Tensor:
     """Terms [T, B] with 0 in invalid steps, so that what stands there has neither influence nor gradient.
@@ -22,6 +26,12 @@ def known(terms: Tensor, valid: Tensor | None) -> Tensor:
       valid: bool [T, B], None when every step is valid.
     """
     return terms if valid is None else torch.where(valid, terms, 0.0)
+
+
+def bounded_ratio(log_ratio: Tensor) -> Tensor:
+    """exp of log-ratios held within +-`MAX_LOG_RATIO`. The bound itself stops no gradient."""
+    bounded = log_ratio.detach().clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
+    return torch.exp(bounded + (log_ratio - log_ratio.detach()))
 
 
 def policy_gradient_loss(log_probs: Tensor, advantages: Tensor, *, valid: Tensor | None = None) -> Tensor:
@@ -79,7 +89,7 @@ def ppo_loss(
     Source: Schulman et al. 2017, Proximal policy optimisation algorithms, eq. 7.
     """
     check_time_major(log_probs, behaviour_log_probs=behaviour_log_probs, advantages=advantages, valid=valid)
-    ratios = torch.exp(known(log_probs - behaviour_log_probs.detach(), valid))
+    ratios = bounded_ratio(known(log_probs - behaviour_log_probs.detach(), valid))
     return -_clipped_surrogate(ratios, known(advantages.detach(), valid), clip).sum()
 
 
@@ -117,8 +127,8 @@ def appo_loss(
         valid=valid,
     )
     behaviour = behaviour_log_probs.detach()
-    correction = torch.exp(known(behaviour - target_log_probs.detach(), valid)).clamp(max=clip_target)
-    ratios = correction * torch.exp(known(log_probs - behaviour, valid))
+    correction = bounded_ratio(known(behaviour - target_log_probs.detach(), valid)).clamp(max=clip_target)
+    ratios = correction * bounded_ratio(known(log_probs - behaviour, valid))
     return -_clipped_surrogate(ratios, known(advantages.detach(), valid), clip).sum()
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from agents.losses.shapes import check_bootstrap, check_time_major
-from agents.losses.vtrace import scan_backward
+from agents.losses.vtrace import clip_ratios, scan_backward
 
 
 @torch.no_grad()
@@ -114,9 +114,7 @@ def upgo(
     # G_t - V_t = gain_t + discount_t * (gain_{t+1} >= 0) * (G_{t+1} - V_{t+1}): the same scan as GAE's.
     decays = discounts.clone()
     decays[:-1].mul_(gains[1:] >= 0)
-    ratios = log_rhos.exp()
-    if clip_pg_rho is not None:
-        ratios.clamp_(max=clip_pg_rho)
+    ratios = clip_ratios(log_rhos.exp(), clip_pg_rho)
     if valid is not None:
         invalid = valid.logical_not()
         for terms in (gains, decays, ratios):

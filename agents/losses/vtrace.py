@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from agents.losses.policy import MAX_LOG_RATIO
 from agents.losses.shapes import check_bootstrap, check_time_major
+
+MAX_RATIO = math.exp(MAX_LOG_RATIO)
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,10 @@ def vtrace(
     check_time_major(values, log_rhos=log_rhos, discounts=discounts, rewards=rewards, valid=valid)
     check_bootstrap(values, bootstrap_value)
     rhos = log_rhos.exp()
-    clipped_rhos = _clip(rhos, clip_rho)
+    clipped_rhos = clip_ratios(rhos, clip_rho)
     next_values = torch.cat([values[1:], bootstrap_value[None]])
     corrections = (discounts * next_values).add_(rewards).sub_(values).mul_(clipped_rhos)
-    traces = discounts * _clip(rhos, clip_c)
+    traces = discounts * clip_ratios(rhos, clip_c)
     if lambda_ != 1.0:
         traces.mul_(lambda_)
     invalid = None if valid is None else valid.logical_not()
@@ -76,7 +80,7 @@ def vtrace(
     scan_backward(corrections, traces)
     targets = corrections.add_(values)
     next_targets = torch.cat([targets[1:], bootstrap_value[None]])
-    advantages = (discounts * next_targets).add_(rewards).sub_(values).mul_(_clip(rhos, clip_pg_rho))
+    advantages = (discounts * next_targets).add_(rewards).sub_(values).mul_(clip_ratios(rhos, clip_pg_rho))
     if invalid is not None:
         advantages.masked_fill_(invalid, 0.0)
     return VTraceReturns(targets=targets, advantages=advantages)
@@ -95,5 +99,6 @@ def scan_backward(terms: Tensor, decays: Tensor) -> None:
         sums[step].addcmul_(factors[step], sums[step + 1])
 
 
-def _clip(ratios: Tensor, bound: float | None) -> Tensor:
-    return ratios if bound is None else ratios.clamp(max=bound)
+def clip_ratios(ratios: Tensor, bound: float | None) -> Tensor:
+    """Ratios cut at `bound`; without one at exp(20), so that an overflow to infinity cannot become 0 * inf = NaN."""
+    return ratios.clamp(max=MAX_RATIO if bound is None else bound)

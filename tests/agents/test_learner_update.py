@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -15,6 +16,7 @@ from agents.learner.config import LearnerConfig
 from agents.learner.errors import NonFiniteError
 from agents.learner.learner import Learner
 from agents.learner.objective import Coefficients
+from agents.learner.tail import Tail
 from agents.learner.updater import UpdateOrder
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
@@ -67,6 +69,58 @@ def test_one_poisoned_batch_is_skipped_and_counted_and_never_published() -> None
     assert learner.publish().digest() == weights.digest()
     assert not learner.update(batch(1), share=0.0).skipped
     assert np.isfinite(learner.publish().vector).all()
+
+
+def test_a_batch_without_a_decision_to_learn_from_changes_nothing() -> None:
+    learner = learner_of(max_policy_lag=5)
+    for seed in range(3):
+        learner.update(dataclasses.replace(batch(seed), versions=np.full((12, 5), seed, np.int32)), share=0.0)
+    before = learner.save()
+    learner.version += 100
+    for empty in (
+        dataclasses.replace(batch(3), versions=np.zeros((12, 5), np.int32)),
+        dataclasses.replace(batch(4), valid=np.zeros((12, 5), np.bool_)),
+    ):
+        report = learner.update(empty, share=0.0)
+        assert (report.steps, report.gradient_norm, report.skipped) == (0, 0.0, False)
+    learner.version -= 100
+    after = learner.save()
+    for name, array in before.items():
+        np.testing.assert_array_equal(array, after[name], err_msg=name)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "appo"])
+def test_epochs_that_stepped_before_one_that_is_not_finite_count_as_a_version(algorithm: str, monkeypatch) -> None:
+    learner = learner_of(algorithm=algorithm, epochs=2)
+    norms = itertools.count()
+    step = Tail.step
+
+    def second_is_broken(tail: Tail, **given):  # type: ignore[no-untyped-def]
+        if next(norms) % 2:
+            tail.gradients.fill_(math.nan)
+        return step(tail, **given)
+
+    monkeypatch.setattr(Tail, "step", second_is_broken)
+    before = learner.publish().digest()
+    report = learner.update(batch(0), share=0.0)
+    assert report.skipped and learner.skipped_updates == 1
+    assert learner.publish().digest() != before
+    assert (learner.version, learner.trained_steps) == (1, batch(0).num_steps)
+
+
+def test_rollback_takes_the_advantage_scale_back_with_the_weights() -> None:
+    learner = learner_of(rollback_after=2)
+    for seed in range(3):
+        learner.update(batch(seed), share=0.0)
+    good = learner_of()
+    good.load(learner.save())
+    learner.load(learner.save())
+    enlarged = batch(3)
+    enlarged.rewards[...] *= 8.0
+    learner.update(enlarged, share=0.0)
+    for _ in range(2):
+        learner.update(poisoned(), share=0.0)
+    np.testing.assert_array_equal(learner.save()["scales"], good.save()["scales"])
 
 
 def test_rollback_after_k_bad_updates_in_a_row_goes_to_the_last_good_state_under_a_new_version() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from agents.losses.entropy import entropy_sum
 from agents.losses.kl import magnet_loss, teacher_loss
 from agents.losses.neurd import neurd_entropy_loss, neurd_loss
-from agents.losses.policy import appo_loss, normalise_advantages, policy_gradient_loss, ppo_loss
+from agents.losses.policy import MAX_LOG_RATIO, appo_loss, normalise_advantages, policy_gradient_loss, ppo_loss
 from agents.losses.value import clipped_value_loss, value_loss
 from agents.nets.distributions import mask_logits
 from tests.oracles import policy_losses as oracle
@@ -74,6 +74,32 @@ def test_appo_loss_equals_impact_by_cases(bound: float) -> None:
 def test_appo_with_the_behaviour_policy_as_target_is_ppo() -> None:
     ours = appo_loss(LOG_PROBS, BEHAVIOUR, BEHAVIOUR, ADVANTAGES, clip=0.2)
     torch.testing.assert_close(ours, ppo_loss(LOG_PROBS, BEHAVIOUR, ADVANTAGES, clip=0.2))
+
+
+@pytest.mark.parametrize("name", ["ppo", "appo"])
+@pytest.mark.parametrize("log_ratio", [-200.0, -95.0, 60.0, 95.0, 1e9])
+@pytest.mark.parametrize("advantage", [1.0, -1.0])
+def test_extreme_log_ratios_have_the_gradient_that_the_clip_leaves(
+    name: str, log_ratio: float, advantage: float
+) -> None:
+    log_probs = torch.full((1, 1), log_ratio, requires_grad=True)
+    zeros, advantages = torch.zeros(1, 1), torch.full((1, 1), advantage)
+    losses = {"ppo": ppo_loss(log_probs, zeros, advantages), "appo": appo_loss(log_probs, zeros, zeros, advantages)}
+    loss = losses[name]
+    loss.backward()
+    assert log_probs.grad is not None and math.isfinite(loss.item()) and torch.isfinite(log_probs.grad).all()
+    stopped = (log_ratio > 0) == (advantage > 0)
+    if stopped:
+        assert log_probs.grad.item() == 0.0
+    else:  # the probability is led back towards the policy that acted, as strongly as the bound allows
+        assert log_probs.grad.item() == pytest.approx(-advantage * math.exp(math.copysign(MAX_LOG_RATIO, log_ratio)))
+
+
+def test_a_target_policy_that_calls_the_action_impossible_leaves_appo_finite() -> None:
+    log_probs = torch.zeros(1, 1, requires_grad=True)
+    loss = appo_loss(log_probs, torch.full((1, 1), -120.0), torch.zeros(1, 1), torch.ones(1, 1))
+    loss.backward()
+    assert log_probs.grad is not None and torch.isfinite(log_probs.grad).all() and math.isfinite(loss.item())
 
 
 def test_value_losses_sum_half_squared_errors() -> None:

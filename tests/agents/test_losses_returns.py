@@ -255,3 +255,12 @@ def test_a_wrong_shape_is_named_with_both_shapes(name: str) -> None:
     tensors[name] = tensors[name][..., :2]
     with pytest.raises(ValueError, match=rf"{name} has shape .*2.*expected"):
         vtrace(**tensors)
+
+
+def test_ratios_without_a_clip_stay_finite_where_they_overflow() -> None:
+    log_rhos = torch.tensor([[95.0], [0.0], [200.0]])
+    zeros = torch.zeros(3, 1)
+    plain = (zeros + 0.9, zeros, zeros, torch.zeros(1))
+    returns = vtrace(log_rhos, *plain, clip_rho=None, clip_c=None, clip_pg_rho=None)
+    for tensor in (returns.targets, returns.advantages, upgo(log_rhos, *plain, clip_pg_rho=None).advantages):
+        assert torch.isfinite(tensor).all()

@@ -1,0 +1,57 @@
+"""The running root mean square of the advantages, which policy losses divide them by."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+DECAY = 0.99
+"""Decay per update of the running mean square."""
+
+MIN_SCALE = 1e-3
+"""Smallest scale: smaller advantages are not enlarged further."""
+
+MAX_GROWTH = 100.0
+"""Largest factor by which a batch's mean square may exceed the running one; the rest of it is left out.
+
+One such batch moves the scale by a factor of at most 1.41, and an outlier is forgotten after about 70 updates.
+Advantages that truly grow reach the scale all the same: it grows a thousandfold in about twenty updates.
+"""
+
+
+class AdvantageScale:
+    """Bias-corrected exponential mean of the mean squared advantages; 1 before the first batch."""
+
+    def __init__(self) -> None:
+        self._mean_square = 0.0
+        self._weight = 0.0
+
+    @property
+    def value(self) -> float:
+        """The scale, at least `MIN_SCALE`."""
+        if self._weight == 0.0:
+            return 1.0
+        return max(math.sqrt(self._mean_square / self._weight), MIN_SCALE)
+
+    def update(self, mean_square: float) -> None:
+        """Take the mean squared advantage of a batch in; one that is not finite says nothing and is ignored."""
+        if not math.isfinite(mean_square):
+            return
+        # At the smallest scale nothing has been measured yet: the first batch with advantages sets the scale.
+        if self._weight and self.value > MIN_SCALE:
+            mean_square = min(mean_square, MAX_GROWTH * self._mean_square / self._weight)
+        self._mean_square = DECAY * self._mean_square + (1.0 - DECAY) * mean_square
+        self._weight = DECAY * self._weight + (1.0 - DECAY)
+
+    def save(self) -> NDArray[np.float64]:
+        """float64 [2]: the weighted mean square, and the sum of the weights."""
+        return np.array([self._mean_square, self._weight], np.float64)
+
+    def load(self, saved: NDArray[np.generic]) -> None:
+        """Continue from `save`d numbers; from numbers that are not finite, start over."""
+        numbers = np.asarray(saved, np.float64)
+        if not np.isfinite(numbers).all():
+            numbers = np.zeros(2)
+        self._mean_square, self._weight = (float(number) for number in numbers)
