@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -131,13 +132,16 @@ class TacticalBot:
         games, now = copies(env, turn, slots, bot="tactical")
         slot, move = np.nonzero(legal)
         assert isinstance(games, Copyable)
-        tried, _ = games.fork(slot)
-        after = tried.step(move)
-        wins = np.zeros(legal.shape, np.bool_)
-        wins[slot, move] = _won(after, now.seat[slot])
-        can_win: NDArray[np.bool_] = wins.max(axis=1)
-        quiet = np.flatnonzero(~after.ended & ~can_win[slot])
-        blocks = _threats(tried, after, quiet, slot=slot, move=move, legal=legal)
+        with ExitStack() as opened:
+            opened.enter_context(closing(games))
+            tried, _ = games.fork(slot)
+            opened.enter_context(closing(tried))
+            after = tried.step(move)
+            wins = np.zeros(legal.shape, np.bool_)
+            wins[slot, move] = _won(after, now.seat[slot])
+            can_win: NDArray[np.bool_] = wins.max(axis=1)
+            quiet = np.flatnonzero(~after.ended & ~can_win[slot])
+            blocks = _threats(tried, after, quiet, slot=slot, move=move, legal=legal)
         for better in (blocks, wins):
             legal = np.where(better.any(axis=1, keepdims=True), better, legal)
         return uniform_legal(legal, self._rng)
@@ -172,7 +176,8 @@ def _threats(
         return np.zeros(legal.shape, np.bool_)
     pair = quiet[pair]
     replied, _ = tried.fork(pair)
-    lost = _won(replied.step(reply), after.seat[pair])
+    with closing(replied):
+        lost = _won(replied.step(reply), after.seat[pair])
     losing = np.zeros(legal.shape, np.int64)
     np.add.at(losing, (slot[pair], reply), lost & (reply != move[pair]))
     others = np.zeros(legal.shape, np.int64)

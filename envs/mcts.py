@@ -10,6 +10,8 @@ Source: Kocsis & Szepesvari 2006; Winands, Bjornsson & Saito 2008 (the solver).
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,17 +42,20 @@ class MctsBot:
         trees = Trees(
             legal_actions(games, now), now.seat, num_seats=env.spec.num_seats, num_nodes=self._num_simulations + 1
         )
-        for _ in range(self._num_simulations):
-            searched = trees.unproven()
-            if not searched.size:
-                break
-            self._simulate(games, trees, searched)
+        with closing(games):
+            for _ in range(self._num_simulations):
+                searched = trees.unproven()
+                if not searched.size:
+                    break
+                with ExitStack() as opened:
+                    self._simulate(games, trees, searched, opened)
         return trees.best(self._rng)
 
-    def _simulate(self, games: BatchedEnv, trees: Trees, tree: NDArray[np.int64]) -> None:
-        """One simulation in each of the trees `tree` [G]."""
+    def _simulate(self, games: BatchedEnv, trees: Trees, tree: NDArray[np.int64], opened: ExitStack) -> None:
+        """One simulation in each of the trees `tree` [G]; `opened` closes the copies that it makes."""
         assert isinstance(games, Copyable)
         copy, turn = games.fork(tree)
+        opened.enter_context(closing(copy))
         game = np.arange(tree.size)  # which simulation each game of `copy` plays
         results = np.zeros((tree.size, trees.num_seats), np.float32)
         over = np.zeros(tree.size, np.bool_)
@@ -75,6 +80,7 @@ class MctsBot:
                 assert isinstance(copy, Copyable)
                 left = np.flatnonzero(~over[game])
                 copy, turn = copy.fork(left)
+                opened.enter_context(closing(copy))
                 game = game[left]
         walk.back_up(results)
 

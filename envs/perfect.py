@@ -7,6 +7,7 @@ Shape letters: P positions, A actions, K slots.
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,25 +56,31 @@ class PerfectBot:
         if not slots.size:
             return np.zeros(0, np.int64)
         games, now = copies(env, turn, slots, bot="perfect")
-        self._solve(games, now)
+        with ExitStack() as opened:
+            opened.enter_context(closing(games))
+            self._solve(games, now, opened)
         worth = np.stack([self._worth[key] for key in _keys(now)])
         return uniform_legal(worth == worth.max(axis=1, keepdims=True), self._rng)
 
-    def _solve(self, games: BatchedEnv, now: Turn) -> None:
-        """Work out the present positions and everything below them: forward a move at a time, then back."""
+    def _solve(self, games: BatchedEnv, now: Turn, opened: ExitStack) -> None:
+        """Work out the present positions and everything below them: forward a move at a time, then back.
+
+        opened: closes the copies that are made.
+        """
         steps: list[_Moves] = []
         count = len(self._worth)
         new = self._unknown(_keys(now))
         while new.size:
             assert isinstance(games, Copyable)
             positions, asked = games.fork(new)
+            opened.enter_context(closing(positions))
             count += new.size
             if count > MOST_POSITIONS:
                 raise EnvError(
                     f"the bot perfect works out games of at most {MOST_POSITIONS:,} positions,"
                     f" {games.spec.env_id} has more; use mcts:N"
                 )
-            step, games, now = _try_all(positions, asked)
+            step, games, now = _try_all(positions, asked, opened)
             steps.append(step)
             new = self._unknown([key for key in step.after if key is not None])
             going_on = np.flatnonzero([key is not None for key in step.after])
@@ -100,12 +107,13 @@ class PerfectBot:
         self._worth.update(zip(step.keys, worth, strict=True))
 
 
-def _try_all(positions: BatchedEnv, asked: Turn) -> tuple[_Moves, BatchedEnv, Turn]:
+def _try_all(positions: BatchedEnv, asked: Turn, opened: ExitStack) -> tuple[_Moves, BatchedEnv, Turn]:
     """Every legal move of every position; with the games and the turn after them, one game a move."""
     assert isinstance(positions, Copyable)
     legal = legal_actions(positions, asked)
     position, move = np.nonzero(legal)
     tried, _ = positions.fork(position)
+    opened.enter_context(closing(tried))
     after = tried.step(move)
     ended = after.ended
     if np.abs(after.returns[ended].sum(axis=1)).max(initial=0.0) > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import importlib.util
@@ -13,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from envs.closing import closed_on_error
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
 
 T = TypeVar("T")
@@ -63,6 +65,16 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     return _make_own(config, num_envs=num_envs)
 
 
+def spec_of(config: EnvConfig) -> EnvSpec:
+    """The facts of a game, from making one and closing it again.
+
+    Raises:
+      EnvError: it cannot be made.
+    """
+    with contextlib.closing(make(config, num_envs=1)) as env:
+        return env.spec
+
+
 def load(target: str) -> Callable[..., Any]:
     """The attribute that "module:attribute" names, of a module of ours."""
     module, _, attribute = target.partition(":")
@@ -82,20 +94,22 @@ def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     if "num_envs" in _parameters(factory, config.id):
         made: BatchedEnv = _call_own(factory, config, {"num_envs": num_envs})
         if not isinstance(getattr(made, "spec", None), EnvSpec) or made.num_envs != num_envs:
-            raise EnvError(
-                f"{config.id} takes num_envs and returned a {type(made).__name__}; return a BatchedEnv of that many"
-                " games, or drop the parameter and return one PettingZoo or Gymnasium env a call"
-            )
+            with closed_on_error([made]):
+                raise EnvError(
+                    f"{config.id} takes num_envs and returned a {type(made).__name__}; return a BatchedEnv of that many"
+                    " games, or drop the parameter and return one PettingZoo or Gymnasium env a call"
+                )
         behind_guard: BatchedEnv = load("envs.adapters.own:guarded")(made)
         return behind_guard
     first = _call_own(factory, config, {})
     make_one = _one_by_one(first, lambda: _call_own(factory, config, {}))
     kind = _kind(first)
     if kind is None:
-        raise EnvError(
-            f"{config.id} returned a {type(first).__name__}; return a PettingZoo AEC or parallel env, a Gymnasium env,"
-            " or take num_envs and return a BatchedEnv"
-        )
+        with closed_on_error([first]):
+            raise EnvError(
+                f"{config.id} returned a {type(first).__name__}; return a PettingZoo AEC or parallel env, a Gymnasium"
+                " env, or take num_envs and return a BatchedEnv"
+            )
     wrapped: BatchedEnv = load(kind)(make_one, env_id=config.id, num_envs=num_envs)
     return wrapped
 

@@ -12,7 +12,7 @@ from typing import cast
 
 import numpy as np
 
-from envs.registry import make
+from envs.registry import spec_of
 from league.carried_over import CLOCK_FILE, HOSTS_FILE, clock_at, hosts_at
 from league.config import LeagueConfig, config_plain, dump_config, parse_config
 from league.core.commands import NoteFork
@@ -151,7 +151,7 @@ def _contradictions(config: LeagueConfig, before: LeagueConfig, state: LeagueSta
 def _other_game(config: LeagueConfig, before: LeagueConfig) -> Iterator[str]:
     from league.policies import spec_hash  # brings in torch, which is not needed where the game is the same
 
-    old, new = (make(env, num_envs=1).spec for env in (before.env, config.env))
+    old, new = (spec_of(env) for env in (before.env, config.env))
     if spec_hash(old) != spec_hash(new) or old.teams != new.teams:
         yield f"env: seats, teams, observations, actions or the mask of {new.env_id} differ from {old.env_id}'s"
 
@@ -186,7 +186,7 @@ def _with_new_teacher(config: LeagueConfig, before: LeagueConfig) -> LeagueConfi
     settings = config.teacher
     if settings.digest == before.teacher.digest:
         settings = replace(settings, digest="")
-    spec = make(config.env, num_envs=1).spec
+    spec = spec_of(config.env)
     return find_teacher(replace(config, teacher=settings), spec, folder=Path.cwd())
 
 

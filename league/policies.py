@@ -17,7 +17,7 @@ from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvSpec
-from envs.registry import make
+from envs.registry import spec_of
 from league.config import LeagueConfig
 from league.core.records import SnapshotInfo
 from league.core.state import LeagueState, PlayerState
@@ -52,7 +52,7 @@ class PolicyStore:
         self._snapshots = snapshots
         self._checkpoints = checkpoints
         self._warn = warn
-        self._spec = make(config.env, num_envs=1).spec
+        self._spec = spec_of(config.env)
         self._spec_hash = spec_hash(self._spec)
         self._layout = layout_of(build_network(self._spec, config.network, seed=0))
         self._held: OrderedDict[str, Weights] = OrderedDict()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from agents.nets.network import build_network
-from envs.registry import make
+from envs.registry import spec_of
 from league.config import LeagueConfig
 from league.core import commands
 from league.core.commands import Command, NothingToLease
@@ -105,7 +105,7 @@ def simulate(
     Raises:
       KeyError: no such world. LeagueError, EnvError: the configuration's game cannot be made.
     """
-    spec = make(config.env, num_envs=1).spec
+    spec = spec_of(config.env)
     hosts = config.runtime.actor_hosts if config.runtime.kind == "ray" else 1
     network = build_network(spec, config.network, seed=0)
     pace = Pace(

@@ -20,7 +20,7 @@ import msgspec
 
 from agents.learner.build import choose_dtype
 from envs.protocol import EnvSpec
-from envs.registry import make
+from envs.registry import spec_of
 from league.book import Book
 from league.config import LeagueConfig, config_plain, dump_config, load_config, parse_config
 from league.core.commands import CreateLeague
@@ -65,7 +65,7 @@ def train(config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, 
       LeagueError, EnvError: one sentence for the user.
     """
     config = load_config(config_path, overrides=overrides)
-    spec = make(config.env, num_envs=1).spec
+    spec = spec_of(config.env)
     config = _with_precision(config, spec)
     config, outsiders = find_outsiders(config, spec, folder=config_path.parent)
     config = find_teacher(config, spec, folder=config_path.parent)
@@ -93,7 +93,7 @@ def resume(path: Path, *, limits: Limits) -> Ended:
         status = folder.read_status()
         at_least = 0 if status is None else status.journal_seq
         book = Book.open(folder.journal_path, at_least_seq=at_least, wall_time=time.time)
-        spec = make(config.env, num_envs=1).spec
+        spec = spec_of(config.env)
         if book.state.settings is None:
             scoring = scoring_of(config.league.payoff, spec)
             book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))

@@ -15,6 +15,7 @@ from pettingzoo import AECEnv
 from pettingzoo import ParallelEnv as PettingZooParallelEnv
 
 from envs.adapters.spaces import MASK
+from envs.closing import closed_on_error
 from envs.protocol import ArraySpec, BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import make
 
@@ -26,11 +27,12 @@ def as_pettingzoo(config: EnvConfig) -> AecGame | ParallelGame:
       EnvError: the game takes a box, or has masks for actions of several parts; or it cannot be made.
     """
     env = make(config, num_envs=1)
-    if env.spec.actions.kind == "box":
-        raise EnvError(f"{config.id}: only games with numbered actions can be exposed, this one takes a box")
-    if env.spec.has_mask and env.spec.actions.kind != "categorical":
-        raise EnvError(f"{config.id}: PettingZoo knows no masks for actions of several parts, which this one has")
-    return ParallelGame(env) if env.reset(0).seat.size > 1 else AecGame(env)
+    with closed_on_error([env]):
+        if env.spec.actions.kind == "box":
+            raise EnvError(f"{config.id}: only games with numbered actions can be exposed, this one takes a box")
+        if env.spec.has_mask and env.spec.actions.kind != "categorical":
+            raise EnvError(f"{config.id}: PettingZoo knows no masks for actions of several parts, which this one has")
+        return ParallelGame(env) if env.reset(0).seat.size > 1 else AecGame(env)
 
 
 class Exposed:

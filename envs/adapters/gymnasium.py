@@ -13,6 +13,7 @@ import gymnasium
 from envs.adapters.gymnasium_arrays import array_env
 from envs.adapters.outside import OutsideEnv, make_games, outline_of
 from envs.adapters.spaces import MASK, mask_of
+from envs.closing import closed_on_error
 from envs.protocol import BatchedEnv, EnvError
 
 SEAT = "player"
@@ -50,13 +51,14 @@ class GymnasiumEnv(OutsideEnv):
           EnvError: see `outline_of`.
         """
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
-        space = games[0].observation_space
-        has_mask = MASK in getattr(space, "spaces", ())
-        try:
-            has_mask = has_mask or MASK in games[0].reset(seed=0)[1]
-        except Exception as error:  # code of others: whatever it raises is their env's error, not ours
-            raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
-        return cls(games, outline_of(env_id, [SEAT], [space], [games[0].action_space], has_mask=has_mask))
+        with closed_on_error(games):
+            space = games[0].observation_space
+            has_mask = MASK in getattr(space, "spaces", ())
+            try:
+                has_mask = has_mask or MASK in games[0].reset(seed=0)[1]
+            except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+                raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
+            return cls(games, outline_of(env_id, [SEAT], [space], [games[0].action_space], has_mask=has_mask))
 
     def _begin(self, game: int, seed: int) -> None:
         observation, infos = self._games[game].reset(seed=seed)

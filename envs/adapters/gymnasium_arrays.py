@@ -10,6 +10,7 @@ Shape letters: N games, K actions of a turn (= N).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -35,24 +36,23 @@ def array_env(name: str, *, env_id: str, kwargs: Mapping[str, object], num_envs:
 
     try:
         env = make_one(num_envs)
-    except (
-        ImportError,
-        TypeError,
-        gymnasium.error.Error,
-    ):  # no package for it, or kwargs that only the single env takes
+    except Exception:  # code of others: single envs will do, or say what is wrong
         return None
-    space = env.single_observation_space
-    if MASK in getattr(space, "spaces", ()):
-        return None
-    outline = outline_of(env_id, ["player"], [space], [env.single_action_space], has_mask=False)
-    if any(field.one_hot_at is not None for field in outline.fields):
-        return None
-    stock = None
-    if env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) == AutoresetMode.NEXT_STEP:
-        stock = Stock.proven(make_one, outline)
-        if stock is None:
+    with contextlib.ExitStack() as opened:
+        opened.callback(env.close)
+        space = env.single_observation_space
+        if MASK in getattr(space, "spaces", ()):
             return None
-    return ArrayEnv(env, outline, make_one=make_one, stock=stock)
+        outline = outline_of(env_id, ["player"], [space], [env.single_action_space], has_mask=False)
+        if any(field.one_hot_at is not None for field in outline.fields):
+            return None
+        axes: dict[str, int] | None = None
+        if env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) == AutoresetMode.NEXT_STEP:
+            axes = proven_axes(make_one, outline)
+            if not axes:
+                return None
+        opened.pop_all()  # it is used, and closed by its user
+        return ArrayEnv(env, outline, make_one=make_one, axes=axes)
 
 
 class Stock:
@@ -66,44 +66,9 @@ class Stock:
         self._observations: Observations = {}
         self._used = 0
 
-    @classmethod
-    def proven(cls, make_one: Callable[[int], Any], outline: Outline) -> Stock | None:
-        """A stock for this kind of env, or None where a row is more than its part of the arrays."""
-        rows = 9
-        played, untouched, spare = make_one(rows), make_one(rows), make_one(rows + 2)
-        played.reset(seed=0)
-        untouched.reset(seed=0)
-        axes = _axes_of_games(played, spare.reset(seed=1) and spare)
-        if not axes:
-            return None
-        stock = cls(spare, outline, axes)
-        stock.restock(seed=1)
-        rng = np.random.default_rng(0)
-        for _ in range(PROOF_STEPS):  # far enough that a game ends
-            actions = _random_actions(outline, rows, rng)
-            ended = np.logical_or(*played.step(actions)[2:4])
-            untouched.step(actions)
-            if ended.any():
-                break
-        # One game that ended, where one did, and one that goes on; the rest must not notice. Others that ended in the
-        # same step are left out: they start from the env's own stream, which by then is another in `untouched`.
-        taken = np.array(sorted({int(ended.argmax()), int(ended.argmin())}))
-        kept = np.setdiff1d(np.flatnonzero(~ended), taken)
-        stock.put(played, taken)
-        for _ in range(PROOF_STEPS):
-            actions, spare_actions = _random_actions(outline, rows, rng), _random_actions(outline, rows + 2, rng)
-            spare_actions[: taken.size] = actions[taken]
-            results = [env.step(act) for env, act in ((played, actions), (untouched, actions), (spare, spare_actions))]
-            for now, before, fresh in zip(*(_rows_of(result, outline) for result in results), strict=True):
-                if not (np.array_equal(now[kept], before[kept]) and np.array_equal(now[taken], fresh[: taken.size])):
-                    return None
-            if np.logical_or(*results[2][2:4])[: taken.size].any() or np.logical_or(*results[1][2:4])[kept].any():
-                break  # what follows an end is drawn from each env's own stream
-        return stock
-
-    def resized(self, make_one: Callable[[int], Any], num_envs: int) -> Stock:
-        """The stock for an env of another number of games."""
-        return Stock(make_one(num_envs + 1), self._outline, self.axes)
+    def close(self) -> None:
+        """Close the env that makes the starts; a second call does nothing."""
+        self._spare.close()
 
     def restock(self, *, seed: int | None = None) -> None:
         """Draw new starts."""
@@ -126,14 +91,16 @@ class Stock:
 class ArrayEnv:
     """N games in one array env."""
 
-    def __init__(self, env: Any, outline: Outline, *, make_one: Callable[[int], Any], stock: Stock | None) -> None:
-        """stock: proven, for an env that restarts its games a step late; None for one that does not."""
+    def __init__(
+        self, env: Any, outline: Outline, *, make_one: Callable[[int], Any], axes: Mapping[str, int] | None
+    ) -> None:
+        """axes: proven, attribute -> axis of games, of an env that restarts its games a step late; else None."""
         self.spec = outline.spec
         self.num_envs = int(env.num_envs)
         self._env = env
         self._outline = outline
         self._make_one = make_one
-        self._stock = None if stock is None else stock.resized(make_one, self.num_envs)
+        self._stock = None if axes is None else Stock(make_one(self.num_envs + 1), outline, axes)
         self._seed = 0
         self._steps = 0
         self._earned = np.zeros(self.num_envs, np.float64)
@@ -180,8 +147,10 @@ class ArrayEnv:
         )
 
     def close(self) -> None:
-        """Close the env; a second call does nothing."""
+        """Close the env and its stock; a second call does nothing."""
         self._env.close()
+        if self._stock is not None:
+            self._stock.close()
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
         """Copies of the games at `env_indices`.
@@ -191,9 +160,10 @@ class ArrayEnv:
         """
         if self._stock is None:
             raise EnvError(f"{self.spec.env_id}: the games of this array env cannot be copied")
-        forked = ArrayEnv(self._make_one(len(env_indices)), self._outline, make_one=self._make_one, stock=self._stock)
+        axes = self._stock.axes
+        forked = ArrayEnv(self._make_one(len(env_indices)), self._outline, make_one=self._make_one, axes=axes)
         forked.reset(self._seed + 1)
-        for name, axis in self._stock.axes.items():
+        for name, axis in axes.items():
             setattr(forked._env, name, getattr(self._env, name).take(env_indices, axis=axis))
         forked._earned = self._earned[env_indices]
         return forked, forked._turn({name: values[env_indices] for name, values in self._observations.items()})
@@ -262,6 +232,48 @@ class ArrayEnv:
                 f"{self.spec.env_id}: {name} raised {type(error).__name__}: {error} (seed {self._seed}, step"
                 f" {self._steps})"
             ) from error
+
+
+def proven_axes(make_one: Callable[[int], Any], outline: Outline) -> dict[str, int]:
+    """Attribute -> axis of games of this kind of env; empty where a row is more than its part of the arrays."""
+    rows = 9
+    with contextlib.ExitStack() as opened:
+        played, untouched, spare = (
+            opened.enter_context(contextlib.closing(make_one(count))) for count in (rows, rows, rows + 2)
+        )
+        played.reset(seed=0)
+        untouched.reset(seed=0)
+        axes = _axes_of_games(played, spare.reset(seed=1) and spare)
+        return axes if axes and _rows_can_be_exchanged(played, untouched, spare, outline, axes) else {}
+
+
+def _rows_can_be_exchanged(played: Any, untouched: Any, spare: Any, outline: Outline, axes: Mapping[str, int]) -> bool:
+    """Whether games that are put into rows of `played` go on as in `spare`, and all others as in `untouched`."""
+    rows = int(played.num_envs)
+    stock = Stock(spare, outline, axes)
+    stock.restock(seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(PROOF_STEPS):  # far enough that a game ends
+        actions = _random_actions(outline, rows, rng)
+        ended = np.logical_or(*played.step(actions)[2:4])
+        untouched.step(actions)
+        if ended.any():
+            break
+    # One game that ended, where one did, and one that goes on; the rest must not notice. Others that ended in the
+    # same step are left out: they start from the env's own stream, which by then is another in `untouched`.
+    taken = np.array(sorted({int(ended.argmax()), int(ended.argmin())}))
+    kept = np.setdiff1d(np.flatnonzero(~ended), taken)
+    stock.put(played, taken)
+    for _ in range(PROOF_STEPS):
+        actions, spare_actions = _random_actions(outline, rows, rng), _random_actions(outline, rows + 2, rng)
+        spare_actions[: taken.size] = actions[taken]
+        results = [env.step(act) for env, act in ((played, actions), (untouched, actions), (spare, spare_actions))]
+        for now, before, fresh in zip(*(_rows_of(result, outline) for result in results), strict=True):
+            if not (np.array_equal(now[kept], before[kept]) and np.array_equal(now[taken], fresh[: taken.size])):
+                return False
+        if np.logical_or(*results[2][2:4])[: taken.size].any() or np.logical_or(*results[1][2:4])[kept].any():
+            break  # what follows an end is drawn from each env's own stream
+    return True
 
 
 def _axes_of_games(env: Any, other: Any) -> dict[str, int]:

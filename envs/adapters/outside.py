@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from envs.adapters.copying import copy_game
 from envs.adapters.spaces import ActionCode, ObservationField, action_code, observation_fields
 from envs.adapters.turns import TurnBuilder
+from envs.closing import closed_on_error
 from envs.protocol import ActionSpec, BatchedEnv, EnvError, EnvSpec, Turn
 
 
@@ -78,8 +79,12 @@ def make_games(make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> li
     Raises:
       EnvError: the factory raised; the message says what.
     """
+    games: list[Any] = []
     try:
-        return [make_one() for _ in range(num_envs)]
+        with closed_on_error(games):
+            for _ in range(num_envs):
+                games.append(make_one())
+        return games
     except EnvError:
         raise
     except ImportError as error:
@@ -155,10 +160,14 @@ class OutsideEnv:
         Raises:
           EnvError: a game holds something that cannot be copied.
         """
+        games: list[Any] = []
         try:
-            games = [copy_game(self._games[game]) for game in env_indices]
-        except (TypeError, NotImplementedError, AttributeError) as error:
-            raise EnvError(f"{self.spec.env_id}: its games cannot be copied ({error})") from error
+            with closed_on_error(games):
+                for game in env_indices:
+                    games.append(copy_game(self._games[game]))
+        except Exception as error:  # code of others: a handle of an engine may raise anything when it is copied
+            reason = f"{type(error).__name__}: {error}"
+            raise EnvError(f"{self.spec.env_id}: its games cannot be copied ({reason})") from error
         forked = type(self)(games, self._outline)
         forked._entropy = (*self._entropy, 1)
         forked._episodes = [self._episodes[game] for game in env_indices]

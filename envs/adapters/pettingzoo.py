@@ -19,6 +19,7 @@ from pettingzoo.utils import wrappers
 
 from envs.adapters.outside import Outline, OutsideEnv, make_games, outline_of
 from envs.adapters.spaces import MASK, mask_of
+from envs.closing import closed_on_error
 from envs.protocol import EnvError
 
 # Wrappers that only check what we check ourselves (legality, bounds, order), at 43 % of Connect Four's time.
@@ -75,7 +76,8 @@ class AecEnv(OutsideEnv):
           EnvError: see `outline_of`; or the env lists no possible agents.
         """
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
-        outline = _outline(games[0], env_id=env_id, infos_of=_first_aec_infos)
+        with closed_on_error(games):
+            outline = _outline(games[0], env_id=env_id, infos_of=_first_aec_infos)
         checks = (
             CHECKS if outline.spec.has_mask else CHECKS[1:]
         )  # without a mask illegal moves are for the env to judge
@@ -154,7 +156,8 @@ class ParallelEnv(OutsideEnv):
           EnvError: see `outline_of`; or the env lists no possible agents.
         """
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
-        return cls(games, _outline(games[0], env_id=env_id, infos_of=lambda env: env.reset(seed=0)[1]))
+        with closed_on_error(games):
+            return cls(games, _outline(games[0], env_id=env_id, infos_of=lambda env: env.reset(seed=0)[1]))
 
     def _begin(self, game: int, seed: int) -> None:
         self._last_seen[game].clear()

@@ -15,6 +15,7 @@ from agents.nets.network import build_network
 from agents.nets.registry import UnknownPartError
 from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvConfig, EnvSpec
+from envs.registry import spec_of
 from league.book import read_state
 from league.config import parse_config
 from league.core.events import EVENTS
@@ -22,7 +23,6 @@ from league.core.state import CheckpointPointer, LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingRun
 from league.eval.choose import BEST, DRAWN, Selection, UnknownPolicy, choose
 from league.eval.loaded import LoadedMixture, LoadedPolicy
-from league.eval.match import spec_of
 from league.policies import fits, network_of, network_plain, spec_hash
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader

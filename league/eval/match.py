@@ -18,7 +18,7 @@ from agents.policy import SeatPolicy, View
 from envs.chance import uniform_legal
 from envs.parts import draw_parts, first_parts
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
-from envs.registry import make
+from envs.registry import make, spec_of
 from league.eval.scores import MatchResult, score_games
 
 MAX_BATCH = 512
@@ -87,19 +87,6 @@ def play_match(
         finally:
             env.close()
     return score_games(np.concatenate(returns, axis=1), turns)
-
-
-def spec_of(env_config: EnvConfig) -> EnvSpec:
-    """The facts of a game, from making one.
-
-    Raises:
-      EnvError: it cannot be made.
-    """
-    env = make(env_config, num_envs=1)
-    try:
-        return env.spec
-    finally:
-        env.close()
 
 
 def seat_holders(spec: EnvSpec, entrants: Sequence[SeatPolicy], rotation: int) -> list[SeatPolicy]:

@@ -21,7 +21,7 @@ from agents.trajectory import Unrolls, concatenate
 from agents.weights import Weights
 from envs.bots import make_bot
 from envs.protocol import EnvError
-from envs.registry import make
+from envs.registry import make, spec_of
 from league.core.records import BOT_PREFIX, Lease, Seating, SeatingOutcome
 from league.runtime.protocol import Arrays, HostSetup, HostState
 
@@ -65,7 +65,7 @@ class ActorHost:
         self._setup = setup
         self._name = name
         self._dtype = dtype
-        self._spec = make(setup.env, num_envs=1).spec
+        self._spec = spec_of(setup.env)
         self._network = build_network(self._spec, setup.network, seed=setup.seed)
         self._guest_networks = {
             name: build_network(self._spec, network, seed=0) for name, network in setup.guest_networks.items()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from agents.learner.build import choose_dtype
 from agents.process import prepare_process
 from agents.weights import Weights
-from envs.registry import make
+from envs.registry import spec_of
 from league.runtime.actor_host import ActorHost
 from league.runtime.learner_host import LearnerHost
 from league.runtime.protocol import (
@@ -67,7 +67,7 @@ class InProcessRuntime:
     def start(self) -> None:
         """Build both hosts with one torch thread, whatever the machine has: more would change the sums."""
         prepare_process()
-        spec = make(self._setup.env, num_envs=1).spec
+        spec = spec_of(self._setup.env)
         dtype = choose_dtype(spec, self._setup.network, self._setup.learner.precision)
         self._learners = LearnerHost(self._setup, dtype=dtype)
         self._actor = ActorHost(self._setup, name=ACTOR_HOST, dtype=dtype)

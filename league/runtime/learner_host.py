@@ -18,7 +18,7 @@ from agents.learner.learner import Learner, UpdateReport
 from agents.trajectory import Unrolls, concatenate
 from agents.weights import Weights
 from envs.protocol import EnvSpec
-from envs.registry import make
+from envs.registry import spec_of
 from league.core.records import Hyperparameter, Progress
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
 from league.runtime.tuned import tuned
@@ -50,7 +50,7 @@ class LearnerHost:
         self._launcher = launcher
         self._dtype = dtype
         self._clock = clock
-        self._spec = make(setup.env, num_envs=1).spec
+        self._spec = spec_of(setup.env)
         self._codec = Lz4Codec()
         self._learners: dict[str, Learner] = {}
         self._waiting: dict[str, list[Unrolls]] = {}

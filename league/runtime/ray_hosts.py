@@ -13,7 +13,7 @@ from agents.learner.build import choose_dtype
 from agents.learner.errors import LearnerError
 from agents.process import prepare_process
 from agents.weights import Weights
-from envs.registry import make
+from envs.registry import spec_of
 from league.core.records import Lease
 from league.runtime.actor_host import ActorHost, LeaseResult
 from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, SnapshotTaken
@@ -96,7 +96,7 @@ class ActorHostProcess:
 
     def __init__(self, setup: HostSetup, name: str) -> None:
         prepare_process()
-        spec = make(setup.env, num_envs=1).spec
+        spec = spec_of(setup.env)
         self._host = ActorHost(setup, name=name, dtype=choose_dtype(spec, setup.network, setup.learner.precision))
         self._client = RemoteClient({})
 
@@ -119,7 +119,7 @@ class LearnerHostProcess:
 
     def __init__(self, setup: HostSetup) -> None:
         prepare_process()
-        spec = make(setup.env, num_envs=1).spec
+        spec = spec_of(setup.env)
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
         self._host = StreamingLearnerHost(setup, dtype=dtype, launcher=RayCrew)
         self._host.start()

@@ -28,7 +28,7 @@ from agents.nets.parts import num_parts
 from agents.process import prepare_process
 from agents.trajectory import Unrolls
 from agents.weights import Weights
-from envs.registry import make
+from envs.registry import spec_of
 from league.core.records import Hyperparameter, Progress
 from league.runtime.learner_host import UnknownPlayer, check_address, player_learner
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
@@ -105,7 +105,7 @@ class StreamingLearnerHost:
         self._clock = clock
         self._patience_s = patience_s
         self._order_deadline_s = setup.learner.start_timeout_s + setup.learner.stage_timeout_s
-        self._spec = make(setup.env, num_envs=1).spec
+        self._spec = spec_of(setup.env)
         network = build_network(self._spec, setup.network, seed=setup.seed)
         self._core_size, self._num_parts = network.core_size, num_parts(network.head)
         self._codec = Lz4Codec()

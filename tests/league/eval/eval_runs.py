@@ -15,6 +15,7 @@ from agents.nets.network import Network, build_network
 from agents.policy import Choice, View
 from agents.weights import FlatParameters
 from envs.protocol import EnvConfig
+from envs.registry import spec_of
 from league.book import Book
 from league.config import LeagueConfig, dump_config
 from league.core.commands import ConfirmSnapshot, CreateLeague, FinishLease, RequestLease, RequestSnapshot, StartRun
@@ -22,7 +23,6 @@ from league.core.events import LeaseGranted
 from league.core.records import Order, Seating, SeatingOutcome
 from league.core.settings import LeagueSettings, PlayerSettings
 from league.eval.loaded import LoadedMixture, LoadedPolicy
-from league.eval.match import spec_of
 from league.policies import network_plain, spec_hash
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex

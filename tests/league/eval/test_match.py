@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from agents.policy import BotPolicy, View
 from agents.weights import FlatParameters
 from envs.bots import make_bot
 from envs.protocol import ActionSpec, ArraySpec, BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
+from envs.registry import spec_of
 from league.eval.loaded import LoadedPolicy
 from league.eval.match import play_match, seat_holders
 from league.eval.observation import ObservationMismatch
@@ -95,8 +97,13 @@ def test_every_game_is_counted_once_and_in_one_way() -> None:
     assert result.by_team(0)[0] + result.by_team(1)[1] == pytest.approx(1.0)
 
 
+def use_unequal_games(monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+    monkeypatch.setattr(match_module, "make", lambda config, *, num_envs: UnequalGames(num_envs, **options))
+    monkeypatch.setattr(match_module, "spec_of", lambda config: UnequalGames(1, **options).spec)
+
+
 def test_a_slot_that_has_played_its_game_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(match_module, "make", lambda config, *, num_envs: UnequalGames(num_envs))
+    use_unequal_games(monkeypatch)
     policy = RulePolicy(always(0))
     play_match(EnvConfig("unequal"), [policy], games=40, seed=0)
     asked = np.bincount([game for batch in policy.asked for game in batch], minlength=20)
@@ -105,7 +112,7 @@ def test_a_slot_that_has_played_its_game_is_not_asked_again(monkeypatch: pytest.
 
 def test_long_and_short_games_count_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Even slots end after one turn won by the first seat, odd ones after ten won by the second: half each."""
-    monkeypatch.setattr(match_module, "make", lambda config, *, num_envs: UnequalGames(num_envs))
+    use_unequal_games(monkeypatch)
     result = play_match(EnvConfig("unequal"), [RulePolicy(always(0)), RulePolicy(always(0))], games=40, seed=0)
     assert result.counts() == (20, 0, 20)
     assert result.by_team(0) == (0.5, 0.5)
@@ -152,7 +159,7 @@ def test_a_core_state_belongs_to_its_slot() -> None:
 
 
 def test_games_without_end_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(match_module, "make", lambda config, *, num_envs: UnequalGames(num_envs, lengths=(9, 50)))
+    use_unequal_games(monkeypatch, lengths=(9, 50))
     with pytest.raises(EnvError, match="have not ended after 10 turns"):
         play_match(EnvConfig("unequal"), [RulePolicy(always(0))], games=8, seed=0)
 
@@ -179,7 +186,7 @@ def test_actions_of_a_box_are_clipped_to_its_bounds() -> None:
 
 
 def test_a_loaded_policy_answers_within_the_bounds_of_a_box() -> None:
-    spec = match_module.spec_of(EnvConfig("gymnasium:Pendulum-v1"))
+    spec = spec_of(EnvConfig("gymnasium:Pendulum-v1"))
     network = build_network(spec, NetworkConfig(hidden=(4,)), seed=0)
     with torch.no_grad():
         network.head.log_std.fill_(5.0)  # type: ignore[union-attr]
@@ -201,7 +208,7 @@ def test_games_that_are_over_step_on_with_legal_parts_and_openings_are_legal() -
 
 def test_a_loaded_policy_answers_in_parts_under_the_masks_that_libraries_give() -> None:
     config = EnvConfig("probe_parts", {"nvec": [2, 3, 2]})
-    spec = dataclasses.replace(match_module.spec_of(config), has_mask=True)
+    spec = dataclasses.replace(spec_of(config), has_mask=True)
     network = build_network(spec, NetworkConfig(hidden=(4,)), seed=0)
     policy = LoadedPolicy("parts", network, FlatParameters(network).publish(0), spec)
     shown = np.zeros(7, np.bool_)
