@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from league.core.commands import Command, FinishLease
+from league.core.chance import seed_of
+from league.core.commands import Command
 from league.core.events import EVENTS, Event
 from league.core.league import apply, decide
 from league.core.state import LeagueState, digest, from_plain, to_plain
@@ -94,16 +94,9 @@ class Book:
         self._journal.close()
 
     def _rng(self, command: Command) -> np.random.Generator:
-        """Chance for one command, from the league's seed and the numbers that training itself has given out.
-
-        Not from the number of the event: stops and starts write events too, and a resumed league must not differ from
-        one that never stopped.
-        """
-        if isinstance(command, FinishLease):
-            return self._unused  # an answer leaves nothing to chance, and there are as many of them as of all the rest
-        state = self.state
-        kind = zlib.crc32(type(command).__name__.encode())
-        return np.random.default_rng([state.seed, kind, state.next_lease_id, state.next_order_id])
+        """The generator of one command. Those that draw nothing share one: they are most of all commands."""
+        seed = seed_of(self.state, command)
+        return self._unused if seed is None else np.random.default_rng(seed)
 
 
 def read_state(journal: JournalReader) -> LeagueState:

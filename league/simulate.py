@@ -14,6 +14,7 @@ from agents.nets.network import build_network
 from envs.registry import spec_of
 from league.config import LeagueConfig
 from league.core import commands
+from league.core.chance import seed_of
 from league.core.commands import Command, NothingToLease
 from league.core.events import (
     EVENTS,
@@ -149,6 +150,7 @@ class Simulation:
         self._pace = pace
         self._seed = seed
         self._rng = np.random.default_rng([seed, 1])
+        self._unused = np.random.default_rng(0)
         self._codec = EventCodec(EVENTS)
         self._live: dict[str, Policy] = {}
         self._frozen: dict[str, Policy] = {}
@@ -187,8 +189,9 @@ class Simulation:
         self._carry_out_orders()
 
     def _ask(self, command: Command) -> list[Event]:
-        """Decide and apply, with chance that depends on the numbers given out, as in a real run."""
-        rng = np.random.default_rng([self._seed, self.state.next_lease_id, self.state.next_order_id, self.tally.events])
+        """Decide and apply; chance follows the same rule as in a real run."""
+        seed = seed_of(self.state, command)
+        rng = self._unused if seed is None else np.random.default_rng(seed)
         events = decide(self.state, command, rng, self.now)
         for event in events:
             apply(self.state, event)

@@ -1,0 +1,149 @@
+"""Chance: each draw has a seed of its own, and a real run and a simulated one follow the same rule."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from league.book import Book
+from league.core.chance import seed_of
+from league.core.commands import (
+    Command,
+    ConfirmSnapshot,
+    CreateLeague,
+    FinishLease,
+    ReportProgress,
+    RequestLease,
+    SaveCheckpoint,
+    StartRun,
+)
+from league.core.events import Event, LeaseGranted, OrderIssued
+from league.core.league import apply, decide
+from league.core.population_settings import TunedSettings, TuningSettings
+from league.core.records import Progress
+from league.core.settings import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
+from league.core.state import LeagueState
+from league.simulate import Pace, Simulation
+from league.simulated_worlds import WORLDS
+
+DIGEST = "0" * 64
+SEEDS = 2_000
+EXPLOITERS = LeagueSettings(
+    players=(
+        PlayerSettings(role="main_agent"),
+        PlayerSettings(role="league_exploiter", count=3, gate=GateSettings(min_steps=10, timeout_steps=10)),
+    )
+)
+TUNED = LeagueSettings(
+    players=(PlayerSettings(count=8, matchmaker="self_play", gate=GateSettings(timeout_steps=10**9)),),
+    tuning=TuningSettings(
+        tuner="elo_gap", parameters=(TunedSettings("learning_rate"),), period_steps=100, burn_in_steps=0, min_games=0.0
+    ),
+    ratings=RatingSettings(share=0.0),
+)
+
+
+class League:
+    """A league whose chance follows the rule of a real run."""
+
+    def __init__(self, settings: LeagueSettings, *, seed: int, teams: tuple[int, ...] = (0, 1)) -> None:
+        self.state = LeagueState()
+        self.ask(CreateLeague(seed, len(teams), teams, settings))
+        self.ask(StartRun())
+        for order in list(self.state.orders.values()):
+            self.ask(ConfirmSnapshot(order.order_id, DIGEST, 0, 0))
+
+    def ask(self, command: Command) -> list[Event]:
+        events = decide(self.state, command, np.random.default_rng(seed_of(self.state, command)), 0.0)
+        for event in events:
+            apply(self.state, event)
+        return events
+
+
+def resets(seed: int) -> list[bool]:
+    """Whether each of three league exploiters starts again, whose snapshots are confirmed between two leases."""
+    league = League(EXPLOITERS, seed=seed)
+    for number in range(3):
+        league.ask(ReportProgress(Progress(f"league-exploiter-{number}", 1, 10)))
+    found = []
+    for order in list(league.state.orders.values()):
+        events = league.ask(ConfirmSnapshot(order.order_id, DIGEST, 1, 10))
+        found.append(any(isinstance(event, OrderIssued) for event in events))
+    return found
+
+
+def test_exploiters_that_are_confirmed_between_two_leases_start_again_each_by_its_own_coin() -> None:
+    """Null: three independent coins of 0.25. Bound: 4 standard errors of a rate, of an agreement, of all three."""
+    drawn = np.array([resets(seed) for seed in range(SEEDS)])
+    assert drawn.shape == (SEEDS, 3)
+    np.testing.assert_allclose(drawn.mean(axis=0), 0.25, atol=4 * np.sqrt(0.25 * 0.75 / SEEDS))
+    for i, j in itertools.combinations(range(3), 2):
+        agree = 0.25**2 + 0.75**2
+        assert (drawn[:, i] == drawn[:, j]).mean() == pytest.approx(agree, abs=4 * np.sqrt(agree * (1 - agree) / SEEDS))
+    assert drawn.all(axis=1).mean() == pytest.approx(0.25**3, abs=4 * np.sqrt(0.25**3 / SEEDS))
+
+
+def transplants(seed: int) -> list[bool]:
+    """Whether each of seven equal players, whose reports come between two leases, copies the one that is better."""
+    league = League(TUNED, seed=seed, teams=(0,))
+    names = list(league.state.players)
+    for name in names:
+        player = league.state.players[name]
+        player.return_games, player.mean_return = 100.0, float(name == names[-1])
+        league.ask(SaveCheckpoint(name, DIGEST, 0, 0))
+    reports = [league.ask(ReportProgress(Progress(name, 1, 100))) for name in names[:-1]]
+    return [any(isinstance(event, OrderIssued) for event in events) for events in reports]
+
+
+def test_players_that_report_between_two_leases_choose_their_donors_independently() -> None:
+    """Null: each draws one of seven others, and copies it where it is the better one. Bound: 4 standard errors."""
+    drawn = np.array([transplants(seed) for seed in range(300)])
+    np.testing.assert_allclose(drawn.mean(axis=0), 1 / 7, atol=4 * np.sqrt(1 / 7 * 6 / 7 / 300))
+    agree = (1 / 7) ** 2 + (6 / 7) ** 2
+    for i, j in itertools.combinations(range(7), 2):
+        assert (drawn[:, i] == drawn[:, j]).mean() < agree + 4 * np.sqrt(agree * (1 - agree) / 300)
+
+
+def book_of(path: Path, *, seed: int, settings: LeagueSettings = EXPLOITERS) -> Book:
+    book = Book.create(path, wall_time=lambda: 0.0)
+    book.execute(CreateLeague(seed, 2, (0, 1), settings))
+    book.execute(StartRun())
+    return book
+
+
+def test_every_command_of_a_run_that_draws_has_a_generator_of_its_own(tmp_path: Path) -> None:
+    """First snapshots of all players, then the progress of all, each between two leases; then leases."""
+    book, drawn = book_of(tmp_path / "journal.db", seed=1), []
+
+    def execute(command: Command) -> list[Event]:
+        drawn.append(book._rng(command).random())
+        return book.execute(command)
+
+    for order in list(book.state.orders.values()):
+        execute(ConfirmSnapshot(order.order_id, DIGEST, 0, 0))
+    for steps in (10, 5, 10):  # on, back to a checkpoint, and on again
+        for name in book.state.players:
+            execute(ReportProgress(Progress(name, 1, steps)))
+    for _ in range(3):
+        granted, *_ = execute(RequestLease("actor-0"))
+        assert isinstance(granted, LeaseGranted)
+        book.execute(FinishLease(granted.lease.lease_id, granted.lease.token, 10, ()))
+    assert len(drawn) == 4 + 12 + 3
+    assert len(set(drawn)) == len(drawn)
+    book.close()
+
+
+def test_first_hyperparameters_follow_the_seed_and_a_simulation_draws_the_same(tmp_path: Path) -> None:
+    values = []
+    for seed in (1, 2):
+        book = book_of(tmp_path / f"{seed}.db", seed=seed, settings=TUNED)
+        pace = Pace(1_000.0, 10, 1, lease_steps=100, snapshot_bytes=1)
+        simulation = Simulation(TUNED, (0, 1), world=WORLDS["skill"], pace=pace, seed=seed)
+        simulation.run(0.0)
+        values.append([player.hyperparameters for player in book.state.players.values()])
+        assert [player.hyperparameters for player in simulation.state.players.values()] == values[-1]
+        book.close()
+    assert values[0] != values[1]
