@@ -66,13 +66,20 @@ def train(
 
 @app.command()
 def resume(
-    run: RunArgument, for_time: For = None, env_steps: EnvSteps = None, core_seconds: CoreSeconds = None
+    run: RunArgument,
+    for_time: For = None,
+    env_steps: EnvSteps = None,
+    core_seconds: CoreSeconds = None,
+    overrides: Overrides = None,
+    restore_config: Annotated[
+        bool, typer.Option("--restore-config", help="Write config.yaml again as the journal has it.")
+    ] = False,
 ) -> None:
-    """Go on with a run after a stop, a crash or a kill."""
+    """Go on with a run after a stop, a crash or a kill; a key that is set is changed from here on."""
     limits = _limits(for_time, env_steps, core_seconds)
     from league.train import resume as go_on
 
-    ended = go_on(run, limits=limits)
+    ended = go_on(run, limits=limits, overrides=overrides or [], restore_config=restore_config)
     _show_end(ended.folder.path, ended.reason)
 
 

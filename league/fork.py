@@ -15,7 +15,8 @@ import numpy as np
 from envs.registry import spec_of
 from league.carried_over import CLOCK_FILE, HOSTS_FILE, clock_at, hosts_at
 from league.config import LeagueConfig, config_plain, dump_config, parse_config
-from league.core.commands import NoteFork
+from league.config_changes import noted_config, plays_the_same
+from league.core.commands import ChangeConfig, NoteFork
 from league.core.events import EVENTS
 from league.core.league import apply, decide
 from league.core.state import LeagueState, to_plain
@@ -108,8 +109,9 @@ def fork_run(
             note = NoteFork(str(origin.path), point.seq, point.chain, lost_players(points))
             with branch_journal(folder) as branch:
                 branch.take_over(journal, to_seq=point.seq)
-                _note_down(branch, state, note, now=wall_time())
-            hosts = hosts_at(origin, state) if _plays_the_same(config, before) else None
+                commands: list[NoteFork | ChangeConfig] = [note, *_new_config(config, before, state)]
+                _note_down(branch, state, commands, now=wall_time())
+            hosts = hosts_at(origin, state) if plays_the_same(config, before) else None
             if hosts is not None:
                 folder.storage.atomic_write_bytes(folder.path / HOSTS_FILE, hosts)
             folder.storage.atomic_write_bytes(folder.path / CLOCK_FILE, clock_at(origin, state).encode())
@@ -171,14 +173,6 @@ def _leaves(config: LeagueConfig) -> dict[str, object]:
     return found
 
 
-def _plays_the_same(config: LeagueConfig, before: LeagueConfig) -> bool:
-    """Whether games in flight of one would go on in the other: what they and the unrolls in hand depend on is equal."""
-    sections = ("env", "network", "learner", "teacher", "actors", "seed")
-    return config.runtime.kind == before.runtime.kind and all(
-        getattr(config, section) == getattr(before, section) for section in sections
-    )
-
-
 def _with_new_teacher(config: LeagueConfig, before: LeagueConfig) -> LeagueConfig:
     """The configuration with the digest of the teacher that it names now; the fork copies it when it starts."""
     from league.teacher import find_teacher  # brings in torch, which is not needed where the teacher is the same
@@ -209,11 +203,21 @@ def _take_objects(
     return restart_points(state, lambda player, digest: checkpoints.take_over(player, digest, theirs))
 
 
-def _note_down(branch: BranchJournal, state: LeagueState, note: NoteFork, *, now: float) -> None:
-    """The fork as the next event, durable, with the state after it, so that no start need replay the past again."""
-    events = decide(state, note, np.random.default_rng(0), now)
-    branch.append(events, wall_time=now)
+def _new_config(config: LeagueConfig, before: LeagueConfig, state: LeagueState) -> Iterator[ChangeConfig]:
+    """The fork's configuration where the journal that is taken over ends with another one."""
+    noted = noted_config(config, before)
+    if noted.text != state.config:
+        yield noted
+
+
+def _note_down(
+    branch: BranchJournal, state: LeagueState, commands: Sequence[NoteFork | ChangeConfig], *, now: float
+) -> None:
+    """The fork as the next events, durable, with the state after them, so that no start need replay the past again."""
+    for command in commands:
+        events = decide(state, command, np.random.default_rng(0), now)
+        branch.append(events, wall_time=now)
+        for event in events:
+            apply(state, event)
     branch.commit()
-    for event in events:
-        apply(state, event)
     branch.save_state(json.dumps(to_plain(state), separators=(",", ":"), allow_nan=False).encode())

@@ -22,7 +22,8 @@ from agents.learner.build import choose_dtype
 from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.book import Book
-from league.config import LeagueConfig, config_plain, dump_config, load_config, parse_config
+from league.config import LeagueConfig, config_plain, dump_config, load_config
+from league.config_changes import noted_config, settled_config
 from league.core.commands import CreateLeague
 from league.core.state import LeagueState
 from league.daemon import BUDGET, Daemon
@@ -75,28 +76,33 @@ def train(config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, 
     with folder.lock:
         book = Book.create(folder.journal_path, wall_time=time.time)
         book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
+        book.execute(noted_config(config))
         admit(outsiders, book=book, store=_snapshot_store(folder))
         book.commit()
         notes = remarks(outsiders, config.env)
         return _session(config, spec, folder=folder, book=book, limits=limits, notes=notes)
 
 
-def resume(path: Path, *, limits: Limits) -> Ended:
+def resume(path: Path, *, limits: Limits, overrides: Sequence[str] = (), restore_config: bool = False) -> Ended:
     """Go on with a run from what its journal and stores say.
 
+    Args:
+      overrides: "dotted.key=value" each, a change of the configuration that the journal keeps.
+      restore_config: write config.yaml again as the journal has it.
     Raises:
       LeagueError, EnvError: one sentence for the user.
     """
     folder = RunFolder.open(path)
-    config = parse_config(folder.read_config(), source=str(folder.config_path))
     with folder.lock:
         status = folder.read_status()
         at_least = 0 if status is None else status.journal_seq
         book = Book.open(folder.journal_path, at_least_seq=at_least, wall_time=time.time)
+        config = settled_config(folder, book, overrides=overrides, restore=restore_config)
         spec = spec_of(config.env)
         if book.state.settings is None:
             scoring = scoring_of(config.league.payoff, spec)
             book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
+            book.execute(noted_config(config))
         admit(absent_outsiders(config, book.state, spec), book=book, store=_snapshot_store(folder))
         book.commit()
         return _session(config, spec, folder=folder, book=book, limits=limits)

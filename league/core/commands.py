@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from league.core.events import ConfigChange
 from league.core.records import Progress, SeatingOutcome
 from league.core.scoring import BY_WINS, Scoring
 from league.core.settings import LeagueSettings
@@ -179,6 +180,15 @@ class NoteRewind:
     lost: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class ChangeConfig:
+    """The run gets this configuration; fields as of `ConfigChanged`."""
+
+    text: str
+    changes: tuple[ConfigChange, ...] = ()
+    by: str = ""
+
+
 Command = (
     CreateLeague
     | StartRun
@@ -198,4 +208,5 @@ Command = (
     | RestoreSnapshot
     | NoteFork
     | NoteRewind
+    | ChangeConfig
 )

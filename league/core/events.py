@@ -253,6 +253,29 @@ class LeagueRewound:
     lost: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class ConfigChange:
+    """One key of the configuration that got another value; old and new as JSON."""
+
+    key: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class ConfigChanged:
+    """The run has this configuration from here on; the first one is that of its start.
+
+    Fields:
+      text: of config.yaml, the resolved configuration. changes: what differs from the one before.
+      by: user and machine that changed it.
+    """
+
+    text: str
+    changes: tuple[ConfigChange, ...] = ()
+    by: str = ""
+
+
 Event = (
     LeagueCreated
     | PlayerAdded
@@ -274,6 +297,7 @@ Event = (
     | MixtureSolved
     | LeagueForked
     | LeagueRewound
+    | ConfigChanged
 )
 
 EVENTS: dict[str, type[Event]] = {
@@ -297,5 +321,6 @@ EVENTS: dict[str, type[Event]] = {
     "MixtureSolved": MixtureSolved,
     "LeagueForked": LeagueForked,
     "LeagueRewound": LeagueRewound,
+    "ConfigChanged": ConfigChanged,
 }
 """Kind written in the journal -> its class. Kinds are for ever: a journal of last year must still be readable."""

@@ -34,6 +34,7 @@ DECIDERS: dict[type[Command], Decider] = {
     commands.RestoreSnapshot: quarantine.restore_snapshot,
     commands.NoteFork: runs.note_fork,
     commands.NoteRewind: runs.note_rewind,
+    commands.ChangeConfig: runs.change_config,
 }
 
 APPLIERS: dict[type[Event], Applier] = {
@@ -57,6 +58,7 @@ APPLIERS: dict[type[Event], Applier] = {
     events.MixtureSolved: meta_game.apply_mixture,
     events.LeagueForked: runs.apply_forked,
     events.LeagueRewound: runs.apply_rewound,
+    events.ConfigChanged: runs.apply_config,
 }
 
 

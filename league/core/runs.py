@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from league.core.commands import AddOutsider, CreateLeague, NoteFork, NoteRewind, Refused, StartRun, StopRun
+from league.core.commands import (
+    AddOutsider,
+    ChangeConfig,
+    CreateLeague,
+    NoteFork,
+    NoteRewind,
+    Refused,
+    StartRun,
+    StopRun,
+)
 from league.core.events import (
+    ConfigChanged,
     Event,
     LeagueCreated,
     LeagueForked,
@@ -116,6 +126,11 @@ def note_rewind(state: LeagueState, command: NoteRewind, rng: np.random.Generato
     ]
 
 
+def change_config(state: LeagueState, command: ChangeConfig, rng: np.random.Generator) -> list[Event]:
+    """Write down the configuration that the run has from here on."""
+    return [ConfigChanged(command.text, command.changes, command.by)]
+
+
 def apply_outsider(state: LeagueState, event: OutsiderAdded) -> None:
     """The policy is in the population."""
     snapshot = event.snapshot
@@ -158,6 +173,11 @@ def apply_added(state: LeagueState, event: PlayerAdded) -> None:
     state.players[event.player] = PlayerState(
         event.player, event.role, event.group, policy, place, hyperparameters=event.hyperparameters
     )
+
+
+def apply_config(state: LeagueState, event: ConfigChanged) -> None:
+    """The new configuration; the one before is kept for a crash between the journal and the file."""
+    state.config_before, state.config = state.config, event.text
 
 
 def apply_started(state: LeagueState, event: RunStarted) -> None:

@@ -110,6 +110,7 @@ class LeagueState:
       rating_games: int64 [P], all-frozen games of each policy of the population.
       qualities: player -> float64 [P], see `league.core.quality`; only players of that matchmaker.
       mixture: over snapshots; empty where none is solved.
+      config, config_before: text of the run's config.yaml, now and before its last change; empty where unknown.
     """
 
     settings: LeagueSettings | None = None
@@ -134,6 +135,8 @@ class LeagueState:
     rating_games: Column = field(default_factory=lambda: Column("int64"))
     qualities: dict[str, Column] = field(default_factory=dict)
     mixture: Mixture = field(default_factory=Mixture)
+    config: str = ""
+    config_before: str = ""
 
     def settings_of(self, player: str) -> PlayerSettings:
         """The settings of a player's group."""

@@ -115,6 +115,10 @@ class RunFolder:
         """The resolved configuration as written at the start."""
         return self.storage.read_bytes(self.config_path, max_bytes=MAX_CONFIG_BYTES).decode()
 
+    def write_config(self, text: str) -> None:
+        """Replace the configuration; the caller holds the lock and has the text in the journal."""
+        self.storage.atomic_write_bytes(self.config_path, text.encode())
+
     def write_status(self, status: RunStatus) -> None:
         """Replace the heartbeat; atomic, not durable."""
         self.storage.atomic_write_bytes(self.status_path, msgspec.json.encode(status), durable=False)
