@@ -63,7 +63,8 @@ class RuntimeSettings:
       actor_hosts, learner_hosts: how many of each.
       object_store_mb: shared memory of a local Ray, MiB.
       lease_deadline_s: seconds after which an unanswered lease is lost and its host replaced.
-      checkpoint_updates: updates of a learner between two restart states.
+      checkpoint_updates, checkpoint_seconds: updates of a learner, and seconds, between two restart states; whichever
+        comes first. What a killed run loses is what was learnt since.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -75,6 +76,7 @@ class RuntimeSettings:
     object_store_mb: int = 256
     lease_deadline_s: float = 120.0
     checkpoint_updates: int = 500
+    checkpoint_seconds: float = 60.0
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,13 @@ def _actors_problems(actors: ActorSettings) -> Iterator[str]:
 
 def _runtime_problems(runtime: RuntimeSettings) -> Iterator[str]:
     yield from _at_least(
-        runtime, actor_hosts=1, learner_hosts=1, object_store_mb=80, lease_deadline_s=1, checkpoint_updates=1
+        runtime,
+        actor_hosts=1,
+        learner_hosts=1,
+        object_store_mb=80,
+        lease_deadline_s=1,
+        checkpoint_updates=1,
+        checkpoint_seconds=1,
     )
     if runtime.kind == "inprocess":
         hosts = runtime.actor_hosts + runtime.learner_hosts

@@ -7,10 +7,11 @@ before it is in the journal, so whatever is killed when, a restart goes on from 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agents.weights import Weights
+from envs.protocol import EnvError
 from league.book import Book
+from league.checkpointing import RestartStates, restored_progress
 from league.config import LeagueConfig
 from league.core.commands import (
     Command,
@@ -34,6 +35,7 @@ from league.core.records import BOT_PREFIX, Lease, Order, Progress
 from league.core.tuning import TRANSPLANT_KIND, pinned_checkpoints
 from league.errors import CorruptSnapshot, MissingSnapshot
 from league.limits import Limits, Meter, Spent, budget_share, budget_spent
+from league.observation import Observation
 from league.policies import PolicyStore
 from league.runtime.protocol import (
     CheckpointTaken,
@@ -58,20 +60,10 @@ from league.runtime.protocol import (
 POLL_S = 0.2
 DRAIN_S = 60.0
 """Longest wait for leases and orders in hand before a stop gives them up."""
+RESCUE_S = 20.0
+"""Longest wait for the restart states of learners after an error."""
 
 BUDGET, LIMIT, SIGNAL = "the budget is spent", "the limit of this command is reached", "a signal asked for it"
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What an observer of the daemon is shown once a turn: see `league.monitor`."""
-
-    spent: Spent
-    share: float
-    phase: str
-    progress: dict[str, LearnerProgress]
-    refused: int
-    hosts_lost: int
 
 
 class Daemon:
@@ -115,12 +107,7 @@ class Daemon:
         self._idle: dict[str, None] = {}
         self._installed: set[str] = set()
         self._progress: dict[str, LearnerProgress] = {}
-        self._checkpointed = {
-            name: player.checkpoint.version
-            for name, player in book.state.players.items()
-            if player.checkpoint is not None
-        }
-        self._checkpointing: set[str] = set()
+        self._restart_states = RestartStates(config.runtime, book.state)
         self._effects: list[Event] = []
         self._spent = meter.read(env_steps=book.state.totals.env_steps)
         self._refused = 0
@@ -128,6 +115,7 @@ class Daemon:
         self._metering = False
         self.stop_requested = False
         self.on_started: Callable[[], object] = lambda: None
+        self.say: Callable[[str], object] = lambda sentence: None
 
     def run(self) -> str:
         """Train until something ends it, then drain and save; returns why it ended."""
@@ -145,6 +133,21 @@ class Daemon:
         self._do(StopRun(reason))
         self._book.commit()
         return reason
+
+    def rescue(self) -> None:
+        """After an error: save what the learners hold, as far as that goes within `RESCUE_S`. Begins nothing new."""
+        self._effects.clear()
+        deadline = self._meter.now() + RESCUE_S
+        for player in list(self._installed):
+            self._checkpoint(player)
+        while self._restart_states.waiting and self._meter.now() < deadline:
+            try:
+                self._turn("draining", grant=None)
+            except EnvError:  # each host's games may raise for themselves
+                continue
+            except Exception as error:  # boundary: the error that ended the run is the one to be told
+                self.say(f"What was learnt since the last restart states could not be saved: {error}")
+                return
 
     @property
     def playing(self) -> bool:
@@ -237,6 +240,7 @@ class Daemon:
         self._installed.discard(player)
         saved, weights = self._policies.restart_state(self._book.state, player)
         known = self._book.state.players[player]
+        self._report_progress(restored_progress(known, saved, weights, say=self.say))
         # `gate_steps` counts from when the weights became those of its parent: from its last snapshot or reset.
         self._runtime.submit(InstallPlayer(player, saved, weights, known.hyperparameters, known.gate_steps))
 
@@ -250,9 +254,9 @@ class Daemon:
         self._hosts_lost += 1
         self._idle.pop(report.host, None)
         if report.kind == "learner_host":
-            for player in self._runtime_players(report.host):
-                self._installed.discard(player)
-                self._checkpointing.discard(player)
+            players = self._runtime_players(report.host)
+            self._installed.difference_update(players)
+            self._restart_states.forget(players)
             return
         for lease in [lease for lease in self._book.state.leases.values() if lease.host == report.host]:
             self._do(ExpireLease(lease.lease_id, report.reason))
@@ -337,21 +341,18 @@ class Daemon:
         self._do(ConfirmSnapshot(report.order_id, digest, report.weights.version, report.trained_steps))
 
     def _order_checkpoints(self) -> None:
-        for player, report in self._progress.items():
-            since = report.progress.version - self._checkpointed.get(player, 0)
-            if since >= self._config.runtime.checkpoint_updates:
-                self._checkpoint(player)
+        known = [report.progress for report in self._progress.values()]
+        for player in self._restart_states.due(known, now=self._meter.now()):
+            self._checkpoint(player)
 
     def _checkpoint(self, player: str) -> None:
-        if player in self._installed and player not in self._checkpointing:
-            self._checkpointing.add(player)
+        if player in self._installed and self._restart_states.ask(player):
             self._runtime.submit(TakeCheckpoint(player))
 
     def _save_checkpoint(self, report: CheckpointTaken) -> None:
         progress = report.progress
-        self._checkpointing.discard(progress.player)
-        self._checkpointed[progress.player] = progress.version
         digest = self._policies.put_checkpoint(progress.player, report.saved)
+        self._restart_states.saved(progress)
         self._report_progress(progress)
         self._do(SaveCheckpoint(progress.player, digest, progress.version, progress.trained_steps))
 
@@ -388,7 +389,7 @@ class Daemon:
     def _checkpoint_all(self) -> None:
         for player in list(self._installed):
             self._checkpoint(player)
-        self._settle(lambda: not self._checkpointing)
+        self._settle(lambda: not self._restart_states.waiting)
 
     def _settle(self, settled: Callable[[], bool]) -> None:
         """Go on without new leases until something is so, or too much time has gone."""

@@ -13,12 +13,12 @@ from league.core.orders import view_of
 from league.core.ratings import RatingRow, league_ratings
 from league.core.roles import matchmaker_of
 from league.core.state import LeagueState, PlayerState
-from league.daemon import Observation
 from league.limits import ClockFile
 from league.monitor import names
 from league.monitor.console import RunConsole
 from league.monitor.sink import MetricSink
 from league.monitor.view import GateView, PayoffView, PlayerView, RunView
+from league.observation import Observation
 from league.runtime.protocol import LearnerProgress, Runtime
 from league.store.lock import this_process
 from league.store.run_folder import RunFolder, RunStatus
@@ -195,7 +195,8 @@ class Observer:
             names.TRUNCATED_SHARE.of(player.name): player.truncated / max(player.games, 1),
             names.GENERATION.of(player.name): float(player.generation),
             names.VERSION.of(player.name): float(player.version),
-            names.TRAINED_STEPS.of(player.name): float(player.trained_steps),
+            names.TRAINED_STEPS.of(player.name): float(player.trained_steps + player.lost_steps),
+            names.LOST_STEPS.of(player.name): float(player.lost_steps),
         }
         win_rate, rating = mean_win_rate(self._book.state, player), self._newest_rating(player)
         if win_rate is not None:

@@ -27,7 +27,7 @@ from league.config_changes import noted_config, settled_config
 from league.core.commands import CreateLeague
 from league.core.state import LeagueState
 from league.daemon import BUDGET, Daemon
-from league.errors import LeagueError, StorageError
+from league.errors import JournalError, LeagueError, StorageError
 from league.limits import ClockFile, Limits, Meter, Spent
 from league.monitor.console import RunConsole
 from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
@@ -189,6 +189,7 @@ def _session(
             observe=observer.observe,
             restore_hosts=lambda: _restore_hosts(runtime, folder, policies, book.state, console),
         )
+        daemon.say = console.say
         try:
             with _signals(daemon, console):
                 runtime.start()
@@ -206,10 +207,12 @@ def _session(
 
 
 def _run(daemon: Daemon, book: Book) -> str:
-    """Run the daemon; whatever it had noted down when something broke becomes durable all the same."""
+    """Run the daemon; whatever it had learnt and noted down when something broke becomes durable all the same."""
     try:
         return daemon.run()
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, Exception) and not isinstance(error, StorageError | JournalError):
+            daemon.rescue()
         with contextlib.suppress(LeagueError):
             book.commit()
         raise

@@ -158,6 +158,7 @@ def apply_progress(state: LeagueState, event: ProgressReported) -> None:
     """The clock of the player's evidence advances by the distance moved, forward or back."""
     progress = event.progress
     player = state.players[progress.player]
+    player.lost_steps += max(player.trained_steps - progress.trained_steps, 0)
     state.population.moved.values[player.policy] += abs(progress.trained_steps - player.trained_steps)
     player.version, player.trained_steps = progress.version, progress.trained_steps
 

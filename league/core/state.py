@@ -44,6 +44,7 @@ class PlayerState:
       checkpoint: its newest restart state; None at first and after a reset.
       hyperparameters: its tuned values.
       transplants: number of times that it took another player's state.
+      lost_steps: trained steps that were lost whenever its learner fell back to a restart state.
       fresh_steps: trained steps at the last transplant or reset, where its burn-in begins.
       mean_return, return_games: of late, over its own leases: mean over its recorded games, and their fading number.
     """
@@ -70,6 +71,7 @@ class PlayerState:
     fresh_steps: int = 0
     mean_return: float = 0.0
     return_games: float = 0.0
+    lost_steps: int = 0
 
 
 @dataclass(frozen=True)

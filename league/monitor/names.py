@@ -53,7 +53,10 @@ TRUNCATED_SHARE = Metric(
 GENERATION = Metric("player/{player}/generation", "", "resets of the player so far")
 
 VERSION = Metric("learner/{player}/version", "updates", "updates since the start or the last reset")
-TRAINED_STEPS = Metric("learner/{player}/trained_steps", "decisions", "recorded decisions that it has learnt from")
+TRAINED_STEPS = Metric(
+    "learner/{player}/trained_steps", "decisions", "recorded decisions that it has learnt from, lost ones included"
+)
+LOST_STEPS = Metric("learner/{player}/lost_steps", "decisions", "those of them that falls back to a restart state lost")
 LOSS_POLICY = Metric("learner/{player}/loss_policy", "", "policy gradient loss per valid step")
 LOSS_VALUE = Metric("learner/{player}/loss_value", "", "half the squared value error per valid step")
 ENTROPY = Metric("learner/{player}/entropy", "nats", "entropy of the policy per valid step")

@@ -17,8 +17,9 @@ from league.book import Book
 from league.config import LeagueConfig, dump_config, parse_config
 from league.core.commands import CreateLeague
 from league.core.records import Lease, Progress, SeatingOutcome
-from league.daemon import Daemon, Observation
+from league.daemon import Daemon
 from league.limits import Limits, Meter, Spent
+from league.observation import Observation
 from league.policies import PolicyStore
 from league.runtime.protocol import (
     CheckpointTaken,
@@ -135,7 +136,7 @@ class FakeRuntime:
             return [ResetDone(task.order_id)]
         assert isinstance(task, TakeCheckpoint)
         progress = self.progress(task.player)
-        return [CheckpointTaken(progress, {"version": np.array([progress.version])})]
+        return [CheckpointTaken(progress, {"counters": np.array([progress.version, progress.trained_steps])})]
 
     def _play(self, lease: Lease) -> list[Report]:
         done = LeaseDone("actor-0", lease.lease_id, lease.token, STEPS_PER_LEASE, outcomes_of(lease))

@@ -1,0 +1,86 @@
+"""When the next restart state of each learner is due, by updates and by time, and which ones are on their way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from agents.weights import Weights
+from league.config import RuntimeSettings
+from league.core.records import Progress
+from league.core.state import LeagueState, PlayerState
+from league.runtime.protocol import Arrays
+
+
+class RestartStates:
+    """Keeps count of one run's restart states; asking for them and storing them is the daemon's.
+
+    Args:
+      settings: `checkpoint_updates` and `checkpoint_seconds`.
+      state: the league as this start of the daemon finds it.
+    """
+
+    def __init__(self, settings: RuntimeSettings, state: LeagueState) -> None:
+        self._settings = settings
+        self._saved = {
+            name: player.checkpoint.version for name, player in state.players.items() if player.checkpoint is not None
+        }
+        self._since: dict[str, float] = {}
+        self._waiting: set[str] = set()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a learner has been asked and has not answered."""
+        return bool(self._waiting)
+
+    def due(self, progress: Iterable[Progress], *, now: float) -> list[str]:
+        """Players whose restart state is due.
+
+        By updates since the last one (a version below it, as after a transplant, counts as all of them), and by the
+        time for which there has been something to save.
+
+        Args:
+          progress: of every player that has reported any. now: seconds that never go back.
+        """
+        found = []
+        for known in progress:
+            updates = known.version - self._saved.get(known.player, 0)
+            if updates == 0:
+                self._since.pop(known.player, None)
+                continue
+            since = self._since.setdefault(known.player, now)
+            by_time = now - since >= self._settings.checkpoint_seconds
+            if by_time or not 0 <= updates < self._settings.checkpoint_updates:
+                found.append(known.player)
+        return found
+
+    def ask(self, player: str) -> bool:
+        """Note that a player's learner is asked; False where it is being asked already."""
+        if player in self._waiting:
+            return False
+        self._waiting.add(player)
+        return True
+
+    def forget(self, players: Iterable[str]) -> None:
+        """Their host was lost, and every answer with it."""
+        self._waiting.difference_update(players)
+
+    def saved(self, progress: Progress) -> None:
+        """A restart state is stored."""
+        self._waiting.discard(progress.player)
+        self._since.pop(progress.player, None)
+        self._saved[progress.player] = progress.version
+
+
+def restored_progress(
+    player: PlayerState, saved: Arrays | None, weights: Weights | None, *, say: Callable[[str], object]
+) -> Progress:
+    """How far a learner is that is built from what `PolicyStore.restart_state` gave; says what its player has lost."""
+    version, steps = 0, 0
+    if saved is not None:
+        version, steps = int(saved["counters"][0]), int(saved["counters"][1])
+    elif weights is not None:
+        version, steps = weights.version, player.gate_steps
+    lost = player.trained_steps - steps
+    if lost > 0:
+        say(f"{player.name} goes on from {steps:,} trained steps: the {lost:,} after that are lost.")
+    return Progress(player.name, version, steps)
