@@ -119,43 +119,36 @@ def require_finite(vector: NDArray[np.float32]) -> None:
 class FlatParameters:
     """A network's parameters and gradients as two flat tensors that the network's own tensors are views of.
 
-    One tensor to clip, to step and to publish instead of dozens; nothing is copied in between.
+    One tensor to clip and to step instead of dozens; nothing is copied in between.
     """
 
     def __init__(self, network: nn.Module) -> None:
+        self._network = network
         self.layout = layout_of(network)
-        named = list(network.parameters())
-        self.values = torch.cat([parameter.detach().reshape(-1) for parameter in named])
+        self.values = torch.cat([parameter.detach().reshape(-1) for parameter in network.parameters()])
         self.gradients = torch.zeros_like(self.values)
+        self._point(list(network.parameters()))
+
+    def replace(self) -> None:
+        """Give the network new parameters of the same values, and new gradients of 0.
+
+        Whoever still computes with the parameters of before adds to gradients that nobody reads.
+        """
+        fresh = {id(old): nn.Parameter(old.detach()) for old in self._network.parameters()}
+        self.gradients = torch.zeros_like(self.values)
+        self._point(list(fresh.values()))
+        for module in self._network.modules():
+            for name, old in list(module.named_parameters(recurse=False, remove_duplicate=False)):
+                setattr(module, name, fresh[id(old)])
+
+    def _point(self, parameters: list[nn.Parameter]) -> None:
+        """Make parameters, in the order of the layout, views of the flat tensors."""
         offset = 0
-        for parameter in named:
+        for parameter in parameters:
             end = offset + parameter.numel()
             parameter.data = self.values[offset:end].view(parameter.shape)
             parameter.grad = self.gradients[offset:end].view(parameter.shape)
             offset = end
-
-    def publish(self, version: int) -> Weights:
-        """A copy of the values.
-
-        Raises:
-          WeightsError: a value is not finite.
-        """
-        vector = self.values.detach().cpu().numpy().copy()
-        require_finite(vector)
-        vector.setflags(write=False)
-        return Weights(vector=vector, layout=self.layout, version=version)
-
-    def load(self, weights: Weights) -> None:
-        """Overwrite the values.
-
-        Raises:
-          WeightsError: the layout differs.
-        """
-        if weights.layout != self.layout:
-            raise WeightsError(
-                f"the weights ({weights.layout.size} numbers) are for another network ({self.layout.size})"
-            )
-        self.values.copy_(torch.from_numpy(np.array(weights.vector)))
 
 
 def adopt(network: nn.Module, weights: Weights) -> None:

@@ -87,7 +87,9 @@ class LocalPipeBackend:
 
         Raises:
           ValueError: there are not exactly `config.microbatches` microbatches.
-          StageHungError: no stage finished a task for `config.stage_timeout_s` seconds.
+          StageHungError: no stage finished a task for `config.stage_timeout_s` seconds. Its thread may still be running
+            and add to the gradients of the parameters that it knows: replace them before the next batch. After any
+            other error all stages have ended.
         """
         if not self._threads:
             self._start()
@@ -104,9 +106,11 @@ class LocalPipeBackend:
         try:
             self._feed(run, microbatches)
             self._wait(run)
-        except BaseException:
+        except BaseException as error:
             run.stop()
-            self.close()
+            stuck = self._end(timeout_s=0.0 if isinstance(error, StageHungError) else self._config.stage_timeout_s)
+            if stuck and isinstance(error, Exception) and not isinstance(error, StageHungError):
+                raise StageHungError(f"{stuck} did not end within {self._config.stage_timeout_s:g} s") from error
             raise
         for event in run.finished.values():
             torch.cuda.current_stream(self._placement.device).wait_event(event)
@@ -118,9 +122,21 @@ class LocalPipeBackend:
 
     def close(self) -> None:
         """End the threads."""
+        self._end(timeout_s=self._config.stage_timeout_s)
+
+    def _end(self, *, timeout_s: float) -> str:
+        """End the threads; returns the names of those that are still at work after `timeout_s` seconds."""
         for jobs in self._jobs:
             jobs.put(None)
+        deadline = time.monotonic() + timeout_s
+        for thread in self._threads:
+            thread.join(timeout=max(0.0, deadline - time.monotonic()))
+        stuck = ", ".join(thread.name for thread in self._threads if thread.is_alive())
+        if self._placement.device.type == "cuda" and not stuck:
+            # The threads have ended, what they asked of the GPU may not: it still adds to the gradients.
+            torch.cuda.synchronize(self._placement.device)
         self._jobs, self._threads = [], []
+        return stuck
 
     def _start(self) -> None:
         self._jobs = [queue.SimpleQueue() for _ in self._stages]
@@ -221,8 +237,10 @@ class LocalPipeBackend:
         if parcel.ready is not None:
             stream = torch.cuda.current_stream(self._placement.device)
             stream.wait_event(parcel.ready)
-            if parcel.tensor is not None:
-                parcel.tensor.record_stream(stream)
+            tensors = [] if parcel.batch is None else parcel.batch.tensors()
+            # Their memory belongs to the giver's stream: without this it could be reused while this stage reads it.
+            for tensor in tensors if parcel.tensor is None else [*tensors, parcel.tensor]:
+                tensor.record_stream(stream)
         return parcel
 
     def _event(self) -> torch.cuda.Event | None:

@@ -60,6 +60,11 @@ class Tail:
         """float32 [P], what the next step uses; zero it before a batch."""
         return self._parameters.gradients
 
+    def replace_parameters(self) -> None:
+        """Part from threads that may still add to the gradients of before; weights and optimizer stay."""
+        self._parameters.replace()
+        self.values.grad = self._parameters.gradients
+
     def step(self, *, count: float, learning_rate: float, total: Callable[[Tensor], Tensor]) -> float:
         """Divide the summed gradient, clip its norm and step, unless it is not finite or there is nothing to learn.
 

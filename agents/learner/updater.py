@@ -17,6 +17,7 @@ from agents.learner.backend import Placement, StepBackend
 from agents.learner.batch import Batch, Stager, join
 from agents.learner.config import LearnerConfig
 from agents.learner.divergence import teacher_constants
+from agents.learner.errors import StageHungError
 from agents.learner.objective import Coefficients, Objective
 from agents.learner.sums import LossSums, sums_of
 from agents.learner.tail import Arrays, Tail
@@ -191,7 +192,11 @@ class LocalUpdater:
     def _accumulate(self, microbatches: Iterable[Batch], order: UpdateOrder) -> Tensor:
         """Columns over all workers; the gradients are left in the tail."""
         self._tail.gradients.zero_()
-        columns = self._backend.accumulate(microbatches, order.coefficients)
+        try:
+            columns = self._backend.accumulate(microbatches, order.coefficients)
+        except StageHungError:
+            self._tail.replace_parameters()
+            raise
         self._mode.before_step(self._tail.gradients)
         return self._mode.total(total_over(columns, self._placement.pipe_group))
 

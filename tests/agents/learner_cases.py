@@ -15,6 +15,7 @@ from agents.learner.objective import Coefficients
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.trajectory import Unrolls
+from agents.weights import Weights, from_named, layout_of
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
 CPU = torch.device("cpu")
@@ -185,3 +186,11 @@ def largest_difference(first: dict[str, torch.Tensor], second: dict[str, torch.T
 def small_config(**changes: object) -> LearnerConfig:
     """A config for 12 rows of 5 steps."""
     return LearnerConfig(**{"unroll_length": 5, "batch_rows": 12, "precision": "float32", **changes})  # type: ignore[arg-type]
+
+
+def weights_of(network: torch.nn.Module, *, version: int = 0) -> Weights:
+    """A copy of a network's weights."""
+    named = {name: parameter.detach().numpy().copy() for name, parameter in network.named_parameters()}
+    weights = from_named(named, layout_of(network), version=version)
+    weights.vector.setflags(write=False)
+    return weights

@@ -154,6 +154,16 @@ def test_weights_that_became_non_finite_are_not_published() -> None:
         learner.publish()
 
 
+def test_published_weights_are_a_copy_that_nobody_can_write() -> None:
+    learner = learner_of()
+    weights = learner.publish()
+    before = weights.digest()
+    learner.update(batch(0), share=0.0)
+    assert weights.digest() == before and weights.version == 0
+    with pytest.raises(ValueError, match="read-only"):
+        weights.vector[0] = 1.0
+
+
 @pytest.mark.parametrize("changes", [{}, {"algorithm": "appo", "epochs": 2}, {"magnet_cost": 0.1}])
 def test_saved_and_loaded_learner_goes_on_bit_for_bit(changes) -> None:
     straight = learner_of(LSTM, **changes)

@@ -10,7 +10,7 @@ from torch import nn
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.weights import FlatParameters, Weights, WeightsError, adopt, from_named, layout_of, require_finite
-from tests.agents.learner_cases import BOARD_GAME
+from tests.agents.learner_cases import BOARD_GAME, weights_of
 
 
 def network_of(*hidden: int, seed: int = 0) -> Network:
@@ -48,29 +48,44 @@ def test_taking_parameters_over_changes_no_value() -> None:
         assert torch.equal(left, right), name
 
 
-def test_published_weights_are_a_copy_that_nobody_can_write() -> None:
-    flat = FlatParameters(network_of(8))
-    weights = flat.publish(version=3)
-    before = weights.digest()
+def test_replaced_parameters_have_the_same_values_and_gradients_of_their_own() -> None:
+    network = network_of(8)
+    flat = FlatParameters(network)
+    before, old = flat.values.clone(), list(network.parameters())
+    late = torch.stack([parameter.square().sum() for parameter in old]).sum()
+    flat.replace()
+    late.backward()
+    assert (flat.gradients == 0.0).all() and torch.equal(flat.values, before)
+    names = [name for name, _ in network.named_parameters()]
+    assert tuple(names) == flat.layout.names
+    torch.stack([parameter.sum() for parameter in network.parameters()]).sum().backward()
+    assert (flat.gradients == 1.0).all()
     flat.values.zero_()
-    assert weights.digest() == before
-    assert weights.version == 3
-    with pytest.raises(ValueError, match="read-only"):
-        weights.vector[0] = 1.0
+    assert all((parameter == 0.0).all() for parameter in network.parameters())
+
+
+def test_a_parameter_that_two_layers_share_stays_shared_when_it_is_replaced() -> None:
+    network = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    network[1].weight = network[0].weight
+    flat = FlatParameters(network)
+    flat.replace()
+    assert network[1].weight is network[0].weight
+    assert flat.layout.size == sum(parameter.numel() for parameter in network.parameters()) == 15
 
 
 def test_equal_weights_have_equal_digests_whatever_their_version() -> None:
-    flat = FlatParameters(network_of(8))
-    one, two = flat.publish(version=1), flat.publish(version=2)
+    network = network_of(8)
+    one, two = weights_of(network, version=1), weights_of(network, version=2)
     assert one.digest() == two.digest()
-    flat.values[5] += 1e-6
-    assert flat.publish(version=1).digest() != one.digest()
+    with torch.no_grad():
+        next(network.parameters()).view(-1)[5] += 1e-6
+    assert weights_of(network, version=1).digest() != one.digest()
     renamed = Weights(one.vector, type(one.layout)(tuple(reversed(one.layout.names)), one.layout.shapes), 1)
     assert renamed.digest() != one.digest()
 
 
 def test_named_arrays_are_views_and_lead_back_to_the_same_vector() -> None:
-    weights = FlatParameters(network_of(8, 4, seed=2)).publish(version=7)
+    weights = weights_of(network_of(8, 4, seed=2), version=7)
     named = weights.named()
     assert all(np.shares_memory(array, weights.vector) for array in named.values())
     back = from_named(dict(reversed(named.items())), weights.layout, version=7)
@@ -78,21 +93,15 @@ def test_named_arrays_are_views_and_lead_back_to_the_same_vector() -> None:
     assert back.digest() == weights.digest()
 
 
-def test_loading_and_adopting_reproduce_every_parameter() -> None:
-    source, target, acting = network_of(8, seed=1), network_of(8, seed=2), network_of(8, seed=3)
-    weights = FlatParameters(source).publish(version=0)
-    FlatParameters(target).load(weights)
-    adopt(acting, weights)
-    for copy in (target, acting):
-        for left, right in zip(source.parameters(), copy.parameters(), strict=True):
-            assert torch.equal(left, right)
+def test_adopting_reproduces_every_parameter() -> None:
+    source, acting = network_of(8, seed=1), network_of(8, seed=3)
+    adopt(acting, weights_of(source))
+    for left, right in zip(source.parameters(), acting.parameters(), strict=True):
+        assert torch.equal(left, right)
 
 
 def test_weights_of_another_network_are_refused_by_name_and_shape() -> None:
-    weights = FlatParameters(network_of(8)).publish(version=0)
-    other = network_of(9)
-    with pytest.raises(WeightsError, match="another network"):
-        FlatParameters(other).load(weights)
+    weights = weights_of(network_of(8))
     with pytest.raises(WeightsError, match=r"parameter .*: weights \(.*\), network \(.*\)"):
         adopt(network_of(9), weights)
     with pytest.raises(WeightsError, match="names differ"):
@@ -104,16 +113,17 @@ def test_weights_of_another_network_are_refused_by_name_and_shape() -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_weights_that_are_not_finite_are_never_published(bad: float) -> None:
-    flat = FlatParameters(network_of(8))
-    flat.values[17] = bad
-    with pytest.raises(WeightsError, match=f"weight 17 of {flat.layout.size} is {bad}"):
-        flat.publish(version=0)
-    named = {name: array.copy() for name, array in FlatParameters(network_of(8)).publish(version=0).named().items()}
+def test_weights_that_are_not_finite_are_refused(bad: float) -> None:
+    vector = np.zeros(40, np.float32)
+    require_finite(vector)
+    vector[17] = bad
+    with pytest.raises(WeightsError, match=f"weight 17 of 40 is {bad}"):
+        require_finite(vector)
+    network = network_of(8)
+    named = {name: array.copy() for name, array in weights_of(network).named().items()}
     next(iter(named.values())).flat[3] = bad
     with pytest.raises(WeightsError, match="weight 3 "):
-        from_named(named, flat.layout, version=0)
-    require_finite(np.zeros(4, np.float32))
+        from_named(named, layout_of(network), version=0)
 
 
 def test_master_weights_must_be_float32() -> None:
