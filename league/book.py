@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,9 @@ class Book:
       journal: open for writing.
       state: the fold of all its events.
       wall_time: seconds since 1970, a label in the journal that decides nothing.
+
+    Fields:
+      notes: sentences for the user about what was found when the journal was opened.
     """
 
     def __init__(self, journal: Journal, state: LeagueState, *, wall_time: Callable[[], float]) -> None:
@@ -43,6 +46,7 @@ class Book:
         self._seq = journal.head().seq
         self._unused = np.random.default_rng(0)
         self.state = state
+        self.notes: tuple[str, ...] = ()
 
     @classmethod
     def create(cls, path: Path, *, wall_time: Callable[[], float]) -> Book:
@@ -53,7 +57,13 @@ class Book:
     def open(cls, path: Path, *, at_least_seq: int, wall_time: Callable[[], float]) -> Book:
         """An existing journal. Raises JournalError where it is damaged or shorter than it was."""
         journal = Journal.open(path, events=EVENTS, at_least_seq=at_least_seq)
-        return cls(journal, read_state(journal), wall_time=wall_time)
+        notes: list[str] = []
+        stored = journal.load_state(note=notes.append)
+        if notes:
+            journal.forget_states(after_seq=0 if stored is None else stored.seq)
+        book = cls(journal, read_state(journal), wall_time=wall_time)
+        book.notes = (*journal.notes, *notes)
+        return book
 
     @property
     def durable_seq(self) -> int:
@@ -85,6 +95,14 @@ class Book:
         self._journal.save_state(payload)
         self._saved_seq, self._state_bytes = self._seq, len(payload)
 
+    def noted_files(self) -> dict[str, str]:
+        """See `JournalReader.noted_files`."""
+        return self._journal.noted_files()
+
+    def note_files(self, files: Mapping[str, str]) -> None:
+        """See `Journal.note_files`."""
+        self._journal.note_files(files)
+
     def head(self) -> Head:
         """Number and chain hash of the last durable event."""
         return self._journal.head()
@@ -100,7 +118,7 @@ class Book:
 
 
 def read_state(journal: JournalReader) -> LeagueState:
-    """The fold of a journal, from its newest stored state where there is one that this version can read."""
+    """The fold of a journal, from its newest stored state where one holds and this version can read it."""
     stored = journal.load_state()
     state, first = LeagueState(), 1
     known = None if stored is None else _stored_state(stored)

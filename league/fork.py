@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 
 from envs.registry import spec_of
-from league.carried_over import CLOCK_FILE, HOSTS_FILE, clock_at, hosts_at
+from league.carried_over import CLOCK_FILE, HOSTS_FILE, clock_at, files_to_note, hosts_at
 from league.config import LeagueConfig, config_plain, dump_config, parse_config
 from league.config_changes import noted_config, plays_the_same
 from league.core.commands import ChangeConfig, NoteFork
@@ -107,14 +107,15 @@ def fork_run(
         with staged_run(new, config_yaml=dump_config(config), storage=storage or Storage()) as folder:
             points = _take_objects(origin, folder, state, teacher=config.teacher.digest)
             note = NoteFork(str(origin.path), point.seq, point.chain, lost_players(points))
-            with branch_journal(folder) as branch:
-                branch.take_over(journal, to_seq=point.seq)
-                commands: list[NoteFork | ChangeConfig] = [note, *_new_config(config, before, state)]
-                _note_down(branch, state, commands, now=wall_time())
             hosts = hosts_at(origin, state) if plays_the_same(config, before) else None
             if hosts is not None:
                 folder.storage.atomic_write_bytes(folder.path / HOSTS_FILE, hosts)
             folder.storage.atomic_write_bytes(folder.path / CLOCK_FILE, clock_at(origin, state).encode())
+            with branch_journal(folder) as branch:
+                branch.take_over(journal, to_seq=point.seq)
+                commands: list[NoteFork | ChangeConfig] = [note, *_new_config(config, before, state)]
+                _note_down(branch, state, commands, now=wall_time())
+                branch.note_files(files_to_note(folder))
     return ForkReport(
         run=str(new),
         source=str(source),

@@ -13,12 +13,13 @@ import yaml
 from envs.conformance import check_env
 from envs.protocol import EnvConfig
 from league.book import read_state, verified_state
+from league.carried_over import file_problems
 from league.core.cycles import CycleReport, league_cycles
 from league.core.events import EVENTS, LeaseFinished
 from league.core.finishing import are_ordered
 from league.core.ratings import RatingRow, league_ratings
 from league.core.state import LeagueState, PlayerState
-from league.errors import JournalError, LeagueError
+from league.errors import JournalError, LeagueError, StorageError
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder, WorkerStatus
@@ -255,15 +256,24 @@ def verify_run(path: Path) -> VerifyReport:
     problems: list[str] = []
     events, head = 0, ""
     try:
+        status = folder.read_status()  # before the journal: a live daemon moves both on
+        known = 0 if status is None else status.journal_seq
         with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
             events, head = journal.head().seq, journal.head().chain
+            if events < known:
+                problems.append(f"the journal ends at event {events} although event {known} was durable")
+            if mark := journal.mark_problem():
+                problems.append(mark)
+            noted = journal.noted_files()
             state = verified_state(journal)
             problems.extend(_miscounted(journal, state))
         checked.append(f"{events:,} journal events: chain and replay from zero")
         checked.append(f"{state.totals.games:,} games of {state.totals.leases_finished:,} leases, each answered once")
         problems.extend(_bad_snapshots(folder, state, checked))
         problems.extend(_bad_checkpoints(folder, state, checked))
-    except JournalError as error:
+        problems.extend(file_problems(folder, noted))
+        checked.append("the mark of the last event, clock and games in flight")
+    except (JournalError, StorageError) as error:
         problems.append(str(error))
     return VerifyReport(str(path), events, head, tuple(checked), tuple(problems))
 

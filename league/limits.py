@@ -6,6 +6,7 @@ that is stopped and resumed follows the same schedules as one that never stopped
 
 from __future__ import annotations
 
+import hashlib
 import os
 import resource
 from collections.abc import Callable
@@ -161,10 +162,26 @@ class ClockFile:
     env_steps_target: int | None = None
 
     def encode(self) -> bytes:
-        """As JSON, for the run folder."""
-        return msgspec.json.encode(self)
+        """As JSON with the sha256 (hex) of the record, for the run folder."""
+        return msgspec.json.encode(_SignedClock(self.spent, self.env_steps_target, _clock_digest(self)))
 
     @staticmethod
     def decode(payload: bytes) -> ClockFile:
         """What `encode` wrote. Raises msgspec.DecodeError for anything else."""
-        return msgspec.json.decode(payload, type=ClockFile)
+        signed = msgspec.json.decode(payload, type=_SignedClock)
+        clock = ClockFile(signed.spent, signed.env_steps_target)
+        if clock.encode() != payload:
+            raise msgspec.DecodeError("its sha256 does not hold")
+        return clock
+
+
+class _SignedClock(msgspec.Struct, forbid_unknown_fields=True):
+    """The file: the record, and the sha256 (hex) of its own encoding."""
+
+    spent: Spent
+    env_steps_target: int | None
+    sha256: str
+
+
+def _clock_digest(clock: ClockFile) -> str:
+    return hashlib.sha256(msgspec.json.encode(clock)).hexdigest()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from league.book import Book
+from league.carried_over import CLOCK_FILE
 from league.core.orders import view_of
 from league.core.ratings import RatingRow, league_ratings
 from league.core.roles import matchmaker_of
@@ -88,7 +89,9 @@ class Observer:
             self._sink.log(seen.spent.env_steps, self._metrics(seen))
 
     def write_status(self, seen: Observation | None, *, phase: str, message: str = "") -> None:
-        """Write the heartbeat, and what is spent."""
+        """Write the heartbeat, and before it what is spent."""
+        if seen is not None:
+            self.write_clock(seen)
         state = self._book.state
         self._folder.write_status(
             RunStatus(
@@ -108,9 +111,11 @@ class Observer:
                 hosts_lost=0 if seen is None else seen.hosts_lost,
             )
         )
-        if seen is not None:
-            clock = ClockFile(spent=seen.spent, env_steps_target=self._env_steps_target)
-            self._folder.storage.atomic_write_bytes(self._folder.path / "clock.json", clock.encode(), durable=False)
+
+    def write_clock(self, seen: Observation, *, durable: bool = False) -> None:
+        """Write what is spent."""
+        clock = ClockFile(spent=seen.spent, env_steps_target=self._env_steps_target)
+        self._folder.storage.atomic_write_bytes(self._folder.path / CLOCK_FILE, clock.encode(), durable=durable)
 
     def _is_due(self, what: str, every_s: float, now: float) -> bool:
         if now < self._due[what]:

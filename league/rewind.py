@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from league.carried_over import CLOCK_FILE, HOSTS_FILE, clock_at, hosts_at
+from league.carried_over import CLOCK_FILE, HOSTS_FILE, clock_at, files_to_note, hosts_at
 from league.core.commands import NoteRewind
 from league.core.events import EVENTS
 from league.core.league import decide
@@ -125,6 +125,7 @@ def rewind_run(
             )
             events = decide(state, note, np.random.default_rng(0), now)
             journal.take_back(events, to_seq=point.seq, wall_time=now)
+            journal.note_files(files_to_note(folder))
             return replace(report, set_aside=str(aside))
 
 

@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from agents.learner.build import choose_dtype
 from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.book import Book
+from league.carried_over import CLOCK_FILE, HOSTS_FILE, files_to_note, read_noted
 from league.config import LeagueConfig, config_plain, dump_config, load_config
 from league.config_changes import noted_config, settled_config
 from league.core.commands import CreateLeague
@@ -45,9 +46,6 @@ from league.teacher import find_teacher, teacher_weights
 
 MAX_CHUNK_BATCHES = 4
 """Batches in one chunk at most: larger chunks cost fewer calls, smaller ones keep the policy lag down."""
-
-MAX_CLOCK_BYTES = 1 << 16
-MAX_HOSTS_BYTES = 4 << 30
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ def resume(path: Path, *, limits: Limits, overrides: Sequence[str] = (), restore
             book.execute(noted_config(config))
         admit(absent_outsiders(config, book.state, spec), book=book, store=_snapshot_store(folder))
         book.commit()
-        return _session(config, spec, folder=folder, book=book, limits=limits)
+        return _session(config, spec, folder=folder, book=book, limits=limits, notes=book.notes)
 
 
 def has_spent_its_budget(folder: RunFolder) -> bool:
@@ -170,7 +168,8 @@ def _session(
         for note in notes:
             console.say(note)
         sink = stack.enter_context(contextlib.closing(_sinks(config, folder, console)))
-        clock = _read_clock(folder, console)
+        noted = book.noted_files()  # the next event takes the note away
+        clock = _read_clock(folder, noted, console)
         begun = _begun(clock, book.state, limits)
         target = None if limits.env_steps is None else begun.env_steps + limits.env_steps
         observer = Observer(
@@ -187,7 +186,7 @@ def _session(
             limits=limits,
             begun=begun,
             observe=observer.observe,
-            restore_hosts=lambda: _restore_hosts(runtime, folder, policies, book.state, console),
+            restore_hosts=lambda: _restore_hosts(runtime, folder, policies, book.state, noted, console),
         )
         daemon.say = console.say
         try:
@@ -201,7 +200,9 @@ def _session(
             raise
         if daemon.playing:  # stopped before that, the games kept at the last stop are still those to go on with
             _save_hosts(runtime, folder, book.state)
+        observer.write_clock(daemon.observation("stopped"), durable=True)
         book.save_state()
+        book.note_files(files_to_note(folder))
         observer.write_status(daemon.observation("stopped"), phase="stopped", message=reason)
         return Ended(folder, reason, daemon.spent)
 
@@ -263,15 +264,17 @@ def _policy_store(config: LeagueConfig, folder: RunFolder, console: RunConsole) 
     return PolicyStore(config, snapshots=snapshots, checkpoints=checkpoints, warn=console.say)
 
 
-def _read_clock(folder: RunFolder, console: RunConsole) -> ClockFile:
+def _read_clock(folder: RunFolder, noted: Mapping[str, str], console: RunConsole) -> ClockFile:
     """What earlier starts of the run have used. Losing it costs a schedule, not a result: it is told and begun anew."""
-    path = folder.path / "clock.json"
     try:
-        return ClockFile.decode(folder.storage.read_bytes(path, max_bytes=MAX_CLOCK_BYTES))
+        return ClockFile.decode(read_noted(folder, noted, CLOCK_FILE))
     except FileNotFoundError:
         return ClockFile()
     except (msgspec.DecodeError, StorageError) as error:
-        console.say(f"{path} cannot be read ({error}): the schedules start again from the beginning of the budget.")
+        console.say(
+            f"{folder.path / CLOCK_FILE} cannot be used ({error}): the schedules start again from the beginning of the "
+            "budget."
+        )
         return ClockFile()
 
 
@@ -288,23 +291,30 @@ def _save_hosts(runtime: Runtime, folder: RunFolder, state: LeagueState) -> None
     saved = runtime.save_hosts() if isinstance(runtime, ExactRuntime) else None
     if saved is not None:
         payload = encode_hosts(saved, next_lease_id=state.next_lease_id)
-        folder.storage.atomic_write_bytes(folder.path / "hosts.safetensors", payload)
+        folder.storage.atomic_write_bytes(folder.path / HOSTS_FILE, payload)
 
 
 def _restore_hosts(
-    runtime: Runtime, folder: RunFolder, policies: PolicyStore, state: LeagueState, console: RunConsole
+    runtime: Runtime,
+    folder: RunFolder,
+    policies: PolicyStore,
+    state: LeagueState,
+    noted: Mapping[str, str],
+    console: RunConsole,
 ) -> None:
     """Take the games in flight up again where they fit the league as it stands; after a crash they do not.
 
-    Losing them costs exactness, not a result: it is told, and the games begin anew.
+    noted: what the journal's mark said of the files before this start. Losing them costs exactness, not a result: it
+    is told, and the games begin anew.
     """
-    path = folder.path / "hosts.safetensors"
-    if not isinstance(runtime, ExactRuntime) or not path.exists():
+    if not isinstance(runtime, ExactRuntime):
         return
     try:
-        hosts, next_lease_id = decode_hosts(folder.storage.read_bytes(path, max_bytes=MAX_HOSTS_BYTES))
+        hosts, next_lease_id = decode_hosts(read_noted(folder, noted, HOSTS_FILE))
+    except FileNotFoundError:
+        return
     except StorageError as error:
-        console.say(f"{path} cannot be used ({error}): the games that were in flight begin anew.")
+        console.say(f"{folder.path / HOSTS_FILE} cannot be used ({error}): the games that were in flight begin anew.")
         return
     if next_lease_id == state.next_lease_id:
         frozen = {name: policies.snapshot(info) for name, info in state.snapshots.items() if f'"{name}"' in hosts.text}

@@ -12,18 +12,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from league.errors import JournalError
+from league.store.journal_mark import MarkFile, mark_path, mark_problem
 from league.store.journal_reader import (
     APPLICATION_ID,
     SCHEMA_VERSION,
     JournalReader,
     connect,
-    damaged,
     named_sqlite_errors,
     next_chain,
 )
 from league.store.storage import Storage, fsync_folder, temporary_path
 
 KEPT_STATES = 2
+
+SYNC_MARK_EVERY_S = 1.0
+"""A mark reaches the disk itself so often; between two of these it survives the end of the process, not a power cut."""
 
 _SCHEMA = f"""
 CREATE TABLE events (
@@ -36,7 +39,11 @@ PRAGMA user_version = {SCHEMA_VERSION};
 
 
 class Journal(JournalReader):
-    """The one writer of a journal. The caller holds the lock of the run folder; all calls come from one thread."""
+    """The one writer of a journal. The caller holds the lock of the run folder; all calls come from one thread.
+
+    Fields:
+      notes: sentences for the user about what was found when it was opened.
+    """
 
     def __init__(
         self, connection: sqlite3.Connection, path: Path, *, events: Mapping[str, type], storage: Storage | None = None
@@ -47,6 +54,9 @@ class Journal(JournalReader):
         durable = self.head()
         self._seq, self._chain = durable.seq, bytes.fromhex(durable.chain)
         self._durable_seq = durable.seq
+        self._mark = MarkFile(path, storage=self._storage)
+        self._mark_synced_at = -SYNC_MARK_EVERY_S
+        self.notes: list[str] = []
 
     @classmethod
     def create(cls, path: Path, *, events: Mapping[str, type], storage: Storage | None = None) -> Journal:
@@ -64,6 +74,7 @@ class Journal(JournalReader):
         with named_sqlite_errors(path), contextlib.closing(sqlite3.connect(temporary)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(_SCHEMA)
+        mark_path(path).unlink(missing_ok=True)  # of a journal that is gone: this one has not lost its events
         temporary.rename(path)
         fsync_folder(path.parent)
         return cls.open(path, events=events, storage=storage)
@@ -75,21 +86,20 @@ class Journal(JournalReader):
         """Open an existing journal for writing.
 
         Args:
-          at_least_seq: number of an event known to be durable (from the last heartbeat). sqlite drops the rest of a
-            write-ahead log from its first bad page on without a word; this makes the loss loud.
+          at_least_seq: number of an event known to be durable (from the last heartbeat), beside the journal's own mark.
+            sqlite drops the rest of a write-ahead log from its first bad page on without a word; these make it loud.
         Raises:
-          JournalError: missing, damaged, of another version, or shorter than it was.
+          JournalError: missing, damaged, of another version, shorter than it was, or not the one of its mark.
         """
         connection = connect(path, mode="rw")
         with named_sqlite_errors(path):
             connection.execute("PRAGMA synchronous = FULL")
         journal = cls(connection, path, events=events, storage=storage)
-        head = journal.head()
-        if head.seq < at_least_seq:
+        try:
+            journal._check_end(at_least_seq)
+        except BaseException:
             journal.close()
-            raise damaged(path, f"it ends at event {head.seq} although event {at_least_seq} was durable")
-        for _ in journal._checked_rows(max(head.seq, 1), None):
-            pass
+            raise
         return journal
 
     @property
@@ -125,9 +135,48 @@ class Journal(JournalReader):
         """
         if self._queue:
             self._transact("INSERT INTO events VALUES (?, ?, ?, ?, ?)", self._queue)
-            self._durable_seq = self._queue[-1][0]
+            self._durable_seq, wall_time = self._queue[-1][0], self._queue[-1][4]
             self._queue.clear()
+            durable = abs(wall_time - self._mark_synced_at) >= SYNC_MARK_EVERY_S
+            self._write_mark(durable=durable)
+            if durable:
+                self._mark_synced_at = wall_time
         return self._durable_seq
+
+    def note_files(self, files: Mapping[str, str]) -> None:
+        """Note the sha256 (hex) of files beside the journal by their names; the next event takes the note away.
+
+        Raises:
+          DiskFull, StorageError: they need not be noted.
+        """
+        assert not self._queue, "commit before files are noted: they belong to the last durable event"
+        self._mark.write(self._seq, self._chain.hex(), durable=True, files=files)
+
+    def _write_mark(self, *, durable: bool) -> None:
+        """Note that every event so far is durable."""
+        self._mark.write(self._seq, self._chain.hex(), durable=durable)
+
+    def _check_end(self, at_least_seq: int) -> None:
+        """Check the last event, and that the journal goes as far as it is known to have gone."""
+        head = self.head()
+        mark, damaged_slots = self._mark.read()
+        self._check_mark(mark, at_least_seq=at_least_seq)
+        for _ in self._checked_rows(max(head.seq, 1), None):
+            pass
+        problem = mark_problem(mark, damaged_slots, path=self._mark.path, num_events=head.seq)
+        if problem:
+            self.notes.append(f"{problem} It is written anew.")
+            if mark is None:
+                self._mark.path.unlink(missing_ok=True)
+            self._write_mark(durable=True)
+
+    def forget_states(self, *, after_seq: int) -> None:
+        """Forget the states stored after an event, which do not hold.
+
+        Raises:
+          DiskFull, StorageError: they are still there.
+        """
+        self._transact("DELETE FROM states WHERE seq > ?", [(after_seq,)])
 
     def save_state(self, payload: bytes) -> None:
         """Store the state that folds every event up to the last durable one, and forget all but the newest two.

@@ -30,6 +30,7 @@ class BranchJournal(Journal):
         if taken.seq != to_seq:
             raise damaged(self._path, f"it ends at event {taken.seq} and not at event {to_seq}")
         self._seq, self._chain, self._durable_seq = taken.seq, bytes.fromhex(taken.chain), taken.seq
+        self._write_mark(durable=True)
         return taken
 
     def take_back(self, events: Sequence[object], *, to_seq: int, wall_time: float) -> int:
@@ -45,6 +46,7 @@ class BranchJournal(Journal):
         self._seq, self._chain = to_seq, self._chain_before(to_seq + 1)
         try:
             self.append(events, wall_time=wall_time)
+            self._mark.write(to_seq, self.head_at(to_seq).chain, durable=True)  # it may be behind, never ahead
             with self._one_transaction():
                 for table in ("states", "events"):
                     self._connection.execute(f"DELETE FROM {table} WHERE seq > ?", (to_seq,))
@@ -55,6 +57,7 @@ class BranchJournal(Journal):
         finally:
             self._queue.clear()
         self._durable_seq = self._seq
+        self._write_mark(durable=True)
         return self._durable_seq
 
     def _insert(self, table: str, rows: Iterable[tuple[object, ...]]) -> None:

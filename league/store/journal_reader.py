@@ -10,13 +10,14 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
 from league.errors import DiskFull, JournalError, StorageError
 from league.store.event_codec import EventCodec
+from league.store.journal_mark import JournalMark, mark_path, mark_problem, read_mark
 from league.store.storage import NO_SPACE
 
 SCHEMA_VERSION = 1
@@ -120,17 +121,19 @@ class JournalReader:
             yield seq, self._codec.decode(kind, body, seq=seq)
 
     def verify(self) -> Head:
-        """Check the whole file: sqlite's own integrity, every number, the chain, every stored state.
+        """Check the whole file: sqlite's own integrity, every number, the chain, the mark, every stored state.
 
         Raises:
           JournalError: names what does not hold.
         """
+        mark, _ = read_mark(self._path)  # first: a live daemon may move it on
         with named_sqlite_errors(self._path):
             found = self._connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
         if found != "ok":
             raise damaged(self._path, found)
         for _ in self._checked_rows(1, None):
             pass
+        self._check_mark(mark)
         with named_sqlite_errors(self._path):
             states = self._connection.execute("SELECT seq, chain, payload, digest FROM states").fetchall()
         for seq, chain, payload, digest in states:
@@ -138,22 +141,47 @@ class JournalReader:
                 raise damaged(self._path, f"the state stored after event {seq} is not the one that was written")
         return self.head()
 
-    def load_state(self) -> StoredState | None:
-        """The newest stored state; None where there is none and the caller folds from the first event.
+    def mark_problem(self) -> str:
+        """What is wrong with the file that holds the mark, as a sentence; empty where nothing is."""
+        mark, damaged_slots = read_mark(self._path)
+        return mark_problem(mark, damaged_slots, path=mark_path(self._path), num_events=self.head().seq)
 
-        Raises:
-          JournalError: it is not the one that was written.
+    def noted_files(self) -> dict[str, str]:
+        """Name -> sha256 (hex) of the files that an orderly stop left at the last event; empty after any other end."""
+        mark, _ = read_mark(self._path)
+        return dict(mark.files) if mark is not None and mark.seq == self.head().seq else {}
+
+    def load_state(self, *, note: Callable[[str], None] = lambda sentence: None) -> StoredState | None:
+        """The newest stored state that holds; None where there is none and the caller folds from the first event.
+
+        Args:
+          note: given a sentence for each newer one that is not what was written: the events say the same as it did.
         """
-        with named_sqlite_errors(self._path):
-            row = self._connection.execute(
-                "SELECT seq, chain, payload, digest FROM states ORDER BY seq DESC LIMIT 1"
-            ).fetchone()
-        if row is None:
-            return None
-        seq, chain, payload, digest = row
-        if not self._state_holds(seq, chain, payload, digest):
-            raise damaged(self._path, f"the state stored after event {seq} is not the one that was written")
-        return StoredState(seq=seq, payload=bytes(payload))
+        try:
+            with named_sqlite_errors(self._path):
+                numbers = self._connection.execute("SELECT seq FROM states ORDER BY seq DESC").fetchall()
+            for (seq,) in numbers:
+                with named_sqlite_errors(self._path):
+                    row = self._connection.execute(
+                        "SELECT chain, payload, digest FROM states WHERE seq = ?", (seq,)
+                    ).fetchone()
+                if row is not None and self._state_holds(seq, *row):
+                    return StoredState(seq=seq, payload=bytes(row[1]))
+                note(
+                    f"The state stored after event {seq} is not the one that was written: the events are read instead."
+                )
+        except JournalError as error:
+            note(f"The stored states cannot be read, so all events are read instead: {error}")
+        return None
+
+    def _check_mark(self, mark: JournalMark | None, *, at_least_seq: int = 0) -> None:
+        """Compare the journal with its mark, and with the number of an event that is known to be durable."""
+        head = self.head()
+        known = max(at_least_seq, 0 if mark is None else mark.seq)
+        if head.seq < known:
+            raise damaged(self._path, f"it ends at event {head.seq} although event {known} was durable")
+        if mark is not None and self.head_at(mark.seq).chain != mark.chain:
+            raise damaged(self._path, f"event {mark.seq} is not the one that {mark_path(self._path).name} names")
 
     def close(self) -> None:
         """Close the file; may be called twice."""

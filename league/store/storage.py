@@ -25,6 +25,7 @@ FAULT_POINTS: dict[str, str] = {
     "write.done": "all is durable",
     "append.before_write": "the line is not in the file",
     "append.torn": "half of the line is in the file",
+    "overwrite.before_write": "the old bytes are in the file",
     "folder.before_rename": "a temporary folder is complete, nothing has its final name",
     "folder.before_fsync": "the folder has its final name, which need not be on the disk",
     "link.before_link": "the second name is not there",
@@ -154,6 +155,23 @@ class Storage:
                 _write_all(descriptor, payload[:half])
                 self.fault("append.torn")
                 _write_all(descriptor, payload[half:])
+            finally:
+                os.close(descriptor)
+
+    def overwrite(self, path: Path, payload: bytes, *, offset: int, durable: bool) -> None:
+        """Put bytes in the place of others inside a file that exists; a power cut may leave a mixture there.
+
+        Raises:
+          DiskFull, StorageError: the bytes need not be there.
+        """
+        with _named_os_errors(path, outcome="What lies elsewhere in the file is intact."):
+            descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+            try:
+                self.fault("overwrite.before_write")
+                if os.pwrite(descriptor, payload, offset) != len(payload):
+                    raise OSError(errno.EIO, "only a part was written")
+                if durable:
+                    os.fdatasync(descriptor)
             finally:
                 os.close(descriptor)
 

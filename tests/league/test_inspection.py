@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from league import inspection
@@ -15,7 +16,7 @@ from league.errors import JournalError, MissingRun
 from league.inspection import RatingsReport, check_environment, open_state, read_ratings, read_status, verify_run
 from league.store.lock import Holder
 from league.store.run_folder import RunFolder, WorkerStatus
-from tests.league.tiny_runs import ONE_PLAYER, head_of, start, state_of, tiny
+from tests.league.tiny_runs import ONE_PLAYER, go_on, head_of, start, state_of, tiny
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_a_sound_run_holds_and_says_what_was_checked(made: Path) -> None:
     report = verify_run(made)
     assert report.problems == ()
     assert (report.events, report.journal_hash) == head_of(made)
-    assert len(report.checked) == 4
+    assert len(report.checked) == 5
     assert "holds" in report.text()
     assert json.loads(report.to_json())["ok"] is True
 
@@ -84,6 +85,54 @@ def test_a_flipped_bit_anywhere_in_a_snapshot_is_found(run: Path) -> None:
             path.write_bytes(broken)
             assert verify_run(run).problems, f"{path} at {place}"
         path.write_bytes(content)
+    assert verify_run(run).problems == ()
+
+
+@pytest.mark.parametrize("name", ["clock.json", "hosts.safetensors", "journal.mark"])
+def test_a_flipped_bit_beside_the_journal_is_found(run: Path, name: str) -> None:
+    content = (run / name).read_bytes()
+    rng = np.random.default_rng(0)
+    for place in (0, len(content) - 1, *rng.integers(len(content), size=8).tolist()):
+        broken = bytearray(content)
+        broken[place] ^= 1 << int(rng.integers(8))
+        (run / name).write_bytes(broken)
+        assert any(name in problem for problem in verify_run(run).problems), f"{name} at {place}"
+    (run / name).unlink()
+    assert any(name in problem for problem in verify_run(run).problems)
+    (run / name).write_bytes(content)
+    assert verify_run(run).problems == ()
+
+
+def test_a_clock_and_games_of_an_earlier_stop_are_found_and_not_gone_on_from(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = {name: (run / name).read_bytes() for name in ("clock.json", "hosts.safetensors")}
+    go_on(run, env_steps=900)
+    for name, content in old.items():
+        (run / name).write_bytes(content)
+    found = verify_run(run).problems
+    assert sum("is not the one that the last stop left" in problem for problem in found) == 2, found
+    capsys.readouterr()
+    go_on(run, env_steps=900)
+    assert capsys.readouterr().out.replace("\n", " ").count("is not the one that the last stop left") == 2
+    assert verify_run(run).problems == ()
+
+
+def test_a_journal_that_lost_its_end_does_not_hold(run: Path) -> None:
+    (run / "status.json").unlink()
+    change_events(run, "DELETE FROM states")
+    change_events(run, "DELETE FROM events WHERE seq > (SELECT max(seq) - 2 FROM events)")
+    assert any("was durable" in problem for problem in verify_run(run).problems)
+
+
+def test_a_damaged_stored_state_is_told_on_resume_and_the_run_goes_on(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change_events(run, "UPDATE states SET payload = x'00' WHERE seq = (SELECT max(seq) FROM states)")
+    assert any("the state stored after event" in problem for problem in verify_run(run).problems)
+    assert read_status(run).games == state_of(run).totals.games > 0
+    go_on(run, env_steps=200)
+    assert "is not the one that was written: the events are read instead" in capsys.readouterr().out
     assert verify_run(run).problems == ()
 
 

@@ -359,14 +359,26 @@ def test_a_state_may_not_run_ahead_of_the_events(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("column", ["payload", "digest", "chain"])
-def test_a_spoilt_state_is_refused(tmp_path: Path, column: str) -> None:
+def test_a_spoilt_state_is_told_and_the_one_before_it_is_read(tmp_path: Path, column: str) -> None:
     path = filled(tmp_path)
-    change(path, f"UPDATE states SET {column} = x'00'")
-    with JournalReader.open_readonly(path, events=EVENTS) as journal:
-        with pytest.raises(JournalError, match="state stored after event 200"):
-            journal.load_state()
-        with pytest.raises(JournalError, match="state stored after event 200"):
-            journal.verify()
+    with Journal.open(path, events=EVENTS) as writer:
+        writer.append(counted(200), wall_time=0.0)
+        writer.commit()
+        writer.save_state(b"newer")
+    for left in (200, None):
+        change(
+            path,
+            f"UPDATE states SET {column} = x'00' WHERE seq = (SELECT max(seq) FROM states WHERE digest != x'00' "
+            "AND payload != x'00' AND chain != x'00')",
+        )
+        with JournalReader.open_readonly(path, events=EVENTS) as journal:
+            notes: list[str] = []
+            stored = journal.load_state(note=notes.append)
+            assert (None if stored is None else stored.seq) == left
+            assert all("not the one that was written" in note for note in notes) and notes
+    reader = JournalReader.open_readonly(path, events=EVENTS)
+    with reader as journal, pytest.raises(JournalError, match="state stored after event 200"):
+        journal.verify()
 
 
 def test_a_closed_journal_can_be_read_where_nothing_may_be_written(tmp_path: Path) -> None:

@@ -123,12 +123,13 @@ def test_a_state_stored_by_then_is_kept(tmp_path: Path) -> None:
         journal.verify()
 
 
-@pytest.mark.parametrize(("point", "length"), [(0, 30), (1, 13)])
+@pytest.mark.parametrize(("point", "length"), [(0, 30), (1, 30), (2, 13), (3, 13)])
 def test_death_around_the_cut_leaves_all_of_it_or_none(tmp_path: Path, point: int, length: int) -> None:
     path = filled(tmp_path / "a.db")
     with reopened(path, Storage(hook=DieAt(point))) as journal, pytest.raises(Died):
         journal.take_back([Cut(12)], to_seq=12, wall_time=0.0)
     assert len(events_of(path)) == length
+    reopened(path).close()
 
 
 def test_a_full_disk_or_a_bad_event_changes_nothing_and_the_journal_goes_on(tmp_path: Path) -> None:

@@ -140,6 +140,8 @@ def test_every_listed_fault_point_is_passed_by_some_writer(tmp_path: Path) -> No
     checkpoints.prune("p", keep=())
     with Journal.create(tmp_path / "journal.db", events={}, storage=storage) as journal:
         journal.save_state(b"state")
+        for files in ({}, {"clock.json": "0" * 64}):
+            journal.note_files(files)
     assert set(recorder.passed) == set(FAULT_POINTS)
 
 
