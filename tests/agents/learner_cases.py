@@ -188,7 +188,7 @@ def small_config(**changes: object) -> LearnerConfig:
     return LearnerConfig(**{"unroll_length": 5, "batch_rows": 12, "precision": "float32", **changes})  # type: ignore[arg-type]
 
 
-def weights_of(network: torch.nn.Module, *, version: int = 0) -> Weights:
+def weights_in(network: torch.nn.Module, *, version: int = 0) -> Weights:
     """A copy of a network's weights."""
     named = {name: parameter.detach().numpy().copy() for name, parameter in network.named_parameters()}
     weights = from_named(named, layout_of(network), version=version)

@@ -17,7 +17,7 @@ from agents.weights import WeightsError
 from envs.bots import make_bot
 from envs.protocol import BatchedEnv, EnvConfig, Turn
 from envs.registry import make
-from tests.agents.learner_cases import weights_of
+from tests.agents.learner_cases import weights_in
 from tests.agents.probe_cases import Seating
 
 MLP = NetworkConfig(hidden=(16,))
@@ -166,7 +166,7 @@ def test_box_actions_outside_the_bounds_are_clipped_for_the_env_and_recorded_as_
 def test_a_bfloat16_policy_adopts_float32_weights_and_answers_in_float32() -> None:
     env = make(EnvConfig("connect_four"), num_envs=64)
     network = sharp_network(env, seed=4)
-    weights = weights_of(network, version=9)
+    weights = weights_in(network, version=9)
     half = NetworkPolicy(build_network(env.spec, MLP, seed=0), dtype=torch.bfloat16)
     half.adopt(weights)
     assert half.version == 9
@@ -191,8 +191,8 @@ def test_a_policy_shares_nothing_with_the_network_it_was_made_from() -> None:
 
 def test_weights_of_another_network_are_refused() -> None:
     env = make(EnvConfig("connect_four"), num_envs=1)
-    wider = weights_of(build_network(env.spec, NetworkConfig(hidden=(17,)), seed=0), version=1)
-    deeper = weights_of(build_network(env.spec, NetworkConfig(hidden=(16, 16)), seed=0), version=1)
+    wider = weights_in(build_network(env.spec, NetworkConfig(hidden=(17,)), seed=0), version=1)
+    deeper = weights_in(build_network(env.spec, NetworkConfig(hidden=(16, 16)), seed=0), version=1)
     policy = NetworkPolicy(build_network(env.spec, MLP, seed=0))
     for weights in (wider, deeper):
         with pytest.raises(WeightsError):

@@ -10,7 +10,7 @@ from torch import nn
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.weights import FlatParameters, Weights, WeightsError, adopt, from_named, layout_of, require_finite
-from tests.agents.learner_cases import BOARD_GAME, weights_of
+from tests.agents.learner_cases import BOARD_GAME, weights_in
 
 
 def network_of(*hidden: int, seed: int = 0) -> Network:
@@ -75,17 +75,17 @@ def test_a_parameter_that_two_layers_share_stays_shared_when_it_is_replaced() ->
 
 def test_equal_weights_have_equal_digests_whatever_their_version() -> None:
     network = network_of(8)
-    one, two = weights_of(network, version=1), weights_of(network, version=2)
+    one, two = weights_in(network, version=1), weights_in(network, version=2)
     assert one.digest() == two.digest()
     with torch.no_grad():
         next(network.parameters()).view(-1)[5] += 1e-6
-    assert weights_of(network, version=1).digest() != one.digest()
+    assert weights_in(network, version=1).digest() != one.digest()
     renamed = Weights(one.vector, type(one.layout)(tuple(reversed(one.layout.names)), one.layout.shapes), 1)
     assert renamed.digest() != one.digest()
 
 
 def test_named_arrays_are_views_and_lead_back_to_the_same_vector() -> None:
-    weights = weights_of(network_of(8, 4, seed=2), version=7)
+    weights = weights_in(network_of(8, 4, seed=2), version=7)
     named = weights.named()
     assert all(np.shares_memory(array, weights.vector) for array in named.values())
     back = from_named(dict(reversed(named.items())), weights.layout, version=7)
@@ -95,13 +95,13 @@ def test_named_arrays_are_views_and_lead_back_to_the_same_vector() -> None:
 
 def test_adopting_reproduces_every_parameter() -> None:
     source, acting = network_of(8, seed=1), network_of(8, seed=3)
-    adopt(acting, weights_of(source))
+    adopt(acting, weights_in(source))
     for left, right in zip(source.parameters(), acting.parameters(), strict=True):
         assert torch.equal(left, right)
 
 
 def test_weights_of_another_network_are_refused_by_name_and_shape() -> None:
-    weights = weights_of(network_of(8))
+    weights = weights_in(network_of(8))
     with pytest.raises(WeightsError, match=r"parameter .*: weights \(.*\), network \(.*\)"):
         adopt(network_of(9), weights)
     with pytest.raises(WeightsError, match="names differ"):
@@ -120,7 +120,7 @@ def test_weights_that_are_not_finite_are_refused(bad: float) -> None:
     with pytest.raises(WeightsError, match=f"weight 17 of 40 is {bad}"):
         require_finite(vector)
     network = network_of(8)
-    named = {name: array.copy() for name, array in weights_of(network).named().items()}
+    named = {name: array.copy() for name, array in weights_in(network).named().items()}
     next(iter(named.values())).flat[3] = bad
     with pytest.raises(WeightsError, match="weight 3 "):
         from_named(named, layout_of(network), version=0)

@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from agents.nets.network import build_network
-from agents.weights import FlatParameters, Weights
+from agents.weights import Weights
 from envs.registry import make
 from league.book import Book
 from league.config import LeagueConfig, dump_config, parse_config
@@ -43,6 +43,7 @@ from league.runtime.protocol import (
 from league.store.checkpoints import CheckpointStore
 from league.store.run_folder import RunFolder, WorkerStatus
 from league.store.snapshots import LocalSnapshotStore
+from tests.agents.learner_cases import weights_in
 from tests.league.tiny_runs import tiny
 
 STEPS_PER_LEASE = 100
@@ -180,7 +181,7 @@ class Bench:
             self.book.commit()
         network = build_network(spec, self.config.network, seed=0)
         kind = ExactFakeRuntime if exact else FakeRuntime
-        self.runtime = kind(FlatParameters(network).publish(version=0))
+        self.runtime = kind(weights_in(network))
         self.warned: list[str] = []
         self.policies = PolicyStore(
             self.config,

@@ -15,7 +15,7 @@ import yaml
 
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
-from agents.weights import FlatParameters, Weights
+from agents.weights import Weights
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.book import Book
@@ -30,6 +30,8 @@ from league.lineage_report import read_lineage
 from league.runtime.actor_host import ActorHost
 from league.store.journal_reader import JournalReader
 from league.store.snapshots import LocalSnapshotStore
+from tests.agents.learner_cases import weights_in
+from tests.league.eval import eval_runs
 from tests.league.eval.eval_runs import MadeRun, constant_network
 from tests.league.runtime.host_cases import lease_of, paired, setup_of, weights_of
 from tests.league.runtime.test_hosts import Table
@@ -247,18 +249,14 @@ def test_no_file_is_unpickled(tmp_path: Path) -> None:
         start(tmp_path, with_guests(guest(tmp_path / "policy.pt")), env_steps=100)
 
 
-def test_weights_that_are_not_finite_never_join(tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_never_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = MadeRun(tmp_path / "source", env=TIC_TAC_TOE)
     network = build_network(make(TIC_TAC_TOE, num_envs=1).spec, made.config.network, seed=0)
-    flat = FlatParameters(network)
-    good = flat.publish(0)
+    good = weights_in(network)
     vector = good.vector.copy()
     vector[7] = np.nan
-    FlatParameters.publish, kept = lambda self, version: replace(good, vector=vector), FlatParameters.publish  # type: ignore[method-assign]
-    try:
-        made.snapshot("main-0", network)
-    finally:
-        FlatParameters.publish = kept  # type: ignore[method-assign]
+    monkeypatch.setattr(eval_runs, "weights_in", lambda network, version: replace(good, vector=vector))
+    made.snapshot("main-0", network)
     with pytest.raises(LeagueError, match="refusing to publish non-finite weights"):
         start(tmp_path, with_guests(guest(made.close())), env_steps=100)
 

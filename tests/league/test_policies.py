@@ -13,7 +13,7 @@ import safetensors.numpy
 
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
-from agents.weights import FlatParameters, Weights
+from agents.weights import Weights
 from envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvSpec
 from envs.registry import make
 from league import policies as policies_module
@@ -24,6 +24,7 @@ from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
 from league.policies import PolicyStore, spec_hash
 from league.store.checkpoints import CheckpointStore
 from league.store.snapshots import LocalSnapshotStore
+from tests.agents.learner_cases import weights_in
 from tests.league.fake_runtime import Bench
 
 CONFIG = LeagueConfig(env=EnvConfig("tic_tac_toe"), network=NetworkConfig(hidden=(8,)))
@@ -47,7 +48,7 @@ class Stores:
 
 def weights_of(seed: int, *, version: int = 4) -> Weights:
     spec = make(CONFIG.env, num_envs=1).spec
-    return FlatParameters(build_network(spec, CONFIG.network, seed=seed)).publish(version)
+    return weights_in(build_network(spec, CONFIG.network, seed=seed), version=version)
 
 
 @pytest.fixture
@@ -95,7 +96,7 @@ def test_a_corrupt_or_missing_snapshot_is_never_handed_out(tmp_path: Path, state
 def test_weights_of_another_network_or_not_finite_are_refused_by_name(tmp_path: Path, state: LeagueState) -> None:
     stores = Stores(tmp_path)
     wide = build_network(make(CONFIG.env, num_envs=1).spec, NetworkConfig(hidden=(9,)), seed=0)
-    other = FlatParameters(wide).publish(0)
+    other = weights_in(wide)
     broken = replace(weights_of(1), vector=np.full_like(weights_of(1).vector, np.nan))
     for number, weights in enumerate((other, broken)):
         info = stores.add(weights, state.players["main-0"], number=number)

@@ -13,7 +13,6 @@ import torch
 
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
-from agents.weights import FlatParameters
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.config import parse_config
@@ -21,6 +20,7 @@ from league.errors import ConfigError, CorruptSnapshot, LeagueError
 from league.eval.load import load_policy
 from league.inspection import verify_run
 from league.store.run_folder import RunFolder
+from tests.agents.learner_cases import weights_in
 from tests.league.eval.eval_runs import MadeRun
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
 
@@ -92,7 +92,7 @@ def test_a_copy_lost_before_it_was_stored_is_taken_from_the_source_again(tmp_pat
 def test_a_teacher_may_be_a_snapshots_folder_or_a_bare_file_beside_the_configuration(tmp_path: Path) -> None:
     snapshot = next((run_of(tmp_path / "teacher") / "snapshots").glob("*/*"))
     start(tmp_path, taught_by(snapshot), env_steps=400, run="first")
-    weights = FlatParameters(leaning(to=2)).publish(0)
+    weights = weights_in(leaning(to=2))
     (tmp_path / "taught.safetensors").write_bytes(safetensors.numpy.save(weights.named()))
     start(tmp_path, taught_by("taught.safetensors"), env_steps=2_500, run="second")
     assert probs_of(tmp_path / "second").argmax() == 2

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.policy import Choice, View
-from agents.weights import FlatParameters
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from league.book import Book
@@ -26,6 +25,7 @@ from league.eval.loaded import LoadedMixture, LoadedPolicy
 from league.policies import network_plain, spec_hash
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
+from tests.agents.learner_cases import weights_in
 
 TINY = NetworkConfig(hidden=(8,))
 TINY_LSTM = NetworkConfig(hidden=(8,), core="lstm", core_size=4)
@@ -106,7 +106,7 @@ class MadeRun:
         if not self._open_orders(player):
             self._book.execute(RequestSnapshot(player, "manual"))
         order = self._open_orders(player)[0]
-        weights = FlatParameters(network).publish(version)
+        weights = weights_in(network, version=version)
         payload = safetensors.numpy.save(weights.named())
         manifest = SnapshotManifest(
             digest=sha256_hex(payload),

@@ -16,7 +16,6 @@ import league.eval.match as match_module
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from agents.policy import BotPolicy, View
-from agents.weights import FlatParameters
 from envs.bots import make_bot
 from envs.protocol import ActionSpec, ArraySpec, BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import spec_of
@@ -24,6 +23,7 @@ from league.eval.loaded import LoadedPolicy
 from league.eval.match import play_match, seat_holders
 from league.eval.observation import ObservationMismatch
 from league.eval.scores import MatchResult
+from tests.agents.learner_cases import weights_in
 
 FOUR = EnvConfig("connect_four")
 ROSHAMBO = EnvConfig("rock_paper_scissors")
@@ -190,7 +190,7 @@ def test_a_loaded_policy_answers_within_the_bounds_of_a_box() -> None:
     network = build_network(spec, NetworkConfig(hidden=(4,)), seed=0)
     with torch.no_grad():
         network.head.log_std.fill_(5.0)  # type: ignore[union-attr]
-    policy = LoadedPolicy("wide", network, FlatParameters(network).publish(0), spec)
+    policy = LoadedPolicy("wide", network, weights_in(network), spec)
     actions = [policy.act(np.zeros(3, np.float32)) for _ in range(20)]
     assert {float(np.abs(action).max()) for action in actions} >= {2.0}
     assert max(float(np.abs(action).max()) for action in actions) == 2.0
@@ -210,7 +210,7 @@ def test_a_loaded_policy_answers_in_parts_under_the_masks_that_libraries_give() 
     config = EnvConfig("probe_parts", {"nvec": [2, 3, 2]})
     spec = dataclasses.replace(spec_of(config), has_mask=True)
     network = build_network(spec, NetworkConfig(hidden=(4,)), seed=0)
-    policy = LoadedPolicy("parts", network, FlatParameters(network).publish(0), spec)
+    policy = LoadedPolicy("parts", network, weights_in(network), spec)
     shown = np.zeros(7, np.bool_)
     by_part = (np.array([0, 1]), np.array([1, 0, 0]), np.array([0, 1]))
     for mask in (by_part, np.concatenate(by_part)):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
-from agents.weights import FlatParameters, Weights
+from agents.weights import Weights
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.core.records import Lease, Seating
 from league.runtime.protocol import HostSetup
+from tests.agents.learner_cases import weights_in
 
 TIC_TAC_TOE = EnvConfig("tic_tac_toe")
 
@@ -43,4 +44,4 @@ def paired(home: str, away: str, *, records: bool = True) -> tuple[Seating, Seat
 def weights_of(setup: HostSetup, *, seed: int, version: int = 0) -> Weights:
     """Weights of a fresh network."""
     spec = make(setup.env, num_envs=1).spec
-    return FlatParameters(build_network(spec, setup.network, seed=seed)).publish(version)
+    return weights_in(build_network(spec, setup.network, seed=seed), version=version)
