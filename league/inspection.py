@@ -37,6 +37,9 @@ class PlayerStatus:
     Fields:
       rating: Elo of its newest rated snapshot, None before the first rated game.
       unfrozen_steps: trained since its newest snapshot.
+      lost_steps: trained and lost when its learner fell back to a restart state.
+      mean_return, seat_returns, episode_length, score: of its last games, see `league.core.episodes`; None and empty
+        before the first, `score` also where it has met nobody else.
     """
 
     player: str
@@ -48,6 +51,23 @@ class PlayerStatus:
     resets: int
     rating: float | None
     unfrozen_steps: int
+    lost_steps: int = 0
+    mean_return: float | None = None
+    seat_returns: tuple[float, ...] = ()
+    episode_length: float | None = None
+    score: float | None = None
+
+    def games_text(self) -> str:
+        """What its last games were like, for people."""
+        assert self.mean_return is not None
+        seats = [f"seat {seat} {mean:z.4g}" for seat, mean in enumerate(self.seat_returns)]
+        parts = [f"return {self.mean_return:z.4g}" + (f" ({', '.join(seats)})" if len(seats) > 1 else "")]
+        parts.append(f"{self.episode_length:.1f} decisions an episode")
+        if self.score is not None:
+            parts.append(f"score {self.score:.2f}")
+        if self.lost_steps:
+            parts.append(f"{self.lost_steps:,} trained steps lost")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -105,12 +125,14 @@ class StatusReport:
         )
         if any(number for number, _ in troubles):
             lines.append(", ".join(f"{number:,} {what}" for number, what in troubles if number))
-        lines += [
-            f"  {row.player:<24} {row.role:<18} version {row.version:>7,}  {row.trained_steps:>13,} steps  "
-            f"{row.games:>10,} games  {row.snapshots:>4} snapshots  {row.resets:>3} resets  "
-            + ("unrated" if row.rating is None else f"{row.rating:+z.0f} Elo")
-            for row in self.players
-        ]
+        for row in self.players:
+            lines.append(
+                f"  {row.player:<24} {row.role:<18} version {row.version:>7,}  {row.trained_steps:>13,} steps  "
+                f"{row.games:>10,} games  {row.snapshots:>4} snapshots  {row.resets:>3} resets  "
+                + ("unrated" if row.rating is None else f"{row.rating:+z.0f} Elo")
+            )
+            if row.mean_return is not None:
+                lines.append(f"    lately {row.games_text()}")
         return "\n".join(lines)
 
 
@@ -220,6 +242,11 @@ def read_status(path: Path) -> StatusReport:
                 resets=player.generation,
                 rating=_newest_rating(rating, player.name, player.num_snapshots),
                 unfrozen_steps=player.trained_steps - _frozen_steps(state, player),
+                lost_steps=player.lost_steps,
+                mean_return=player.episodes.mean_return,
+                seat_returns=player.episodes.seat_returns,
+                episode_length=player.episodes.turns if player.episodes.games else None,
+                score=player.episodes.score if player.episodes.score_games else None,
             )
             for player in state.players.values()
         ),

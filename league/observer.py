@@ -32,6 +32,8 @@ SPEED_OVER_S = 10.0
 """The steps per second shown are those of the last so many seconds."""
 
 MAX_COLUMNS = 8
+MAX_SEATS = 16
+"""Seats whose returns are reported one by one."""
 
 
 class Observer:
@@ -163,6 +165,10 @@ class Observer:
             entropy=None if update is None else update.entropy,
             policy_lag=None if update is None else update.lag_mean,
             gate=gate_view(state, player),
+            mean_return=player.episodes.mean_return,
+            seat_returns=player.episodes.seat_returns,
+            episode_length=player.episodes.turns if player.episodes.games else None,
+            score=player.episodes.score if player.episodes.score_games else None,
         )
 
     def _newest_rating(self, player: PlayerState) -> RatingRow | None:
@@ -208,6 +214,7 @@ class Observer:
             values[names.WIN_RATE.of(player.name)] = win_rate
         if rating is not None:
             values[names.RATING.of(player.name)] = rating.elo
+        values.update(episode_metrics(player))
         if progress is None or progress.update is None:
             return values
         update = progress.update
@@ -229,6 +236,21 @@ class Observer:
         )
         values.update({metric.of(player.name): value for metric, value in pairs})
         return values
+
+
+def episode_metrics(player: PlayerState) -> dict[str, float]:
+    """Return, length and score of a player's last games; only what there is yet."""
+    known = player.episodes
+    values = {}
+    if known.mean_return is not None:
+        values[names.RETURN_MEAN.of(player.name)] = known.mean_return
+        values[names.EPISODE_LENGTH.of(player.name)] = known.turns
+    if known.score_games:
+        values[names.SCORE.of(player.name)] = known.score
+    for seat, mean in enumerate(known.seat_returns[:MAX_SEATS]):
+        if known.seat_games[seat]:
+            values[names.SEAT_RETURN_MEAN.of(player.name, seat=seat)] = mean
+    return values
 
 
 def mean_win_rate(state: LeagueState, player: PlayerState) -> float | None:

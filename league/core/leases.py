@@ -171,6 +171,7 @@ def _book_home(state: LeagueState, lease: Lease, outcome: SeatingOutcome) -> Non
     mean = sum(outcome.return_sums[seat] for seat in seats) / (len(seats) * outcome.games)
     home.mean_return += (mean - home.mean_return) * outcome.games / (home.return_games + outcome.games)
     home.return_games = min(home.return_games + outcome.games, RETURN_GAMES)
+    home.episodes.book(lease.home, outcome, teams=state.teams, scoring=state.scoring)
     book_quality(state, lease.home, outcome)
 
 

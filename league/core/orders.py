@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from league.core.commands import ConfirmReset, ConfirmSnapshot, Refused, ReportProgress, RequestSnapshot, SaveCheckpoint
+from league.core.episodes import Episodes
 from league.core.events import (
     CheckpointSaved,
     Event,
@@ -198,6 +199,7 @@ def apply_reset(state: LeagueState, event: PlayerReset) -> None:
     player.first_lease_id = state.next_lease_id
     player.checkpoint = None
     player.mean_return, player.return_games = 0.0, 0.0
+    player.episodes = Episodes()
     state.payoff.forget(player.policy)
 
 

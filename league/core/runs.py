@@ -14,6 +14,7 @@ from league.core.commands import (
     StartRun,
     StopRun,
 )
+from league.core.episodes import Episodes
 from league.core.events import (
     ConfigChanged,
     Event,
@@ -171,7 +172,7 @@ def apply_added(state: LeagueState, event: PlayerAdded) -> None:
     state.rating_games.append(0)
     place = state.workload.add(event.share)
     state.players[event.player] = PlayerState(
-        event.player, event.role, event.group, policy, place, hyperparameters=event.hyperparameters
+        event.player, event.role, event.group, policy, place, Episodes(), hyperparameters=event.hyperparameters
     )
 
 

@@ -8,6 +8,7 @@ import json
 from dataclasses import dataclass, field
 
 from league.core.columns import Column
+from league.core.episodes import Episodes
 from league.core.payoff import Payoff, empty_payoff
 from league.core.plain import Plain, pack, unpack
 from league.core.population import Population
@@ -33,6 +34,7 @@ class PlayerState:
     Fields:
       name, role: identity. group: its place in `settings.players`.
       policy: its number in the population. place: its place in the workload.
+      episodes: returns, lengths and scores of late, over its own leases.
       version, trained_steps: as its learner last reported.
       games, aborted, truncated: episodes of the leases that were its own: ended, thrown away, ended by a time limit.
       generation: number of its resets.
@@ -54,6 +56,7 @@ class PlayerState:
     group: int
     policy: int
     place: int
+    episodes: Episodes  # no default: a stored state without it is folded anew from the events
     version: int = 0
     trained_steps: int = 0
     games: int = 0

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.core.commands import ConfirmTransplant, DropTransplant, Refused
+from league.core.episodes import Episodes
 from league.core.events import Event, OrderDropped, OrderIssued, PlayerTransplanted
 from league.core.population_settings import TunedSettings, TuningSettings
 from league.core.ratings import present_ratings
@@ -189,6 +190,7 @@ def apply_transplant(state: LeagueState, event: PlayerTransplanted) -> None:
     player.gate_steps = player.fresh_steps = event.trained_steps
     player.first_lease_id = state.next_lease_id
     player.mean_return, player.return_games = 0.0, 0.0
+    player.episodes = Episodes()
     state.payoff.forget(player.policy)
 
 

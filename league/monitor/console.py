@@ -18,6 +18,7 @@ FRAME_INTERVAL_S = 0.25
 MAX_PLAYERS_SHOWN = 12
 MAX_COLUMNS_SHOWN = 8
 MAX_NOTES_SHOWN = 4
+MAX_SEATS_SHOWN = 4
 
 
 class RunConsole:
@@ -115,6 +116,8 @@ def plain_line(view: RunView) -> str:
     if rated:
         best = max(rated, key=lambda player: player.rating or 0.0)
         parts.append(f"best {best.player} {best.rating:+z.0f} Elo")
+    if view.players and view.players[0].mean_return is not None:
+        parts.append(f"return {returns_text(view.players[0].mean_return, ())}")
     learnt = [player for player in view.players if player.loss is not None]
     if learnt:
         parts.append(f"loss {_number(learnt[0].loss, '.3f')}")
@@ -141,7 +144,7 @@ def run_table(view: RunView) -> RenderableType:
 def _players_table(players: tuple[PlayerView, ...]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("player")
-    for header in ("updates", "steps", "rating", "win", "loss", "entropy", "lag", "snapshots"):
+    for header in ("updates", "steps", "rating", "win", "return", "length", "loss", "entropy", "lag", "snapshots"):
         table.add_column(header, justify="right")
     table.add_column("next snapshot")
     for player in players[:MAX_PLAYERS_SHOWN]:
@@ -151,6 +154,8 @@ def _players_table(players: tuple[PlayerView, ...]) -> Table:
             count(player.trained_steps),
             _rating(player),
             "-" if player.win_rate is None else f"{player.win_rate:.2f}",
+            "-" if player.mean_return is None else returns_text(player.mean_return, player.seat_returns),
+            _number(player.episode_length, ".1f"),
             _number(player.loss, ".3f"),
             _number(player.entropy, ".2f"),
             _number(player.policy_lag, ".1f"),
@@ -187,6 +192,17 @@ def _rating(player: PlayerView) -> str:
     if player.rating_low is None or player.rating_high is None:
         return f"{player.rating:+z.0f}"
     return f"{player.rating:+z.0f} \u00b1{(player.rating_high - player.rating_low) / 2:.0f}"
+
+
+def returns_text(mean: float, seats: tuple[float, ...]) -> str:
+    """A mean return, and those of the single seats where there are a few."""
+    if not 1 < len(seats) <= MAX_SEATS_SHOWN:
+        return _return(mean)
+    return f"{_return(mean)} ({' '.join(_return(value) for value in seats)})"
+
+
+def _return(value: float) -> str:
+    return f"{value:z.0f}" if abs(value) >= 100.0 else f"{value:z.2f}"
 
 
 def gate_text(gate: GateView) -> str:

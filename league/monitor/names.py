@@ -1,10 +1,12 @@
 """Every metric that the platform reports: its name, unit and meaning, once. A sink takes no other name.
 
-`league/...` is of the whole run; `player/<player>/...` and `learner/<player>/...` exist once per player.
+`league/...` is of the whole run; `player/<player>/...` and `learner/<player>/...` exist once per player, and
+`player/<player>/seat_<number>/...` once per seat of the game.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,7 +16,7 @@ class Metric:
     """A number that is reported over time.
 
     Fields:
-      name: of the metric, `{player}` standing for a player's id.
+      name: of the metric, `{player}` standing for a player's id, `{seat}` for the number of a seat.
       unit: "" for a pure number.
       meaning: one line for people.
       best: "max" or "min" where the best value so far is worth keeping, else "".
@@ -25,9 +27,9 @@ class Metric:
     meaning: str
     best: str = ""
 
-    def of(self, player: str) -> str:
-        """The name for one player."""
-        return self.name.replace("{player}", player)
+    def of(self, player: str, *, seat: int = 0) -> str:
+        """The name for one player, and for one seat where it is of seats."""
+        return self.name.replace("{player}", player).replace("{seat}", str(seat))
 
 
 ENV_STEPS = Metric("league/env_steps", "decisions", "decisions taken in all games, all seats together; the step axis")
@@ -46,6 +48,16 @@ BEST_RATING = Metric("league/best_rating_elo", "Elo", "rating of the best snapsh
 
 RATING = Metric("player/{player}/rating_elo", "Elo", "rating of the player's newest rated snapshot", best="max")
 WIN_RATE = Metric("player/{player}/win_rate", "", "mean win rate over its opponents, draws 1/2")
+RETURN_MEAN = Metric(
+    "player/{player}/return_mean",
+    "",
+    "undiscounted return of an episode, mean over its last 1,000 games",
+)
+SEAT_RETURN_MEAN = Metric("player/{player}/seat_{seat}/return_mean", "", "the same for one of its seats")
+EPISODE_LENGTH = Metric(
+    "player/{player}/episode_length_mean", "decisions", "decisions of all seats in one of its last 1,000 games"
+)
+SCORE = Metric("player/{player}/score", "", "mean score against the opponents of its last games, as they came")
 PLAYER_SNAPSHOTS = Metric("player/{player}/snapshots", "snapshots", "snapshots of the player")
 TRUNCATED_SHARE = Metric(
     "player/{player}/truncated_share", "", "share of its own leases' games that a time limit ended"
@@ -72,15 +84,16 @@ SKIPPED = Metric("learner/{player}/skipped_updates", "updates", "updates skipped
 LEARNING_RATE = Metric("learner/{player}/learning_rate", "", "step size")
 ENTROPY_COST = Metric("learner/{player}/entropy_cost", "", "weight of the entropy")
 
+_SEAT = re.compile(r"seat_[0-9]+\Z")
 METRICS: Mapping[str, Metric] = {value.name: value for value in list(globals().values()) if isinstance(value, Metric)}
 """Name -> metric."""
 
 
 def metric_of(name: str) -> Metric | None:
-    """The metric behind a reported name, its player's id put back as `{player}`; None where there is none."""
-    found = METRICS.get(name)
-    if found is None:
-        parts = name.split("/")
-        if len(parts) == 3:
-            found = METRICS.get(f"{parts[0]}/{{player}}/{parts[2]}")
-    return found
+    """The metric behind a reported name, with `{player}` for its player's id and `{seat}`; None where there is none."""
+    parts = name.split("/")
+    if len(parts) == 3:
+        name = f"{parts[0]}/{{player}}/{parts[2]}"
+    elif len(parts) == 4:
+        name = f"{parts[0]}/{{player}}/{_SEAT.sub('seat_{seat}', parts[2])}/{parts[3]}"
+    return METRICS.get(name)

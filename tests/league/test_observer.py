@@ -8,7 +8,16 @@ import pytest
 
 from league.inspection import read_status
 from league.monitor.jsonl_sink import decode_row
-from league.monitor.names import HOSTS_LOST, METRICS, REFUSED, TRUNCATED, metric_of
+from league.monitor.names import (
+    EPISODE_LENGTH,
+    HOSTS_LOST,
+    METRICS,
+    REFUSED,
+    RETURN_MEAN,
+    SEAT_RETURN_MEAN,
+    TRUNCATED,
+    metric_of,
+)
 from tests.league.tiny_runs import start, state_of, tiny
 
 SEATS_CUT_OFF = {"id": "probe_simultaneous", "kwargs": {"num_seats": 2, "truncate": True}}
@@ -29,3 +38,22 @@ def test_every_metric_is_reported_and_nothing_that_is_no_metric(
     assert 0 < last.values[TRUNCATED.name] <= totals.truncated == totals.games
     assert last.values[REFUSED.name] == last.values[HOSTS_LOST.name] == 0.0
     assert read_status(tmp_path / "run").truncated == totals.truncated
+
+
+def test_a_game_of_one_seat_shows_its_return_and_length_while_it_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CartPole pays one for each step, so that return and length are the same number."""
+    monkeypatch.setattr("league.observer.METRICS_EVERY_S", 0.0)
+    pytest.importorskip("gymnasium")
+    plain = tiny(env={"id": "gymnasium:CartPole-v1"}, league={"players": [{"role": "main_agent"}]})
+    start(tmp_path, plain, env_steps=1_500)
+    player = read_status(tmp_path / "run").players[0]
+    assert player.mean_return == pytest.approx(player.episode_length)
+    assert player.mean_return is not None and player.mean_return >= 8.0
+    assert f"return {player.mean_return:.4g}" in read_status(tmp_path / "run").text()
+    assert player.score is None
+    lines = (tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()
+    last = [row.values for line in lines if (row := decode_row(line)) is not None][-1]
+    assert last[RETURN_MEAN.of("main-0")] == pytest.approx(last[EPISODE_LENGTH.of("main-0")])
+    assert last[SEAT_RETURN_MEAN.of("main-0", seat=0)] == last[RETURN_MEAN.of("main-0")]

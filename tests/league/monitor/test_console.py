@@ -77,6 +77,14 @@ def test_a_rating_just_below_nothing_is_shown_without_a_minus() -> None:
     assert "-0 " not in drawn(view).replace("main-0 ", "")
 
 
+def test_returns_are_shown_by_seat_and_the_length_beside_them() -> None:
+    two_seats = replace(MAIN, mean_return=0.118, seat_returns=(0.31, -0.074), episode_length=22.14)
+    text = drawn(replace(VIEW, players=(two_seats,)))
+    assert "0.12 (0.31 -0.07)" in text and "22.1" in text
+    pole = replace(MAIN, mean_return=195.3, seat_returns=(195.3,), win_rate=None, rating=None)
+    assert "return 195" in plain_line(replace(VIEW, players=(pole,)))
+
+
 def test_a_run_without_players_or_games_is_drawn() -> None:
     empty = replace(VIEW, players=(), payoff=None, notes=(), budget_share=None, games=0, env_steps=0)
     assert "0 games" in drawn(empty)
