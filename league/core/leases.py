@@ -15,7 +15,7 @@ from league.core.meta_game import mixture_event
 from league.core.orders import gate_order, view_of
 from league.core.payoff import counted_pairs
 from league.core.pfsp import sparse_shares
-from league.core.quality import book_quality
+from league.core.quality import book_quality, note_chances
 from league.core.records import Lease, Seating, SeatingOutcome
 from league.core.roles import matchmaker_of
 from league.core.scoring import score_sum
@@ -127,6 +127,8 @@ def apply_granted(state: LeagueState, event: LeaseGranted) -> None:
     state.leases[event.lease.lease_id] = event.lease
     state.next_lease_id = event.lease.lease_id + 1
     state.workload.open(_place(state, event.lease))
+    if event.lease.home is not None:
+        note_chances(state, event.lease.home)
 
 
 def apply_expired(state: LeagueState, event: LeaseExpired) -> None:

@@ -16,6 +16,9 @@ from league.core.settings import GateSettings, MatchmakingSettings, PlayerSettin
 SAVE_STEPS = 2_000_000
 """Trained steps between two snapshots of the populations that have no gate."""
 
+QUALITY_OPPONENTS = 16
+"""Most distinct opponents in one lease of `openai_five`."""
+
 
 @dataclass(frozen=True)
 class PresetParts:
@@ -55,10 +58,14 @@ def alphastar(population: PopulationSettings) -> PresetParts:
 def openai_five(population: PopulationSettings) -> PresetParts:
     """80 % of the games against the newest weights, 20 % against snapshots by their quality.
 
+    A lease meets more of them than elsewhere: with few at a time, the qualities fall in turns and in large steps.
+
     Source: Berner et al. 2019, arXiv 1912.06680, appendix N.
     """
     latest = population.play_against_latest_model_ratio
-    return PresetParts(players=(_simple(population, "quality", self_play=0.8 if latest is None else latest),))
+    group = _simple(population, "quality", self_play=0.8 if latest is None else latest)
+    matchmaking = replace(group.matchmaking, opponents_per_lease=QUALITY_OPPONENTS)
+    return PresetParts(players=(replace(group, matchmaking=matchmaking),))
 
 
 def self_play(population: PopulationSettings) -> PresetParts:

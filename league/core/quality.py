@@ -14,8 +14,8 @@ from league.core.scoring import score_sum
 from league.core.state import LeagueState
 
 MATCHMAKER = "quality"
-MOST_FALL = 1.0
-"""Most that one answer takes off a quality: an answer holds hundreds of games, whose steps were meant one by one."""
+LEAST_CHANCE = 1e-6
+"""A snapshot that is met less often is not met in practice; the fall of its quality must stay finite all the same."""
 
 
 def add_quality(state: LeagueState, player: str, snapshot: int) -> None:
@@ -27,15 +27,37 @@ def add_quality(state: LeagueState, player: str, snapshot: int) -> None:
     past = state.population.snapshots_of(state.players[player].policy)
     earlier = past[past < snapshot]
     best = float(known.values[earlier].max()) if len(earlier) else 0.0
+    met = state.met_chances.setdefault(player, Column("float64"))
     while len(known) < snapshot:
         known.append(0.0)
+        met.append(1.0)
     known.append(best)
+    met.append(1.0)
+
+
+def note_chances(state: LeagueState, home: str) -> None:
+    """Remember with what chance the games of a lease just granted meet each snapshot of its home.
+
+    A chance that was higher counts for about as long as other leases granted with it are in flight: it halves in as
+    many grants as the home has other open leases.
+    """
+    known = state.qualities.get(home)
+    if known is None:
+        return
+    player = state.players[home]
+    past = state.population.snapshots_of(player.policy)
+    others = int(state.workload.open_leases.values[player.place]) - 1
+    faded = 0.5 ** (1.0 / others) if others > 0 else 0.0
+    met = state.met_chances[home].values
+    met[past] = np.maximum(np.maximum(softmax(known.values[past]), met[past] * faded), LEAST_CHANCE)
 
 
 def book_quality(state: LeagueState, home: str, outcome: SeatingOutcome) -> None:
     """Let the quality of a beaten snapshot fall by rate / (N p) for each game won against it; it never rises.
 
-    N is the number of snapshots, p the chance with which this one is met: rare ones fall as fast as frequent ones.
+    N is the number of snapshots, p the chance with which this one was met: rare ones fall as fast as frequent ones.
+    All games of an answer were drawn with the chances of their lease, so p is not computed again between them: with
+    less and less in the divisor and as many games as before, a quality that falls would run away to minus infinity.
     Where returns are counted, the scores against it take the place of the games won.
 
     Source: Berner et al. 2019, appendix N.
@@ -52,11 +74,9 @@ def book_quality(state: LeagueState, home: str, outcome: SeatingOutcome) -> None
         if other == teams[seat]:
             continue
         rival = teams.index(other)
-        place = np.flatnonzero(past == state.population.index[outcome.policies[rival]])
-        if len(place):
-            met = softmax(known.values[past])[place[0]]
+        number = state.population.index[outcome.policies[rival]]
+        if number in past:
             won: float = outcome.wins[seat][rival]
             if state.scoring.score == "returns":
                 won = score_sum(state.scoring, outcome, teams=teams, seat=seat, rival=rival)
-            fall = rate * won / (len(past) * met)
-            known.values[past[place[0]]] -= min(fall, MOST_FALL)
+            known.values[number] -= rate * won / (len(past) * state.met_chances[home].values[number])

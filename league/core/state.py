@@ -114,6 +114,7 @@ class LeagueState:
       population, payoff, workload, totals: see there.
       rating_games: int64 [P], all-frozen games of each policy of the population.
       qualities: player -> float64 [P], see `league.core.quality`; only players of that matchmaker.
+      met_chances: player -> float64 [P], chance with which its games in flight met each of its snapshots.
       mixture: over snapshots; empty where none is solved.
       config, config_before: text of the run's config.yaml, now and before its last change; empty where unknown.
     """
@@ -139,6 +140,7 @@ class LeagueState:
     totals: Totals = field(default_factory=Totals)
     rating_games: Column = field(default_factory=lambda: Column("int64"))
     qualities: dict[str, Column] = field(default_factory=dict)
+    met_chances: dict[str, Column] = field(default_factory=dict)
     mixture: Mixture = field(default_factory=Mixture)
     config: str = ""
     config_before: str = ""
@@ -178,6 +180,8 @@ def from_plain(plain: Plain) -> LeagueState:
     """
     state = unpack(LeagueState, plain)
     assert isinstance(state, LeagueState)
+    if set(state.met_chances) != set(state.qualities):
+        raise ValueError("the qualities lack the chances of being met: an earlier version wrote them")
     return state
 
 

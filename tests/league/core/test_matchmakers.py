@@ -15,12 +15,13 @@ from league.core.matchmakers import softmax
 from league.core.meta_game import mixture_weights
 from league.core.orders import view_of
 from league.core.population_settings import GuestSettings, MetaGameSettings, PopulationSettings
-from league.core.quality import MOST_FALL
 from league.core.ratings import league_ratings
+from league.core.records import Lease, SeatingOutcome
 from league.core.registry import MATCHMAKERS
 from league.core.roles import matchmaker_of
 from league.core.settings import GateSettings, LeagueSettings, MatchmakingSettings, PlayerSettings, RatingSettings
 from league.mixture import league_mixture
+from tests.oracles.quality_per_game import chances_after as per_game
 
 DIGEST = "1" * 64
 
@@ -106,10 +107,57 @@ def test_a_beaten_snapshot_loses_quality_by_rate_over_n_and_its_chance_and_never
     np.testing.assert_allclose([found[f"main-0-s{i}"] for i in range(4)], 0.2 * softmax(np.array(before)))
 
 
-def test_one_answer_takes_no_more_than_the_cap_off_a_quality() -> None:
-    league = league_of("quality")
-    play(league, "main-0-s1", wins=5_000, losses=0)
-    assert qualities(league)[1] == -MOST_FALL
+WIN_RATES = np.linspace(0.5, 0.95, 6)
+
+
+def chances_after(games: int, *, per_lease: int, seed: int, in_flight: int = 1) -> np.ndarray:
+    """Chance of meeting each of six snapshots after so many games in leases of `per_lease`."""
+    league = league_of("quality", snapshots=len(WIN_RATES), self_play=0.0, pfsp=1.0, opponents_per_lease=16)
+    rng, leases = np.random.default_rng(seed), []
+    for _ in range(games // per_lease):
+        leases.append(league.grant("train"))
+        if len(leases) == in_flight:
+            answer(league, leases.pop(0), per_lease, rng)
+    return softmax(np.array(qualities(league)))
+
+
+def answer(league: SimulatedLeague, lease: Lease, games: int, rng: np.random.Generator) -> None:
+    outcomes = []
+    played = rng.multinomial(games, [seating.share for seating in lease.seatings])
+    for seating, number in zip(lease.seatings, played.tolist(), strict=True):
+        home = seating.policies.index("main-0")
+        won = int(rng.binomial(number, WIN_RATES[int(seating.policies[1 - home].rpartition("s")[2])]))
+        outcomes.append(won_by_home(seating.policies, home, wins=won, losses=number - won))
+    league.ask(FinishLease(lease.lease_id, lease.token, 10, tuple(outcomes)))
+
+
+def won_by_home(policies: tuple[str, ...], home: int, *, wins: int, losses: int) -> SeatingOutcome:
+    table = ((0, wins), (losses, 0)) if home == 0 else ((0, losses), (wins, 0))
+    return SeatingOutcome(policies, wins + losses, 0, 0, table, ((0, 0), (0, 0)), (0.0, 0.0))
+
+
+@pytest.mark.parametrize("per_lease", [20, 400, 4_000])
+def test_qualities_follow_the_published_update_of_each_game_however_many_games_a_lease_has(per_lease: int) -> None:
+    """Oracle: game by game. Both are means over four seeds; the bound is four times the largest deviation seen."""
+    expected = np.mean([per_game(WIN_RATES.tolist(), games=12_000, rate=0.01, seed=s) for s in range(4)], axis=0)
+    found = np.mean([chances_after(12_000, per_lease=per_lease, seed=s) for s in range(4)], axis=0)
+    np.testing.assert_allclose(found, expected, atol=0.1)
+    assert np.all(np.diff(found) <= 0.01), "the harder a snapshot, the more often it is met"
+
+
+def test_qualities_keep_the_order_of_difficulty_where_many_large_leases_are_in_flight() -> None:
+    found = np.mean([chances_after(400_000, per_lease=4_000, seed=s, in_flight=8) for s in range(4)], axis=0)
+    assert found[0] > 2.0 * found[-1]
+    assert np.all(np.isfinite(found))
+
+
+def test_games_against_a_snapshot_that_is_hardly_ever_met_leave_its_quality_finite() -> None:
+    league = league_of("quality", snapshots=2)
+    for _ in range(60):
+        lease = league.grant("train")
+        outcome = won_by_home(("main-0", "main-0-s1"), 0, wins=10**6, losses=0)
+        league.ask(FinishLease(lease.lease_id, lease.token, 10, (outcome,)))
+    assert np.all(np.isfinite(qualities(league)))
 
 
 def test_a_new_snapshot_joins_at_the_highest_quality() -> None:
