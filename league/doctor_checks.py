@@ -11,6 +11,7 @@ import numpy as np
 from league.core.cycles import league_cycles
 from league.core.events import Event, Evidence, LeaseFinished, LeaseGranted, OrderIssued, SnapshotAdded
 from league.core.gates import GATE, TIMEOUT
+from league.core.meta_game import exported_snapshots
 from league.core.payoff import LOSS, WIN
 from league.core.ratings import ELO_PER_LOGIT, frozen_pairs, league_ratings, win_probability
 from league.core.state import LeagueState
@@ -19,6 +20,9 @@ from league.simulation_report import starved_rivals
 EXPLOITERS = ("main_exploiter", "league_exploiter")
 LEAST_GAMES = 200
 """Games below which a share of them says nothing."""
+LEAST_EXPORTED = 8
+"""Snapshots below which a mixture is hardly more than one of them: with 2 to 3 of a main agent on a one-shot game of
+nine choices `mixture` was as exploitable as the last one, with 10 to 20 less than half as much."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +204,28 @@ def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
         )
 
 
+def thin_exports(state: LeagueState, history: History) -> Iterator[Finding]:
+    """Exports over so few snapshots that they are hardly more than the last one."""
+    names = exported_snapshots(state)
+    if len(set(state.teams)) == 1 or state.totals.games < LEAST_GAMES or len(names) >= LEAST_EXPORTED:
+        return
+    owners = dict.fromkeys(state.snapshots[name].player for name in names)
+    taken = [
+        f"{owner} has {state.players[owner].num_snapshots} in {state.players[owner].trained_steps:,} trained steps"
+        for owner in owners
+        if owner in state.players
+    ]
+    gate = state.settings_of(next(iter(owners or state.players))).gate
+    yield Finding(
+        "few snapshots to export",
+        f"What is exported as mixture, average and best rests on {len(names)} snapshots; mixtures want at least "
+        f"{LEAST_EXPORTED}.",
+        "; ".join(taken) or "no player has a snapshot yet",
+        f"lower gate.min_steps (now {gate.min_steps:,}) and gate.timeout_steps (now {gate.timeout_steps:,}), or train "
+        "for longer",
+    )
+
+
 def drawn_by_timeout(state: LeagueState, history: History) -> Iterator[Finding]:
     """Draws of which most are games that a time limit ended, where those that it ends are nearly all draws.
 
@@ -292,6 +318,7 @@ CHECKS: tuple[Check, ...] = (
     silent_gates,
     rating_drift,
     seat_bias,
+    thin_exports,
     drawn_by_timeout,
     idle_exploiters,
     wasted_games,

@@ -1,6 +1,6 @@
-"""Mixtures that no policy beats, by a linear program; the one home of the package that solves it.
+"""Mixtures that no policy beats, and those that are beaten least; the one home of the package for linear programs.
 
-Shape letter: N policies.
+Shape letters: N policies; R rivals, M members of a mixture.
 """
 
 from __future__ import annotations
@@ -10,46 +10,62 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from league.core.solvers import gains_of, regret_matching
+from league.most_even import most_even
 
 Array = NDArray[np.float64]
 
 MOST_POLICIES = 512
-"""Rows up to which the program is solved, within two seconds; that grows with their third power."""
+"""Rows up to which the programs are solved, within three seconds; that grows with their third power."""
 
 
-def nash(win_rates: Array, *, doubts: Array | None = None, favour: Array | None = None) -> Array:
-    """The mixture that no row beats; of several such the most even one.
+def nash(win_rates: Array) -> Array:
+    """The mixture that no row beats; of several such the most even one, whatever the order of the rows.
 
-    Find p >= 0 and the least t with (G - D) p <= 0, p <= t f and sum p = 1, where G is how far over a half each row
-    wins and D how far off that may be. There is such a p, as a game that is the same for both sides is worth nothing to
-    either. The least t matters where win rates are equal, or as good as equal: policies that nothing tells apart share
-    their weight, instead of one of them having it all.
+    Policies that nothing tells apart weigh the same, and copies of a policy share what it would weigh alone.
 
     Args:
       win_rates: float64 [N, N], as for every solver.
-      doubts: float64 [N, N], not negative; what a row wins within them does not count. None for none.
-      favour: float64 [N], positive; policies that nothing tells apart share their weight by it. None for evenly.
     Returns:
       float64 [N], sums to 1. By regret matching for more than `MOST_POLICIES`, or where the program finds no solution
       for want of digits.
     Raises:
       ValueError: not square, or empty.
-    Source: Dantzig 1951 (matrix games as linear programs); Huangfu and Hall 2018, HiGHS (the method).
+    Source: Balduzzi et al. 2018, Re-evaluating evaluation (one Nash of many, fair to copies: there the one of the
+      greatest entropy, here of the least sum of squares).
     """
     gains = gains_of(win_rates)
-    size = len(gains)
-    if size > MOST_POLICIES:
+    if len(gains) > MOST_POLICIES:
         return regret_matching(win_rates)
-    sure = gains if doubts is None else gains - doubts
-    share = np.ones(size) if favour is None else favour
-    objective = np.append(np.zeros(size), 1.0)
-    at_most_nothing = np.block([[sure, np.zeros((size, 1))], [np.eye(size), -share[:, None]]])
-    sum_of_weights = np.append(np.ones(size), 0.0)[None]
+    # A game that is the same for both sides is worth nothing to either, so that a bound of 0 can be kept.
+    found = most_even(gains, bound=0.0, favour=np.ones(len(gains)))
+    return regret_matching(win_rates) if found is None else found
+
+
+def least_beaten(gains: Array, *, favour: Array) -> Array:
+    """The mixture against which the best rival wins least; of several such the most even one.
+
+    First the least t with gains p <= t, then the most even p that keeps max(t, 0): that no rival wins anything is
+    enough, and what a mixture might win itself is no reason to leave a member out.
+
+    Args:
+      gains: float64 [R, M], how far over a half each rival surely wins against each member.
+      favour: float64 [M], positive; members that nothing tells apart share their weight by it.
+    Returns:
+      float64 [M], sums to 1.
+    Source: Dantzig 1951 (matrix games as linear programs); Huangfu and Hall 2018, HiGHS (the method).
+    """
+    rivals, members = gains.shape
     found = linprog(
-        objective, A_ub=at_most_nothing, b_ub=np.zeros(2 * size), A_eq=sum_of_weights, b_eq=[1.0], method="highs"
+        np.append(np.zeros(members), 1.0),
+        A_ub=np.hstack([gains, -np.ones((rivals, 1))]),
+        b_ub=np.zeros(rivals),
+        A_eq=np.append(np.ones(members), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0.0, None)] * members + [(None, None)],
+        method="highs",
     )
-    if not found.success:
-        return regret_matching(win_rates)
-    weights = np.maximum(found.x[:size], 0.0)
-    mixture: Array = weights / weights.sum()
-    return mixture
+    alone = np.eye(members)[int(gains.max(axis=0).argmin())]
+    mixture: Array = np.maximum(found.x[:members], 0.0) if found.success else alone
+    mixture /= mixture.sum()
+    even = most_even(gains, bound=max(float((gains @ mixture).max()), 0.0), favour=favour)
+    return mixture if even is None else even

@@ -1,19 +1,25 @@
-"""The mixture that a league exports: the snapshots that none of the others surely beats, together.
+"""The mixture that a league exports: snapshots of its main agents that none of the others surely beats, together.
 
 A Nash mixture of estimated win rates is a mixture of lucky snapshots: of a hundred that are as good as equal, the exact
 solution gives all its weight to the one that chance lifted above the others. On Leduc poker that was the fourth of 124,
 with a NashConv of 0.82 beside 0.14 of the last. What lies within doubt is therefore no reason to leave a snapshot out,
 and of those that remain newer ones weigh more.
+
+Members are snapshots of main agents, rivals are all. An exploiter's snapshot beats what it was trained against, and
+nobody was trained against it: of few snapshots it is the only one that none beats, however easily it is beaten. That
+main agents' "average" is one of the mixtures chosen from, so that the one chosen is never surely worse: no rival wins
+more against it than the best rival wins against the average.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from league.core.meta_game import doubtful_win_rates, heaviest, own_snapshots
+from league.core.meta_game import doubtful_win_rates, exported_snapshots, heaviest, own_snapshots
 from league.core.ratings import league_ratings
+from league.core.solvers import gains_of
 from league.core.state import LeagueState
-from league.linear_program import MOST_POLICIES, nash
+from league.linear_program import MOST_POLICIES, least_beaten
 
 DOUBT = 0.25
 """Standard deviations that a snapshot's win rate against each member has to be above a half for it to count. Errors of
@@ -25,21 +31,25 @@ def league_mixture(state: LeagueState) -> tuple[tuple[str, float], ...]:
 
     In a game of many sides a snapshot beats another where it fares better on its seats against it there.
     """
-    names = _candidates(state)
-    if not names:
+    members = _highest(state, exported_snapshots(state))
+    if not members:
         return ()
-    if len(set(state.teams)) == 1 or len(names) == 1:
-        return ((names[-1], 1.0),)
-    win_rates, doubts = doubtful_win_rates(state, names)
-    mixture = nash(win_rates, doubts=DOUBT * doubts, favour=np.arange(1.0, len(names) + 1.0))
+    if len(set(state.teams)) == 1 or len(members) == 1:
+        return ((members[-1], 1.0),)
+    known = set(members)
+    others = _highest(state, [name for name in own_snapshots(state) if name not in known])
+    rivals = [name for name in own_snapshots(state) if name in known or name in set(others)]
+    win_rates, doubts = doubtful_win_rates(state, rivals)
+    columns = [rivals.index(name) for name in members]
+    sure = (gains_of(win_rates) - DOUBT * doubts)[:, columns]
+    mixture = least_beaten(sure, favour=np.arange(1.0, len(members) + 1.0))
     kept = heaviest(mixture)
     weights = mixture[kept] / mixture[kept].sum()
-    return tuple(zip([names[i] for i in kept.tolist()], weights.tolist(), strict=True))
+    return tuple(zip([members[i] for i in kept.tolist()], weights.tolist(), strict=True))
 
 
-def _candidates(state: LeagueState) -> list[str]:
-    """Snapshots that may be members, oldest first."""
-    names = own_snapshots(state)
+def _highest(state: LeagueState, names: list[str]) -> list[str]:
+    """At most `MOST_POLICIES` of them, those rated highest, in the same order."""
     if len(names) <= MOST_POLICIES:
         return names
     own = set(names)

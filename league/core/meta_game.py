@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from league.core.events import MixtureMember, MixtureSolved
 from league.core.ratings import PairGames, bradley_terry, frozen_pairs, most_probable_ratings, win_probability
+from league.core.roles import MAIN_ROLE
 from league.core.solvers import Solver, exploitability, solver_of
 from league.core.state import LeagueState, Mixture
 
@@ -110,6 +111,15 @@ def heaviest(mixture: Array) -> NDArray[np.int64]:
 def own_snapshots(state: LeagueState) -> list[str]:
     """Snapshots that were taken in this league and can be met, oldest first."""
     return [name for name, snapshot in state.snapshots.items() if snapshot.player and state.is_present(name)]
+
+
+def exported_snapshots(state: LeagueState) -> list[str]:
+    """Those that a league's exports choose among, oldest first: of its main agents; of every player without one.
+
+    Exploiters are there to find the faults of main agents. Nobody looks for theirs.
+    """
+    own = own_snapshots(state)
+    return [name for name in own if state.snapshots[name].role == MAIN_ROLE] or own
 
 
 def _games_between(state: LeagueState, names: Sequence[str]) -> tuple[PairGames, NDArray[np.int64]]:

@@ -7,9 +7,9 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
+from league.core.meta_game import exported_snapshots
 from league.core.ratings import league_ratings, strongest
 from league.core.records import SnapshotInfo
-from league.core.roles import MAIN_ROLE
 from league.core.state import CheckpointPointer, LeagueState
 from league.errors import LeagueError
 from league.mixture import league_mixture
@@ -61,7 +61,10 @@ def choose(state: LeagueState, player: str) -> Selection:
         return _best(state)
     if player == MIXTURE:
         members = tuple((weight, state.snapshots[name]) for name, weight in league_mixture(state))
-        reason = f"what no other snapshot surely beats, of {len(state.snapshots)}, by {state.scoring.score}"
+        reason = (
+            f"what no other snapshot surely beats, of the {len(exported_snapshots(state))} that are exported, "
+            f"by {state.scoring.score}"
+        )
         return Selection(player, members, reason, is_drawn=True)
     if player == AVERAGE:
         return _average(state)
@@ -85,8 +88,7 @@ def _average(state: LeagueState) -> Selection:
     The last iterate of self-play can be beaten by a line learnt by heart; the average over its later course is what
     fictitious play converges with, and hardly weaker.
     """
-    own = [snapshot for snapshot in state.snapshots.values() if snapshot.player]
-    mains = [snapshot for snapshot in own if snapshot.role == MAIN_ROLE] or own
+    mains = [state.snapshots[name] for name in exported_snapshots(state)]
     players = dict.fromkeys(snapshot.player for snapshot in mains)
     courses = [[snapshot for snapshot in mains if snapshot.player == player] for player in players]
     later = [snapshot for course in courses for snapshot in course[len(course) // 2 :]]
@@ -126,13 +128,16 @@ def _weight(text: str, part: str) -> float:
 
 
 def _best(state: LeagueState) -> Selection:
-    """The newest snapshot of the strongest player that is not surely weaker than its strongest one.
+    """The newest snapshot of the strongest main agent that is not surely weaker than its strongest one.
 
-    Strongest is the highest rating by its lower bound. Among dozens that are even as far as the games tell, the highest
-    figure is luck; that a player has learnt on is not. Where intervals do not meet, or one rests on less than a share
-    of the games, they are not even. Without rated games: the newest snapshot of a main agent.
+    Of any player where there is no main agent: an exploiter is rated by what it was trained to beat, and nobody was
+    trained to beat it. Strongest is the highest rating by its lower bound. Among dozens that are even as far as the
+    games tell, the highest figure is luck; that a player has learnt on is not. Where intervals do not meet, or one
+    rests on less than a share of the games, they are not even. Without rated games: the newest snapshot of a main
+    agent.
     """
-    rows = league_ratings(state)
+    candidates = exported_snapshots(state)
+    rows = tuple(row for row in league_ratings(state) if row.policy in set(candidates))
     top = strongest(rows)
     if top is not None and top.games > 0:
         player = state.snapshots[top.policy].player
@@ -145,9 +150,7 @@ def _best(state: LeagueState) -> Selection:
             f"{row.games} games, by {state.scoring.score}"
         )
         return Selection(BEST, ((1.0, state.snapshots[row.policy]),), reason)
-    snapshots = [snapshot for snapshot in state.snapshots.values() if snapshot.player]
-    mains = [snapshot for snapshot in snapshots if snapshot.role == MAIN_ROLE]
-    newest = (mains or snapshots)[-1]
+    newest = state.snapshots[candidates[-1]]
     return Selection(
         BEST, ((1.0, newest),), f"the newest snapshot of {newest.player}, as no snapshot has a rated game yet"
     )

@@ -90,10 +90,10 @@ def load_policy(
 
     Args:
       run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
-      player: "best" (the newest snapshot as strong as the strongest; the newest one of a main agent before any game is
-        rated), "mixture" (of the snapshots that no other surely beats), "average" (the second half of the main agents'
-        snapshots), a snapshot's id, a player's (as its learner was last saved, or its newest snapshot if that is
-        newer), or a mixture of these: "main-0-s7*2+main-0-s9" draws the first in two games of three.
+      player: "best" (the newest snapshot of a main agent that is as strong as its strongest; before any game is rated
+        the newest one), "mixture" (of main agents' snapshots, that no other surely beats), "average" (the second half
+        of the main agents' snapshots), a snapshot's id, a player's (as its learner was last saved, or its newest
+        snapshot if that is newer), or a mixture of these: "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
       env: the game to make instead of the one that a snapshot's folder names, for one that was made elsewhere (the

@@ -284,3 +284,14 @@ def test_a_run_folder_is_examined_from_its_journal(tmp_path: Path) -> None:
     book.close()
     report = examine_run(tmp_path / "run")
     assert json.loads(report.to_json())["findings"] == []
+
+
+def test_exports_that_rest_on_too_few_snapshots_are_found_with_the_setting() -> None:
+    seldom = dataclasses.replace(GATE, min_steps=5_000, timeout_steps=9_000)
+    few = Patient(settings_of(players=(PlayerSettings(gate=seldom),))).live(40)
+    (finding,) = [finding for finding in few.findings if finding.check == "few snapshots to export"]
+    assert finding.what.startswith("What is exported as mixture, average and best rests on 2 snapshots")
+    assert "main-0 has 2 in" in finding.evidence
+    assert "lower gate.min_steps (now 5,000) and gate.timeout_steps (now 9,000)" in finding.change
+    often = dataclasses.replace(GATE, min_steps=500, timeout_steps=500)
+    assert "few snapshots to export" not in kinds(Patient(settings_of(players=(PlayerSettings(gate=often),))).live(40))

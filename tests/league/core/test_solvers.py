@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 
 import numpy as np
 import pytest
+import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import league.linear_program
+import league.most_even
 from league.core.registry import SOLVERS
 from league.core.solvers import AUTO, Solver, exploitability, regret_matching, solver_of
-from league.linear_program import MOST_POLICIES, nash
+from league.linear_program import MOST_POLICIES, least_beaten, nash
+from league.most_even import most_even
 
 every_solver = pytest.mark.parametrize("solve", [solver_of(name, num_sides=2) for name in SOLVERS], ids=list(SOLVERS))
 
@@ -69,7 +73,7 @@ def test_where_nothing_tells_policies_apart_they_weigh_the_same(solve: Solver) -
 @pytest.mark.parametrize("kind", ["random", "disc", "skill", "transitive and cyclic", "won or lost"])
 @every_solver
 def test_no_row_wins_much_against_the_mixture(solve: Solver, kind: str, size: int) -> None:
-    most = {nash: 1e-9, regret_matching: 1e-3}.get(solve, 0.02)
+    most = {nash: 1e-7, regret_matching: 1e-3}.get(solve, 0.02)
     win_rates = random_table(kind, size)
     mixture = solve(win_rates)
     assert mixture.sum() == pytest.approx(1.0)
@@ -90,7 +94,59 @@ def test_of_several_solutions_the_linear_program_takes_the_most_even_one() -> No
     # Three alike, and a fourth that loses to each of them: any mixture of the three solves it.
     win_rates = np.full((4, 4), 0.5)
     win_rates[:3, 3], win_rates[3, :3] = 0.8, 0.2
-    np.testing.assert_allclose(nash(win_rates), [1 / 3, 1 / 3, 1 / 3, 0.0], atol=1e-9)
+    np.testing.assert_allclose(nash(win_rates), [1 / 3, 1 / 3, 1 / 3, 0.0], atol=1e-7)
+
+
+def copies_and_rocks() -> np.ndarray:
+    """Rock, a copy of it, paper and scissors: any split of a third between the two rocks is a Nash mixture."""
+    return cyclic(1.0, 1.0, 1.0)[np.ix_([0, 0, 1, 2], [0, 0, 1, 2])]
+
+
+def test_copies_of_a_policy_share_its_weight_evenly() -> None:
+    np.testing.assert_allclose(nash(copies_and_rocks()), [1 / 6, 1 / 6, 1 / 3, 1 / 3], atol=1e-7)
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))))
+def test_the_nash_mixture_does_not_depend_on_the_order_of_the_rows(order: tuple[int, ...]) -> None:
+    win_rates = copies_and_rocks()
+    expected = np.array([1 / 6, 1 / 6, 1 / 3, 1 / 3])[list(order)]
+    np.testing.assert_allclose(nash(win_rates[np.ix_(order, order)]), expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_all_nash_mixtures_it_is_the_one_of_the_least_sum_of_squares_whatever_the_order(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size, kinds = int(rng.integers(3, 14)), int(rng.integers(2, 6))
+    kind = rng.integers(0, kinds, size)  # several rows of the table are copies, so that there are many solutions
+    win_rates = random_table("won or lost" if seed % 2 else "random", kinds)[np.ix_(kind, kind)]
+    mixture = nash(win_rates)
+    order = rng.permutation(size)
+    np.testing.assert_allclose(nash(win_rates[np.ix_(order, order)]), mixture[order], atol=1e-5)
+    for number in range(kinds):
+        np.testing.assert_allclose(mixture[kind == number], mixture[kind == number].mean() if number in kind else 0)
+    # p is the nearest point to the origin of a convex set if and only if no point of the set lies before its tangent.
+    gains = 0.5 * (win_rates - win_rates.T)
+    nearest = scipy.optimize.linprog(mixture, A_ub=gains, b_ub=np.zeros(size), A_eq=np.ones((1, size)), b_eq=[1.0])
+    assert nearest.fun >= mixture @ mixture - 1e-6
+
+
+def test_the_weakest_win_over_a_mixture_is_found_among_members_that_rivals_beat() -> None:
+    # A rival beats each of two members, the second by less; a third loses to the second by as much as the rival wins.
+    gains = np.array([[0.3, 0.1, 0.25], [0.0, 0.0, 0.0]])
+    np.testing.assert_allclose(least_beaten(gains, favour=np.ones(3)), [0.0, 1.0, 0.0], atol=1e-6)
+    crossed = np.array([[0.2, 0.0], [0.0, 0.2]])
+    np.testing.assert_allclose(least_beaten(crossed, favour=np.array([1.0, 9.0])), [0.5, 0.5], atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_other_mixture_is_surely_beaten_less(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    gains = rng.uniform(-0.4, 0.5, (int(rng.integers(1, 30)), int(rng.integers(1, 20))))
+    mixture = least_beaten(gains, favour=rng.uniform(0.5, 2.0, gains.shape[1]))
+    assert mixture.sum() == pytest.approx(1.0)
+    assert np.all(mixture >= 0.0)
+    others = rng.dirichlet(np.full(gains.shape[1], 0.3), 500)
+    assert (gains @ mixture).max() <= max((gains @ others.T).max(axis=0).min(), 0.0) + 1e-6
 
 
 def test_more_policies_than_the_program_is_meant_for_are_solved_by_regret_matching() -> None:
@@ -102,9 +158,18 @@ def test_a_program_without_a_solution_is_made_up_for_by_regret_matching(monkeypa
     class GaveUp:
         success = False
 
-    monkeypatch.setattr(league.linear_program, "linprog", lambda *args, **kwargs: GaveUp())
+    monkeypatch.setattr(league.linear_program, "most_even", lambda *args, **kwargs: None)
     win_rates = cyclic(0.2, 0.3, 0.5)
     np.testing.assert_array_equal(nash(win_rates), regret_matching(win_rates))
+    gains = np.array([[0.2, 0.1], [-0.1, 0.3]])
+    np.testing.assert_allclose(least_beaten(gains, favour=np.ones(2)), [2 / 5, 3 / 5])
+    monkeypatch.setattr(league.linear_program, "linprog", lambda *args, **kwargs: GaveUp())
+    np.testing.assert_array_equal(least_beaten(gains, favour=np.ones(2)), [1.0, 0.0])
+
+
+def test_digits_that_do_not_suffice_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(league.most_even, "TOLERANCES", (1e-30,))
+    assert most_even(random_table("random", 9) - 0.5, bound=0.0, favour=np.ones(9)) is None
 
 
 @every_solver
@@ -130,12 +195,14 @@ def test_a_solver_may_be_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_lies_within_doubt_is_no_reason_to_leave_a_policy_out() -> None:
     win_rates = np.array([[0.5, 0.54], [0.46, 0.5]])
+    gains, favour = win_rates - 0.5, np.array([1.0, 9.0])
     np.testing.assert_allclose(nash(win_rates), [1.0, 0.0])
-    np.testing.assert_allclose(nash(win_rates, doubts=np.full((2, 2), 0.05)), [0.5, 0.5], atol=1e-9)
-    # With half that doubt the better one must weigh enough to gain no more than is in doubt: 0.04 * (1 - p) = 0.02.
+    np.testing.assert_allclose(least_beaten(gains - 0.05, favour=np.ones(2)), [0.5, 0.5], atol=1e-7)
+    # With less doubt than the better one gains, it is the only one that nothing surely beats.
     doubts = np.array([[0.0, 0.02], [0.02, 0.0]])
-    np.testing.assert_allclose(nash(win_rates, doubts=doubts, favour=np.array([1.0, 9.0])), [1.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(least_beaten(gains - doubts, favour=favour), [1.0, 0.0], atol=1e-7)
 
 
 def test_policies_that_nothing_tells_apart_share_their_weight_by_favour() -> None:
-    np.testing.assert_allclose(nash(np.full((3, 3), 0.5), favour=np.array([1.0, 2.0, 5.0])), [1 / 8, 2 / 8, 5 / 8])
+    mixture = least_beaten(np.zeros((3, 3)), favour=np.array([1.0, 2.0, 5.0]))
+    np.testing.assert_allclose(mixture, [1 / 8, 2 / 8, 5 / 8], atol=1e-7)

@@ -83,9 +83,15 @@ def test_best_is_the_newest_of_a_main_agent_before_any_game_is_rated(tmp_path: P
 
 
 def test_best_is_the_highest_rated_and_not_the_last(run: MadeRun) -> None:
+    strength = {"main-0-s0": 2.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0}
+    run.rate(lambda policy: strength[policy])
+    assert column_of(load_policy(run.close())) == 1
+
+
+def test_best_is_of_a_main_agent_though_an_exploiter_is_rated_higher(run: MadeRun) -> None:
     strength = {"main-0-s0": 0.0, "main-exploiter-0-s0": 2.0, "main-0-s1": 1.0}
     run.rate(lambda policy: strength[policy])
-    assert column_of(load_policy(run.close())) == 2
+    assert column_of(load_policy(run.close())) == 3
 
 
 def test_best_is_the_newest_of_those_that_are_even(run: MadeRun) -> None:
