@@ -35,6 +35,7 @@ class Book:
 
     Fields:
       notes: sentences for the user about what was found when the journal was opened.
+      noted_files: of the last stop, see `JournalReader.noted_files`; the first event since then takes them away there.
     """
 
     def __init__(self, journal: Journal, state: LeagueState, *, wall_time: Callable[[], float]) -> None:
@@ -47,6 +48,7 @@ class Book:
         self._unused = np.random.default_rng(0)
         self.state = state
         self.notes: tuple[str, ...] = ()
+        self.noted_files = journal.noted_files()
 
     @classmethod
     def create(cls, path: Path, *, wall_time: Callable[[], float]) -> Book:
@@ -94,10 +96,6 @@ class Book:
         payload = json.dumps(to_plain(self.state), separators=(",", ":"), allow_nan=False).encode()
         self._journal.save_state(payload)
         self._saved_seq, self._state_bytes = self._seq, len(payload)
-
-    def noted_files(self) -> dict[str, str]:
-        """See `JournalReader.noted_files`."""
-        return self._journal.noted_files()
 
     def note_files(self, files: Mapping[str, str]) -> None:
         """See `Journal.note_files`."""

@@ -74,6 +74,7 @@ def settled_config(
         folder.write_config(new_text)
     if not plays_the_same(config, before):
         folder.storage.remove(folder.path / HOSTS_FILE)
+        book.noted_files.pop(HOSTS_FILE, None)
     return config
 
 

@@ -168,7 +168,7 @@ def _session(
         for note in notes:
             console.say(note)
         sink = stack.enter_context(contextlib.closing(_sinks(config, folder, console)))
-        noted = book.noted_files()  # the next event takes the note away
+        noted = book.noted_files
         clock = _read_clock(folder, noted, console)
         begun = _begun(clock, book.state, limits)
         target = None if limits.env_steps is None else begun.env_steps + limits.env_steps

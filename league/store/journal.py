@@ -93,6 +93,7 @@ class Journal(JournalReader):
         """
         connection = connect(path, mode="rw")
         with named_sqlite_errors(path):
+            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
         journal = cls(connection, path, events=events, storage=storage)
         try:
@@ -142,6 +143,13 @@ class Journal(JournalReader):
             if durable:
                 self._mark_synced_at = wall_time
         return self._durable_seq
+
+    def close(self) -> None:
+        """Close the file so that it is the whole journal, which any copy can be read from; may be called twice."""
+        with contextlib.suppress(sqlite3.Error):  # somebody is reading: then the write-ahead log stays for the next one
+            self._connection.execute("PRAGMA busy_timeout = 0")
+            self._connection.execute("PRAGMA journal_mode = DELETE")
+        super().close()
 
     def note_files(self, files: Mapping[str, str]) -> None:
         """Note the sha256 (hex) of files beside the journal by their names; the next event takes the note away.

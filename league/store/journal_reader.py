@@ -235,13 +235,33 @@ def next_chain(chain: bytes, kind: str, body: bytes) -> bytes:
 
 
 def connect(path: Path, *, mode: str) -> sqlite3.Connection:
+    """Open the file; for reading also on a file system where nothing can be written.
+
+    Raises:
+      JournalError, StorageError.
+    """
     if not path.is_file():
         raise JournalError(
             f"{path} does not exist: the run has no journal. Restore it from a copy, or start a new run."
         )
+    try:
+        return _connect(path, f"mode={mode}")
+    except StorageError as error:
+        if mode != "ro" or not isinstance(error.__cause__, sqlite3.OperationalError):
+            raise
+        wal = path.with_name(path.name + "-wal")
+        if wal.exists() and wal.stat().st_size:
+            raise StorageError(
+                f"{path} cannot be read where nothing may be written: its -wal file holds events of a run that was "
+                "killed. Copy the run folder to where it may be written, and read it there."
+            ) from error
+    return _connect(path, f"mode={mode}&immutable=1")  # nobody can write there: neither lock nor log is needed
+
+
+def _connect(path: Path, parameters: str) -> sqlite3.Connection:
     with named_sqlite_errors(path):
         connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode={mode}",
+            f"{path.absolute().as_uri()}?{parameters}",
             uri=True,
             isolation_level=None,
             timeout=BUSY_TIMEOUT_S,

@@ -112,8 +112,19 @@ class RunFolder:
         return run
 
     def read_config(self) -> str:
-        """The resolved configuration as written at the start."""
-        return self.storage.read_bytes(self.config_path, max_bytes=MAX_CONFIG_BYTES).decode()
+        """The resolved configuration as written at the start.
+
+        Raises:
+          StorageError: it cannot be read, or is no text in UTF-8.
+        """
+        content = self.storage.read_bytes(self.config_path, max_bytes=MAX_CONFIG_BYTES)
+        try:
+            return content.decode()
+        except UnicodeDecodeError as error:
+            raise StorageError(
+                f"{self.config_path} is not text in UTF-8 (byte {error.start}): `league resume RUN --restore-config` "
+                "writes it again as the journal has it."
+            ) from error
 
     def write_config(self, text: str) -> None:
         """Replace the configuration; the caller holds the lock and has the text in the journal."""
