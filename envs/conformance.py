@@ -5,6 +5,7 @@ Shape letters: N games, S seats, K slots, A actions.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -66,15 +67,17 @@ def check_env(
 
 @dataclass
 class Check:
-    """What one check has found; counts what it has seen on the way."""
+    """What one check has found; counts what it has seen on the way. copies: what came of trying to copy games."""
 
     spec: EnvSpec
     faults: dict[str, Finding] = field(default_factory=dict)
     num_slots: int = 0
+    num_steps: int = 0
     step_seconds: float = 0.0
     lengths: list[int] = field(default_factory=list)
     returns: list[NDArray[np.float32]] = field(default_factory=list)
     num_truncated: int = 0
+    copies: str = ""
 
     def fault(self, rule: str, text: str) -> None:
         """Report a broken rule; the first report of each counts."""
@@ -209,6 +212,7 @@ def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check, clock: Call
             break
         actions.append(bot.act(env, turn, np.arange(turn.env_index.size)))
         check.num_slots += turn.env_index.size
+        check.num_steps += 1
         lengths += 1
         began = clock()
         turn = env.step(actions[-1])
@@ -264,7 +268,9 @@ def _copy(env: BatchedEnv, check: Check, *, seed: int) -> None:
     for _ in range(3):
         turn = env.step(bot.act(env, turn, np.arange(turn.env_index.size)))
     turn = _kept(turn)
-    if isinstance(env, Copyable):
+    if not isinstance(env, Copyable):
+        check.copies = "games cannot be copied"
+    else:
         shown = _try_copy(env, check, seed=seed)
         difference = "" if shown is None else differs(turn, shown, only=("env_index", "seat", "obs", "action_mask"))
         if difference:
@@ -292,12 +298,15 @@ def _try_copy(env: BatchedEnv, check: Check, *, seed: int) -> Turn | None:
     try:
         forked, turn = env.fork(games)
     except EnvError as error:
+        check.copies = str(error)
         if isinstance(env, ForkableEnv):
             check.fault("games can be copied", f"{error}; or do not offer fork")
         return None
-    turn = _kept(turn)
-    forked.step(RandomBot(seed=seed).act(forked, turn, np.arange(turn.env_index.size)))
-    forked.close()
+    with contextlib.closing(forked):
+        turn = _kept(turn)
+        forked.step(RandomBot(seed=seed).act(forked, turn, np.arange(turn.env_index.size)))
+    can = "games can be copied and saved" if isinstance(env, ForkableEnv) else "games can be copied"
+    check.copies = check.copies or can
     return turn
 
 
@@ -347,7 +356,7 @@ def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
         "multi_categorical": f"parts of {', '.join(map(str, code.nvec))} choices{masked}",
         "box": f"float32 {list(code.shape)} in [{code.low:g}, {code.high:g}]",
     }[code.kind]
-    yield Finding("fact", "seats", f"{spec.num_seats}: {', '.join(spec.seat_names)}")
+    yield Finding("fact", "seats", f"{spec.num_seats}: {', '.join(spec.seat_names)}{_sides(spec)}")
     yield Finding("fact", "observations", fields)
     yield Finding("fact", "actions", actions)
     if check.lengths:
@@ -359,10 +368,22 @@ def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
             f" mean returns {', '.join(f'{value:+.2f}' for value in mean)}",
         )
     else:
-        yield Finding("fact", "episodes at random", "none ended in this check; give it more steps")
+        yield Finding("fact", "episodes at random", f"none ended in {check.num_steps} turns; give more, by --steps N")
     yield Finding("fact", "returns", returns_text(spec))
-    copying = "copied and saved" if isinstance(env, ForkableEnv) else "copied" if isinstance(env, Copyable) else ""
-    yield Finding("fact", "copies", f"games can be {copying}" if copying else "games cannot be copied")
+    yield Finding("fact", "copies", check.copies or "not tried")
     if check.step_seconds > 0:
         speed = check.num_slots / check.step_seconds
         yield Finding("fact", "speed", f"{speed:,.0f} actions a second, {env.num_envs} games at once")
+
+
+def _sides(spec: EnvSpec) -> str:
+    """The words on which seats play together; empty for one seat."""
+    sides = [
+        [name for name, team in zip(spec.seat_names, spec.teams, strict=True) if team == side]
+        for side in dict.fromkeys(spec.teams)
+    ]
+    if spec.num_seats == 1:
+        return ""
+    if len(sides) == spec.num_seats:
+        return "; every seat for itself"
+    return f"; sides {', '.join('+'.join(names) for names in sides)}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,6 +111,22 @@ def multi_categorical(
     )
 
 
+class UserFormat(Protocol):
+    """How an env that was not made for this protocol writes observations and actions itself."""
+
+    def read(self, observation: Any) -> dict[str, NDArray[np.generic]]:
+        """Name -> array of every field of an observation as the env shows it to one seat.
+
+        Raises:
+          ValueError: it is not of that form.
+        """
+        ...
+
+    def write(self, action: Any) -> Any:
+        """The action as the env takes it. action: an int, or an array of the shape in the spec."""
+        ...
+
+
 @dataclass(frozen=True)
 class EnvSpec:
     """The fixed facts of a game.
@@ -131,6 +147,7 @@ class EnvSpec:
       return_range: least and largest undiscounted return that a seat can have in one episode, None where unknown.
       win_draw_loss: whether a return says no more than won (the largest), drawn (the middle of the range) or lost (the
         least), so that games won are all there is to count.
+      user_format: how the env itself writes observations and actions; None where it writes them as in the spec.
     """
 
     env_id: str
@@ -145,6 +162,7 @@ class EnvSpec:
     hidden_information: bool = False
     return_range: tuple[float, float] | None = None
     win_draw_loss: bool = False
+    user_format: UserFormat | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

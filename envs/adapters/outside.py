@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.adapters.copying import copy_game
-from envs.adapters.spaces import ActionCode, ObservationField, action_code, observation_fields
+from envs.adapters.space_codec import ActionCode, ObservationField, SpaceFormat
+from envs.adapters.spaces import action_code, observation_fields
 from envs.adapters.turns import TurnBuilder
 from envs.closing import closed_on_error
 from envs.protocol import ActionSpec, BatchedEnv, EnvError, EnvSpec, Turn
@@ -68,6 +69,7 @@ def outline_of(
         teams=tuple(range(len(seat_names))),
         has_mask=has_mask or uneven,
         seat_names=tuple(seat_names),
+        user_format=SpaceFormat(fields, codes),
     )
     masks = tuple(np.arange(max(counts)) < count for count in counts) if uneven else None
     return Outline(spec=spec, fields=fields, codes=codes, standing_masks=masks)

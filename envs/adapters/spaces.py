@@ -7,87 +7,17 @@ is never a field. float64 becomes float32, discrete observations become one-hot 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from envs.adapters.space_codec import ActionCode, ObservationField
 from envs.protocol import ActionSpec, ArraySpec, EnvError, multi_categorical
 
 MASK = "action_mask"
 MAX_ONE_HOT = 4096
-
-
-@dataclass(frozen=True)
-class ObservationField:
-    """Where a field lies in an observation and how it is written.
-
-    Fields:
-      path: keys to follow from the observation; empty for the observation itself.
-      one_hot_at: offsets of the one-hot blocks of a discrete field, None for an array.
-      lowest: the value that each one-hot block starts from.
-    """
-
-    name: str
-    path: tuple[str | int, ...]
-    spec: ArraySpec
-    one_hot_at: tuple[int, ...] | None = None
-    lowest: tuple[int, ...] = ()
-
-    def write(self, observation: Any, row: NDArray[np.generic]) -> None:
-        """Write this field of one observation into `row`, an array of the field's shape.
-
-        Raises:
-          ValueError: the value does not have the declared shape.
-        """
-        value = observation
-        for key in self.path:
-            value = value[key]
-        if self.one_hot_at is None:
-            array = np.asarray(value)
-            if array.shape != self.spec.shape:
-                raise ValueError(f"field {self.name!r} has shape {array.shape}, its space says {self.spec.shape}")
-            row[...] = array
-            return
-        row[...] = False
-        flat = np.atleast_1d(np.asarray(value)).ravel()
-        for number, offset, lowest in zip(flat.tolist(), self.one_hot_at, self.lowest, strict=True):
-            row[offset + number - lowest] = True
-
-
-@dataclass(frozen=True)
-class ActionCode:
-    """How an action of ours becomes one of the space.
-
-    Fields:
-      spec: what the slot may answer.
-      start: what is added to a categorical action.
-      starts: what is added to an action of several parts, in the shape of the space.
-      scale, shift: action * scale + shift is in the bounds of a box; None where the bounds are ours already.
-      dtype: of the space, for several parts and for a box.
-    """
-
-    spec: ActionSpec
-    start: int = 0
-    starts: NDArray[np.int64] | None = None
-    scale: NDArray[np.float32] | None = None
-    shift: NDArray[np.float32] | None = None
-    dtype: str = "float32"
-
-    def decode(self, action: Any) -> Any:
-        """The action for the env: an int of Python's for a categorical, else an array of the space's dtype and shape.
-
-        action: an int, or an int64 or float32 array of the spec's shape; also many of them, [K, ...].
-        """
-        if self.spec.kind == "categorical":
-            return int(action) + self.start
-        if self.starts is not None:
-            return (action.reshape(*action.shape[:-1], *self.starts.shape) + self.starts).astype(self.dtype)
-        if self.scale is not None:
-            action = action * self.scale + self.shift
-        return action.astype(self.dtype, copy=True)
 
 
 def observation_fields(space: Any, *, env_id: str) -> tuple[ObservationField, ...]:
@@ -128,7 +58,8 @@ def _fields(space: Any, *, path: tuple[str | int, ...], env_id: str) -> list[Obs
                 f"{env_id}: observation {name!r} has {total} discrete values, at most {MAX_ONE_HOT} are taken"
             )
         offsets = np.cumsum([0, *counts[:-1]]).tolist()
-        return [ObservationField(name, path, ArraySpec((total,), "bool"), tuple(offsets), tuple(lowest))]
+        one_hot = ArraySpec((total,), "bool")
+        return [ObservationField(name, path, one_hot, tuple(offsets), tuple(lowest), tuple(counts))]
     raise EnvError(
         f"{env_id}: observation {name!r} is a {type(space).__name__} space; supported are Box, Discrete, MultiDiscrete,"
         " MultiBinary, and Dict or Tuple of these"

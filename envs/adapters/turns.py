@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.adapters.spaces import ObservationField, flat_mask
+from envs.adapters.space_codec import ObservationField
+from envs.adapters.spaces import flat_mask
 from envs.parts import parts_are_legal
 from envs.protocol import EnvError, EnvSpec, FinalObservation, Turn
 

@@ -69,7 +69,8 @@ class LoadedPolicy:
           obs: as the environment shows it to one seat (see `batch_of_one`).
           mask: [A], true where legal (see `mask_of_one`).
         Returns:
-          The number of the action, int64 [H] where it has parts, or a float32 array within the bounds of a box.
+          The action as the environment takes it: the number of the action, an int array of its parts, or a float array
+          within the bounds of a box.
         Raises:
           ObservationMismatch: the observation or mask does not fit the game.
         """
@@ -81,9 +82,9 @@ class LoadedPolicy:
             else:
                 noise = torch.from_numpy(self._rng.random((1, head.num_noise), dtype=np.float32))
                 action = head.sample(parameters, noise)[0]
-        if self.spec.actions.kind == "categorical":
-            return int(action[0])
-        return within_bounds(self.spec, action[0].numpy())
+        numbered = self.spec.actions.kind == "categorical"
+        answer = int(action[0]) if numbered else within_bounds(self.spec, action[0].numpy())
+        return answer if self.spec.user_format is None else self.spec.user_format.write(answer)
 
     def probs(self, obs: Observation, mask: Observation | None = None) -> NDArray[np.float32]:
         """Probability of every action, float32 [A]; neither draws nor moves the memory.

@@ -25,12 +25,26 @@ def batch_of_one(observation: Observation, spec: EnvSpec) -> dict[str, NDArray[n
     """Fields [1, ...] in the dtypes of the spec.
 
     Args:
-      observation: a mapping by field name (an action mask in it is left out), or a bare array where the game has one
-        field.
+      observation: as the env shows it; or a mapping by field name (an action mask in it is left out), or a bare array
+        where the game has one field.
       spec: of the game that the policy was trained on.
     Raises:
       ObservationMismatch: a field is missing or unknown, or does not have the shape or the values of its spec.
     """
+    if spec.user_format is None:
+        return _fields(observation, spec)
+    try:
+        shown = spec.user_format.read(observation)
+    except ValueError as error:
+        try:
+            return _fields(observation, spec)
+        except ObservationMismatch as mismatch:
+            raise ObservationMismatch(f"{mismatch} As the environment shows it, it is none either: {error}.") from None
+    return _fields(shown, spec)
+
+
+def _fields(observation: Observation, spec: EnvSpec) -> dict[str, NDArray[np.generic]]:
+    """Fields [1, ...] of an observation that holds them by name, or as a bare array."""
     wanted = spec.observations
     if isinstance(observation, Mapping):
         given = {str(name): value for name, value in observation.items() if name != MASK_FIELD}

@@ -20,6 +20,7 @@ from envs.probe import SimultaneousProbe, TurnProbe
 from envs.probe_parts import PartsProbe
 from envs.protocol import EnvConfig, EnvError, Turn
 from envs.registry import BUILT_IN
+from tests.envs.uncopyable_games import HELD
 
 OUTSIDE = [
     "pettingzoo:classic/connect_four_v3",
@@ -50,7 +51,7 @@ def test_facts_are_told() -> None:
     ticks = itertools.count()
     findings = check_env(EnvConfig("connect_four"), num_envs=4, steps=100, clock=lambda: next(ticks))
     facts = {finding.rule: finding.text for finding in findings}
-    assert facts["seats"] == "2: first, second"
+    assert facts["seats"] == "2: first, second; every seat for itself"
     assert facts["observations"] == "board bool [2, 6, 7]"
     assert facts["actions"] == "7 numbered actions, some masked"
     assert facts["copies"] == "games can be copied and saved"
@@ -202,3 +203,32 @@ def test_incomplete_copies_and_saves_are_found(monkeypatch: pytest.MonkeyPatch) 
     rules = [fault.partition(":")[0] for fault in faults_of(EnvConfig("forgetful"))]
     assert "copies show what the originals show" in rules
     assert "saved games go on" in rules
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_games_that_cannot_be_copied_are_ready_to_train_on_and_said_to_be_so(what: str) -> None:
+    findings = check_env(EnvConfig("tests.envs.uncopyable_games:holding", {"what": what}), steps=20)
+    assert [finding for finding in findings if finding.kind == "fault"] == []
+    facts = {finding.rule: finding.text for finding in findings}
+    assert "games cannot be copied (" in facts["copies"]
+
+
+def test_an_own_env_whose_fork_raises_is_said_not_to_be_copied() -> None:
+    findings = check_env(EnvConfig("tests.envs.uncopyable_games:fork_raises"), steps=20)
+    assert [finding for finding in findings if finding.kind == "fault"] == []
+    facts = {finding.rule: finding.text for finding in findings}
+    assert "fork raised RuntimeError: the engine has one board" in facts["copies"]
+
+
+def test_a_check_that_broke_off_says_nothing_of_copies() -> None:
+    findings = check_env(EnvConfig("tests.league.bad_envs:breaking", {"how": "raise", "after": 3}))
+    assert {finding.rule: finding.text for finding in findings}["copies"] == "not tried"
+
+
+def test_sides_are_told() -> None:
+    def seats(env_id: str, **kwargs: Any) -> str:
+        return {found.rule: found.text for found in check_env(EnvConfig(env_id, kwargs), steps=20)}["seats"]
+
+    assert seats("gymnasium:CartPole-v1") == "1: player"
+    assert seats("three_seat_rock_paper_scissors").endswith("every seat for itself")
+    assert "; sides " in seats("team_rock_paper_scissors")

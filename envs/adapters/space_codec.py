@@ -1,0 +1,123 @@
+"""How values of an outside env's spaces become fields and actions of ours, and back; numpy only, so that it can travel.
+
+The spaces themselves are read in `envs.adapters.spaces`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.protocol import ActionSpec, ArraySpec
+
+
+@dataclass(frozen=True)
+class ObservationField:
+    """Where a field lies in an observation and how it is written.
+
+    Fields:
+      path: keys to follow from the observation; empty for the observation itself.
+      one_hot_at: offsets of the one-hot blocks of a discrete field, None for an array.
+      lowest: the value that each one-hot block starts from. counts: how many values it has.
+    """
+
+    name: str
+    path: tuple[str | int, ...]
+    spec: ArraySpec
+    one_hot_at: tuple[int, ...] | None = None
+    lowest: tuple[int, ...] = ()
+    counts: tuple[int, ...] = ()
+
+    def write(self, observation: Any, row: NDArray[np.generic]) -> None:
+        """Write this field of one observation into `row`, an array of the field's shape.
+
+        Raises:
+          ValueError: the value does not have the declared shape, or is not among the declared values.
+        """
+        value = self.value(observation)
+        if self.one_hot_at is None:
+            array = np.asarray(value)
+            if array.shape != self.spec.shape:
+                raise ValueError(f"field {self.name!r} has shape {array.shape}, its space says {self.spec.shape}")
+            row[...] = array
+            return
+        row[...] = False
+        flat = np.atleast_1d(np.asarray(value)).ravel()
+        if flat.size != len(self.counts):
+            raise ValueError(f"field {self.name!r} has {flat.size} numbers, its space {len(self.counts)}")
+        for number, offset, lowest, count in zip(flat.tolist(), self.one_hot_at, self.lowest, self.counts, strict=True):
+            if not lowest <= number < lowest + count:
+                raise ValueError(
+                    f"field {self.name!r} is {number}, its space goes from {lowest} to {lowest + count - 1}"
+                )
+            row[offset + number - lowest] = True
+
+    def value(self, observation: Any) -> Any:
+        """Where this field lies in an observation, as the env writes it."""
+        for key in self.path:
+            observation = observation[key]
+        return observation
+
+
+@dataclass(frozen=True)
+class ActionCode:
+    """How an action of ours becomes one of the space.
+
+    Fields:
+      spec: what the slot may answer.
+      start: what is added to a categorical action.
+      starts: what is added to an action of several parts, in the shape of the space.
+      scale, shift: action * scale + shift is in the bounds of a box; None where the bounds are ours already.
+      dtype: of the space, for several parts and for a box.
+    """
+
+    spec: ActionSpec
+    start: int = 0
+    starts: NDArray[np.int64] | None = None
+    scale: NDArray[np.float32] | None = None
+    shift: NDArray[np.float32] | None = None
+    dtype: str = "float32"
+
+    def decode(self, action: Any) -> Any:
+        """The action for the env: an int of Python's for a categorical, else an array of the space's dtype and shape.
+
+        action: an int, or an int64 or float32 array of the spec's shape; also many of them, [K, ...].
+        """
+        if self.spec.kind == "categorical":
+            return int(action) + self.start
+        if self.starts is not None:
+            return (action.reshape(*action.shape[:-1], *self.starts.shape) + self.starts).astype(self.dtype)
+        if self.scale is not None:
+            action = action * self.scale + self.shift
+        return action.astype(self.dtype, copy=True)
+
+
+@dataclass(frozen=True)
+class SpaceFormat:
+    """`envs.protocol.UserFormat` of an env with spaces; codes: [S] of its seats' actions."""
+
+    fields: tuple[ObservationField, ...]
+    codes: tuple[ActionCode, ...]
+
+    def read(self, observation: Any) -> dict[str, NDArray[np.generic]]:
+        """As in `UserFormat`."""
+        found: dict[str, NDArray[np.generic]] = {}
+        for field in self.fields:
+            try:
+                if field.one_hot_at is None:
+                    found[field.name] = np.asarray(field.value(observation))
+                else:
+                    found[field.name] = np.zeros(field.spec.shape, field.spec.dtype)
+                    field.write(observation, found[field.name])
+            except (LookupError, TypeError) as error:
+                raise ValueError(f"field {field.name!r} is not where the space has it") from error
+        return found
+
+    def write(self, action: Any) -> Any:
+        """As in `UserFormat`; where seats number their actions from different starts, as a number from 0."""
+        if len({code.start for code in self.codes}) > 1:
+            return action
+        return self.codes[0].decode(action)
