@@ -19,6 +19,8 @@ from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, ForkableEnv,
 from envs.registry import make
 from envs.return_facts import check_returns, returns_text
 
+STEPS = 200  # turns that a check plays unless it is told otherwise
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -39,7 +41,7 @@ def check_env(
     config: EnvConfig,
     *,
     num_envs: int = 4,
-    steps: int = 200,
+    steps: int = STEPS,
     seed: int = 0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Finding]:

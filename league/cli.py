@@ -215,12 +215,13 @@ def check_env_command(
     kwargs: Annotated[
         list[str] | None, typer.Option("-k", "--kwarg", metavar="NAME=VALUE", help="Option of the env; repeatable.")
     ] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Turns to play at random; more where episodes are long.")] = 200,
     as_json: Json = False,
 ) -> None:
     """Try an environment against the contract; exit 1 where it breaks it."""
-    from league.inspection import check_environment
+    from league.env_check import check_environment
 
-    report = check_environment(env_id, kwargs or [])
+    report = check_environment(env_id, kwargs or [], steps=steps)
     typer.echo(report.to_json() if as_json else report.text())
     if report.problems:
         raise typer.Exit(1)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import yaml
-
-from envs.conformance import check_env
-from envs.protocol import EnvConfig
 from league.book import read_state, verified_state
 from league.carried_over import file_problems
 from league.core.cycles import CycleReport, league_cycles
@@ -356,44 +352,3 @@ def _frozen_steps(state: LeagueState, player: PlayerState) -> int:
     """Trained steps of a player's newest snapshot; 0 without one."""
     newest = state.snapshots.get(f"{player.name}-s{player.num_snapshots - 1}")
     return 0 if newest is None else newest.trained_steps
-
-
-@dataclass(frozen=True)
-class EnvReport:
-    """What `league check-env` found. facts: one line each; problems: broken rules with what to do."""
-
-    env_id: str
-    facts: tuple[str, ...]
-    problems: tuple[str, ...]
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps({**asdict(self), "ok": not self.problems})
-
-    def text(self) -> str:
-        """For people."""
-        verdict = "ready to train on" if not self.problems else f"breaks the contract in {len(self.problems)} places"
-        lines = [f"  {line}" for line in self.facts] + [f"  BAD  {line}" for line in self.problems]
-        return "\n".join([f"{self.env_id}: {verdict}", *lines])
-
-
-def check_environment(env_id: str, options: Sequence[str]) -> EnvReport:
-    """Try an environment against the contract.
-
-    Args:
-      env_id: as in a configuration. options: "name=value" each, the value in YAML.
-    Raises:
-      LeagueError: an option is not of that form.
-    """
-    kwargs = {}
-    for option in options:
-        name, equals, value = option.partition("=")
-        if not equals:
-            raise LeagueError(f"{option!r} is not NAME=VALUE.")
-        kwargs[name] = yaml.safe_load(value)
-    findings = check_env(EnvConfig(env_id, kwargs))
-    return EnvReport(
-        env_id,
-        facts=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fact"),
-        problems=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fault"),
-    )

@@ -39,7 +39,7 @@ HOMES = {
     "torch": ("agents/", "league/eval/", "league/runtime/"),
     "typer": ("league/cli.py", "league/ending.py"),
     "wandb": ("league/monitor/wandb_worker.py",),
-    "yaml": ("league/config.py", "league/config_yaml.py", "league/inspection.py"),
+    "yaml": ("league/config.py", "league/config_yaml.py", "league/env_check.py"),
 }
 """Package -> the only files (or folders) of ours that may import it. A new package gets a line here."""
 

@@ -216,6 +216,18 @@ def test_check_env_tells_a_good_game_from_a_broken_one() -> None:
     assert ran.code == 1
     assert any("the dice fell under the table" in problem for problem in ran.json["problems"])
     assert is_one_sentence(league("check-env", "tic_tac_toe", "-k", "seven"), "NAME=VALUE")
+    assert is_one_sentence(league("check-env", "tic_tac_toe", "-k", "a=[1"), "'a=[1'", "is no YAML")
+
+
+def test_one_broken_rule_is_one_place() -> None:
+    ran = league("check-env", "matrix_game", "-k", "payoffs=7")
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "matrix_game: breaks the contract in 1 place")
+
+
+def test_a_check_can_be_given_more_steps_than_its_episodes_have() -> None:
+    few = league("check-env", "gymnasium:MountainCarContinuous-v0", "--steps", 5)
+    assert "none ended in 5 turns; give more, by --steps N" in few.out
+    assert "truncated" in league("check-env", "gymnasium:MountainCarContinuous-v0", "--steps", 1000).out
 
 
 def test_the_first_signal_drains_and_saves(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from league import inspection
 from league.core.ratings import RatingRow
+from league.env_check import check_environment
 from league.errors import JournalError, MissingRun
-from league.inspection import RatingsReport, check_environment, open_state, read_ratings, read_status, verify_run
+from league.inspection import RatingsReport, open_state, read_ratings, read_status, verify_run
 from league.store.lock import Holder
 from league.store.run_folder import RunFolder, WorkerStatus
 from tests.league.tiny_runs import ONE_PLAYER, go_on, head_of, start, state_of, tiny

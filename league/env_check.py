@@ -1,0 +1,60 @@
+"""`league check-env`: whether an environment keeps the contract, as facts and broken rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import yaml
+
+from envs.conformance import STEPS, check_env
+from envs.protocol import EnvConfig
+from league.errors import LeagueError
+
+
+@dataclass(frozen=True)
+class EnvReport:
+    """What `league check-env` found. facts: one line each; problems: broken rules with what to do."""
+
+    env_id: str
+    facts: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps({**asdict(self), "ok": not self.problems})
+
+    def text(self) -> str:
+        """For people."""
+        count = len(self.problems)
+        places = f"{count} place" if count == 1 else f"{count} places"
+        verdict = f"breaks the contract in {places}" if count else "ready to train on"
+        lines = [f"  {line}" for line in self.facts] + [f"  BAD  {line}" for line in self.problems]
+        return "\n".join([f"{self.env_id}: {verdict}", *lines])
+
+
+def check_environment(env_id: str, options: Sequence[str], *, steps: int = STEPS) -> EnvReport:
+    """Try an environment against the contract.
+
+    Args:
+      env_id: as in a configuration. options: "name=value" each, the value in YAML.
+      steps: turns that are played at random.
+    Raises:
+      LeagueError: an option is not of that form.
+    """
+    kwargs = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals:
+            raise LeagueError(f"{option!r} is not NAME=VALUE.")
+        try:
+            kwargs[name] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise LeagueError(f"{option!r}: the value is no YAML; put it in quotes if it is text.") from error
+    findings = check_env(EnvConfig(env_id, kwargs), steps=steps)
+    return EnvReport(
+        env_id,
+        facts=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fact"),
+        problems=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fault"),
+    )
