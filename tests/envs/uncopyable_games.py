@@ -65,7 +65,7 @@ HELD: dict[str, Callable[[], Any]] = {
     "pointer": lambda: ctypes.pointer(ctypes.c_int(3)),
     "lock": threading.Lock,
     "generator": _numbers,
-    "file": lambda: Path(__file__).open(),
+    "file": lambda: Path(__file__).open(),  # noqa: SIM115
     "runtime_error": lambda: Handle(RuntimeError("the engine is busy")),
     "value_error": lambda: Handle(ValueError("ctypes objects containing pointers cannot be pickled")),
     "os_error": lambda: Handle(OSError("no such device")),
