@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from league.core.settings import LeagueSettings, MatchmakingSettings
 from league.core.state import LeagueState
 from league.scoring import scoring_of
 from league.simulated_worlds import WORLDS, Policy, World, drawn_orders
-from league.simulation_report import SimulationReport, report_on
+from league.simulation_report import Pace, SimulationReport, Tally, report_on
 from league.store.event_codec import EventCodec
 
 STEPS_PER_S = 10_000.0
@@ -54,35 +53,6 @@ PROGRESS_EVERY = 100
 
 Elapsed = Callable[[float, float], None]
 """Called now and then, and at the end, with (virtual seconds done, those asked for)."""
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How fast a simulated run is.
-
-    Fields:
-      steps_per_s: env steps of one actor host. turns_per_game: env steps of one game.
-      hosts: actor hosts. lease_steps: env steps of a simulated lease. snapshot_bytes: of one frozen policy on disk.
-    """
-
-    steps_per_s: float
-    turns_per_game: int
-    hosts: int
-    lease_steps: int
-    snapshot_bytes: int
-
-
-@dataclass
-class Tally:
-    """What happened, counted as it goes. firsts: virtual seconds at which something first happened."""
-
-    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
-    resets: Counter[str] = field(default_factory=Counter)
-    transplants: Counter[str] = field(default_factory=Counter)
-    mixtures: int = 0
-    events: int = 0
-    encoded: int = 0
-    encoded_bytes: int = 0
 
 
 def simulate(

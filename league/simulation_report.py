@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -14,13 +14,39 @@ from league.core.roles import matchmaker_of
 from league.core.scoring import Scoring
 from league.core.state import LeagueState
 
-if TYPE_CHECKING:
-    from league.simulate import Pace, Tally
-
 JOURNAL_ROW_BYTES = 120
 """What an event takes beside its body: chain hash, number, time, index."""
 MOST_SHOWN = 5
 DAY_S, HOUR_S = 86_400.0, 3_600.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a simulated run is.
+
+    Fields:
+      steps_per_s: env steps of one actor host. turns_per_game: env steps of one game.
+      hosts: actor hosts. lease_steps: env steps of a simulated lease. snapshot_bytes: of one frozen policy on disk.
+    """
+
+    steps_per_s: float
+    turns_per_game: int
+    hosts: int
+    lease_steps: int
+    snapshot_bytes: int
+
+
+@dataclass
+class Tally:
+    """What happened, counted as it goes. firsts: virtual seconds at which something first happened."""
+
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+    resets: Counter[str] = field(default_factory=Counter)
+    transplants: Counter[str] = field(default_factory=Counter)
+    mixtures: int = 0
+    events: int = 0
+    encoded: int = 0
+    encoded_bytes: int = 0
 
 
 @dataclass(frozen=True)

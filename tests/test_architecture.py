@@ -169,6 +169,32 @@ def test_randomness_is_passed_in(path: Path) -> None:
             assert not hidden and not re.fullmatch(r"random\.[a-z]\w*", text), f"{name_of(path)} calls {text}"
 
 
+def test_no_file_imports_itself_by_a_detour() -> None:
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in sources()}
+    imported = {name: _modules_in(tree_of(path)) & set(names) - {name} for name, path in names.items()}
+
+    def reached(name: str) -> set[str]:
+        found: set[str] = set()
+        waiting = [name]
+        while waiting:
+            waiting += (new := imported[waiting.pop()] - found)
+            found |= new
+        return found
+
+    assert [name for name in names if name in reached(name)] == WAITING_CYCLE
+
+
+def _modules_in(tree: ast.Module) -> set[str]:
+    """Every module that a file names in an import, deferred and type-checking ones too."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
 def test_every_rule_sees_the_files() -> None:
     assert len(sources()) > 100
     assert len(sources("league/core")) > 15

@@ -247,9 +247,3 @@ class ExactRuntime(Protocol):
     def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
         """Go on from a saved state. frozen: weights of every snapshot in it."""
         ...
-
-
-RUNTIMES = {
-    "inprocess": "league.runtime.inprocess:InProcessRuntime",
-    "ray": "league.runtime.ray_runtime:RayRuntime",
-}

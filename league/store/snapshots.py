@@ -10,12 +10,11 @@ safetensors does not protect content (a flipped bit or a tail of zeros loads sil
 from __future__ import annotations
 
 import hashlib
-import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 import msgspec
 
@@ -218,26 +217,6 @@ class LocalSnapshotStore:
         if manifest.digest != digest:
             raise CorruptSnapshot(path, f"it describes the snapshot {manifest.digest}")
         return manifest
-
-
-SNAPSHOT_STORES: dict[str, str] = {"local": "league.store.snapshots:LocalSnapshotStore"}
-"""Name in the configuration -> "module:attribute" of a class that is made as `Class(root, storage=...)`."""
-
-
-def open_snapshot_store(kind: str, root: Path, *, storage: Storage | None = None) -> SnapshotStore:
-    """A store of a registered kind, or of a plug-in named as "module:attribute".
-
-    Raises:
-      StorageError: no such kind.
-    """
-    target = SNAPSHOT_STORES.get(kind, kind)
-    module, _, attribute = target.partition(":")
-    try:
-        store = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
-        known = ", ".join(sorted(SNAPSHOT_STORES))
-        raise StorageError(f"there is no snapshot store {kind!r}: use one of {known}, or module:attribute.") from error
-    return cast(SnapshotStore, store(root, storage=storage))
 
 
 def sha256_hex(payload: bytes) -> str:

@@ -13,9 +13,9 @@ from league.core.orders import view_of
 from league.core.records import Hyperparameter
 from league.core.registry import PRESETS
 from league.core.state import digest
-from league.simulate import MOST_OPPONENTS, Pace, Simulation, _with_opponents, simulate
+from league.simulate import MOST_OPPONENTS, Simulation, _with_opponents, simulate
 from league.simulated_worlds import WORLDS, drawn_orders
-from league.simulation_report import SimulationReport
+from league.simulation_report import Pace, SimulationReport
 
 QUICK = "population: {save_steps: 200000}"
 

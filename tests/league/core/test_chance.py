@@ -26,8 +26,9 @@ from league.core.population_settings import TunedSettings, TuningSettings
 from league.core.records import Progress
 from league.core.settings import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
 from league.core.state import LeagueState
-from league.simulate import Pace, Simulation
+from league.simulate import Simulation
 from league.simulated_worlds import WORLDS
+from league.simulation_report import Pace
 
 DIGEST = "0" * 64
 SEEDS = 2_000

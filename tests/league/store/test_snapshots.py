@@ -12,11 +12,9 @@ from store_faults import DieAt, Died, FailAt, Recorder
 
 from league.errors import CorruptSnapshot, DiskFull, MissingSnapshot, StorageError
 from league.store.snapshots import (
-    SNAPSHOT_STORES,
     LocalSnapshotStore,
     SnapshotManifest,
     SnapshotStore,
-    open_snapshot_store,
     sha256_hex,
 )
 from league.store.storage import Storage
@@ -49,12 +47,12 @@ def points_of_a_put(folder: Path) -> list[str]:
     return recorder.passed
 
 
-@pytest.fixture(params=sorted(SNAPSHOT_STORES))
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> SnapshotStore:
-    return open_snapshot_store(request.param, tmp_path / "snapshots")
+@pytest.fixture
+def store(tmp_path: Path) -> SnapshotStore:
+    return LocalSnapshotStore(tmp_path / "snapshots")
 
 
-def test_every_registered_store_gives_back_what_was_put(store: SnapshotStore) -> None:
+def test_a_store_gives_back_what_was_put(store: SnapshotStore) -> None:
     manifest = manifest_of(WEIGHTS)
     digest = store.put(WEIGHTS, manifest)
     assert digest == sha256_hex(WEIGHTS)
@@ -63,31 +61,24 @@ def test_every_registered_store_gives_back_what_was_put(store: SnapshotStore) ->
     assert list(store.problems()) == []
 
 
-def test_every_registered_store_keeps_the_first_manifest_of_equal_weights(store: SnapshotStore) -> None:
+def test_a_store_keeps_the_first_manifest_of_equal_weights(store: SnapshotStore) -> None:
     first = manifest_of(WEIGHTS, version=1)
     assert store.put(WEIGHTS, first) == store.put(WEIGHTS, manifest_of(WEIGHTS, version=2))
     assert store.get(first.digest)[1] == first
 
 
-def test_every_registered_store_refuses_a_manifest_of_other_weights(store: SnapshotStore) -> None:
+def test_a_store_refuses_a_manifest_of_other_weights(store: SnapshotStore) -> None:
     with pytest.raises(ValueError, match="the manifest says sha256"):
         store.put(WEIGHTS, manifest_of(WEIGHTS[1:]))
     assert list(store.digests()) == []
 
 
-def test_every_registered_store_names_a_missing_snapshot(store: SnapshotStore) -> None:
+def test_a_store_names_a_missing_snapshot(store: SnapshotStore) -> None:
     with pytest.raises(MissingSnapshot):
         store.get("a" * 64)
     for name in ("", "../../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "\n"):
         with pytest.raises(MissingSnapshot, match="not a sha256 digest"):
             store.get(name)
-
-
-def test_an_unknown_store_names_the_known_ones(tmp_path: Path) -> None:
-    for kind in ("s3", "league.store.snapshots:Missing", "no.such.module:Store"):
-        with pytest.raises(StorageError, match="use one of local"):
-            open_snapshot_store(kind, tmp_path)
-    assert isinstance(open_snapshot_store("league.store.snapshots:LocalSnapshotStore", tmp_path), LocalSnapshotStore)
 
 
 def test_death_at_any_point_leaves_a_whole_snapshot_or_none(tmp_path: Path) -> None:
