@@ -15,7 +15,7 @@ from league.core.events import EVENTS, LeaseFinished
 from league.core.finishing import are_ordered
 from league.core.ratings import RatingRow, league_ratings
 from league.core.state import LeagueState, PlayerState
-from league.errors import JournalError, LeagueError, StorageError
+from league.errors import JournalError, StorageError
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder, WorkerStatus

@@ -11,11 +11,11 @@ import pytest
 
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
-from agents.weights import FlatParameters
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make, spec_of
 from league.eval.loaded import LoadedPolicy
 from league.eval.observation import ObservationMismatch, batch_of_one
+from tests.agents.learner_cases import weights_in
 from tests.league.eval import raw_envs
 
 OWN = "tests.league.eval.raw_envs:"
@@ -33,7 +33,7 @@ GAMES = {
 def policy_for(env_id: str) -> LoadedPolicy:
     spec = spec_of(EnvConfig(env_id))
     network = build_network(spec, NetworkConfig(hidden=(4,)), seed=0)
-    return LoadedPolicy("fresh", network, FlatParameters(network).publish(0), spec)
+    return LoadedPolicy("fresh", network, weights_in(network), spec)
 
 
 @pytest.mark.parametrize("env_id", GAMES)
