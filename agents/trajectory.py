@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import EnvSpec, Turn
+from envs.protocol import ActionSpec, EnvSpec, Turn
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,14 @@ def _map_arrays(function, unrolls: Unrolls) -> Unrolls:  # type: ignore[no-untyp
     return Unrolls(**values)
 
 
+def action_dtype(actions: ActionSpec) -> np.dtype[np.generic]:
+    """The dtype in which actions are recorded: float32 of a box, else int16, or int32 where int16 overflows."""
+    if actions.kind == "box":
+        return np.dtype(np.float32)
+    last = max(actions.nvec, default=actions.num_actions) - 1
+    return np.dtype(np.int16 if last <= np.iinfo(np.int16).max else np.int32)
+
+
 class UnrollBuilder:
     """Cuts the decisions of many slots into unrolls of T steps.
 
@@ -111,8 +119,7 @@ class UnrollBuilder:
             name: np.zeros((*shape, *array.shape), np.dtype(array.dtype)) for name, array in spec.observations.items()
         }
         self._mask = np.ones((*shape, spec.actions.num_actions), np.bool_) if spec.has_mask else None
-        action_dtype = np.dtype(np.float32) if spec.actions.kind == "box" else np.dtype(np.int16)
-        self._actions = np.zeros((*shape, *spec.actions.shape), action_dtype)
+        self._actions = np.zeros((*shape, *spec.actions.shape), action_dtype(spec.actions))
         self._resets = np.zeros(shape, np.bool_)
         self._log_probs = np.zeros(shape, np.float32)
         self._part_log_probs = np.zeros((*shape, num_parts), np.float32)

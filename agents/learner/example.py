@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.nets.entities import MASK_ENDING
-from agents.trajectory import Unrolls
+from agents.trajectory import Unrolls, action_dtype
 from envs.protocol import ActionSpec, EnvSpec
 
 
@@ -91,7 +91,7 @@ def _actions(
     scores = rng.random((rows, steps, spec.actions.num_actions))
     if mask is not None:
         scores *= mask[:, :steps]
-    actions: NDArray[np.int16] = scores.argmax(-1).astype(np.int16)
+    actions: NDArray[np.generic] = scores.argmax(-1).astype(action_dtype(spec.actions))
     return actions
 
 
@@ -101,10 +101,10 @@ def _parts(
     shape: tuple[int, int],
     mask: NDArray[np.bool_] | None,
     obs: Mapping[str, NDArray[np.generic]],
-) -> NDArray[np.int16]:
-    """Int16 [B, T, H] legal choices of every part, given those before it; 0 where a part has no legal choice."""
+) -> NDArray[np.generic]:
+    """Whole numbers [B, T, H], legal choices of every part given those before it; 0 where it has none."""
     steps = shape[1]
-    chosen = np.zeros((*shape, len(actions.nvec)), np.int16)
+    chosen = np.zeros((*shape, len(actions.nvec)), action_dtype(actions))
     for part, (place, name) in enumerate(zip(actions.part_masks, actions.points_at, strict=True)):
         legal = np.ones((*shape, place.size), np.bool_)
         if mask is not None:

@@ -119,6 +119,11 @@ class Feeder:
             self._thread.join()
 
     @property
+    def capacity(self) -> int:
+        """Most rows that one chunk may have."""
+        return self._ring.capacity
+
+    @property
     def credits(self) -> int:
         """Rows that may be pushed now."""
         with self._changed:

@@ -86,7 +86,8 @@ class _Intake:
             self.waited_s += self._clock() - start
             if block is None:
                 return
-            self._ages.append(self._version - block.versions[block.valid])
+            # Actors may be ahead of a learner that went back to a restart state: their decisions are as new as any.
+            self._ages.append(np.maximum(self._version - block.versions[block.valid], 0))
             yield block
 
     def ages(self) -> NDArray[np.int32]:

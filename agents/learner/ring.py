@@ -12,10 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from agents.learner.unroll_check import check_unrolls
 from agents.trajectory import Unrolls
 from envs.protocol import EnvSpec
 
 PLAIN = ("resets", "actions", "log_probs", "rewards", "discounts", "valid", "versions", "core")
+
+MAX_REASON = 500
+"""Characters of a reason for refusing rows: what they say of themselves may be long."""
 
 
 class UnrollRing:
@@ -33,6 +37,7 @@ class UnrollRing:
         self, spec: EnvSpec, *, capacity: int, unroll_length: int, core_size: int, num_parts: int, pinned: bool
     ) -> None:
         self.capacity = capacity
+        self._actions = spec.actions
         shape = (capacity, unroll_length)
         longer = (capacity, unroll_length + 1)
         # Actions are kept as the loss wants them, so that the conversion happens here and not in the learner's thread.
@@ -56,17 +61,24 @@ class UnrollRing:
         )
 
     def check(self, unrolls: Unrolls) -> None:
-        """Compare the shapes of rows with those of the ring, before any is written.
+        """Compare rows with those of the ring, and their values with the game, before any is written.
 
         Raises:
-          ValueError: a field is missing, left over or of another shape.
+          ValueError: a field is missing, left over, of another shape or dtype, or holds what cannot have been recorded.
         """
         mine, theirs = _fields(self._rows), _fields(unrolls)
         if mine.keys() != theirs.keys():
-            raise ValueError(f"unrolls with the fields {sorted(theirs)} do not fit a ring of {sorted(mine)}")
+            raise ValueError(
+                f"unrolls with the fields {sorted(theirs)} do not fit a ring of {sorted(mine)}"[:MAX_REASON]
+            )
         for name, array in theirs.items():
-            if array.shape[1:] != mine[name].shape[1:] or array.shape[0] != unrolls.num_rows:
+            if array.shape[1:] != mine[name].shape[1:] or array.shape[:1] != (unrolls.num_rows,):
                 raise ValueError(f"field {name} has rows of shape {array.shape[1:]}, the ring {mine[name].shape[1:]}")
+            # No cast between kinds or to fewer bits: it would make infinities, and other games' numbers look like ours.
+            whole_numbers = name == "actions" and mine[name].dtype.kind == "i" and array.dtype.kind in "iu"
+            if array.dtype != mine[name].dtype and not whole_numbers:
+                raise ValueError(f"field {name} is {array.dtype}, the game's is {mine[name].dtype}")
+        check_unrolls(unrolls, self._actions)
 
     def write(self, unrolls: Unrolls, *, at: int) -> None:
         """Copy rows to position `at` modulo C and on, around the end if need be."""

@@ -96,6 +96,7 @@ class LearnerHost:
         learner = self._learner(player)
         header, unrolls = self._codec.decode(chunk)
         check_address(header, run=self._setup.run, player=player)
+        check_versions(header, unrolls)
         if header.version_max < self._first_version.get(player, 0):
             return self.weights(player)
         waiting = self._waiting[player]
@@ -210,3 +211,18 @@ def check_address(header: ChunkHeader, *, run: str, player: str) -> None:
     """
     if (header.run, header.player) != (run, player):
         raise ChunkError(f"a chunk of {header.run}/{header.player} came to {run}/{player}")
+
+
+def check_versions(header: ChunkHeader, unrolls: Unrolls) -> None:
+    """Refuse a chunk whose header does not cover its rows' versions: by the header it is kept or dropped after a reset.
+
+    Raises:
+      ChunkError: it does not.
+    """
+    if not unrolls.versions.size:
+        return
+    least, most = int(unrolls.versions.min()), int(unrolls.versions.max())
+    if not (header.version_min <= least and most <= header.version_max):
+        raise ChunkError(
+            f"versions {least} to {most} came under a header of {header.version_min} to {header.version_max}"
+        )

@@ -30,7 +30,7 @@ from agents.trajectory import Unrolls
 from agents.weights import Weights
 from envs.registry import spec_of
 from league.core.records import Hyperparameter, Progress
-from league.runtime.learner_host import UnknownPlayer, check_address, player_learner
+from league.runtime.learner_host import UnknownPlayer, check_address, check_versions, player_learner
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
 
 Answer = TypeVar("Answer")
@@ -140,7 +140,7 @@ class StreamingLearnerHost:
 
         Raises:
           UnknownPlayer: not held here.
-          ChunkError: the bytes are no chunk of this run and player.
+          ChunkError: the bytes are no chunk of this run and player, or too many rows.
           FeederFullError: no room within `CREDIT_DEADLINE_S`.
           LearnerError: learning has failed.
         """
@@ -148,6 +148,8 @@ class StreamingLearnerHost:
         check_address(header, run=self._setup.run, player=player)
         while True:
             held = self._get(player)
+            if not 1 <= num_rows <= held.feeder.capacity:
+                raise ChunkError(f"a chunk of {num_rows} rows does not fit a ring of {held.feeder.capacity}")
             if header.version_max < held.first_version:
                 return held.newest.weights
             try:
@@ -327,7 +329,9 @@ class StreamingLearnerHost:
             held.learner.close()
 
     def _decode(self, chunk: bytes) -> Unrolls:
-        return self._codec.decode(chunk)[1]
+        header, unrolls = self._codec.decode(chunk)
+        check_versions(header, unrolls)
+        return unrolls
 
     def _progress_of(self, player: str, held: _Held, idle_share: float) -> LearnerProgress:
         feeder, newest = held.feeder.report(), held.newest

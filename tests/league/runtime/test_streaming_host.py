@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import torch
 from agents.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.learner.errors import FeederFullError, LearnerError
 from agents.learner.example import example_unrolls
+from agents.learner.tail import Tail
 from agents.trajectory import Unrolls
 from envs.registry import make
 from league.core.records import Hyperparameter
@@ -49,8 +51,14 @@ def rows_of(rows: int, *, seed: int) -> Unrolls:
 
 
 def chunk_of(rows: int = 8, *, seed: int = 0, player: str = PLAYER, version: int = 0) -> bytes:
-    header = ChunkHeader(run="tests", player=player, version_min=version, version_max=version)
-    return Lz4Codec().encode(rows_of(rows, seed=seed), header)
+    return encoded(
+        dataclasses.replace(rows_of(rows, seed=seed), versions=np.full((rows, 4), version, np.int32)), player
+    )
+
+
+def encoded(unrolls: Unrolls, player: str = PLAYER) -> bytes:
+    least, most = int(unrolls.versions.min()), int(unrolls.versions.max())
+    return Lz4Codec().encode(unrolls, ChunkHeader(run="tests", player=player, version_min=least, version_max=most))
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
@@ -175,18 +183,75 @@ def test_foreign_chunks_are_refused_at_once_and_unknown_players_named(host: Stre
         host.checkpoint("nobody")
 
 
-def test_a_learner_that_fails_is_told_to_everyone_and_nobody_hangs() -> None:
+FOREIGN: dict[str, tuple[Callable[[Unrolls], Unrolls], str]] = {
+    "observations of another dtype": (
+        lambda rows: dataclasses.replace(
+            rows, obs={name: array.astype(np.float64) for name, array in rows.obs.items()}
+        ),
+        "is float64, the game's is",
+    ),
+    "an action beyond the last": (
+        lambda rows: dataclasses.replace(rows, actions=np.full_like(rows.actions, 99)),
+        "field actions holds 99",
+    ),
+    "a reward beyond any sum": (
+        lambda rows: dataclasses.replace(rows, rewards=np.full_like(rows.rewards, 1e30)),
+        "field rewards holds 1.0",
+    ),
+    "fewer steps than the game's unrolls": (
+        lambda rows: example_unrolls(SPEC, core_size=0, rows=rows.num_rows, steps=3, seed=0),
+        "has rows of shape",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_foreign_chunk_is_refused_and_all_players_go_on(name: str, host: StreamingLearnerHost, caplog) -> None:  # type: ignore[no-untyped-def]
+    host.install("other", saved=None, weights=None)
+    change, reason = FOREIGN[name]
+    host.push(PLAYER, encoded(change(rows_of(8, seed=0))), share=0.0)
+    for player in (PLAYER, "other"):
+        host.push(player, chunk_of(seed=1, player=player), share=0.0)
+        wait_until(lambda player=player: version_of(host, player) == 1, "an update")  # type: ignore[misc]
+    assert [report.refused for report in host.progress()] == [1, 0]
+    assert f"1 chunks of {PLAYER} were refused: " in caplog.text and reason in caplog.text
+
+
+def test_a_chunk_whose_header_hides_the_age_of_its_rows_is_refused(host: StreamingLearnerHost) -> None:
+    header = ChunkHeader(run="tests", player=PLAYER, version_min=1, version_max=1)
+    host.push(PLAYER, Lz4Codec().encode(rows_of(8, seed=0), header), share=0.0)
+    host.push(PLAYER, chunk_of(seed=1), share=0.0)
+    wait_until(lambda: version_of(host) == 1, "an update from the other chunk")
+    assert [report.refused for report in host.progress()] == [1]
+
+
+def test_a_chunk_of_more_rows_than_will_ever_fit_is_refused_at_once(host: StreamingLearnerHost) -> None:
+    with pytest.raises(ChunkError, match="a chunk of 1000 rows does not fit a ring of"):
+        host.push(PLAYER, chunk_of(1000), share=0.0)
+    with pytest.raises(ChunkError, match="a chunk of 0 rows"):
+        host.push(
+            PLAYER,
+            Lz4Codec().encode(rows_of(8, seed=0).rows(0, 0), ChunkHeader("tests", PLAYER, 0, 0)),
+            share=0.0,
+        )
+
+
+def test_rows_of_actors_that_are_ahead_of_a_restored_learner_count_as_new(host: StreamingLearnerHost) -> None:
+    host.push(PLAYER, chunk_of(version=50), share=0.0)
+    wait_until(lambda: version_of(host) == 1, "an update")
+    update = host.newest(PLAYER).update
+    assert update is not None and (update.lag_mean, update.lag_max, update.stale_steps) == (0.0, 0, 0)
+
+
+def test_a_learner_that_fails_is_told_to_everyone_and_nobody_hangs(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(Tail, "step", lambda _tail, **_given: math.nan)
     host = started(SETUP)
     host.install(PLAYER, saved=None, weights=None)
-    header = ChunkHeader(run="tests", player=PLAYER, version_min=0, version_max=0)
-    unrolls = rows_of(8, seed=0)
-    unrolls.rewards[:] = 3e38
-    with np.errstate(over="ignore"):
-        for _ in range(6):
-            try:
-                host.push(PLAYER, Lz4Codec().encode(unrolls, header), share=0.0)
-            except LearnerError:
-                break
+    for _ in range(6):
+        try:
+            host.push(PLAYER, chunk_of(), share=0.0)
+        except LearnerError:
+            break
     wait_until(lambda: host._closed, "the end of the thread")
     for ask in (host.progress, lambda: host.weights(PLAYER), lambda: host.checkpoint(PLAYER)):
         with pytest.raises(LearnerError, match="learning has failed: 6 updates in a row"):
