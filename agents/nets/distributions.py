@@ -68,11 +68,16 @@ def sample_categorical(logits: Tensor, uniforms: Tensor) -> tuple[Tensor, Tensor
     return actions.view(uniforms.shape), chosen.view(uniforms.shape)
 
 
-def gaussian_log_prob(mean: Tensor, log_std: Tensor, actions: Tensor) -> Tensor:
-    """Log-density float32 [...] of actions [..., D] under independent normals with `mean` and `log_std` [..., D]."""
+def gaussian_log_densities(mean: Tensor, log_std: Tensor, actions: Tensor) -> Tensor:
+    """Log-densities float32 [..., D] of actions [..., D], each under the normal with its `mean` and `log_std`."""
     mean, log_std = mean.float(), log_std.float()
     scaled = (actions.float() - mean) * torch.exp(-log_std)
-    return -(0.5 * scaled.square() + log_std + 0.5 * math.log(2.0 * math.pi)).sum(-1)
+    return -(0.5 * scaled.square() + log_std + 0.5 * math.log(2.0 * math.pi))
+
+
+def gaussian_log_prob(mean: Tensor, log_std: Tensor, actions: Tensor) -> Tensor:
+    """Log-density float32 [...] of actions [..., D] under independent normals with `mean` and `log_std` [..., D]."""
+    return gaussian_log_densities(mean, log_std, actions).sum(-1)
 
 
 def gaussian_entropy(log_std: Tensor) -> Tensor:

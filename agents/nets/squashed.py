@@ -11,12 +11,15 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.config import NetworkConfig
-from agents.nets.distributions import gaussian_entropy, gaussian_log_prob, sample_gaussian
+from agents.nets.distributions import gaussian_entropy, gaussian_log_densities, sample_gaussian
 from agents.nets.heads import GaussianHead, require_kind
 from envs.protocol import ActionSpec
 
-MAX_SQUASHED = 1.0 - 1e-6
-"""Largest |tanh|: float32 has about 17 steps between it and 1, so that an action can still be traced back."""
+LEAST_MARGIN = 1e-6
+"""Distance of |tanh| from 1 from which on a sample is put on the bound: float32 has about 17 steps in between."""
+
+MARGIN_STEPS = 8
+"""The same in steps of float32 at the larger bound, for boxes that are narrow and far from 0."""
 
 QUADRATURE_REACH = 6.0
 QUADRATURE_POINTS = 49
@@ -25,7 +28,10 @@ QUADRATURE_POINTS = 49
 class SquashedGaussianHead(GaussianHead):
     """low + (high - low) * (tanh(x) + 1) / 2 of x from the normals that the parameters state, as in `GaussianHead`.
 
-    Source: Haarnoja et al. 2018, Soft actor-critic, appendix C.
+    A sample so far out that its tanh cannot be told from 1 is put on the bound. There the policy has a probability
+    instead of a density, the mass of the normal's tail: both add up to 1, so the mean of the score is 0.
+
+    Source: Haarnoja et al. 2018, Soft actor-critic, appendix C; for the bounds, as a censored normal (Tobin 1958).
 
     Raises:
       ValueError: the box has no width or no bounds.
@@ -39,6 +45,9 @@ class SquashedGaussianHead(GaussianHead):
                 f"a squashed policy needs finite bounds, low below high, got [{actions.low}, {actions.high}]"
             )
         self.low, self.high = actions.low, actions.high
+        step = torch.finfo(torch.float32).eps * max(abs(self.low), abs(self.high)) / (self.high - self.low)
+        self.max_squashed = 1.0 - max(LEAST_MARGIN, MARGIN_STEPS * step)
+        self.max_raw = math.atanh(self.max_squashed)
 
     def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Actions float32 [..., *shape] within the bounds and log-densities from noise [..., A]."""
@@ -48,14 +57,22 @@ class SquashedGaussianHead(GaussianHead):
         return actions, self.log_prob(parameters, actions)
 
     def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
-        """Log-densities float32 [...] of actions [..., *shape]."""
+        """Log-densities float32 [...] of actions [..., *shape]; of those on a bound, the log of their probability."""
         mean, log_std = parameters.chunk(2, dim=-1)
         unit = (actions.reshape(mean.shape).to(mean.dtype) - self.low) * (2.0 / (self.high - self.low)) - 1.0
-        raw = torch.atanh(unit.clamp(-MAX_SQUASHED, MAX_SQUASHED))
-        return gaussian_log_prob(mean, log_std, raw) - self._log_slope(raw).sum(-1)
+        on_bound = unit.abs() >= self.max_squashed
+        # Each branch is given numbers that suit it also where it is not chosen: 0 times infinity would be NaN.
+        raw = torch.atanh(torch.where(on_bound, 0.0, unit))
+        inside = gaussian_log_densities(mean, log_std, raw) - self._log_slope(raw)
+        beyond = (unit.sign() * mean - self.max_raw) * torch.exp(-log_std)
+        tail = torch.special.log_ndtr(torch.where(on_bound, beyond, 0.0))
+        return torch.where(on_bound, tail, inside).sum(-1)
 
     def entropy(self, parameters: Tensor, actions: Tensor | None = None) -> Tensor:
-        """Differential entropy float32 [...] of the squashed action: that of the normals plus the mean log-slope."""
+        """Differential entropy float32 [...] of the squashed action: that of the normals plus the mean log-slope.
+
+        It goes on falling where the policy is on a bound already, so that an entropy cost leads it back.
+        """
         del actions
         mean, log_std = parameters.chunk(2, dim=-1)
         # The trapezoid rule under a normal density is exact to rounding at this spacing.
@@ -69,7 +86,8 @@ class SquashedGaussianHead(GaussianHead):
         return self._squash(parameters.chunk(2, dim=-1)[0])
 
     def _squash(self, raw: Tensor) -> Tensor:
-        unit = torch.tanh(raw).clamp(-MAX_SQUASHED, MAX_SQUASHED)
+        unit = torch.tanh(raw)
+        unit = torch.where(unit.abs() >= self.max_squashed, unit.sign(), unit)
         return self._shaped((self.low + (self.high - self.low) * 0.5 * (unit + 1.0)).clamp(self.low, self.high))
 
     def _log_slope(self, raw: Tensor) -> Tensor:

@@ -48,6 +48,49 @@ def test_the_density_integrates_to_one_and_the_entropy_is_its_integral(mean: flo
     assert head().entropy(parameters(mean, std)).item() == pytest.approx(entropy, abs=2e-3)
 
 
+SATURATED = [(0.0, 1.0), (6.0, 1.0), (7.25, 0.5), (-8.0, 2.0), (50.0, 1.0), (0.0, 10.0)]
+
+
+@pytest.mark.parametrize(("mean", "std"), SATURATED)
+@pytest.mark.parametrize(("low", "high"), [(LOW, HIGH), (-1.0, 1.0), (100.0, 101.0)])
+def test_the_score_averages_to_zero_also_of_a_saturated_policy(
+    mean: float, std: float, low: float, high: float
+) -> None:
+    rows = 200_000
+    stated = parameters(mean, std).requires_grad_()
+    noise = ((torch.arange(rows) + 0.5) / rows)[:, None]
+    box = head(low=low, high=high)
+    actions, _ = box.sample(stated.detach().expand(rows, 2), noise)
+    (score,) = torch.autograd.grad(box.log_prob(stated.expand(rows, 2), actions).mean(), stated)
+    # Times std it has deviation 1 where nothing saturates; actions beside the bound are rounded, by up to 3 % of it.
+    assert abs(float(score[0, 0]) * std) < 0.02
+    assert abs(float(score[0, 1])) < 0.02
+
+
+@pytest.mark.parametrize(("mean", "std"), SATURATED)
+def test_density_and_tail_masses_add_up_to_one(mean: float, std: float) -> None:
+    box = head()
+    reach = box.max_raw
+    raw = torch.linspace(-reach, reach, 20_001, dtype=torch.float64)
+    raw = (raw[1:] + raw[:-1]) / 2
+    unit = torch.tanh(raw)
+    stated = parameters(mean, std).double()
+    actions = (LOW + (HIGH - LOW) * 0.5 * (unit + 1.0))[:, None]
+    slope = 0.5 * (HIGH - LOW) * (1.0 - unit.square())
+    density = box.log_prob(stated.expand(len(raw), 2), actions).exp()
+    inside = float((density * slope).sum() * (raw[1] - raw[0]))
+    bounds = box.log_prob(stated.expand(2, 2), torch.tensor([[LOW], [HIGH]], dtype=torch.float64)).exp()
+    assert inside + float(bounds.sum()) == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(("low", "high"), [(LOW, HIGH), (-1.0, 1.0), (100.0, 101.0)])
+def test_a_policy_beyond_the_bound_plays_the_bound_with_certainty(low: float, high: float) -> None:
+    box = head(low=low, high=high)
+    actions, log_probs = box.sample(parameters(50.0, 1.0).expand(64, 2), torch.rand(64, 1))
+    assert actions.eq(high).all()
+    assert log_probs.eq(0.0).all()
+
+
 def test_samples_have_the_stated_median_and_shape() -> None:
     box = head((2, 1), low=0.0, high=1.0)
     stated = torch.tensor([0.5, -1.0, 0.0, -0.7]).expand(20_001, 4)
