@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from agents.weights import Weights
 from league.config import RuntimeSettings
 from league.core.records import Progress
 from league.core.state import LeagueState, PlayerState
-from league.runtime.protocol import Arrays
+from league.runtime.protocol import InstallPlayer
 
 
 class RestartStates:
@@ -71,15 +70,13 @@ class RestartStates:
         self._saved[progress.player] = progress.version
 
 
-def restored_progress(
-    player: PlayerState, saved: Arrays | None, weights: Weights | None, *, say: Callable[[str], object]
-) -> Progress:
-    """How far a learner is that is built from what `PolicyStore.restart_state` gave; says what its player has lost."""
+def restored_progress(player: PlayerState, install: InstallPlayer, *, say: Callable[[str], object]) -> Progress:
+    """How far a learner is that is built from `install`; says what its player has lost."""
     version, steps = 0, 0
-    if saved is not None:
-        version, steps = int(saved["counters"][0]), int(saved["counters"][1])
-    elif weights is not None:
-        version, steps = weights.version, player.gate_steps
+    if install.saved is not None:
+        version, steps = int(install.saved["counters"][0]), int(install.saved["counters"][1])
+    elif install.weights is not None:
+        version, steps = install.weights.version, install.trained_steps
     lost = player.trained_steps - steps
     if lost > 0:
         say(f"{player.name} goes on from {steps:,} trained steps: the {lost:,} after that are lost.")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from agents.weights import Weights
 from envs.protocol import EnvError
 from league.book import Book
 from league.checkpointing import RestartStates, restored_progress
@@ -31,9 +30,10 @@ from league.core.commands import (
     StopRun,
 )
 from league.core.events import CheckpointSaved, Event, LeaseGranted, OrderIssued, PlayerTransplanted
-from league.core.records import BOT_PREFIX, Lease, Order, Progress
+from league.core.records import Lease, Order, Progress
 from league.core.tuning import TRANSPLANT_KIND, pinned_checkpoints
 from league.errors import CorruptSnapshot, MissingSnapshot
+from league.frozen_weights import FrozenWeights
 from league.limits import Limits, Meter, Spent, budget_share, budget_spent
 from league.observation import Observation
 from league.policies import PolicyStore
@@ -42,7 +42,6 @@ from league.runtime.protocol import (
     ExactRuntime,
     HostLost,
     HostStarted,
-    InstallPlayer,
     LearnerProgress,
     LeaseDone,
     LeaseLost,
@@ -98,6 +97,7 @@ class Daemon:
         self._book = book
         self._runtime = runtime
         self._policies = policies
+        self._frozen = FrozenWeights(policies, book=book, execute=self._do)
         self._meter = meter
         self._limits = limits
         self._begun = begun
@@ -121,6 +121,7 @@ class Daemon:
         """Train until something ends it, then drain and save; returns why it ended."""
         self.on_started()
         self._do(StartRun())
+        self._frozen.take_back_mended()
         self._effects.extend(OrderIssued(order) for order in self._book.state.orders.values())
         reason = None
         while reason is None:
@@ -238,11 +239,10 @@ class Daemon:
 
     def _install(self, player: str) -> None:
         self._installed.discard(player)
-        saved, weights = self._policies.restart_state(self._book.state, player)
+        install = self._frozen.installation(player)
         known = self._book.state.players[player]
-        self._report_progress(restored_progress(known, saved, weights, say=self.say))
-        # `gate_steps` counts from when the weights became those of its parent: from its last snapshot or reset.
-        self._runtime.submit(InstallPlayer(player, saved, weights, known.hyperparameters, known.gate_steps))
+        self._report_progress(restored_progress(known, install, say=self.say))
+        self._runtime.submit(install)
 
     def _runtime_players(self, host: str) -> list[str]:
         players = list(self._book.state.players)
@@ -290,8 +290,7 @@ class Daemon:
 
     def _carry_out(self, event: Event) -> None:
         if isinstance(event, LeaseGranted):
-            lease = event.lease
-            self._runtime.submit(PlayLease(lease, share=self._share(), frozen=self._frozen(lease)))
+            self._submit_lease(event.lease)
         elif isinstance(event, OrderIssued):
             self._submit_order(event.order)
         elif isinstance(event, CheckpointSaved):
@@ -300,14 +299,13 @@ class Daemon:
         elif isinstance(event, PlayerTransplanted):
             self._install(event.player)
 
-    def _frozen(self, lease: Lease) -> dict[str, Weights]:
-        names = dict.fromkeys(policy for seating in lease.seatings for policy in seating.policies)
-        snapshots = self._book.state.snapshots
-        return {
-            name: self._policies.snapshot(snapshots[name])
-            for name in names
-            if not name.startswith(BOT_PREFIX) and name in snapshots
-        }
+    def _submit_lease(self, lease: Lease) -> None:
+        frozen = self._frozen.of_lease(lease)
+        if isinstance(frozen, str):
+            self._idle[lease.host] = None
+            self._do(ExpireLease(lease.lease_id, f"the weights of {frozen} cannot be had"))
+            return
+        self._runtime.submit(PlayLease(lease, share=self._share(), frozen=frozen))
 
     def _submit_order(self, order: Order) -> None:
         if order.player not in self._installed or order.order_id not in self._book.state.orders:
@@ -318,8 +316,9 @@ class Daemon:
             self._transplant(order)
         else:
             assert order.source is not None
-            weights = self._policies.snapshot(self._book.state.snapshots[order.source])
-            self._runtime.submit(ResetPlayer(order.order_id, order.player, weights))
+            weights = self._frozen.of(order.source)
+            if weights is not None:  # else the league has dropped the order for another one
+                self._runtime.submit(ResetPlayer(order.order_id, order.player, weights))
 
     def _transplant(self, order: Order) -> None:
         """Give the player a copy of its donor's restart state; its learner takes it up once the journal says so."""

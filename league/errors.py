@@ -92,7 +92,7 @@ class CorruptSnapshot(LeagueError):
         self.reason = reason
         super().__init__(
             f"{path} is corrupt: {reason}. "
-            "Restore the file from a copy, or remove its folder so that it is no longer chosen."
+            "Restore the file from a copy; `league resume` goes on without it as long as it is damaged."
         )
 
 

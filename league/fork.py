@@ -16,7 +16,7 @@ from envs.registry import spec_of
 from league.carried_over import CLOCK_FILE, HOSTS_FILE, clock_at, files_to_note, hosts_at
 from league.config import LeagueConfig, config_plain, dump_config, parse_config
 from league.config_changes import noted_config, plays_the_same
-from league.core.commands import ChangeConfig, NoteFork
+from league.core.commands import ChangeConfig, Command, NoteFork, QuarantineSnapshot
 from league.core.events import EVENTS
 from league.core.league import apply, decide
 from league.core.state import LeagueState, to_plain
@@ -43,6 +43,7 @@ class ForkReport:
       games, env_steps, snapshots: of the league at that event.
       same_games: whether the games in flight go on too, so that the fork plays on as the source would have.
       players: from what each learner goes on.
+      set_aside: snapshots whose weights the source could not give; the fork goes on without them.
     """
 
     run: str
@@ -55,6 +56,7 @@ class ForkReport:
     snapshots: int
     same_games: bool
     players: tuple[RestartPoint, ...]
+    set_aside: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -68,6 +70,7 @@ class ForkReport:
                 f"{self.run}: begins with the first {self.event:,} events of {self.source} "
                 f"({self.games:,} games, {self.env_steps:,} env steps, {self.snapshots} snapshots)",
                 *(f"  {point.text()}" for point in self.players),
+                *(f"  snapshot {name} cannot be read and is set aside" for name in self.set_aside),
                 f"  games in flight {games}",
                 f"Go on with: league resume {self.run}",
             ]
@@ -105,7 +108,8 @@ def fork_run(
         if config.teacher != before.teacher:
             config = _with_new_teacher(config, before)
         with staged_run(new, config_yaml=dump_config(config), storage=storage or Storage()) as folder:
-            points = _take_objects(origin, folder, state, teacher=config.teacher.digest)
+            unreadable = _take_snapshots(origin, folder, state, teacher=config.teacher.digest)
+            points = _take_restart_states(origin, folder, state)
             note = NoteFork(str(origin.path), point.seq, point.chain, lost_players(points))
             hosts = hosts_at(origin, state) if plays_the_same(config, before) else None
             if hosts is not None:
@@ -113,7 +117,7 @@ def fork_run(
             folder.storage.atomic_write_bytes(folder.path / CLOCK_FILE, clock_at(origin, state).encode())
             with branch_journal(folder) as branch:
                 branch.take_over(journal, to_seq=point.seq)
-                commands: list[NoteFork | ChangeConfig] = [note, *_new_config(config, before, state)]
+                commands: list[Command] = [note, *_new_config(config, before, state), *unreadable]
                 _note_down(branch, state, commands, now=wall_time())
                 branch.note_files(files_to_note(folder))
     return ForkReport(
@@ -127,6 +131,7 @@ def fork_run(
         snapshots=len(state.snapshots),
         same_games=hosts is not None,
         players=points,
+        set_aside=tuple(command.snapshot for command in unreadable),
     )
 
 
@@ -185,17 +190,30 @@ def _with_new_teacher(config: LeagueConfig, before: LeagueConfig) -> LeagueConfi
     return find_teacher(replace(config, teacher=settings), spec, folder=Path.cwd())
 
 
-def _take_objects(
+def _take_snapshots(
     origin: RunFolder, folder: RunFolder, state: LeagueState, *, teacher: str
-) -> tuple[RestartPoint, ...]:
-    """Share every snapshot and restart state that the league refers to; a restart state may be gone, no snapshot."""
+) -> list[QuarantineSnapshot]:
+    """Share every snapshot that the league refers to; returns what sets those aside that cannot be read."""
     snapshots = LocalSnapshotStore(folder.snapshots_path, storage=folder.storage)
     held = LocalSnapshotStore(origin.snapshots_path)
+    unreadable: dict[str, str] = {}
     for digest in dict.fromkeys(info.digest for info in state.snapshots.values()):
-        snapshots.take_over(digest, held)
+        try:
+            snapshots.take_over(digest, held)
+        except (MissingSnapshot, CorruptSnapshot) as error:
+            unreadable[digest] = str(error)
     if teacher:
         with contextlib.suppress(MissingSnapshot):  # not copied there yet: the fork takes it from its source as well
             snapshots.take_over(teacher, held)
+    return [
+        QuarantineSnapshot(name, unreadable[info.digest])
+        for name, info in state.snapshots.items()
+        if info.digest in unreadable and state.is_present(name)
+    ]
+
+
+def _take_restart_states(origin: RunFolder, folder: RunFolder, state: LeagueState) -> tuple[RestartPoint, ...]:
+    """Share every restart state that the league refers to and that is still there."""
     theirs = CheckpointStore(origin.checkpoints_path)
     checkpoints = CheckpointStore(folder.checkpoints_path, storage=folder.storage)
     for player, digest in sorted(pinned_checkpoints(state)):
@@ -211,9 +229,7 @@ def _new_config(config: LeagueConfig, before: LeagueConfig, state: LeagueState) 
         yield noted
 
 
-def _note_down(
-    branch: BranchJournal, state: LeagueState, commands: Sequence[NoteFork | ChangeConfig], *, now: float
-) -> None:
+def _note_down(branch: BranchJournal, state: LeagueState, commands: Sequence[Command], *, now: float) -> None:
     """The fork as the next events, durable, with the state after them, so that no start need replay the past again."""
     for command in commands:
         events = decide(state, command, np.random.default_rng(0), now)

@@ -325,10 +325,17 @@ def _miscounted(journal: JournalReader, state: LeagueState) -> Iterator[str]:
 def _bad_snapshots(folder: RunFolder, state: LeagueState, checked: list[str]) -> Iterator[str]:
     store = LocalSnapshotStore(folder.snapshots_path)
     present = set(store.digests())
-    missing = [info.snapshot_id for info in state.snapshots.values() if info.digest not in present]
-    yield from (f"snapshot {name} is in the journal and not in the store" for name in missing)
+    missing = {info.snapshot_id for info in state.snapshots.values() if info.digest not in present}
+    for name in missing:
+        if state.is_present(name):
+            yield f"snapshot {name} is in the journal and not in the store"
     yield from (str(error) for error in store.problems())
     checked.append(f"{len(state.snapshots) - len(missing)} snapshots: sha256 of weights and manifest")
+    population = state.population
+    checked.extend(
+        f"snapshot {population.names[number]} is set aside, as the journal says: {reason}"
+        for number, reason in population.absent.items()
+    )
 
 
 def _bad_checkpoints(folder: RunFolder, state: LeagueState, checked: list[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ All of it happens before the first lease, after which the run no longer needs th
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from league.core.commands import AddOutsider
 from league.core.population_settings import GuestSettings
 from league.core.records import OUTSIDE_PREFIX
 from league.core.state import LeagueState
-from league.errors import LeagueError, MissingRun
+from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
 from league.eval.load import FrozenCopy, PolicyMismatch, build_policy, copies_at, find_source
 from league.policies import fits, network_of
 from league.store.snapshots import SnapshotStore
@@ -84,13 +85,13 @@ def remarks(outsiders: Sequence[Outsider], env: EnvConfig) -> list[str]:
 
 
 def guest_networks(state: LeagueState, store: SnapshotStore) -> dict[str, NetworkConfig]:
-    """Policy id -> network of every outsider of a league.
-
-    Raises:
-      CorruptSnapshot, MissingSnapshot: one is not in the store as it was put there.
-    """
-    outside = [info for name, info in state.snapshots.items() if name.startswith(OUTSIDE_PREFIX)]
-    return {info.snapshot_id: network_of(store.get(info.digest)[1]) for info in outside}
+    """Policy id -> network of every outsider of a league but those that cannot be read: the league sets them aside."""
+    networks = {}
+    for name, info in state.snapshots.items():
+        if name.startswith(OUTSIDE_PREFIX):
+            with contextlib.suppress(CorruptSnapshot, MissingSnapshot):
+                networks[name] = network_of(store.get(info.digest)[1])
+    return networks
 
 
 def _outsiders_of(guest: GuestSettings, spec: EnvSpec, *, folder: Path) -> tuple[Outsider, ...]:

@@ -20,8 +20,8 @@ from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.config import LeagueConfig
 from league.core.records import SnapshotInfo
-from league.core.state import LeagueState, PlayerState
-from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
+from league.core.state import PlayerState
+from league.errors import CorruptSnapshot, LeagueError
 from league.runtime.protocol import Arrays
 from league.runtime.tuned import tuned
 from league.store.checkpoints import CheckpointStore
@@ -51,7 +51,7 @@ class PolicyStore:
         self._config = config
         self._snapshots = snapshots
         self._checkpoints = checkpoints
-        self._warn = warn
+        self.warn = warn
         self._spec = spec_of(config.env)
         self._spec_hash = spec_hash(self._spec)
         self._layout = layout_of(build_network(self._spec, config.network, seed=0))
@@ -123,23 +123,6 @@ class PolicyStore:
             return
         self._checkpoints.prune(player, keep=(newest,) if before is None else (newest, before))
         self._last_checkpoint[player] = newest
-
-    def restart_state(self, state: LeagueState, player: str) -> tuple[Arrays | None, Weights | None]:
-        """What a learner starts from: its checkpoint, else the snapshot it descends from, else (both None) anew.
-
-        A checkpoint that is gone or damaged is told of, never passed over in silence.
-        """
-        known = state.players[player]
-        if known.checkpoint is not None:
-            try:
-                return self.get_checkpoint(player, known.checkpoint.digest), None
-            except (MissingSnapshot, CorruptSnapshot) as error:
-                if known.parent is None:
-                    raise
-                self._warn(f"{error} Learner {player} starts from its snapshot {known.parent} instead.")
-        if known.parent is None:
-            return None, None
-        return None, self.snapshot(state.snapshots[known.parent])
 
 
 def network_plain(network: NetworkConfig) -> dict[str, object]:

@@ -28,7 +28,7 @@ from league.config_changes import noted_config, settled_config
 from league.core.commands import CreateLeague
 from league.core.state import LeagueState
 from league.daemon import BUDGET, Daemon
-from league.errors import JournalError, LeagueError, StorageError
+from league.errors import CorruptSnapshot, JournalError, LeagueError, MissingSnapshot, StorageError
 from league.limits import ClockFile, Limits, Meter, Spent
 from league.monitor.console import RunConsole
 from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
@@ -317,5 +317,10 @@ def _restore_hosts(
         console.say(f"{folder.path / HOSTS_FILE} cannot be used ({error}): the games that were in flight begin anew.")
         return
     if next_lease_id == state.next_lease_id:
-        frozen = {name: policies.snapshot(info) for name, info in state.snapshots.items() if f'"{name}"' in hosts.text}
+        named = [info for name, info in state.snapshots.items() if f'"{name}"' in hosts.text]
+        try:
+            frozen = {info.snapshot_id: policies.snapshot(info) for info in named}
+        except (CorruptSnapshot, MissingSnapshot) as error:
+            console.say(f"{error} The games that were in flight begin anew.")
+            return
         runtime.load_hosts(hosts, frozen)

@@ -60,6 +60,7 @@ class FakeRuntime:
       watch: called with every task as it is submitted. on_poll: called with the number of each poll, from 1.
       delay: polls between a task and its answer.
       now: seconds; every poll takes one.
+      varied: whether the weights of every version are others, so that no two snapshots share a file.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -69,6 +70,7 @@ class FakeRuntime:
         self.on_poll: Callable[[int], object] = lambda number: None
         self.delay = 0
         self.now = 0.0
+        self.varied = False
         self._polls = 0
         self._later: list[tuple[int, list[Report]]] = []
         self.versions: dict[str, int] = {}
@@ -132,6 +134,8 @@ class FakeRuntime:
         if isinstance(task, TakeSnapshot):
             progress = self.progress(task.player)
             weights = replace(self._weights, version=progress.version)
+            if self.varied:
+                weights = replace(weights, vector=weights.vector + np.float32(progress.version))
             return [SnapshotTaken(task.order_id, task.player, weights, progress.trained_steps)]
         if isinstance(task, ResetPlayer):
             return [ResetDone(task.order_id)]

@@ -163,11 +163,23 @@ def test_verify_finds_a_flipped_bit_in_snapshot_and_checkpoint(made: Path, tmp_p
         assert any(str(path.parent) in problem for problem in ran.json["problems"])
 
 
-def test_a_corrupt_snapshot_is_one_sentence(made: Path, tmp_path: Path) -> None:
+def test_a_run_whose_snapshots_are_all_corrupt_goes_on_from_its_checkpoints_and_says_so(
+    made: Path, tmp_path: Path
+) -> None:
     run = copy_of(made, tmp_path)
     for path in run.glob("snapshots/**/*.safetensors"):
         flip_a_bit(path)
-    assert is_one_sentence(league("resume", run, "--env-steps", "800"), "is corrupt", "Restore the file from a copy")
+    ran = league("resume", run, "--env-steps", "400")
+    assert ran.code == 0
+    text = " ".join(ran.out.split())
+    assert re.search(r"Snapshot main-0-s\d+ is set aside, the league goes on without it: .* is corrupt", text), text
+
+
+def test_a_player_of_which_nothing_can_be_read_is_one_sentence(made: Path, tmp_path: Path) -> None:
+    run = copy_of(made, tmp_path)
+    for path in (*run.glob("snapshots/**/*.safetensors"), *run.glob("checkpoints/**/*.ckpt")):
+        flip_a_bit(path)
+    assert is_one_sentence(league("resume", run, "--env-steps", "800"), "is corrupt", "nothing is left of main-0")
 
 
 def test_falling_back_from_a_corrupt_checkpoint_is_told(made: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ from league.core.events import (
     SnapshotAdded,
 )
 from league.core.records import Order
-from league.errors import ConfigError, CorruptSnapshot, DiskFull, LeagueError, RunExists
+from league.errors import ConfigError, DiskFull, RunExists
 from league.fork import fork_run
 from league.inspection import verify_run
 from league.lineage_report import read_lineage
@@ -204,17 +205,23 @@ def test_a_corrupt_restart_state_is_told_and_not_taken_over(made: Path, tmp_path
     assert verify_run(tmp_path / "new").problems == ()
 
 
-def test_a_missing_or_corrupt_snapshot_makes_no_fork(made: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "harm", [lambda path: path.write_bytes(path.read_bytes()[:-3]), lambda p: shutil.rmtree(p.parent)]
+)
+def test_a_fork_goes_on_without_a_missing_or_corrupt_snapshot_and_says_so(
+    harm: Callable[[Path], object], made: Path, tmp_path: Path
+) -> None:
     source = tmp_path / "source"
     shutil.copytree(made, source)
     path = next((source / "snapshots").rglob("weights.safetensors"))
-    path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(CorruptSnapshot):
-        fork_run(source, tmp_path / "new", at="latest")
-    shutil.rmtree(path.parent)
-    with pytest.raises(LeagueError, match="was removed"):
-        fork_run(source, tmp_path / "new", at="latest")
-    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+    harm(path)
+    report = fork_run(source, tmp_path / "new", at="latest")
+    state = state_of(tmp_path / "new")
+    gone = tuple(name for name, info in state.snapshots.items() if info.digest == path.parent.name)
+    assert report.set_aside == gone != ()
+    assert all(f"snapshot {name} cannot be read and is set aside" in report.text() for name in gone)
+    assert not any(state.is_present(name) for name in gone)
+    go_on(tmp_path / "new", env_steps=400)
 
 
 def test_a_snapshot_by_name_is_the_event_that_added_it_with_the_reset_decided_with_it(

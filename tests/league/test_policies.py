@@ -18,10 +18,14 @@ from envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvSpec
 from envs.registry import make
 from league import policies as policies_module
 from league.config import LeagueConfig
+from league.core.events import SnapshotAdded
+from league.core.league import apply
 from league.core.records import Hyperparameter, SnapshotInfo
 from league.core.state import CheckpointPointer, LeagueState, PlayerState
 from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
+from league.frozen_weights import FrozenWeights
 from league.policies import PolicyStore, spec_hash
+from league.runtime.protocol import InstallPlayer
 from league.store.checkpoints import CheckpointStore
 from league.store.snapshots import LocalSnapshotStore
 from tests.agents.learner_cases import weights_in
@@ -140,39 +144,45 @@ def test_the_newest_checkpoint_and_the_one_before_are_kept(tmp_path: Path) -> No
     assert set(stores.checkpoints.digests("main-0")) == set(digests[-2:])
 
 
+def started_from(stores: Stores, path: Path, *, info: SnapshotInfo | None, checkpoint: str | None) -> InstallPlayer:
+    """What main-0 starts from in a league in which it has this snapshot and this checkpoint."""
+    book = Bench(path).book
+    player = book.state.players["main-0"]
+    if info is not None:
+        apply(book.state, SnapshotAdded(next(iter(book.state.orders)), info))
+    player.checkpoint = None if checkpoint is None else CheckpointPointer(checkpoint, 9, 90)
+    return FrozenWeights(stores.policies, book=book, execute=lambda command: True).installation("main-0")
+
+
 def test_a_learner_starts_from_its_checkpoint_else_its_snapshot_else_anew(tmp_path: Path, state: LeagueState) -> None:
-    stores, player = Stores(tmp_path), state.players["main-0"]
-    assert stores.policies.restart_state(state, "main-0") == (None, None)
-    info = stores.add(weights_of(2), player)
-    state.snapshots[info.snapshot_id] = info
-    player.parent = info.snapshot_id
-    saved, weights = stores.policies.restart_state(state, "main-0")
-    assert saved is None
-    assert weights is not None
-    assert weights.digest() == weights_of(2).digest()
+    stores = Stores(tmp_path)
+    anew = started_from(stores, tmp_path / "0", info=None, checkpoint=None)
+    assert (anew.saved, anew.weights) == (None, None)
+    info = stores.add(weights_of(2), state.players["main-0"])
+    from_snapshot = started_from(stores, tmp_path / "1", info=info, checkpoint=None)
+    assert from_snapshot.saved is None
+    assert from_snapshot.weights is not None
+    assert from_snapshot.weights.digest() == weights_of(2).digest()
+    assert from_snapshot.trained_steps == info.trained_steps
     digest = stores.policies.put_checkpoint("main-0", {"counters": np.array([9])})
-    player.checkpoint = CheckpointPointer(digest, 9, 90)
-    saved, weights = stores.policies.restart_state(state, "main-0")
-    assert saved is not None
-    assert saved["counters"].tolist() == [9]
-    assert weights is None
+    from_checkpoint = started_from(stores, tmp_path / "2", info=info, checkpoint=digest)
+    assert from_checkpoint.saved is not None
+    assert from_checkpoint.saved["counters"].tolist() == [9]
+    assert from_checkpoint.weights is None
     assert stores.warned == []
 
 
 @pytest.mark.parametrize("harm", [flip, Path.unlink])
 def test_a_bad_checkpoint_falls_back_to_the_snapshot_and_says_so(tmp_path: Path, state: LeagueState, harm) -> None:  # type: ignore[no-untyped-def]
-    stores, player = Stores(tmp_path), state.players["main-0"]
+    stores = Stores(tmp_path)
     digest = stores.policies.put_checkpoint("main-0", {"counters": np.array([9])})
-    player.checkpoint = CheckpointPointer(digest, 9, 90)
     harm(stores.checkpoints.path("main-0", digest))
-    with pytest.raises((CorruptSnapshot, MissingSnapshot)):
-        stores.policies.restart_state(state, "main-0")
-    info = stores.add(weights_of(2), player)
-    state.snapshots[info.snapshot_id] = info
-    player.parent = info.snapshot_id
-    saved, weights = stores.policies.restart_state(state, "main-0")
-    assert saved is None
-    assert weights is not None
+    with pytest.raises(MissingSnapshot, match=f"{digest}.*nothing is left of main-0"):
+        started_from(stores, tmp_path / "1", info=None, checkpoint=digest)
+    info = stores.add(weights_of(2), state.players["main-0"])
+    fallen = started_from(stores, tmp_path / "2", info=info, checkpoint=digest)
+    assert fallen.saved is None
+    assert fallen.weights is not None
     assert len(stores.warned) == 1
     assert digest in stores.warned[0]
     assert "starts from its snapshot main-0-s0 instead" in stores.warned[0]
