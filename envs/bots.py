@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from envs.chance import uniform_legal
 from envs.parts import draw_parts
+from envs.plugins import PluginError, load
 from envs.protocol import BatchedEnv, EnvError, Turn
-from envs.registry import load, nearest
+from envs.registry import nearest
 
 BOTS: Mapping[str, str] = {
     "random": "envs.bots:RandomBot",
@@ -20,6 +21,9 @@ BOTS: Mapping[str, str] = {
     "perfect": "envs.perfect:PerfectBot",
     "mcts": "envs.mcts:MctsBot",
 }
+
+
+FORMS = "random, tactical, perfect, mcts:N, module:attribute or path/file.py:attribute"
 
 
 class Bot(Protocol):
@@ -50,14 +54,19 @@ class Copyable(Protocol):
 
 
 def make_bot(name: str, *, seed: int) -> Bot:
-    """The bot of a name: "random", "tactical", "perfect" or "mcts:N" with N simulations a move.
+    """The bot of a name: "random", "tactical", "perfect", "mcts:N" with N simulations a move, or one of the user's own.
 
+    Args:
+      name: of a bot of the user's own, "module:attribute" or "path/file.py:attribute" of a class or function that is
+        called with `seed` and returns a `Bot`.
     Raises:
-      EnvError: the name is unknown (the message names the nearest), or N is not a positive number.
+      EnvError: the name is unknown (the message names the nearest), cannot be loaded, or N is not a positive number.
     """
     kind, colon, count = name.partition(":")
+    if is_own_bot(name):
+        return _own_bot(name, seed=seed)
     if kind not in BOTS:
-        raise EnvError(f"unknown bot {name!r}{nearest(kind, BOTS)}; write random, tactical, perfect or mcts:N")
+        raise EnvError(f"unknown bot {name!r}{nearest(kind, BOTS)} (write {FORMS})")
     if kind != "mcts":
         if colon:
             raise EnvError(f"the bot {kind!r} takes no number; write {kind}")
@@ -66,6 +75,24 @@ def make_bot(name: str, *, seed: int) -> Bot:
     if not count.isdecimal() or int(count) < 1:
         raise EnvError(f"the bot {name!r} needs a number of simulations of 1 or more; write mcts:100")
     bot = load(BOTS[kind])(seed=seed, num_simulations=int(count))
+    return bot
+
+
+def is_own_bot(name: str) -> bool:
+    """Whether a name stands for code of the user's own."""
+    kind, colon, _ = name.partition(":")
+    return bool(colon) and kind not in BOTS
+
+
+def _own_bot(name: str, *, seed: int) -> Bot:
+    try:
+        bot: Bot = load(name)(seed=seed)
+    except PluginError as error:
+        raise EnvError(f"the bot {name!r} cannot be loaded: {error}") from error
+    except Exception as error:  # code of others: whatever it raises is their bot's error, not ours
+        raise EnvError(f"the bot {name!r} cannot be made with seed={seed}: {type(error).__name__}: {error}") from error
+    if not callable(getattr(bot, "act", None)):
+        raise EnvError(f"the bot {name!r} is a {type(bot).__name__} without act(env, turn, slots)")
     return bot
 
 

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import importlib
-import importlib.util
 import inspect
-import operator
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from types import ModuleType
 from typing import Any, TypeVar
 
 from envs.closing import closed_on_error
+from envs.plugins import MissingModuleError, PluginError, load
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
 
 T = TypeVar("T")
@@ -56,7 +51,7 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     prefix, colon, rest = config.id.partition(":")
     if not colon:
         if config.id not in BUILT_IN:
-            raise EnvError(f"unknown env {config.id!r}{nearest(config.id, BUILT_IN)}; an id is {FORMS}")
+            raise EnvError(unknown_env(config.id))
         built: BatchedEnv = _call(load(BUILT_IN[config.id]), config, {"num_envs": num_envs})
         return built
     if prefix in ADAPTERS:
@@ -75,11 +70,11 @@ def spec_of(config: EnvConfig) -> EnvSpec:
         return env.spec
 
 
-def load(target: str) -> Callable[..., Any]:
-    """The attribute that "module:attribute" names, of a module of ours."""
-    module, _, attribute = target.partition(":")
-    loaded: Callable[..., Any] = operator.attrgetter(attribute)(importlib.import_module(module))
-    return loaded
+def unknown_env(env_id: str) -> str:
+    """The sentence on an id that is none, with the nearest built-in one."""
+    if env_id.endswith(".py"):
+        return f"unknown env {env_id!r}; did you mean {env_id}:make, with the name of the function that makes the game?"
+    return f"unknown env {env_id!r}{nearest(env_id, BUILT_IN)} (an id is {FORMS})"
 
 
 def nearest(name: str, known: Mapping[str, object]) -> str:
@@ -131,52 +126,18 @@ def _kind(env: object) -> str | None:
 
 
 def _load_own(env_id: str) -> Callable[..., Any]:
-    where, _, name = env_id.rpartition(":")
-    module = _load_file(env_id, Path(where)) if where.endswith(".py") else _load_module(env_id, where)
-    factory = getattr(module, name, None)
+    try:
+        factory = load(env_id)
+    except MissingModuleError as error:
+        choices = {**BUILT_IN, **{f"{prefix}:": "" for prefix in ADAPTERS}}
+        near = nearest(env_id.partition(":")[0], choices)
+        raise EnvError(f"{env_id}: {error}{near} (an id is {FORMS})") from error
+    except PluginError as error:
+        raise EnvError(f"{env_id}: {error}") from error
     if not callable(factory):
-        public = {key: 0 for key, value in vars(module).items() if callable(value) and not key.startswith("_")}
-        raise EnvError(f"{env_id}: {where} has no function {name!r}{nearest(name, public) if public else ''}")
+        raise EnvError(f"{env_id} is a {type(factory).__name__}; name a function that makes the game")
     found: Callable[..., Any] = factory
     return found
-
-
-def _load_file(env_id: str, path: Path) -> ModuleType:
-    if not path.is_file():
-        raise EnvError(f"{env_id}: there is no file {path}; paths are relative to {Path.cwd()}")
-    name = f"_env_file_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pickling of the user's own look it up there
-    try:
-        spec.loader.exec_module(module)
-    except ModuleNotFoundError as error:
-        raise _missing(env_id, error) from error
-    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
-        raise EnvError(f"{env_id}: reading {path} raised {type(error).__name__}: {error}") from error
-    return module
-
-
-def _load_module(env_id: str, name: str) -> ModuleType:
-    here = str(Path.cwd())
-    added = here not in sys.path
-    if added:  # a console script does not look in the working folder by itself
-        sys.path.insert(0, here)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
-            choices = {**BUILT_IN, **{f"{prefix}:": "" for prefix in ADAPTERS}}
-            raise EnvError(
-                f"{env_id}: there is no module {name!r}{nearest(env_id, choices)}; an id is {FORMS}"
-            ) from error
-        raise _missing(env_id, error) from error
-    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
-        raise EnvError(f"{env_id}: importing {name} raised {type(error).__name__}: {error}") from error
-    finally:
-        if added and here in sys.path:
-            sys.path.remove(here)
 
 
 def _missing(env_id: str, error: ModuleNotFoundError) -> EnvError:

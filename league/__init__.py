@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from envs.plugins import load, load_admitted
+from league.core.registry import use_loaders
+
 if TYPE_CHECKING:
     from league.eval.load import load_policy as load_policy
 
 __all__ = ["load_policy"]
+
+use_loaders(built_in=load, own=load_admitted)
 
 
 def __getattr__(name: str) -> object:

@@ -15,12 +15,14 @@ import yaml
 
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
+from envs.plugins import admit
 from envs.protocol import EnvConfig
 from league.config_checks import joint_problems, section_problems
 from league.config_problems import apply_override, known_paths, validate
 from league.config_yaml import parse_yaml
 from league.core.settings import LeagueSettings
 from league.errors import ConfigError
+from league.plugin_names import outside_names, with_absolute_files
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ class LeagueConfig:
 
 
 def load_config(path: Path, *, overrides: Sequence[str] = ()) -> LeagueConfig:
-    """The configuration in a YAML file.
+    """The configuration in a YAML file of the user's own: code that it names may be loaded in this process.
 
     Args:
       overrides: "dotted.key=value" each, the value in YAML, applied in order over the file.
@@ -163,15 +165,33 @@ def load_config(path: Path, *, overrides: Sequence[str] = ()) -> LeagueConfig:
       ConfigError: with every problem of file and overrides at once.
     """
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(str(path), [f"the file cannot be read: {reason}"]) from error
-    return parse_config(text, source=str(path), overrides=overrides, folder=path.parent)
+    plain, problems = plain_config(text, source=str(path), overrides=overrides, folder=path.parent)
+    admit(found.entry for found in outside_names(plain))
+    return _config_of(plain, problems, source=str(path))
 
 
 def parse_config(text: str, *, source: str, overrides: Sequence[str] = (), folder: Path | None = None) -> LeagueConfig:
-    """As `load_config`, from the text itself. `folder` is where a game's file is looked for beside the current one."""
+    """As `load_config`, from the text itself, and without a word on trust.
+
+    Args:
+      folder: where files are looked for beside the current one.
+    """
+    plain, problems = plain_config(text, source=source, overrides=overrides, folder=folder)
+    return _config_of(plain, problems, source=source)
+
+
+def plain_config(
+    text: str, *, source: str, overrides: Sequence[str] = (), folder: Path | None = None
+) -> tuple[dict[str, object], list[str]]:
+    """A configuration's text as plain values with its overrides, files by absolute paths; and what is wrong so far.
+
+    Raises:
+      ConfigError: it is no YAML with keys and values.
+    """
     plain = parse_yaml(text, source=source)
     if plain is None:
         plain = {}
@@ -182,15 +202,20 @@ def parse_config(text: str, *, source: str, overrides: Sequence[str] = (), folde
         problem = apply_override(plain, override)
         if problem is not None:
             problems.append(problem)
+    with_absolute_files(plain, (Path.cwd(), *([] if folder is None else [folder.absolute()])))
+    return plain, problems
+
+
+def _config_of(plain: dict[str, object], problems: list[str], *, source: str) -> LeagueConfig:
+    """The records of plain values; `problems` is what is wrong with them already."""
     sections, found = validate(plain, LeagueConfig, known_paths(LeagueConfig))
-    problems += found
+    problems = problems + found
     problems += [problem for section, value in sections.items() for problem in section_problems(section, value)]
     if not found:
         problems += joint_problems(LeagueConfig(**sections))  # type: ignore[arg-type]  # validated against its fields
     if problems:
         raise ConfigError(source, problems)
-    config = LeagueConfig(**sections)  # type: ignore[arg-type]  # as above
-    return dataclasses.replace(config, env=_with_absolute_file(config.env, folder))
+    return LeagueConfig(**sections)  # type: ignore[arg-type]  # as above
 
 
 def dump_config(config: LeagueConfig) -> str:
@@ -224,14 +249,3 @@ def _plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return value
-
-
-def _with_absolute_file(env: EnvConfig, folder: Path | None) -> EnvConfig:
-    """A game in a file by the file's absolute path: hosts and resumed runs have other current folders."""
-    file, colon, function = env.id.rpartition(":")
-    if not colon or not file.endswith(".py"):
-        return env
-    for start in (Path.cwd(), *([] if folder is None else [folder.absolute()])):
-        if (start / file).is_file():
-            return dataclasses.replace(env, id=f"{start / file}:{function}")
-    return env

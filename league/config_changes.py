@@ -11,13 +11,15 @@ import json
 import socket
 from collections.abc import Iterator, Sequence
 
+from envs.plugins import admit
 from league.book import Book
 from league.carried_over import HOSTS_FILE
-from league.config import LeagueConfig, config_plain, dump_config, parse_config
+from league.config import LeagueConfig, config_plain, dump_config, parse_config, plain_config
 from league.core.commands import ChangeConfig
 from league.core.events import ConfigChange
 from league.core.state import LeagueState
 from league.errors import ConfigError, LeagueError
+from league.plugin_names import outside_names
 from league.store.run_folder import RunFolder
 
 FIXED = {
@@ -58,6 +60,8 @@ def settled_config(
         folder.write_config(state.config)
         file_text = state.config
     text = state.config or file_text
+    plain, _ = plain_config(text, source=source)
+    admit(found.entry for found in outside_names(plain))
     before = config = parse_config(text, source=source)
     if overrides:
         config = parse_config(text, source=source, overrides=overrides)

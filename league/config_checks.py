@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from envs.bots import make_bot
+from envs.bots import is_own_bot, make_bot
 from envs.protocol import EnvError
-from envs.registry import BUILT_IN, FORMS, nearest
+from envs.registry import BUILT_IN, unknown_env
 from league.core.records import BOT_PREFIX
 from league.errors import InvalidName
 from league.store.storage import checked_name
@@ -159,7 +159,7 @@ def _league_problems(league: LeagueSettings) -> Iterator[str]:
 
 def _env_problems(env: EnvConfig) -> Iterator[str]:
     if ":" not in env.id and env.id not in BUILT_IN:
-        yield f"id: unknown env {env.id!r}{nearest(env.id, BUILT_IN)}; an id is {FORMS}"
+        yield f"id: {unknown_env(env.id)}"
 
 
 def _bot_problems(path: str, bots: tuple[str, ...]) -> Iterator[str]:
@@ -168,6 +168,8 @@ def _bot_problems(path: str, bots: tuple[str, ...]) -> Iterator[str]:
 
 
 def _bot_problem(path: str, bot: str) -> Iterator[str]:
+    if is_own_bot(bot):  # tried where it may be loaded, see `plugin_checks`
+        return
     try:
         make_bot(bot, seed=0)
     except EnvError as error:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol, cast
 
-from league.core.registry import load
+from envs.plugins import PluginError, resolve
 from league.errors import LeagueError
 
 BRADLEY_TERRY = "bradley-terry"
@@ -38,7 +38,7 @@ def read_rating_model(path: Path, model: str) -> RatingReport:
       LeagueError: there is no such model. MissingRun, JournalError.
     """
     try:
-        read = cast(Callable[[Path], RatingReport], load(RATING_MODELS, model, what="rating model"))
-    except (ValueError, ModuleNotFoundError) as error:
+        read = cast(Callable[[Path], RatingReport], resolve(model, RATING_MODELS, what="rating model"))
+    except PluginError as error:
         raise LeagueError(f"{error}.") from error
     return read(path)

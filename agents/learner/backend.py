@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -15,8 +14,10 @@ from torch.distributed import ProcessGroup
 from agents.learner.batch import Batch
 from agents.learner.config import LearnerConfig
 from agents.learner.objective import Coefficients, Objective
+from agents.learner.registry import BACKENDS
 from agents.learner.sums import no_columns
 from agents.nets.network import Network, NetworkOutput
+from envs.plugins import resolve
 
 
 class StepBackend(Protocol):
@@ -70,27 +71,13 @@ class Placement:
         return torch.autocast(self.device.type, dtype=self.dtype)
 
 
-BACKENDS = {
-    "single": "agents.learner.backend:SingleBackend",
-    "local_pipe": "agents.learner.local_pipe:LocalPipeBackend",
-    "dist_pipe": "agents.learner.dist_pipe:DistPipeBackend",
-}
-
-
 def make_backend(network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> StepBackend:
     """The backend that the settings name, a registered one or "module:attribute".
 
     Raises:
       ValueError: there is no such backend.
     """
-    target = BACKENDS.get(config.backend_name, config.backend_name)
-    module_name, separator, attribute = target.partition(":")
-    if not separator:
-        raise ValueError(f"learner.backend: {config.backend!r} is none of {', '.join(BACKENDS)}")
-    try:
-        build = getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"learner.backend: {config.backend!r} cannot be loaded: {error}") from error
+    build = resolve(config.backend_name, BACKENDS, what="learner.backend")
     backend: StepBackend = build(network, objective, config, placement)
     return backend
 

@@ -5,7 +5,6 @@ Shape letters: B rows, T unroll length. Networks answer batch-major [B, T+1]; lo
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,8 +13,10 @@ from torch import Tensor
 
 from agents.learner.batch import Batch
 from agents.learner.config import LearnerConfig
+from agents.learner.registry import OBJECTIVES
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
+from envs.plugins import resolve
 
 Total = Callable[[Tensor], Tensor]
 """Adds a tensor up over all replicas; the identity where there is one."""
@@ -76,25 +77,11 @@ class Objective(Protocol):
         ...
 
 
-OBJECTIVES = {
-    "vtrace": "agents.learner.actor_critic:VTraceObjective",
-    "ppo": "agents.learner.ppo:PPOObjective",
-    "appo": "agents.learner.appo:APPOObjective",
-}
-
-
 def make_objective(config: LearnerConfig, head: Head) -> Objective:
     """The objective that `config.algorithm` names, a registered one or "module:attribute".
 
     Raises:
       ValueError: there is no such objective.
     """
-    target = OBJECTIVES.get(config.algorithm, config.algorithm)
-    module_name, separator, attribute = target.partition(":")
-    if not separator:
-        raise ValueError(f"learner.algorithm: {config.algorithm!r} is none of {', '.join(OBJECTIVES)}")
-    try:
-        objective: Objective = getattr(importlib.import_module(module_name), attribute)(config, head)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"learner.algorithm: {config.algorithm!r} cannot be loaded: {error}") from error
+    objective: Objective = resolve(config.algorithm, OBJECTIVES, what="learner.algorithm")(config, head)
     return objective

@@ -6,12 +6,14 @@ gradients before a step, and what to the weights after it.
 
 from __future__ import annotations
 
-import importlib
 from typing import Protocol
 
 import torch.distributed
 from torch import Tensor
 from torch.distributed import ProcessGroup
+
+from agents.learner.registry import UPDATE_MODES
+from envs.plugins import resolve
 
 
 class UpdateMode(Protocol):
@@ -28,9 +30,6 @@ class UpdateMode(Protocol):
     def total(self, tensor: Tensor) -> Tensor:
         """Counts, loss sums and statistics added up over the replicas whose gradients make one step."""
         ...
-
-
-UPDATE_MODES = {"all_reduce": "agents.learner.update_mode:AllReduce"}
 
 
 class AllReduce:
@@ -58,14 +57,7 @@ def make_update_mode(name: str, group: ProcessGroup | None) -> UpdateMode:
     Raises:
       ValueError: there is no such mode.
     """
-    target = UPDATE_MODES.get(name, name)
-    module_name, separator, attribute = target.partition(":")
-    if not separator:
-        raise ValueError(f"learner.update_mode: {name!r} is none of {', '.join(UPDATE_MODES)}")
-    try:
-        mode: UpdateMode = getattr(importlib.import_module(module_name), attribute)(group)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"learner.update_mode: {name!r} cannot be loaded: {error}") from error
+    mode: UpdateMode = resolve(name, UPDATE_MODES, what="learner.update_mode")(group)
     return mode
 
 

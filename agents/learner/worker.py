@@ -8,7 +8,6 @@ Shape letters: R replicas, W workers of one replica's pipeline. Rank = replica *
 from __future__ import annotations
 
 import datetime
-import importlib
 from dataclasses import dataclass
 from typing import cast
 
@@ -33,6 +32,7 @@ from agents.nets.network import Network
 from agents.process import prepare_process
 from agents.trajectory import Unrolls
 from agents.weights import Layout
+from envs.plugins import load
 from envs.protocol import EnvSpec
 
 BUILDER = "agents.nets.network:build_network"
@@ -53,9 +53,7 @@ class NetworkPlan:
 
     def build(self) -> Network:
         """The network, freshly initialised, on the CPU."""
-        module_name, _, attribute = self.builder.partition(":")
-        build = getattr(importlib.import_module(module_name), attribute)
-        return cast(Network, build(self.spec, self.config, seed=self.seed))
+        return cast(Network, load(self.builder)(self.spec, self.config, seed=self.seed))
 
 
 @dataclass(frozen=True)

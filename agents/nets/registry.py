@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-import importlib
 from collections.abc import Mapping
+
+from envs import plugins
 
 ENCODERS: dict[str, str] = {
     "conv": "agents.nets.pictures:build_conv",
@@ -42,13 +42,7 @@ def resolve(name: str, registry: Mapping[str, str], *, kind: str) -> object:
     Raises:
       UnknownPartError: neither registered nor importable.
     """
-    target = registry.get(name, name)
-    module_name, separator, attribute = target.partition(":")
-    if not separator:
-        near = difflib.get_close_matches(name, registry, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UnknownPartError(f"unknown {kind} {name!r}, known are {', '.join(sorted(registry))}{hint}")
     try:
-        return getattr(importlib.import_module(module_name), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UnknownPartError(f"{kind} {name!r} cannot be loaded: {error}") from error
+        return plugins.resolve(name, registry, what=kind)
+    except plugins.PluginError as error:
+        raise UnknownPartError(str(error)) from error

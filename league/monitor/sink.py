@@ -6,12 +6,12 @@ reported once.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
+from envs.plugins import resolve
 from league.store.storage import Storage
 
 
@@ -68,14 +68,7 @@ def open_sink(kind: str, context: SinkContext) -> MetricSink:
     Raises:
       ValueError: no such kind.
     """
-    module, colon, attribute = METRIC_SINKS.get(kind, kind).partition(":")
-    try:
-        factory = getattr(importlib.import_module(module), attribute) if colon else None
-    except (ImportError, AttributeError):
-        factory = None
-    if factory is None:
-        raise ValueError(f"there is no metric sink {kind!r}: use {', '.join(METRIC_SINKS)}, or module:attribute.")
-    return cast(MetricSink, factory(context))
+    return cast(MetricSink, resolve(kind, METRIC_SINKS, what="metric sink")(context))
 
 
 class SinkGroup:

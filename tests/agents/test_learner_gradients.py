@@ -29,8 +29,9 @@ from learner_cases import (
 
 from agents.learner.backend import Placement, SingleBackend
 from agents.learner.batch import Batch, batch_from, join
-from agents.learner.objective import OBJECTIVES, make_objective
+from agents.learner.objective import make_objective
 from agents.learner.ppo import normalised
+from agents.learner.registry import OBJECTIVES
 from agents.learner.sums import LossSums, sums_of
 from agents.losses.policy import normalise_advantages
 from agents.nets.network import Network

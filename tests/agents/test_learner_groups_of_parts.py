@@ -12,7 +12,8 @@ from learner_cases import COEFFICIENTS, COMMANDS, ENTITIES, FLOAT32, batch_of, n
 
 from agents.learner.appo import SLOW_LOG_PROBS
 from agents.learner.build import local_updater
-from agents.learner.objective import OBJECTIVES, make_objective
+from agents.learner.objective import make_objective
+from agents.learner.registry import OBJECTIVES
 from agents.learner.sums import sums_of
 from agents.learner.updater import UpdateOrder
 from agents.losses.action_groups import grouped_vtrace

@@ -10,9 +10,10 @@ import pytest
 import torch
 from learner_cases import BOARD_GAME, FLOAT32, MLP, batch_of, network_of, small_config
 
-from agents.learner.backend import BACKENDS, SingleBackend, make_backend
-from agents.learner.objective import OBJECTIVES, make_objective
-from agents.learner.update_mode import UPDATE_MODES, make_update_mode
+from agents.learner.backend import SingleBackend, make_backend
+from agents.learner.objective import make_objective
+from agents.learner.registry import BACKENDS, OBJECTIVES, UPDATE_MODES
+from agents.learner.update_mode import make_update_mode
 
 
 @pytest.mark.parametrize("target", [*BACKENDS.values(), *OBJECTIVES.values(), *UPDATE_MODES.values()])
@@ -25,11 +26,11 @@ def test_every_registered_entry_can_be_loaded(target) -> None:
 def test_unknown_names_are_refused(name) -> None:
     network = network_of(BOARD_GAME, MLP)
     objective = make_objective(small_config(), network.head)
-    with pytest.raises(ValueError, match=f"algorithm: {name!r}"):
+    with pytest.raises(ValueError, match=f"learner.algorithm {name!r}"):
         make_objective(small_config(algorithm=name), network.head)
-    with pytest.raises(ValueError, match=f"backend: {name!r}"):
+    with pytest.raises(ValueError, match=f"learner.backend {name!r}"):
         make_backend(network, objective, small_config(backend=name), FLOAT32)
-    with pytest.raises(ValueError, match=f"update_mode: {name!r}"):
+    with pytest.raises(ValueError, match=f"learner.update_mode {name!r}"):
         make_update_mode(name, None)
 
 

@@ -66,8 +66,8 @@ def test_an_unknown_model_is_one_sentence_with_the_nearest_name(run: Path) -> No
     ran = league("ratings", run, "--model", "meta_game")
     assert ran.code == 2
     assert ran.err == (
-        "league: no rating model 'meta_game'; nearest is 'meta-game', "
-        "there are bradley-terry, openskill, meta-game, or give your own as module:attribute.\n"
+        "league: unknown rating model 'meta_game' (did you mean 'meta-game'?): there are bradley-terry, openskill, "
+        "meta-game, or give your own as module:attribute or path/file.py:attribute.\n"
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pydantic
 import pytest
 
+from envs.plugins import admit
 from league.core.commands import CreateLeague
 from league.core.events import LeagueCreated
 from league.core.registry import GATES, MATCHMAKERS, load
@@ -102,8 +103,15 @@ def test_every_registered_name_loads(registry: dict[str, str]) -> None:
 
 
 def test_a_plug_in_of_the_users_own_is_found_by_module_and_attribute() -> None:
+    names = [
+        f"{module}:{name}" for module in ("league.core.gates", "no_such_module") for name in ("threshold", "nothing")
+    ]
+    for name in names:
+        with pytest.raises(ValueError, match="nobody here has trusted"):
+            load(GATES, name, what="gate")
+    admit(names)
     assert load(GATES, "league.core.gates:threshold", what="gate") is load(GATES, "threshold", what="gate")
     with pytest.raises(ValueError, match="has no 'nothing'"):
         load(GATES, "league.core.gates:nothing", what="gate")
-    with pytest.raises(ModuleNotFoundError):
-        load(GATES, "no_such_module:gate", what="gate")
+    with pytest.raises(ValueError, match="there is no module 'no_such_module'"):
+        load(GATES, "no_such_module:nothing", what="gate")

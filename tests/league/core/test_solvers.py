@@ -14,6 +14,7 @@ from hypothesis.extra.numpy import arrays
 
 import league.linear_program
 import league.most_even
+from envs.plugins import admit
 from league.core.registry import SOLVERS
 from league.core.solvers import AUTO, Solver, exploitability, regret_matching, solver_of
 from league.linear_program import MOST_POLICIES, least_beaten, nash
@@ -188,6 +189,7 @@ def test_the_number_of_sides_chooses_where_the_user_does_not() -> None:
 def test_a_solver_may_be_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "my_solver", type(sys)("my_solver"))
     monkeypatch.setattr(sys.modules["my_solver"], "newest", lambda win_rates: np.eye(len(win_rates))[-1], raising=False)
+    admit(["my_solver:newest"])
     assert solver_of("my_solver:newest", num_sides=2)(np.full((3, 3), 0.5)).tolist() == [0.0, 0.0, 1.0]
     with pytest.raises(ValueError, match="nearest is 'nash'"):
         solver_of("nahs", num_sides=2)

@@ -1,0 +1,196 @@
+"""Turns "module:attribute" and "path/file.py:attribute" into objects: the one loader, and its rule of trust.
+
+Loading a name runs code. A name that the user gives (in a configuration of their own, on the command line, in a call)
+is simply loaded. A name that a run folder or a snapshot brings along is loaded only where this process has admitted it:
+`league.trust` admits what the user's own `league train` marked, and what the user trusts by `--trust` or `trust=True`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import importlib
+import importlib.util
+import operator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+OWN_FORMS = "module:attribute or path/file.py:attribute"
+
+
+class PluginError(ValueError):
+    """A name cannot be loaded; the message is one clause that says why."""
+
+
+class MissingModuleError(PluginError):
+    """There is no module of that name."""
+
+
+_ADMITTED: set[str] = set()
+
+
+def load(name: str) -> Any:
+    """The object that "module:attribute" or "path/file.py:attribute" names; the attribute may be dotted.
+
+    A file is read once; it may import files beside it. A module may also lie in the current folder.
+
+    Raises:
+      PluginError: no such file, module or attribute, or importing it raised.
+    """
+    where, colon, attribute = name.rpartition(":")
+    if not colon or not where:
+        raise PluginError(f"{name!r} is not of the form {OWN_FORMS}")
+    module = _load_file(Path(where)) if where.endswith(".py") else _load_module(where)
+    try:
+        return operator.attrgetter(attribute)(module)
+    except AttributeError:
+        raise PluginError(f"{where} has no {attribute!r}{_defined_near(module, attribute)}") from None
+
+
+def resolve(name: str, registry: Mapping[str, str], *, what: str) -> Any:
+    """The object behind a registered name, or behind a name of the user's own.
+
+    Args:
+      registry: name -> "module:attribute".
+      what: the swap point, for the message.
+    Raises:
+      PluginError: neither registered nor loadable.
+    """
+    if name not in registry and ":" not in name:
+        raise PluginError(unknown(name, registry, what=what))
+    try:
+        return load(registry.get(name, name))
+    except PluginError as error:
+        raise PluginError(f"{what} {name!r} cannot be loaded: {error}") from error
+
+
+def unknown(name: str, registry: Iterable[str], *, what: str) -> str:
+    """The sentence on a name that is not registered, with the nearest one."""
+    known = list(registry)
+    near = [f"{name}:NAME"] if name.endswith(".py") else difflib.get_close_matches(name, known, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"unknown {what} {name!r}{hint}: there are {', '.join(known)}, or give your own as {OWN_FORMS}"
+
+
+def admit(names: Iterable[str]) -> None:
+    """Let this process load names that a run folder or a snapshot brings along."""
+    _ADMITTED.update(names)
+
+
+def is_admitted(name: str) -> bool:
+    """Whether `admit` was called with the name."""
+    return name in _ADMITTED
+
+
+def load_admitted(name: str) -> Any:
+    """As `load`, for a name that may have been brought along.
+
+    Raises:
+      PluginError: it was not admitted, or as of `load`.
+    """
+    if name not in _ADMITTED:
+        raise PluginError(f"{name!r} is code that nobody here has trusted; give --trust (trust=True) to run it")
+    return load(name)
+
+
+def absolute(name: str, folders: Iterable[Path]) -> str:
+    """A name whose file lies in one of the folders by the file's absolute path; any other name as it is.
+
+    Also "module:attribute" where module.py lies there and Python would not find it by itself: the hosts of a run and a
+    resumed run have other current folders.
+    """
+    where, colon, attribute = name.rpartition(":")
+    if not colon or not where:
+        return name
+    if where.endswith(".py"):
+        file = Path(where).expanduser()
+    elif where.isidentifier() and not _can_be_found(where):
+        file = Path(f"{where}.py")
+    else:
+        return name
+    found = next((start / file for start in folders if (start / file).is_file()), None)
+    return name if found is None else f"{found.absolute()}:{attribute}"
+
+
+def _can_be_found(module: str) -> bool:
+    if module in sys.modules:
+        return True
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise PluginError(f"there is no file {path}; paths are relative to {Path.cwd()}")
+    path = path.absolute()
+    facts = path.stat()
+    name = f"_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    version = (facts.st_mtime_ns, facts.st_size)
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "_plugin_version", None) == version:
+        return known
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickling of the user's own look it up there
+    try:
+        with _on_path(path.parent):
+            spec.loader.exec_module(module)
+    except ModuleNotFoundError as error:
+        del sys.modules[name]
+        raise PluginError(_missing(error)) from error
+    except Exception as error:  # code of others: whatever it raises is their mistake, not ours
+        del sys.modules[name]
+        raise PluginError(f"reading {path} raised {type(error).__name__}: {_line(error)}") from error
+    module._plugin_version = version  # type: ignore[attr-defined]  # a file that changed is read again
+    return module
+
+
+def _load_module(name: str) -> ModuleType:
+    try:
+        with _on_path(Path.cwd()):  # a console script does not look in the working folder by itself
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (name == error.name or name.startswith(error.name + ".")):
+            raise MissingModuleError(f"there is no module {name!r}") from error
+        raise PluginError(_missing(error)) from error
+    except Exception as error:  # code of others: whatever it raises is their mistake, not ours
+        raise PluginError(f"importing {name} raised {type(error).__name__}: {_line(error)}") from error
+
+
+@contextmanager
+def _on_path(folder: Path) -> Iterator[None]:
+    here = str(folder)
+    added = here not in sys.path
+    if added:
+        sys.path.insert(0, here)
+    try:
+        yield
+    finally:
+        if added and here in sys.path:
+            sys.path.remove(here)
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    return f"it needs the package {error.name!r}, which is not installed; pip install {error.name}"
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def _defined_near(module: ModuleType, attribute: str) -> str:
+    """What the module defines itself; what it imports is no answer."""
+    own = [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    ]
+    close = difflib.get_close_matches(attribute, own, n=3, cutoff=0.5) or sorted(own)[:6]
+    return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -1,0 +1,134 @@
+"""Names that become objects: by module, by file, and what each wrong one is told."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+from envs.bots import make_bot
+from envs.plugins import PluginError, absolute, admit, load, load_admitted, resolve
+from envs.protocol import EnvError
+
+ROOT = Path(__file__).parents[2]
+
+CODE = """
+from dataclasses import dataclass
+from pathlib import Path
+import beside
+
+@dataclass
+class Thing:
+    seed: int = 0
+    def act(self, env, turn, slots): ...
+
+def answer():
+    return beside.VALUE
+
+class Mute:
+    def __init__(self, seed): ...
+
+def crooked(seed):
+    raise ValueError("bent")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "own_things.py").write_text(CODE)
+    (tmp_path / "beside.py").write_text("VALUE = 42\n")
+    (tmp_path / "broken.py").write_text("raise RuntimeError('first line\\nsecond line')\n")
+    monkeypatch.chdir(tmp_path)
+    for name in ("own_things", "beside"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return tmp_path
+
+
+def test_a_file_may_import_what_lies_beside_it_and_is_read_once(folder: Path) -> None:
+    answer = load("own_things.py:answer")
+    assert answer() == 42
+    assert load(f"{folder}/own_things.py:answer") is answer
+    assert load("own_things:Thing.act")
+
+
+def test_two_files_of_one_name_are_two_modules(folder: Path) -> None:
+    (folder / "other").mkdir()
+    (folder / "other" / "own_things.py").write_text("answer = 7\n")
+    assert load("other/own_things.py:answer") == 7
+    assert load("own_things.py:answer")() == 42
+
+
+def test_a_file_that_changed_is_read_again(folder: Path) -> None:
+    assert load("beside.py:VALUE") == 42
+    (folder / "beside.py").write_text("VALUE = 4321\n")
+    assert load("beside.py:VALUE") == 4321
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("own_things", "is not of the form module:attribute"),
+        (":x", "is not of the form"),
+        ("own_things.py:Pat", "has no 'Pat'; did you mean Thing or answer or Mute|has no 'Pat'; did you mean"),
+        ("own_things.py:anser", "has no 'anser'; did you mean answer"),
+        ("nowhere.py:x", "there is no file nowhere.py; paths are relative to"),
+        ("no_such_package.games:x", "there is no module 'no_such_package.games'"),
+        ("broken.py:x", "raised RuntimeError: first line"),
+        ("..:x", "importing"),
+    ],
+)
+def test_a_name_that_cannot_be_loaded_is_one_clause(folder: Path, name: str, words: str) -> None:
+    with pytest.raises(PluginError, match=words) as caught:
+        load(name)
+    assert "\n" not in str(caught.value)
+    assert "Path" not in str(caught.value).partition("did you mean")[2]  # what a file imports is no answer
+
+
+def test_an_unknown_name_is_told_the_nearest_and_the_forms() -> None:
+    with pytest.raises(PluginError, match=r"'psterior' \(did you mean 'posterior'\?\): there are posterior"):
+        resolve("psterior", {"posterior": "x:y"}, what="gate")
+    with pytest.raises(PluginError, match=r"did you mean 'gate\.py:NAME'"):
+        resolve("gate.py", {"posterior": "x:y"}, what="gate")
+
+
+def test_a_name_brought_along_is_loaded_only_where_it_was_admitted(folder: Path) -> None:
+    name = f"{folder}/own_things.py:answer"
+    with pytest.raises(PluginError, match="nobody here has trusted"):
+        load_admitted(name)
+    admit([name])
+    assert load_admitted(name)() == 42
+
+
+def test_names_beside_a_configuration_get_absolute_paths(folder: Path, tmp_path: Path) -> None:
+    places = [tmp_path / "nowhere", folder]
+    assert absolute("own_things.py:Thing", places) == f"{folder}/own_things.py:Thing"
+    assert absolute("own_things:Thing", places) == f"{folder}/own_things.py:Thing"
+    assert absolute("json:loads", places) == "json:loads"
+    assert absolute("absent.py:x", places) == "absent.py:x"
+    assert absolute("posterior", places) == "posterior"
+
+
+def test_a_bot_may_be_the_users_own(folder: Path) -> None:
+    bot = make_bot("own_things.py:Thing", seed=5)
+    assert getattr(bot, "seed", None) == 5
+    for name, words in (
+        ("own_things.py:Ting", "has no 'Ting'"),
+        ("own_things.py:Mute", "is a Mute without act"),
+        ("own_things.py:crooked", "cannot be made with seed=0: ValueError: bent"),
+    ):
+        with pytest.raises(EnvError, match=words):
+            make_bot(name, seed=0)
+
+
+def test_there_is_one_loader() -> None:
+    users = set()
+    for package in ("envs", "agents", "league"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+                names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+                if any(name.partition(".")[0] == "importlib" for name in names):
+                    users.add(path.relative_to(ROOT).as_posix())
+    assert users == {"envs/plugins.py"}
