@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from league.core.chance import seed_of
-from league.core.commands import Command
+from league.core.commands import Command, CreateLeague, Refused
 from league.core.events import EVENTS, Event
 from league.core.league import apply, decide
 from league.core.state import LeagueState, digest, from_plain, to_plain
@@ -46,6 +46,7 @@ class Book:
         self._state_bytes = 0 if stored is None else len(stored.payload)
         self._seq = journal.head().seq
         self._unused = np.random.default_rng(0)
+        self._pending: list[Event] = []  # applied, and durable with the next commit
         self.state = state
         self.notes: tuple[str, ...] = ()
         self.noted_files = journal.noted_files()
@@ -76,18 +77,29 @@ class Book:
         """Decide, note down, apply; durable after the next `commit`.
 
         Raises:
-          Refused: the command does not fit; nothing has changed.
+          Refused: the command does not fit, or brings what cannot be recorded or folded; nothing has changed.
         """
         now = self._wall_time()
         events = decide(self.state, command, self._rng(command), now)
-        self._journal.append(events, wall_time=now)
-        for event in events:
-            apply(self.state, event)
+        try:
+            numbers = self._journal.append(events, wall_time=now)
+        except JournalError as error:
+            if isinstance(command, CreateLeague):
+                raise  # the user's own words, not those of a host
+            raise Refused(str(error)) from error
+        try:
+            for event in events:
+                apply(self.state, event)
+        except Exception as error:  # boundary: what the numbers of other processes cannot fold to must not be durable
+            self._take_back(numbers.start)
+            raise Refused(f"{type(command).__name__} cannot be folded: {error!r:.300}") from error
+        self._pending.extend(events)
         return events
 
     def commit(self) -> None:
         """Make everything noted down durable; from time to time store the state too."""
         self._seq = self._journal.commit()
+        self._pending.clear()
         if self._seq - self._saved_seq >= max(SAVE_STATE_EVERY, self._state_bytes // STATE_BYTES_PER_EVENT):
             self.save_state()
 
@@ -108,6 +120,13 @@ class Book:
     def close(self) -> None:
         """Close the journal; may be called twice."""
         self._journal.close()
+
+    def _take_back(self, first: int) -> None:
+        """Forget the queued events from number `first` on, and fold the state again that they may have half changed."""
+        self._journal.withdraw(first)
+        self.state = read_state(self._journal)
+        for event in self._pending:
+            apply(self.state, event)
 
     def _rng(self, command: Command) -> np.random.Generator:
         """The generator of one command. Those that draw nothing share one: they are most of all commands."""

@@ -285,7 +285,7 @@ class Daemon:
             self._meter.start()
             self._metering = True
         for host in list(self._idle):
-            if self._do(RequestLease(host, purpose=purpose)):  # type: ignore[arg-type]
+            if self._do(RequestLease(host, purpose=purpose, num_envs=self._config.actors.num_envs)):  # type: ignore[arg-type]
                 del self._idle[host]
 
     def _carry_out(self, event: Event) -> None:

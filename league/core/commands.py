@@ -49,10 +49,14 @@ class StopRun:
 
 @dataclass(frozen=True)
 class RequestLease:
-    """An actor host wants work: to train, to rate, or whichever is behind its share ("any")."""
+    """An actor host wants work: to train, to rate, or whichever is behind its share ("any").
+
+    num_envs: games that it steps together; 0 where that is not known.
+    """
 
     host: str
     purpose: Literal["train", "rate", "any"] = "any"
+    num_envs: int = 0
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ def order_problem(outcome: SeatingOutcome, teams: Sequence[int]) -> str | None:
         return f"its orders are of {sum(times for _, times in outcome.orders)} games, not of {outcome.games}"
     if any(len(ranks) != len(sides) for ranks in listed):
         return f"every order needs {len(sides)} ranks, one per team"
+    if not all(0 <= rank < len(sides) for ranks in listed for rank in ranks):
+        return f"a rank does not lie between 0 and {len(sides) - 1}"
     ranks = np.array(listed, dtype=np.int64).reshape(-1, len(sides))
     ahead = ranks[:, :, None] < ranks[:, None, :]  # [M, K, K]
     if not np.array_equal(ahead.sum(axis=1), ranks):

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from league.core import commands, events, leases, meta_game, orders, quarantine, runs, tuning
-from league.core.commands import Command, CreateLeague, Refused
+from league.core.bounds import check_numbers
+from league.core.commands import Command, CreateLeague, FinishLease, Refused, RequestLease
 from league.core.events import Event
 from league.core.state import LeagueState
 
@@ -76,6 +77,8 @@ def decide(state: LeagueState, command: Command, rng: np.random.Generator, now: 
     """
     if state.settings is None and not isinstance(command, CreateLeague):
         raise Refused("there is no league yet; found one first")
+    if not isinstance(command, CreateLeague | RequestLease | FinishLease):  # not from a host, or with bounds of its own
+        check_numbers(command)
     return DECIDERS[type(command)](state, command, rng)
 
 

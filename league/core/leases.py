@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import math
 
 import numpy as np
 
+from league.core.bounds import MAX_COUNT, check_answer
 from league.core.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease
 from league.core.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
 from league.core.finishing import order_problem
@@ -43,7 +43,7 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
         home, seatings = training_seatings(state, rng)
     generation = 0 if home is None else state.players[home].generation + state.players[home].transplants
     turns = state.settings.lease_turns
-    lease = Lease(state.next_lease_id, state.token, command.host, home, seatings, turns, generation)
+    lease = Lease(state.next_lease_id, state.token, command.host, home, seatings, turns, generation, command.num_envs)
     return [LeaseGranted(lease)]
 
 
@@ -102,11 +102,10 @@ def finish_lease(state: LeagueState, command: FinishLease, rng: np.random.Genera
     lease = _open_lease(state, command.lease_id)
     if command.token != lease.token or command.token != state.token:
         raise Refused(f"lease {command.lease_id} belongs to run {lease.token}, the answer to run {command.token}")
-    if command.env_steps < 0:
-        raise Refused(f"lease {command.lease_id}: env_steps is {command.env_steps}")
     for outcome in command.outcomes:
         _check_seating(state, lease, outcome.policies)
         _check_counts(state, outcome)
+    check_answer(state, lease, command)
     finished = LeaseFinished(command.lease_id, command.token, command.env_steps, command.outcomes)
     if lease.home is None:
         return [finished, *mixture_event(state)]
@@ -216,9 +215,11 @@ def _check_counts(state: LeagueState, outcome: SeatingOutcome) -> None:
     lists = (outcome.policies, outcome.return_sums, outcome.wins, outcome.draws, *rows)
     if set(map(len, lists)) != {state.num_seats}:
         raise Refused(f"outcome of {outcome.policies}: every list in it needs {state.num_seats} entries, one per seat")
-    least = min(outcome.games, outcome.aborted, outcome.turns, *map(min, rows))
-    if least < 0 or not all(map(math.isfinite, outcome.return_sums)):
-        raise Refused(f"outcome of {outcome.policies}: a count is negative or a return is not finite")
+    counts = (outcome.games, outcome.aborted, outcome.turns)
+    if min(*counts, *map(min, rows)) < 0 or max(*counts, *map(max, rows)) > MAX_COUNT:
+        raise Refused(f"outcome of {outcome.policies}: a count is negative or larger than 2**53")
+    if not all(-MAX_COUNT <= earned <= MAX_COUNT for earned in outcome.return_sums):
+        raise Refused(f"outcome of {outcome.policies}: a return is not finite or lies beyond 2**53")
     if not 0 <= outcome.truncated <= outcome.games:
         raise Refused(f"outcome of {outcome.policies}: {outcome.truncated} of {outcome.games} games were truncated")
     for i, j in _opposed(state.teams):

@@ -149,9 +149,11 @@ def save_checkpoint(state: LeagueState, command: SaveCheckpoint, rng: np.random.
     """Remember where a learner's restart state lies.
 
     Raises:
-      Refused: no such player.
+      Refused: no such player, or the numbers are negative.
     """
     _player(state, command.player)
+    if min(command.version, command.trained_steps) < 0:
+        raise Refused(f"restart state of {command.player}: version or trained_steps is negative")
     return [CheckpointSaved(command.player, command.digest, command.version, command.trained_steps)]
 
 

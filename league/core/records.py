@@ -51,6 +51,7 @@ class Lease:
       seatings: table from which each new episode draws its seating.
       turns: number of times each of the host's games is stepped before it answers.
       generation: resets of the home so far; games in flight of an earlier generation are thrown away.
+      num_envs: games that the host steps together, the bound of what it can answer; 0 where that is not known.
     """
 
     lease_id: int
@@ -60,6 +61,7 @@ class Lease:
     seatings: tuple[Seating, ...]
     turns: int
     generation: int = 0
+    num_envs: int = 0
 
 
 @dataclass(frozen=True)

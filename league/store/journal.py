@@ -128,6 +128,13 @@ class Journal(JournalReader):
         self._seq, self._chain = first + len(rows) - 1, chain
         return range(first, self._seq + 1)
 
+    def withdraw(self, first: int) -> None:
+        """Take events back that are queued and not durable, from number `first` on."""
+        assert first > self._durable_seq, f"event {first} is durable"
+        del self._queue[first - self._durable_seq - 1 :]
+        self._seq = first - 1
+        self._chain = self._queue[-1][3] if self._queue else bytes.fromhex(self.head().chain)
+
     def commit(self) -> int:
         """Make everything queued durable in one transaction; returns the number of the last durable event.
 
