@@ -131,6 +131,21 @@ class WandbSettings:
 
 
 @dataclass(frozen=True)
+class RetentionSettings:
+    """How much disk a run may use, however long it goes on.
+
+    Fields:
+      metrics_mib: of metrics.jsonl; beyond it the older rows are thinned.
+      spool_mib: of metrics that wait for their upload; beyond it the oldest are dropped, and the loss is told.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    metrics_mib: float = 64.0
+    spool_mib: float = 64.0
+
+
+@dataclass(frozen=True)
 class LeagueConfig:
     """Everything that a run is started with.
 
@@ -154,6 +169,7 @@ class LeagueConfig:
     budget: BudgetSettings = field(default_factory=BudgetSettings)
     evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
     wandb: WandbSettings = field(default_factory=WandbSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
 
 
 def load_config(path: Path, *, overrides: Sequence[str] = ()) -> LeagueConfig:

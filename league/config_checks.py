@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         BudgetSettings,
         EvaluationSettings,
         LeagueConfig,
+        RetentionSettings,
         RuntimeSettings,
         WandbSettings,
     )
@@ -181,6 +182,12 @@ def _wandb_problems(wandb: WandbSettings) -> Iterator[str]:
         yield f"project: {wandb.project!r} may only hold letters, digits, '.', '_' and '-'"
 
 
+def _retention_problems(retention: RetentionSettings) -> Iterator[str]:
+    for name in ("metrics_mib", "spool_mib"):
+        if getattr(retention, name) < 0.1:
+            yield f"{name}: {getattr(retention, name)} must be at least 0.1"
+
+
 _CHECKS: dict[str, Callable[..., Iterator[str]]] = {
     "name": _name_problems,
     "env": _env_problems,
@@ -192,4 +199,5 @@ _CHECKS: dict[str, Callable[..., Iterator[str]]] = {
     "evaluation": _evaluation_problems,
     "league": _league_problems,
     "wandb": _wandb_problems,
+    "retention": _retention_problems,
 }

@@ -248,6 +248,8 @@ def _sinks(config: LeagueConfig, folder: RunFolder, console: RunConsole) -> Sink
         warn=console.say,
         clock=time.time,
         storage=folder.storage,
+        metrics_bytes=round(config.retention.metrics_mib * 2**20),
+        spool_bytes=round(config.retention.spool_mib * 2**20),
     )
     return SinkGroup(tuple(open_sink(kind, context) for kind in METRIC_SINKS))
 

@@ -1,4 +1,8 @@
-"""Metrics as lines of JSON in the run folder: `{"step": 1024, "time": 1700000000.0, "values": {"league/games": 7}}`."""
+"""Metrics as lines of JSON in the run folder: `{"step": 1024, "time": 1700000000.0, "values": {"league/games": 7}}`.
+
+The file has a largest size. Where it is reached, every second row of its older part goes, so that the newest rows stand
+close together and the oldest far apart, and a year of metrics takes no more room than a day's.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,9 @@ from league.errors import StorageError
 from league.monitor.sink import SinkContext
 from league.store.storage import Storage
 
+KEPT_WHOLE = 0.25
+"""Share of the file, at its new end, that keeps all of its rows when the rest is thinned."""
+
 
 class MetricRow(msgspec.Struct):
     """One line. step: env steps; time: wall time, seconds since 1970; values: metric name -> finite value."""
@@ -22,17 +29,34 @@ class MetricRow(msgspec.Struct):
 
 
 class JsonlSink:
-    """Appends to one file. On a full disk rows are dropped and counted, and the run goes on."""
+    """Appends to one file. On a full disk rows are dropped and counted, and the run goes on.
+
+    Args:
+      max_bytes: size at which older rows are thinned; None for a file that may grow.
+    """
 
     def __init__(
-        self, path: Path, *, storage: Storage, clock: Callable[[], float], warn: Callable[[str], None]
+        self,
+        path: Path,
+        *,
+        storage: Storage,
+        clock: Callable[[], float],
+        warn: Callable[[str], None],
+        max_bytes: int | None = None,
     ) -> None:
         self._path = path
         self._storage = storage
         self._clock = clock
         self._warn = warn
+        self._max_bytes = max_bytes
+        self._size = path.stat().st_size if path.exists() else 0
         self._closed = False
         self.num_dropped = 0
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of the file."""
+        return self._size
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """As in the protocol."""
@@ -42,6 +66,9 @@ class JsonlSink:
         line = msgspec.json.encode(MetricRow(step=int(step), time=self._clock(), values=finite))
         try:
             self._storage.append_line(self._path, line)
+            self._size += len(line) + 1
+            if self._max_bytes is not None and self._size > self._max_bytes:
+                self._thin()
         except StorageError as error:
             self.num_dropped += 1
             if self.num_dropped == 1:
@@ -51,12 +78,32 @@ class JsonlSink:
         """As in the protocol."""
         self._closed = True
 
+    def _thin(self) -> None:
+        """Drop every second row of the older part; where the file is gone meanwhile, there is nothing to thin."""
+        self._size = 0
+        if self._path.exists():
+            content = self._path.read_bytes()
+            thinned = thin(content)
+            self._storage.atomic_write_bytes(self._path, thinned, durable=False)
+            self._size = len(thinned)
+
 
 def open_jsonl_sink(context: SinkContext) -> JsonlSink:
     """metrics.jsonl in the run folder."""
     return JsonlSink(
-        context.run_path / "metrics.jsonl", storage=context.storage, clock=context.clock, warn=context.warn
+        context.run_path / "metrics.jsonl",
+        storage=context.storage,
+        clock=context.clock,
+        warn=context.warn,
+        max_bytes=context.metrics_bytes,
     )
+
+
+def thin(content: bytes) -> bytes:
+    """Lines without every second one of their older part; the first and the newest `KEPT_WHOLE` of them stay."""
+    lines = content.splitlines(keepends=True)
+    older = len(lines) - int(KEPT_WHOLE * len(lines))
+    return b"".join([*lines[:older:2], *lines[older:]])
 
 
 def decode_row(line: bytes) -> MetricRow | None:

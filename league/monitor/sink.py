@@ -24,6 +24,7 @@ class SinkContext:
       run_name: of the run, the name of its group at a tracker.
       config: the resolved configuration as plain values, without secrets.
       settings: the sink's own part of the configuration.
+      metrics_bytes, spool_bytes: most that the kept metrics, and those that wait for an upload, may take on the disk.
       warn: takes one sentence for the user.
       clock: wall time, seconds since 1970, a label.
       storage: for file writes.
@@ -36,6 +37,8 @@ class SinkContext:
     warn: Callable[[str], None]
     clock: Callable[[], float]
     storage: Storage
+    metrics_bytes: int = 64 << 20
+    spool_bytes: int = 64 << 20
 
 
 class MetricSink(Protocol):

@@ -21,11 +21,16 @@ from pathlib import Path
 import msgspec
 
 from league.config import WandbSettings
-from league.monitor.jsonl_sink import JsonlSink
+from league.monitor.names import ELAPSED_S
 from league.monitor.sink import SinkContext
+from league.monitor.spool import Spool
 from league.monitor.wandb_job import WandbJob
 
 CLOSE_DEADLINE_S = 5.0
+
+ROWS_PER_E_FOLD = 10_000
+"""Rows while a run's time grows by a factor of e: 2 s apart until five and a half hours, four minutes apart after
+30 days. wandb keeps every row that it is given in a file of its own in the run folder, which nobody can thin."""
 _DEFAULT_SERVER = "https://api.wandb.ai"
 
 
@@ -59,7 +64,7 @@ class WandbSink:
         self,
         job: WandbJob,
         *,
-        spool: JsonlSink,
+        spool: Spool,
         warn: Callable[[str], None],
         close_deadline_s: float = CLOSE_DEADLINE_S,
     ) -> None:
@@ -70,6 +75,7 @@ class WandbSink:
         self._worker: subprocess.Popen[bytes] | None = None
         self._unread = b""
         self._warned = False
+        self._logged_at: float | None = None
         self._folder = Path(job.run_path) / "wandb"
 
     @property
@@ -96,8 +102,11 @@ class WandbSink:
             self._warn_once(f"the uploading process could not be started ({error.strerror})")
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
-        """As in the protocol: one line on the local disk."""
-        self._spool.log(step, values)
+        """As in the protocol: one line on the local disk, less often the longer the run has lasted."""
+        elapsed = values.get(ELAPSED_S.name)
+        if elapsed is None or self._logged_at is None or elapsed - self._logged_at >= elapsed / ROWS_PER_E_FOLD:
+            self._spool.log(step, values)
+            self._logged_at = elapsed
         self._read_messages()
         if self._worker is not None and self._worker.poll() is not None:
             self._stop_worker()
@@ -183,7 +192,13 @@ def open_wandb_sink(context: SinkContext) -> WandbSink | NoSink:
         run_id=re.sub(r"[^A-Za-z0-9._-]", "-", context.run_name)[:128],
         config=dict(context.config),
     )
-    spool = JsonlSink(Path(job.spool), storage=context.storage, clock=context.clock, warn=context.warn)
+    spool = Spool(
+        Path(job.spool),
+        storage=context.storage,
+        clock=context.clock,
+        warn=context.warn,
+        max_bytes=context.spool_bytes,
+    )
     sink = WandbSink(job, spool=spool, warn=context.warn)
     sink.start()
     return sink

@@ -14,9 +14,8 @@ from typing import Any
 
 import msgspec
 
-from league.errors import StorageError
-from league.monitor.jsonl_sink import decode_row
 from league.monitor.names import BEST_RATING, ENV_STEPS
+from league.monitor.spool import SpoolReader
 from league.monitor.wandb_job import WandbJob
 from league.store.storage import Storage
 
@@ -24,43 +23,6 @@ INIT_TIMEOUT_S = 20.0
 POLL_INTERVAL_S = 1.0
 LAST_DEADLINE_S = 8.0
 """Longer than the sink's own, so that it decides first; counts where the daemon has died."""
-
-_MAX_OFFSET_BYTES = 64
-_READ_BYTES = 1 << 20
-
-
-class SpoolReader:
-    """Complete rows of the spool from where the last process stopped; the place is kept beside the spool."""
-
-    def __init__(self, spool: Path, *, storage: Storage) -> None:
-        self._spool = spool
-        self._place = spool.with_name("uploaded")
-        self._storage = storage
-        self._offset = self._stored_offset()
-
-    def rows(self) -> list[tuple[int, float, dict[str, float]]]:
-        """(step, time, values) of the next rows, oldest first, without torn lines; empty where there are no more."""
-        try:
-            with self._spool.open("rb") as file:
-                file.seek(self._offset)
-                block = file.read(_READ_BYTES)
-        except FileNotFoundError:
-            return []
-        block = block[: block.rfind(b"\n") + 1]
-        self._offset += len(block)
-        decoded = [decode_row(line) for line in block.splitlines()]
-        return [(row.step, row.time, row.values) for row in decoded if row is not None]
-
-    def keep_place(self) -> None:
-        """Remember that all rows so far were handed over."""
-        self._storage.atomic_write_bytes(self._place, str(self._offset).encode(), durable=False)
-
-    def _stored_offset(self) -> int:
-        try:
-            stored = int(self._storage.read_bytes(self._place, max_bytes=_MAX_OFFSET_BYTES))
-            return stored if 0 <= stored <= self._spool.stat().st_size else 0
-        except (FileNotFoundError, StorageError, ValueError):
-            return 0
 
 
 def say(kind: str, text: str) -> None:

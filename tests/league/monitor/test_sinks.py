@@ -7,6 +7,7 @@ import json
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from league.config import WandbSettings
@@ -103,3 +104,17 @@ def test_every_metric_is_found_by_its_reported_name() -> None:
     assert metric_of(RATING.of("league-exploiter-0")) is RATING
     assert metric_of("league/no_such") is None
     assert metric_of("player/main-0/no_such") is None
+
+
+def test_metrics_have_a_largest_size_and_the_oldest_rows_stand_farthest_apart(tmp_path: Path) -> None:
+    path, max_bytes = tmp_path / "m", 40_000
+    sink = JsonlSink(path, storage=Storage(), clock=lambda: 0.0, warn=print, max_bytes=max_bytes)
+    for step in range(20_000):
+        sink.log(step, {"a": 1.0})
+        if step == 9_000:  # as after a restart
+            sink = JsonlSink(path, storage=Storage(), clock=lambda: 0.0, warn=print, max_bytes=max_bytes)
+    assert path.stat().st_size <= max_bytes
+    kept = [json.loads(line)["step"] for line in path.read_bytes().splitlines()]
+    gaps = np.diff(kept)
+    assert kept[0] == 0 and kept[-200:] == list(range(19_800, 20_000))
+    assert gaps.min() >= 1 and gaps[:20].mean() > 20 * gaps[-20:].mean()

@@ -9,16 +9,17 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from league.config import WandbSettings
-from league.monitor.jsonl_sink import JsonlSink
 from league.monitor.sink import SinkContext
+from league.monitor.spool import Spool, SpoolReader
 from league.monitor.wandb_job import WandbJob
 from league.monitor.wandb_sink import NoSink, WandbSink, open_wandb_sink, resolved_mode
-from league.monitor.wandb_worker import LAST_DEADLINE_S, SpoolReader
+from league.monitor.wandb_worker import LAST_DEADLINE_S
 from league.store.storage import Storage
 
 FAKE = """
@@ -76,7 +77,9 @@ class Bench:
 
     def sink(self, *, mode: str = "offline", close_deadline_s: float = 10.0) -> WandbSink:
         job = WandbJob(str(self.folder), str(self.spool_path), mode, "p", "", "group", "run", {"seed": 1})
-        spool = JsonlSink(self.spool_path, storage=Storage(), clock=lambda: 5.0, warn=self.warnings.append)
+        spool = Spool(
+            self.spool_path, storage=Storage(), clock=lambda: 5.0, warn=self.warnings.append, max_bytes=1 << 20
+        )
         return WandbSink(job, spool=spool, warn=self.warnings.append, close_deadline_s=close_deadline_s)
 
     def calls(self, name: str) -> list[list[object]]:
@@ -190,14 +193,14 @@ DAEMON = """
 import sys
 import time
 from pathlib import Path
-from league.monitor.jsonl_sink import JsonlSink
+from league.monitor.spool import Spool
 from league.monitor.wandb_job import WandbJob
 from league.monitor.wandb_sink import WandbSink
 from league.store.storage import Storage
 folder, spool = sys.argv[1:]
 sink = WandbSink(
     WandbJob(folder, spool, "offline", "p", "", "g", "r", {}),
-    spool=JsonlSink(Path(spool), storage=Storage(), clock=lambda: 0.0, warn=print),
+    spool=Spool(Path(spool), storage=Storage(), clock=lambda: 0.0, warn=print, max_bytes=1 << 20),
     warn=print,
 )
 sink.start()
@@ -222,6 +225,22 @@ def test_a_killed_daemon_leaves_no_process_and_its_rows_are_handed_over(
         daemon.send_signal(signal.SIGKILL)
     assert wait_until_gone(pid, 20.0)
     assert (len(bench.calls("log")), len(bench.calls("finish"))) == (1, 1)
+
+
+def test_rows_stand_farther_apart_the_longer_a_run_has_lasted(tmp_path: Path) -> None:
+    rows: list[float] = []
+
+    class Counting(Spool):
+        def log(self, step: int, values: Mapping[str, float]) -> None:
+            rows.append(values["league/elapsed_s"])
+
+    spool = Counting(tmp_path / "spool.jsonl", storage=Storage(), clock=lambda: 0.0, warn=print, max_bytes=1 << 20)
+    sink = WandbSink(WandbJob(str(tmp_path), "", "offline", "p", "", "g", "r", {}), spool=spool, warn=print)
+    for elapsed in range(0, 30 * 86_400, 2):
+        sink.log(0, {"league/elapsed_s": float(elapsed)})
+    assert rows[:10_000] == [float(elapsed) for elapsed in range(0, 20_000, 2)]
+    assert 50_000 < len(rows) < 60_000
+    assert 200.0 < rows[-1] - rows[-2] < 300.0
 
 
 def test_a_torn_row_is_passed_over_and_an_unfinished_one_awaited(tmp_path: Path) -> None:
