@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from league.errors import LeagueError
+
+if TYPE_CHECKING:
+    from league.train import Ended
 
 app = typer.Typer(
     name="league",
@@ -32,6 +37,10 @@ For = Annotated[str | None, typer.Option("--for", metavar="TIME", help="Stop aft
 EnvSteps = Annotated[int | None, typer.Option("--env-steps", min=1, help="Stop after so many more env steps.")]
 CoreSeconds = Annotated[
     float | None, typer.Option("--core-seconds", min=0.0, help="Stop after so many more processor seconds.")
+]
+NoEval = Annotated[
+    bool,
+    typer.Option("--no-eval", help="No games against bots at the end (else a fifth of the time, at most 60 s)."),
 ]
 At = Annotated[
     str, typer.Option("--at", metavar="EVENT", help="Event number, snapshot:NAME, or latest.", show_default=False)
@@ -55,13 +64,14 @@ def train(
     for_time: For = None,
     env_steps: EnvSteps = None,
     core_seconds: CoreSeconds = None,
+    no_eval: NoEval = False,
 ) -> None:
     """Start a run. Schedules follow the configuration's budget; the limits only say when this command stops."""
     limits = _limits(for_time, env_steps, core_seconds)
     from league.train import train as start
 
     ended = start(config, overrides=overrides or [], run_dir=run_dir, limits=limits)
-    _show_end(ended.folder.path, ended.reason)
+    _show_end(ended, evaluates=not no_eval)
 
 
 @app.command()
@@ -70,6 +80,7 @@ def resume(
     for_time: For = None,
     env_steps: EnvSteps = None,
     core_seconds: CoreSeconds = None,
+    no_eval: NoEval = False,
     overrides: Overrides = None,
     restore_config: Annotated[
         bool, typer.Option("--restore-config", help="Write config.yaml again as the journal has it.")
@@ -80,7 +91,7 @@ def resume(
     from league.train import resume as go_on
 
     ended = go_on(run, limits=limits, overrides=overrides or [], restore_config=restore_config)
-    _show_end(ended.folder.path, ended.reason)
+    _show_end(ended, evaluates=not no_eval)
 
 
 @app.command()
@@ -139,15 +150,16 @@ def evaluate(
     from league.eval.report import evaluate_run
     from league.monitor.tables import print_report
 
-    report = evaluate_run(
-        run,
-        players=tuple(players.split(",")),
-        bots=tuple(bots.split(",")) if bots else (),
-        games=games,
-        seed=seed,
-        greedy=greedy,
-        progress=_progress_line,
-    )
+    with _games_line() as progress:
+        report = evaluate_run(
+            run,
+            players=tuple(players.split(",")),
+            bots=tuple(bots.split(",")) if bots else (),
+            games=games,
+            seed=seed,
+            greedy=greedy,
+            progress=progress,
+        )
     print_report(report)
     if json_file is not None:
         json_file.write_text(report.to_json() + "\n")
@@ -181,16 +193,17 @@ def exploit(
     budget = BudgetSettings(
         seconds=None if for_time is None else seconds_of(for_time), core_seconds=core_seconds, env_steps=env_steps
     )
-    report = exploit_run(
-        run,
-        player=player,
-        run_dir=run_dir,
-        budget=budget,
-        overrides=overrides or [],
-        games=games,
-        seed=seed,
-        progress=_progress_line,
-    )
+    with _games_line() as progress:
+        report = exploit_run(
+            run,
+            player=player,
+            run_dir=run_dir,
+            budget=budget,
+            overrides=overrides or [],
+            games=games,
+            seed=seed,
+            progress=progress,
+        )
     if report is None:
         raise LeagueError("the training was interrupted: give the same command again to go on with it.")
     typer.echo(report.text())
@@ -302,13 +315,19 @@ def simulate(
 ) -> None:
     """What a configuration's league would do in days, tried in seconds or minutes with simulated learners."""
     from league.config import load_config
+    from league.monitor.progress import ProgressLine
     from league.simulate import simulate as try_out
 
     if world not in ("skill", "disc", "matrix"):
         raise LeagueError(f"there is no simulated world {world!r}: use skill, disc or matrix.")
     settings = load_config(config, overrides=overrides or [])
-    report = try_out(settings, seconds_of(for_time), world=world, progress=_elapsed_line)
-    _on_one_line("\n")
+    line = ProgressLine(sys.stderr)
+
+    def elapsed(done_s: float, total_s: float) -> None:
+        line.show(f"{done_s / total_s:.0%} of the simulated time")
+
+    report = try_out(settings, seconds_of(for_time), world=world, progress=elapsed)
+    line.close()
     typer.echo(report.to_json() if as_json else report.text())
 
 
@@ -347,22 +366,20 @@ def seconds_of(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def _progress_line(done: int, total: int) -> None:
-    _on_one_line(f"\r{done}/{total} games" + ("\n" if done >= total else ""))
+@contextlib.contextmanager
+def _games_line() -> Iterator[Callable[[int, int], None]]:
+    """Shows how many games of a match have ended."""
+    from league.monitor.progress import ProgressLine
+
+    line = ProgressLine(sys.stderr)
+    yield lambda done, total: line.show(f"{done:,} of {total:,} games")
+    line.close()
 
 
-def _elapsed_line(done_s: float, total_s: float) -> None:
-    _on_one_line(f"\r{done_s / total_s:.0%} of the simulated time")
-
-
-def _on_one_line(text: str) -> None:
-    """Progress, for people alone."""
-    if sys.stderr.isatty():
-        typer.echo(text, nl=False, err=True)
-
-
-def _show_end(path: Path, reason: str) -> None:
+def _show_end(ended: Ended, *, evaluates: bool) -> None:
     """The league table, the score against bots, and what to do next."""
-    from league.ending import show_end
+    from league.ending import evaluation_limit_s, show_end
 
-    show_end(path, reason, progress=_progress_line)
+    limit_s = evaluation_limit_s(ended.seconds) if evaluates else None
+    with _games_line() as progress:
+        show_end(ended.folder.path, ended.reason, limit_s=limit_s, progress=progress)

@@ -7,22 +7,32 @@ from pathlib import Path
 
 import typer
 
-from league.config import parse_config
+from envs.registry import spec_of
+from league.config import EvaluationSettings, LeagueConfig, parse_config
 from league.inspection import StatusReport, read_ratings, read_status
 from league.store.run_folder import RunFolder
 
 MAX_RATED = 12
 LONGER_GAMES = 1000
 """Of a match in the evaluation that is proposed."""
+EVALUATION_SHARE = 0.2
+MAX_EVALUATION_S = 60.0
+"""Longest last evaluation, as a share of the time that the command trained and in seconds."""
 WORTH_SHOWING = 0.1
 """Part of a player's training since its newest snapshot above which the player itself is evaluated too."""
 
 
-def show_end(path: Path, reason: str, *, progress: Callable[[int, int], None]) -> None:
+def evaluation_limit_s(trained_s: float) -> float:
+    """The longest that the last evaluation of a command may take that trained so long."""
+    return min(EVALUATION_SHARE * trained_s, MAX_EVALUATION_S)
+
+
+def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callable[[int, int], None]) -> None:
     """Print how a run stands now that a command has ended.
 
     Args:
       path: of the run. reason: why the command ended. progress: called with (games finished, games in all).
+      limit_s: of the games against bots; None plays none.
     Raises:
       LeagueError, EnvError: from the evaluation.
     """
@@ -35,12 +45,14 @@ def show_end(path: Path, reason: str, *, progress: Callable[[int, int], None]) -
     typer.echo(status.text())
     rated = read_ratings(path).text().splitlines()
     typer.echo("\n" + "\n".join(rated[: MAX_RATED + 1]))
-    if config.evaluation.bots and status.snapshots:
-        typer.echo("")
+    bots = last_bots(config)
+    if bots and status.snapshots and limit_s is not None:
+        typer.echo(f"\nThe last evaluation, {limit_s:.0f} s at most:", err=True)
         report = evaluate_run(
             path,
             players=_entrants(status),
-            bots=config.evaluation.bots,
+            bots=bots,
+            limit_s=limit_s,
             games=config.evaluation.games,
             progress=progress,
         )
@@ -59,3 +71,11 @@ def _entrants(status: StatusReport) -> tuple[str, ...]:
     first = status.players[0]
     much = first.unfrozen_steps > WORTH_SHOWING * first.trained_steps
     return ("best", "mixture", first.player) if much else ("best", "mixture")
+
+
+def last_bots(config: LeagueConfig) -> tuple[str, ...]:
+    """Whom the last evaluation is against: where nobody is to be beaten, the default's searching bots tell nothing."""
+    chosen = config.evaluation.bots
+    if chosen != EvaluationSettings().bots or len(set(spec_of(config.env).teams)) > 1:
+        return chosen
+    return ("random",)

@@ -50,11 +50,12 @@ MAX_CHUNK_BATCHES = 4
 
 @dataclass(frozen=True)
 class Ended:
-    """How a session of a run ended. reason: why; finished: the whole budget is spent."""
+    """How a session of a run ended. reason: why; spent: by the run in all; seconds: of training in this session."""
 
     folder: RunFolder
     reason: str
     spent: Spent
+    seconds: float
 
 
 def train(config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, limits: Limits) -> Ended:
@@ -204,7 +205,7 @@ def _session(
         book.save_state()
         book.note_files(files_to_note(folder))
         observer.write_status(daemon.observation("stopped"), phase="stopped", message=reason)
-        return Ended(folder, reason, daemon.spent)
+        return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)
 
 
 def _run(daemon: Daemon, book: Book) -> str:

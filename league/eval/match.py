@@ -30,6 +30,10 @@ Progress = Callable[[int], None]
 """Called with the number of games that have ended since the last call."""
 
 
+class OutOfTime(Exception):  # noqa: N818 - it is an answer, not a failure
+    """A match was given up before its games had ended."""
+
+
 @dataclass(frozen=True)
 class _Batch:
     """Results of one batch of games. returns: float32 [G, S]; turns: calls of `step`, summed over the games."""
@@ -46,6 +50,7 @@ def play_match(
     seed: int,
     opening_plies: int = 2,
     progress: Progress | None = None,
+    still: Callable[[], bool] = lambda: True,
 ) -> MatchResult:
     """Play `games` games between entrants who take each team in turn.
 
@@ -60,7 +65,9 @@ def play_match(
       opening_plies: uniformly random legal plies before anybody is asked, in games in which one seat acts at a time
         and that mask illegal actions; no effect in others. A game that ends inside its opening starts again.
       progress: see `Progress`.
+      still: asked before every turn; the match is given up once it says no.
     Raises:
+      OutOfTime: it was given up.
       ValueError: more entrants than teams, or `games` is no positive multiple of the teams.
       EnvError: from the env, or its games do not end.
     """
@@ -78,7 +85,7 @@ def play_match(
             rotations = []
             for rotation in range(teams):
                 holders = seat_holders(spec, filled, rotation)
-                batch = _play(env, holders, seeds=(seed, wave, rotation), opening_plies=opening_plies)
+                batch = _play(env, holders, seeds=(seed, wave, rotation), opening_plies=opening_plies, still=still)
                 rotations.append(_by_entrant(spec, batch.returns, rotation))
                 turns += batch.turns
                 if progress is not None:
@@ -109,7 +116,14 @@ def _by_entrant(spec: EnvSpec, returns: NDArray[np.float32], rotation: int) -> N
     return np.roll(returns.astype(np.float64) @ member, -rotation, axis=1)
 
 
-def _play(env: BatchedEnv, holders: Sequence[SeatPolicy], *, seeds: tuple[int, int, int], opening_plies: int) -> _Batch:
+def _play(
+    env: BatchedEnv,
+    holders: Sequence[SeatPolicy],
+    *,
+    seeds: tuple[int, int, int],
+    opening_plies: int,
+    still: Callable[[], bool],
+) -> _Batch:
     """One game in every slot of the env. seeds: of the match, number of the wave, number of the rotation."""
     seed, wave, rotation = seeds
     # The rotation is left out of what a group shares, and is in what each of its games draws for itself.
@@ -125,6 +139,8 @@ def _play(env: BatchedEnv, holders: Sequence[SeatPolicy], *, seeds: tuple[int, i
     returns = np.zeros((num_games, seats), np.float32)
     turns = opening_plies * num_games if _has_openings(env.spec, turn) else 0
     for _ in range(env.spec.max_turns or MAX_TURNS):
+        if not still():
+            raise OutOfTime
         actions = idle_actions(env.spec, turn)
         rows = turn.env_index * seats + turn.seat
         for policy, held, core_size in zip(distinct, holds, core_sizes, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +17,12 @@ from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
 from league.eval.choose import BEST, MIXTURE, choose
 from league.eval.load import load_selection, open_run
-from league.eval.match import play_match
 from league.eval.pairs import PairRow, bot_entrant, pair_row
-from league.eval.scores import Interval
+from league.eval.scores import Interval, MatchResult
+from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
 
 Progress = Callable[[int, int], None]
-"""Called with (games finished, games in all)."""
+"""Called with (games finished, games in all), at least once in every turn of a match."""
 
 DEFAULT_BOTS = ("random", "tactical", "mcts:25", "mcts:100")
 
@@ -106,7 +107,9 @@ class EvalReport:
     def table(self) -> Table:
         """For the console: a column per player, a row per opponent, a score with its 95 % interval in each cell."""
         how = "likeliest action, no search" if self.conditions.greedy else "sampled actions"
-        table = Table(title=f"{self.env_id}: {how}, {self.conditions.games} games a cell", title_justify="left")
+        played = {row.games for row in self.pairs} | {row.games for row in self.returns}
+        games = f"{min(played)} to {max(played)}" if len(played) > 1 else str(max(played, default=0))
+        table = Table(title=f"{self.env_id}: {how}, {games} games a cell", title_justify="left")
         if self.returns:
             table.add_column("player")
             table.add_column("mean return", justify="right")
@@ -132,6 +135,7 @@ def evaluate_run(
     opening_plies: int = 2,
     greedy: bool | None = None,
     progress: Progress | None = None,
+    limit_s: float | None = None,
 ) -> EvalReport:
     """Play the players of a run against bots and each other, all on the same openings, each from every team.
 
@@ -145,10 +149,12 @@ def evaluate_run(
       greedy: None takes the likeliest action where one seat acts at a time, and samples where several act at once (a
         fixed choice there is one that anybody can exploit).
       progress: see `Progress`.
+      limit_s: seconds after which it ends with the games that it has; bots too dear for them are left out with a note.
     Raises:
       LeagueError: the run or a player cannot be loaded.
       EnvError: the game cannot be played here, or there is no such bot.
     """
+    deadline = None if limit_s is None else Deadline.after(limit_s)
     run = open_run(Path(run_path))
     if greedy is None:
         greedy = not _acts_at_once(run.env)
@@ -160,12 +166,19 @@ def evaluate_run(
     fitting, notes = fitting_bots(run.env, bots, seed=seed)
     teams = len(set(run.spec.teams))
     conditions = Conditions(-(-games // teams) * teams, seed, opening_plies, greedy)
-    pairs: tuple[PairRow, ...] = ()
-    returns: tuple[ReturnRow, ...] = ()
-    if teams > 1:
-        pairs = _play_pairs(run.env, entrants, fitting, conditions, progress)
-    else:
-        returns = _play_alone(run.env, entrants, fitting, conditions, progress)
+    if deadline is not None:
+        decisions = run.state.totals.turns / max(run.state.totals.games, 1) / teams
+        fitting, dear = affordable(
+            run.env, fitting, limit_s=deadline.left(), players=len(entrants), decisions=decisions, seed=seed
+        )
+        notes += dear
+    play = Play(run.env, functools.partial(_seated, entrants), conditions.games, seed, opening_plies)
+    meetings = _meetings(tuple(entrants), fitting, teams=teams)
+    count = Count(len(meetings) * conditions.games, progress)
+    results = play_all(play, meetings, count, teams=teams, deadline=deadline)
+    pairs, returns = _rows(results, teams=teams)
+    if limit_s is not None and sum(result.games for result in results.values()) < len(meetings) * conditions.games:
+        notes += (f"stopped at the time limit of {limit_s:.0f} s: `league eval {run.path}` plays every game",)
     rows = tuple(
         PlayerRow(name, tuple((weight, snapshot.snapshot_id) for weight, snapshot in found.members), found.reason)
         for name, found in selections.items()
@@ -198,68 +211,23 @@ def fitting_bots(env_config: EnvConfig, bots: Sequence[str], *, seed: int) -> tu
     return tuple(fitting), tuple(notes)
 
 
-def _play_pairs(
-    env_config: EnvConfig,
-    entrants: Mapping[str, SeatPolicy],
-    bots: Sequence[str],
-    conditions: Conditions,
-    progress: Progress | None,
-) -> tuple[PairRow, ...]:
-    """Players against bots, then against each other."""
-    meetings = [*itertools.product(entrants, bots), *itertools.combinations(entrants, 2)]
-    count = _Count(len(meetings) * conditions.games, progress)
-    rows = []
-    for home, away in meetings:
-        # A bot made anew for each match answers the same whoever played before.
-        rival = entrants[away] if away in entrants else bot_entrant(away, seed=conditions.seed)
-        result = play_match(
-            env_config,
-            [entrants[home], rival],
-            games=conditions.games,
-            seed=conditions.seed,
-            opening_plies=conditions.opening_plies,
-            progress=count.add,
-        )
-        rows.append(pair_row(home, away, result))
-    return tuple(rows)
+def _meetings(players: Sequence[str], bots: Sequence[str], *, teams: int) -> list[Meeting]:
+    """Players against bots, then against each other; in a game of one team everybody alone."""
+    if teams == 1:
+        return [(name,) for name in (*players, *bots)]
+    return [*itertools.product(players, bots), *itertools.combinations(players, 2)]
 
 
-def _play_alone(
-    env_config: EnvConfig,
-    entrants: Mapping[str, SeatPolicy],
-    bots: Sequence[str],
-    conditions: Conditions,
-    progress: Progress | None,
-) -> tuple[ReturnRow, ...]:
-    """Players, then bots, in a game of one team."""
-    everyone = {**entrants, **{bot: bot_entrant(bot, seed=conditions.seed) for bot in bots}}
-    count = _Count(len(everyone) * conditions.games, progress)
-    rows = []
-    for name, policy in everyone.items():
-        result = play_match(
-            env_config,
-            [policy],
-            games=conditions.games,
-            seed=conditions.seed,
-            opening_plies=conditions.opening_plies,
-            progress=count.add,
-        )
-        rows.append(ReturnRow(name, result.games, result.mean_return()))
-    return tuple(rows)
+def _rows(results: Mapping[Meeting, MatchResult], *, teams: int) -> tuple[tuple[PairRow, ...], tuple[ReturnRow, ...]]:
+    """Matches as rows: pairs, or in a game of one team returns."""
+    if teams > 1:
+        return tuple(pair_row(home, away, result) for (home, away), result in results.items()), ()
+    return (), tuple(ReturnRow(name, result.games, result.mean_return()) for (name,), result in results.items())
 
 
-class _Count:
-    """Games finished so far, passed on."""
-
-    def __init__(self, total: int, progress: Progress | None) -> None:
-        self._total = total
-        self._progress = progress
-        self._done = 0
-
-    def add(self, games: int) -> None:
-        self._done += games
-        if self._progress is not None:
-            self._progress(self._done, self._total)
+def _seated(entrants: Mapping[str, SeatPolicy], meeting: Meeting, seed: int) -> list[SeatPolicy]:
+    """The entrants of one match: a bot made anew for each answers the same whoever played before."""
+    return [entrants[name] if name in entrants else bot_entrant(name, seed=seed) for name in meeting]
 
 
 def _acts_at_once(env_config: EnvConfig) -> bool:

@@ -7,6 +7,7 @@ the games of one group share their opening and go once through the rotations, so
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -129,4 +130,15 @@ def score_games(team_returns: NDArray[np.float64], turns: int) -> MatchResult:
         group_scores=points.mean(axis=0),
         group_returns=team_returns.mean(axis=0),
         turns=turns,
+    )
+
+
+def merged(parts: Sequence[MatchResult]) -> MatchResult:
+    """Several matches of the same entrants as one."""
+    return MatchResult(
+        wins=np.sum([part.wins for part in parts], axis=0),
+        draws=np.sum([part.draws for part in parts], axis=0),
+        group_scores=np.concatenate([part.group_scores for part in parts]),
+        group_returns=np.concatenate([part.group_returns for part in parts]),
+        turns=sum(part.turns for part in parts),
     )

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from league.monitor.view import GateView, PayoffView, PlayerView, RunView
 
-LINE_INTERVAL_S = 5.0
+LINE_INTERVAL_S = 10.0
 FRAME_INTERVAL_S = 0.25
 MAX_PLAYERS_SHOWN = 12
 MAX_COLUMNS_SHOWN = 8

@@ -1,0 +1,166 @@
+"""Matches within a time limit: rounds of growing size, so that every meeting has an interval when the time is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+
+import numpy as np
+
+from agents.policy import SeatPolicy, View
+from envs.protocol import EnvConfig
+from envs.registry import make
+from league.eval.match import OutOfTime, play_match
+from league.eval.pairs import bot_entrant
+from league.eval.scores import MatchResult, merged
+
+GROWTH = 4
+"""Games of a round over those of the round before."""
+LEAST_GAMES = 10
+"""A bot that cannot play so many games against each player in its part of the time is left out."""
+MEASURED_GAMES = 8
+"""Games in which a bot's cost is measured; bots that search answer for several at once."""
+MEASURED_SIMULATIONS = 4
+SEARCH = "mcts"
+
+Meeting = tuple[str, ...]
+"""Names of the entrants of one match, the home first."""
+Entrants = Callable[[Meeting, int], Sequence[SeatPolicy]]
+"""Makes the entrants of a match; its second argument is the seed of whatever they draw."""
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """When an evaluation must be over. at: by `clock`, seconds that never go back. limit_s: what was given."""
+
+    at: float
+    limit_s: float
+    clock: Callable[[], float] = time.monotonic
+
+    @classmethod
+    def after(cls, limit_s: float, *, clock: Callable[[], float] = time.monotonic) -> Deadline:
+        """So many seconds from now."""
+        return cls(clock() + limit_s, limit_s, clock)
+
+    def left(self) -> float:
+        """Seconds, negative when it is over."""
+        return self.at - self.clock()
+
+
+class Count:
+    """Games finished so far, passed on; `tick` says that play goes on."""
+
+    def __init__(self, total: int, progress: Callable[[int, int], None] | None) -> None:
+        self._total = total
+        self._progress = progress
+        self._done = 0
+
+    def add(self, games: int) -> None:
+        """So many games have ended."""
+        self._done += games
+        self.tick()
+
+    def tick(self) -> None:
+        """Nothing new but the time."""
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+
+@dataclass(frozen=True)
+class Play:
+    """How meetings are played: games of each match, seed and opening plies as of `play_match`."""
+
+    env: EnvConfig
+    entrants: Entrants
+    games: int
+    seed: int
+    opening_plies: int
+
+    def match(
+        self, meeting: Meeting, count: Count, *, games: int, number: int = 0, left: Callable[[], float]
+    ) -> MatchResult:
+        """One match. number: of the round, each with games of its own. Raises OutOfTime once `left` is negative."""
+        seed = self.seed if number == 0 else int(np.random.default_rng([self.seed, number]).integers(2**31))
+
+        def still() -> bool:
+            count.tick()
+            return left() > 0.0
+
+        return play_match(
+            self.env,
+            self.entrants(meeting, seed),
+            games=games,
+            seed=seed,
+            opening_plies=self.opening_plies,
+            progress=count.add,
+            still=still,
+        )
+
+
+def play_all(
+    play: Play, meetings: Sequence[Meeting], count: Count, *, teams: int, deadline: Deadline | None
+) -> dict[Meeting, MatchResult]:
+    """The matches of some meetings.
+
+    Without a deadline each is one match. With one they are played in rounds, the first of one game from each team,
+    each later one of `GROWTH` times as many; a match that cannot end in time, as far as the round before tells, is not
+    begun, and one that is not over in time does not count.
+
+    Returns:
+      Only meetings of which games have ended.
+    """
+    if deadline is None:
+        return {meeting: play.match(meeting, count, games=play.games, left=lambda: 1.0) for meeting in meetings}
+    results: dict[Meeting, list[MatchResult]] = {}
+    open_, took, games, number, done = list(meetings), dict.fromkeys(meetings, 0.0), teams, 0, 0
+    while open_ and done < play.games:
+        games = min(games, play.games - done)
+        for meeting in list(open_):
+            begun = deadline.left()
+            try:
+                if took[meeting] > begun:
+                    raise OutOfTime
+                result = play.match(meeting, count, games=games, number=number, left=deadline.left)
+            except OutOfTime:
+                open_.remove(meeting)
+                continue
+            results.setdefault(meeting, []).append(result)
+            took[meeting] = (begun - deadline.left()) * min(GROWTH, (play.games - done - games) / games)
+        done, games, number = done + games, games * GROWTH, number + 1
+    return {meeting: merged(parts) for meeting, parts in results.items()}
+
+
+def affordable(
+    env: EnvConfig, bots: Sequence[str], *, limit_s: float, players: int, decisions: float, seed: int
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Bots that play `LEAST_GAMES` games against each player in their part of a time, and a sentence on each other one.
+
+    Args:
+      bots: that can play the game. players: whom each meets. decisions: of a bot in one game.
+    """
+    kept, notes = [], []
+    for bot in bots:
+        seconds = seconds_a_move(env, bot, seed=seed) * decisions * LEAST_GAMES * players
+        if seconds <= limit_s / len(bots):
+            kept.append(bot)
+        else:
+            notes.append(f"{bot} is left out: {LEAST_GAMES} games against each would take it about {seconds:.0f} s")
+    return tuple(kept), tuple(notes)
+
+
+def seconds_a_move(
+    env_config: EnvConfig, bot: str, *, seed: int, clock: Callable[[], float] = time.perf_counter
+) -> float:
+    """What a move costs a bot at the start of a game; a search is measured over a few simulations."""
+    kind, _, simulations = bot.partition(":")
+    times = int(simulations) / MEASURED_SIMULATIONS if kind == SEARCH else 1.0
+    policy = bot_entrant(f"{SEARCH}:{MEASURED_SIMULATIONS}" if kind == SEARCH else bot, seed=seed)
+    with closing(make(env_config, num_envs=MEASURED_GAMES)) as env:
+        turn = env.reset(seed)
+        slots = np.arange(len(turn.env_index))
+        view = View(env, turn, slots, np.zeros((len(slots), 0), np.float32))
+        begun = clock()
+        policy.act(view, np.random.default_rng(seed))
+        return times * (clock() - begun) / len(slots)

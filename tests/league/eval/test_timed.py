@@ -1,0 +1,82 @@
+"""An evaluation within a time: what is over in time counts, every meeting gets its part, dear bots are left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from eval_runs import MadeRun, RulePolicy, constant_network, first_legal
+
+from envs.protocol import EnvConfig
+from league.eval.pairs import bot_entrant
+from league.eval.report import evaluate_run
+from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
+
+FOUR = EnvConfig("connect_four")
+
+
+class Clock:
+    """Seconds that pass when somebody looks."""
+
+    def __init__(self, tick: float) -> None:
+        self.now = 0.0
+        self._tick = tick
+
+    def __call__(self) -> float:
+        self.now += self._tick
+        return self.now
+
+
+def play(games: int) -> Play:
+    def entrants(meeting: Meeting, seed: int) -> list[RulePolicy]:
+        return [RulePolicy(first_legal), bot_entrant(meeting[1], seed=seed)]  # type: ignore[list-item]
+
+    return Play(FOUR, entrants, games, seed=1, opening_plies=2)  # type: ignore[arg-type]
+
+
+MEETINGS: list[Meeting] = [("first", "random"), ("first", "tactical")]
+
+
+def test_with_time_enough_every_game_is_played() -> None:
+    deadline = Deadline.after(1e9, clock=Clock(0.001))
+    results = play_all(play(100), MEETINGS, Count(200, None), teams=2, deadline=deadline)
+    assert {meeting: result.games for meeting, result in results.items()} == dict.fromkeys(MEETINGS, 100)
+
+
+def test_when_the_time_is_over_every_meeting_has_games_and_nothing_runs_on() -> None:
+    clock = Clock(0.01)
+    deadline = Deadline.after(1.5, clock=clock)
+    results = play_all(play(10_000), MEETINGS, Count(20_000, None), teams=2, deadline=deadline)
+    assert set(results) == set(MEETINGS)
+    assert all(2 <= result.games < 10_000 for result in results.values())
+    assert clock.now < 2.0
+
+
+def test_no_time_at_all_plays_nothing() -> None:
+    deadline = Deadline.after(0.0, clock=Clock(0.01))
+    assert play_all(play(100), MEETINGS, Count(200, None), teams=2, deadline=deadline) == {}
+
+
+def test_rounds_add_up_to_all_games() -> None:
+    deadline = Deadline.after(1e9, clock=Clock(0.001))
+    whole = play_all(play(42), MEETINGS[:1], Count(42, None), teams=2, deadline=None)
+    rounds = play_all(play(42), MEETINGS[:1], Count(42, None), teams=2, deadline=deadline)
+    assert rounds[MEETINGS[0]].games == whole[MEETINGS[0]].games == 42
+    assert rounds[MEETINGS[0]].num_groups == 21
+
+
+def test_a_bot_too_dear_for_the_time_is_left_out_with_a_sentence() -> None:
+    bots = ("random", "mcts:100000")
+    kept, notes = affordable(FOUR, bots, limit_s=2.0, players=3, decisions=18.0, seed=0)
+    assert kept == ("random",)
+    assert notes[0].startswith("mcts:100000 is left out: 10 games against each")
+
+
+def test_an_evaluation_with_a_limit_says_that_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = MadeRun(tmp_path / "run", env=FOUR)
+    made.snapshot("main-0", constant_network(made.config, action=1))
+    clock = Clock(0.01)
+    monkeypatch.setattr("league.eval.report.Deadline.after", lambda limit_s: Deadline(limit_s, limit_s, clock))
+    report = evaluate_run(made.close(), players=["best"], bots=["random"], games=10_000, limit_s=1.0)
+    assert 0 < report.pairs[0].games < 10_000
+    assert "stopped at the time limit of 1 s" in report.notes[-1]

@@ -1,0 +1,43 @@
+"""Progress to a file is a line every ten seconds; on a terminal one line is rewritten."""
+
+from __future__ import annotations
+
+import io
+
+from league.monitor.progress import LINE_EVERY_S, ProgressLine
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_file_gets_a_line_every_ten_seconds() -> None:
+    clock, out = Clock(), io.StringIO()
+    line = ProgressLine(out, clock=clock)
+    for second in range(35):
+        clock.now = float(second)
+        line.show(f"{second} games")
+    line.close()
+    assert LINE_EVERY_S == 10.0
+    assert out.getvalue().splitlines() == ["10 games", "20 games", "30 games"]
+
+
+def test_a_terminal_gets_one_line_that_is_rewritten_and_left() -> None:
+    clock, out = Clock(), Terminal()
+    line = ProgressLine(out, clock=clock)
+    for tenth in range(100):
+        clock.now = tenth / 100.0
+        line.show(f"{100 - tenth} games")
+    line.close()
+    line.close()
+    assert out.getvalue().count("\n") == 1
+    assert 5 < out.getvalue().count("\r") < 15
