@@ -62,6 +62,7 @@ class RuntimeSettings:
     Fields:
       kind: "ray", or "inprocess" for one process and a repeatable run.
       address: "local" for a Ray of the run's own, or the host:port of a running one.
+      allow_tokenless: whether a running one may be one that demands no token and so obeys anybody who reaches it.
       actor_hosts, learner_hosts: how many of each.
       object_store_mb: shared memory of a local Ray, MiB.
       lease_deadline_s: seconds after which an unanswered lease is lost and its host replaced.
@@ -73,6 +74,7 @@ class RuntimeSettings:
 
     kind: Literal["ray", "inprocess"] = "ray"
     address: str = "local"
+    allow_tokenless: bool = False
     actor_hosts: int = 1
     learner_hosts: int = 1
     object_store_mb: int = 256

@@ -96,6 +96,10 @@ class CorruptSnapshot(LeagueError):
         )
 
 
+class RayUnguarded(LeagueError):
+    """A Ray takes commands from more than those who may give them."""
+
+
 class RayUnreachable(LeagueError):
     """No Ray cluster answers at the configured address."""
 

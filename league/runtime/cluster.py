@@ -7,11 +7,13 @@ import os
 import secrets
 import shutil
 import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from league.errors import RayUnreachable
+from league.errors import RayUnguarded, RayUnreachable
 
 PROBE_S = 1.0
 """A dead address is noticed by a plain connection in this time; Ray itself would try for 40 seconds."""
@@ -21,8 +23,27 @@ LOCAL_ENVIRONMENT = {
     "RAY_worker_niceness": "0",
     "OMP_NUM_THREADS": "1",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
-"""Set before Ray starts: no statistics leave the machine, workers run at normal priority with one thread each."""
+"""Set before Ray starts: no statistics leave the machine, workers run at normal priority with one thread each. The last
+one makes Ray take 127.0.0.1 for the address of its node, on every system: all of its processes listen there alone.
+`ray.init(_node_ip_address="127.0.0.1")` would not: Ray puts the public address in its place."""
+
+LOOPBACK = "127.0.0.1"
+ASK_DEADLINE_S = 30.0
+"""Longest wait for a cluster's answer to somebody without a token; most of it is the import of Ray."""
+
+ASK_WITHOUT_TOKEN = """
+import sys
+from ray import exceptions
+from ray._raylet import GcsClient
+try:
+    GcsClient(address=sys.argv[1]).internal_kv_keys(b"", None, timeout=10)
+except exceptions.AuthenticationError:
+    sys.exit(3)
+"""
+REFUSED = 3
+"""Exit code of that program where the cluster demands a token; 0 where it answers anybody."""
 
 
 class Cluster:
@@ -32,22 +53,24 @@ class Cluster:
       address: "local" for a Ray of our own, else host:port.
       num_hosts: actors that must find room.
       object_store_mb: shared memory of a Ray of our own, MiB.
+      allow_tokenless: whether to join a cluster that takes commands from anybody.
     """
 
-    def __init__(self, address: str, *, num_hosts: int, object_store_mb: int) -> None:
+    def __init__(self, address: str, *, num_hosts: int, object_store_mb: int, allow_tokenless: bool = False) -> None:
         self._address = address
+        self._allow_tokenless = allow_tokenless
         self._num_hosts = num_hosts
         self._object_store_mb = object_store_mb
         self.folder: Path | None = None
         if address == "local":
             stem = f"lg-{os.getpid()}-{secrets.token_hex(3)}"
-            self.folder = Path(tempfile.gettempdir()) / stem  # short, since socket paths end at 107 bytes
+            self.folder = Path(tempfile.gettempdir()) / stem
 
     def start(self) -> None:
         """Connect.
 
         Raises:
-          RayUnreachable: no cluster answers.
+          RayUnreachable: no cluster answers. RayUnguarded: it demands no token, and that is not allowed.
         """
         if self._address == "local":
             self._start_local()
@@ -72,7 +95,9 @@ class Cluster:
     def _start_local(self) -> None:
         os.environ.update(LOCAL_ENVIRONMENT)
         import ray
+        from ray._private import ray_constants
 
+        ray_constants.ENABLE_RAY_CLUSTER = False  # what the environment says, where Ray was imported before
         assert self.folder is not None
         self.folder.mkdir(mode=0o700)
         with _private_files(), _quiet():
@@ -83,7 +108,14 @@ class Cluster:
                 object_store_memory=self._object_store_mb * 1024 * 1024,
                 log_to_driver=False,
                 logging_level="CRITICAL",
-                _temp_dir=str(self.folder),
+                # Ray opens its folder to all, so it lies in a closed one; short, as socket paths end at 107 bytes.
+                _temp_dir=str(self.folder / "r"),
+            )
+        address = ray.util.get_node_ip_address()
+        if address != LOOPBACK:
+            raise RayUnguarded(
+                f"Ray {ray.__version__} listens on {address} and not on {LOOPBACK} alone: install the version of"
+                " Ray that this program names."
             )
 
     def _connect(self) -> None:
@@ -95,10 +127,40 @@ class Cluster:
                 pass
         except (OSError, ValueError) as error:
             raise RayUnreachable(self._address, str(error) or type(error).__name__) from error
+        if not self._allow_tokenless and not demands_token(self._address):
+            raise RayUnguarded(
+                f"The Ray cluster at {self._address} asks for no token: whoever reaches it can run commands on it. "
+                "Start it with RAY_AUTH_MODE=token, or take the risk with `-s runtime.allow_tokenless=true`."
+            )
         try:
             ray.init(address=self._address, log_to_driver=False, logging_level="CRITICAL")
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise RayUnreachable(self._address, f"{error}; the token may be missing or wrong") from error
+
+
+def demands_token(address: str) -> bool:
+    """Whether the cluster at host:port refuses somebody who has no token.
+
+    Asked by a process of its own: how Ray proves who it is holds for the whole of a process.
+
+    Raises:
+      RayUnreachable: it gave no answer at all.
+    """
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    try:
+        asked = subprocess.run(
+            [sys.executable, "-c", ASK_WITHOUT_TOKEN, address],
+            env={**environment, "RAY_AUTH_MODE": "disabled"},
+            capture_output=True,
+            text=True,
+            timeout=ASK_DEADLINE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RayUnreachable(address, f"no answer within {ASK_DEADLINE_S:g} s") from error
+    if asked.returncode not in (0, REFUSED):
+        raise RayUnreachable(address, (asked.stderr.strip().splitlines() or ["it gave no answer"])[-1])
+    return asked.returncode == REFUSED
 
 
 @contextlib.contextmanager

@@ -98,6 +98,7 @@ class RayRuntime:
             settings.address,
             num_hosts=settings.actor_hosts + settings.learner_hosts,
             object_store_mb=settings.object_store_mb,
+            allow_tokenless=settings.allow_tokenless,
         )
         self._reaper = Reaper(self._cluster.folder)
         self._hosts = {
@@ -118,7 +119,7 @@ class RayRuntime:
         """Start or join Ray, and begin to bring up every host.
 
         Raises:
-          RayUnreachable: no cluster answers.
+          RayUnreachable: no cluster answers. RayUnguarded: it demands no token.
         """
         if not self._shares_cluster:
             self._reaper.start()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from league.errors import RayUnreachable
-from league.runtime.cluster import Cluster
+from league.errors import RayUnguarded, RayUnreachable
+from league.runtime.cluster import LOCAL_ENVIRONMENT, Cluster, demands_token
 from league.runtime.reaper import descendants
 from league.store.lock import start_ticks
 from tests.league.commands import ROOT, wait_until
@@ -68,6 +71,71 @@ def test_our_own_ray_lies_in_a_short_folder_of_its_own() -> None:
     assert len(str(one.folder)) < 40
     assert not one.folder.exists()
     one.close()
+
+
+def listening(pids: set[int]) -> dict[str, int]:
+    """Address (hex, as the kernel writes it) and port -> process, of every socket on which one of these listens."""
+    sockets: dict[str, int] = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for link in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    sockets[str(link.readlink())] = pid
+    found: dict[str, int] = {}
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
+                found[fields[1]] = sockets[f"socket:[{fields[9]}]"]
+    return found
+
+
+def test_every_process_of_our_own_ray_listens_on_loopback_alone(ray_cluster: Cluster) -> None:
+    pids = {os.getpid(), *descendants(os.getpid())}
+    found = listening(pids)
+    assert len(set(found.values())) >= 3, "the driver, gcs_server and raylet at least"
+    loopback = ("0100007F:", "0000000000000000FFFF00000100007F:", "00000000000000000000000001000000:")
+    assert [address for address in found if not address.startswith(loopback)] == []
+
+
+def test_nobody_else_can_enter_the_folder_of_our_own_ray(ray_cluster: Cluster) -> None:
+    assert ray_cluster.folder is not None
+    assert ray_cluster.folder.stat().st_mode & 0o777 == 0o700
+    assert [path.name for path in ray_cluster.folder.iterdir()] == ["r"]
+    sockets = list(ray_cluster.folder.glob("r/session_*/sockets/*"))
+    assert sockets and max(len(str(path)) for path in sockets) < 108
+
+
+HEAD = """
+import ray, sys
+ray.init(address="local", num_cpus=1, include_dashboard=False, object_store_memory=80 << 20, log_to_driver=False,
+         logging_level="CRITICAL", _temp_dir=sys.argv[1])
+print(ray.get_runtime_context().gcs_address, flush=True)
+input()
+"""
+
+
+def test_a_cluster_that_demands_no_token_is_refused_unless_allowed(ray_cluster: Cluster, tmp_path: Path) -> None:
+    import ray
+
+    assert demands_token(ray.get_runtime_context().gcs_address)
+    folder = tempfile.mkdtemp(prefix="lg-")
+    head = subprocess.Popen(
+        [sys.executable, "-c", HEAD, f"{folder}/r"],
+        env={**os.environ, **LOCAL_ENVIRONMENT, "RAY_AUTH_MODE": "disabled"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert head.stdout is not None
+        address = head.stdout.readline().strip()
+        with pytest.raises(RayUnguarded, match=f"{address} asks for no token.*runtime.allow_tokenless=true"):
+            Cluster(address, num_hosts=1, object_store_mb=80).start()
+    finally:
+        head.communicate("\n", timeout=30)
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("end", ["kill", "close"])
