@@ -87,6 +87,8 @@ class SingleBackend:
 
     def __init__(self, network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> None:
         self._network = network
+        # A replayed CUDA graph writes its answers where those of the run before lie.
+        self._overwrites = config.compile_mode == "reduce-overhead"
         if config.compile_mode != "none":
             network.compile(mode=config.compile_mode)
         self._objective = objective
@@ -105,7 +107,10 @@ class SingleBackend:
     @torch.no_grad()
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
         """As in the protocol."""
-        outputs = [self._forward(microbatch) for microbatch in microbatches]
+        outputs = []
+        for microbatch in microbatches:
+            output = self._forward(microbatch)
+            outputs.append(copy_of(output) if self._overwrites else output)
         return join_outputs(outputs)
 
     def close(self) -> None:
@@ -117,6 +122,11 @@ class SingleBackend:
                 batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask
             )
         return output
+
+
+def copy_of(output: NetworkOutput) -> NetworkOutput:
+    """The same answers in memory of their own."""
+    return NetworkOutput(logits=output.logits.clone(), values=output.values.clone(), core=output.core.clone())
 
 
 def join_outputs(outputs: Sequence[NetworkOutput]) -> NetworkOutput:

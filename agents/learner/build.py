@@ -18,7 +18,7 @@ from agents.learner.example import example_unrolls
 from agents.learner.group import UpdaterGroup
 from agents.learner.learner import Learner
 from agents.learner.objective import make_objective
-from agents.learner.parity import PROBE_SEED, check_parity
+from agents.learner.parity import PROBE_SEED, check_parity, tolerance
 from agents.learner.stages import boundaries_of, cut_network
 from agents.learner.tail import Tail
 from agents.learner.update_mode import make_update_mode
@@ -46,6 +46,7 @@ def build_learner(
     dtype: torch.dtype,
     teacher: Weights | None = None,
     launcher: Launcher = ProcessCrew,
+    stage_device: torch.device | None = None,
 ) -> Learner:
     """A learner with freshly initialised weights on the GPU where there is one.
 
@@ -56,6 +57,7 @@ def build_learner(
       dtype: compute type of the forward pass (see `choose_dtype`).
       teacher: weights of the policy that `config.teacher_cost` is about, of the same network.
       launcher: starts workers where the settings ask for any.
+      stage_device: where those workers will compute; None for a GPU each where this machine has as many, else the CPU.
     Raises:
       ValueError: a setting is impossible; the message lists all.
       WeightsError: the teacher is of another network, or not finite.
@@ -63,7 +65,12 @@ def build_learner(
       ParityError: the backend's gradients are wrong.
     """
     updater, layout = build_updater(
-        NetworkPlan(spec, network_config, seed), config, dtype=dtype, teacher=teacher, launcher=launcher
+        NetworkPlan(spec, network_config, seed),
+        config,
+        dtype=dtype,
+        teacher=teacher,
+        launcher=launcher,
+        stage_device=stage_device,
     )
     try:
         return Learner(updater, layout, config, teacher=None if teacher is None else teacher.vector)
@@ -79,11 +86,12 @@ def build_updater(
     dtype: torch.dtype,
     teacher: Weights | None = None,
     launcher: Launcher = ProcessCrew,
+    stage_device: torch.device | None = None,
 ) -> tuple[UpdaterGroup | LocalUpdater, Layout]:
     """What changes the weights, and their layout; arguments and errors as of `build_learner`.
 
-    Where the settings spread the network over stages or replicas, the workers are started, and their gradients compared
-    with plain autograd's, before this returns.
+    Where the settings spread the network over stages or replicas, or compile it, the workers are started, and the
+    gradients compared with plain autograd's, before this returns. The cut into stages is timed where they will compute.
     """
     problems = [*config.problems(), *config.problems_with(plan.config.value_output)]
     if config.has_teacher and teacher is None:
@@ -92,27 +100,39 @@ def build_updater(
         raise ValueError("; ".join(problems))
     network = plan.build()
     layout, core_size = layout_of(network), network.core_size
-    placement = Placement(dtype=dtype, device=default_device())
+    here = Placement(dtype=dtype, device=default_device())
     _check_teacher(teacher, layout)
-    if config.backend_name == "single" and config.num_workers == 0:
-        alone = local_updater(network, config, placement)
+    if config.backend_name == "single" and config.num_workers == 0 and config.compile_mode == "none":
+        alone = local_updater(network, config, here)
         _teach(alone, teacher)
         return alone, layout
+    there = dataclasses.replace(here, device=_device_of_workers(config, stage_device)) if config.num_workers else here
     boundaries: tuple[Boundary, ...] = ()
     if config.stages > 1:
-        config, boundaries = _planned(network, plan.spec, config, placement)
+        config, boundaries = _planned(network, plan.spec, config, there)
     updater: UpdaterGroup | LocalUpdater
     if config.num_workers:
-        updater = _group(plan, config, boundaries, layout, dtype=dtype, launcher=launcher)
+        updater = _group(plan, config, boundaries, layout, placement=there, launcher=launcher)
     else:
-        updater = local_updater(plan.build(), config, placement)
+        updater = local_updater(plan.build(), config, here)
     try:
         _teach(updater, teacher)
-        _check(updater, network, plan.spec, layout, core_size, teacher=teacher, config=config, placement=placement)
+        _check(updater, network, plan.spec, layout, core_size, teacher=teacher, config=config, placement=here)
     except BaseException:
         updater.close()
         raise
     return updater, layout
+
+
+def _device_of_workers(config: LearnerConfig, stated: torch.device | None) -> torch.device:
+    """Where to time and place stages: as stated, else a GPU for each worker where there are as many, else the CPU.
+
+    Stages on GPUs of other machines are timed on the CPU where this process sees no GPU.
+    """
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if stated is None:
+        return torch.device("cuda" if gpus >= config.num_workers else "cpu")
+    return stated if gpus or stated.type == "cpu" else torch.device("cpu")
 
 
 def _check_teacher(teacher: Weights | None, layout: Layout) -> None:
@@ -158,18 +178,18 @@ def _group(
     boundaries: tuple[Boundary, ...],
     layout: Layout,
     *,
-    dtype: torch.dtype,
+    placement: Placement,
     launcher: Launcher,
 ) -> UpdaterGroup:
-    """Workers, started: on a GPU each where there are as many, else on the CPU."""
-    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    """Workers, started on the placement's device, a GPU each; the launcher may place them elsewhere."""
+    on_gpu = placement.device.type == "cuda"
     setups = [
         WorkerSetup(
             plan=plan,
             config=config,
             rank=rank,
-            dtype=str(dtype).removeprefix("torch."),
-            device=f"cuda:{rank}" if gpus >= config.num_workers else "cpu",
+            dtype=str(placement.dtype).removeprefix("torch."),
+            device=f"cuda:{rank}" if on_gpu else "cpu",
             boundaries=boundaries,
             rendezvous="",
         )
@@ -191,8 +211,16 @@ def _check(
     config: LearnerConfig,
     placement: Placement,
 ) -> None:
-    """Compare the updater's gradients with those of the whole network in this process."""
-    alone = dataclasses.replace(config, backend="single", stages=1, stage_cut=(), replicas=1, microbatches=1)
+    """Compare the updater's gradients with those of the whole network in this process.
+
+    They are computed on the device of the updater's workers, where this process has one: other devices round otherwise.
+    """
+    alone = dataclasses.replace(
+        config, backend="single", stages=1, stage_cut=(), replicas=1, microbatches=1, compile_mode="none"
+    )
+    computes = updater.device_type if isinstance(updater, UpdaterGroup) else placement.device.type
+    if computes == "cpu" or torch.cuda.is_available():
+        placement = dataclasses.replace(placement, device=torch.device(computes))
     reference = local_updater(network, alone, placement)
     _teach(reference, teacher)
     worst = check_parity(
@@ -202,7 +230,7 @@ def _check(
         layout=layout,
         core_size=core_size,
         config=config,
-        dtype=placement.dtype,
+        at_most=tolerance(placement.dtype, same_device=placement.device.type == computes),
     )
     logger.info("gradients agree with plain autograd to %.1e", worst)
 

@@ -56,6 +56,7 @@ class UpdaterGroup:
         self._crew: Crew | None = None
         self._places: list[list[tuple[slice, slice]]] = []
         self._needs_obs: list[bool] = []
+        self._device_type = "cpu"
         self._gradient = np.zeros(0, np.float32)
         self._weights: NDArray[np.float32] | None = None
 
@@ -70,6 +71,12 @@ class UpdaterGroup:
         workers = [cast(Description, answer) for answer in answers]
         self._places = [_places(worker.layout, self._layout) for worker in workers]
         self._needs_obs = [worker.needs_obs for worker in workers]
+        self._device_type = workers[0].device_type
+
+    @property
+    def device_type(self) -> str:
+        """ "cpu" or "cuda", where the workers compute."""
+        return self._device_type
 
     def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
         """As in the protocol of `Updater`; work starts when all rows have arrived."""

@@ -8,6 +8,7 @@ Shape letters: R replicas, W workers of one replica's pipeline. Rank = replica *
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -121,10 +122,16 @@ class Describe:
 
 @dataclass(frozen=True)
 class Description:
-    """The layout of a worker's own parameters, and whether any of its blocks looks at observations."""
+    """A worker's own part.
+
+    Fields:
+      layout: of its parameters. needs_obs: whether any of its blocks looks at observations.
+      device_type: "cpu" or "cuda", where it computes.
+    """
 
     layout: Layout
     needs_obs: bool
+    device_type: str
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,7 @@ class GroupWorker:
             timeout=datetime.timedelta(seconds=config.stage_timeout_s),
         )
         pipe_group, replica_group = _groups(setup)
+        warm_up((pipe_group, replica_group), device)
         placement = Placement(
             dtype=getattr(torch, setup.dtype),
             device=device,
@@ -177,7 +185,9 @@ class GroupWorker:
         own = nn.ModuleDict({"parts": nn.ModuleDict({block.name: block.module for block in blocks})}).to(device)
         objective = make_objective(config, network.head)
         tail = Tail(own, config, keep_slow=objective.passes.slow)
-        self._description = Description(tail.layout, any("obs" in block.side_inputs for block in blocks))
+        self._description = Description(
+            tail.layout, any("obs" in block.side_inputs for block in blocks), device_type=device.type
+        )
         self._updater = LocalUpdater(
             backend=make_backend(network, objective, config, placement),
             objective=objective,
@@ -212,6 +222,17 @@ class GroupWorker:
         self._updater.close()
         if dist.is_initialized():
             dist.destroy_process_group()
+
+
+def warm_up(groups: Iterable[ProcessGroup | None], device: torch.device) -> None:
+    """Connect the members of each group before the first batch.
+
+    Where shapes are stated beforehand the library sends nothing first. NCCL would build its communicator inside
+    a mixed batch of sends and receives, where two workers may wait for each other.
+    """
+    for group in groups:
+        if group is not None:
+            dist.all_reduce(torch.zeros(1, device=device), group=group)
 
 
 def _own_blocks(network: Network, config: LearnerConfig, placement: Placement) -> list[Block]:
