@@ -137,12 +137,16 @@ class RetentionSettings:
     """How much disk a run may use, however long it goes on.
 
     Fields:
+      snapshots, snapshots_gib: weights of frozen policies that are kept, by number and by size. Records, games and
+        ratings of the others stay; nobody meets them. What the league still needs is kept whatever these say.
       metrics_mib: of metrics.jsonl; beyond it the older rows are thinned.
       spool_mib: of metrics that wait for their upload; beyond it the oldest are dropped, and the loss is told.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
+    snapshots: int = 2_000
+    snapshots_gib: float = 50.0
     metrics_mib: float = 64.0
     spool_mib: float = 64.0
 

@@ -183,6 +183,10 @@ def _wandb_problems(wandb: WandbSettings) -> Iterator[str]:
 
 
 def _retention_problems(retention: RetentionSettings) -> Iterator[str]:
+    if retention.snapshots < 2:
+        yield f"snapshots: {retention.snapshots} must be at least 2"
+    if retention.snapshots_gib <= 0.0:
+        yield f"snapshots_gib: {retention.snapshots_gib} must be above 0"
     for name in ("metrics_mib", "spool_mib"):
         if getattr(retention, name) < 0.1:
             yield f"{name}: {getattr(retention, name)} must be at least 0.1"

@@ -298,6 +298,8 @@ class Daemon:
             self._policies.prune_checkpoints(event.player, newest=event.digest, pinned=pinned)
         elif isinstance(event, PlayerTransplanted):
             self._install(event.player)
+        else:
+            self._frozen.keep_within_limits(event)
 
     def _submit_lease(self, lease: Lease) -> None:
         frozen = self._frozen.of_lease(lease)

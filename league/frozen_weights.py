@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 from agents.weights import Weights
 from league.book import Book
-from league.core.commands import Command, QuarantineSnapshot, RestoreSnapshot
+from league.core.commands import Command, QuarantineSnapshot, RestoreSnapshot, RetireSnapshots
+from league.core.events import Event, SnapshotAdded, SnapshotRetired
 from league.core.quarantine import restart_sources
 from league.core.records import BOT_PREFIX, Lease
-from league.errors import CorruptSnapshot, MissingSnapshot
+from league.core.retention import RETIRED
+from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
 from league.policies import PolicyStore
 from league.runtime.protocol import InstallPlayer
 
@@ -27,6 +29,7 @@ class FrozenWeights:
         self._policies = policies
         self._book = book
         self._execute = execute
+        self._retired: list[str] = []
 
     def of(self, snapshot: str) -> Weights | None:
         """The weights of a snapshot; None where they cannot be had, which is in the journal then."""
@@ -87,10 +90,36 @@ class FrozenWeights:
             " or go back to an earlier point with `league rewind` or `league fork`."
         )
 
+    def keep_within_limits(self, event: Event) -> None:
+        """After a snapshot was added, retire what is too many, and remove the weights of those retired before.
+
+        Not of those that are retired now: games in flight may still be played with them.
+        """
+        state = self._book.state
+        if isinstance(event, SnapshotRetired):
+            self._retired.append(event.snapshot)
+        elif isinstance(event, SnapshotAdded) and len(state.population.snapshots()) > self._policies.max_snapshots:
+            gone, self._retired = self._retired, []
+            for name in gone:
+                self._drop(name)
+            self._execute(RetireSnapshots(self._policies.max_snapshots))
+
+    def _drop(self, snapshot: str) -> None:
+        state = self._book.state
+        if not state.is_present(snapshot):
+            try:
+                self._policies.drop_snapshot(snapshot, state)
+            except StorageError as error:  # they take room and harm nobody
+                self._policies.warn(f"The weights of {snapshot} are retired and still there: {error}")
+
     def take_back_mended(self) -> None:
         """Take quarantined snapshots back whose files are again what was written."""
         state = self._book.state
-        for name in [name for name in state.snapshots if not state.is_present(name)]:
+        absent = {state.population.names[number]: reason for number, reason in state.population.absent.items()}
+        for name, reason in absent.items():
+            if reason.startswith(RETIRED):
+                self._retired.append(name)
+                continue
             try:
                 self._policies.snapshot(state.snapshots[name])
             except (MissingSnapshot, CorruptSnapshot):

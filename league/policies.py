@@ -20,12 +20,16 @@ from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.config import LeagueConfig
 from league.core.records import SnapshotInfo
-from league.core.state import PlayerState
+from league.core.retention import SLACK
+from league.core.state import LeagueState, PlayerState
 from league.errors import CorruptSnapshot, LeagueError
 from league.runtime.protocol import Arrays
 from league.runtime.tuned import tuned
 from league.store.checkpoints import CheckpointStore
 from league.store.snapshots import CANONICAL_SPEC_HASH, SnapshotManifest, SnapshotStore
+
+MANIFEST_BYTES = 4_096
+"""About what a manifest and the header of the weights take."""
 
 MAX_HELD = 64
 """Snapshots whose weights are kept in memory."""
@@ -100,6 +104,27 @@ class PolicyStore:
         )
         return self._snapshots.put(payload, manifest)
 
+    def drop_snapshot(self, snapshot: str, state: LeagueState) -> None:
+        """Remove the weights of a snapshot that is retired, unless something else is of the very same weights.
+
+        Raises:
+          StorageError: they could not be removed.
+        """
+        digest = state.snapshots[snapshot].digest
+        if digest == self._config.teacher.digest or any(
+            info.digest == digest and state.is_present(name) for name, info in state.snapshots.items()
+        ):
+            return
+        self._held.pop(digest, None)
+        self._snapshots.remove(digest)
+
+    @property
+    def max_snapshots(self) -> int:
+        """Snapshots that the league may hold so that their weights, with those retired last, keep within the limits."""
+        retention = self._config.retention
+        by_size = retention.snapshots_gib * 2**30 / snapshot_bytes(self._layout)
+        return max(int(min(retention.snapshots, by_size) * (1.0 - SLACK)), 1)
+
     def put_checkpoint(self, player: str, saved: Arrays) -> str:
         """Store a learner's restart state durably; returns its digest."""
         return self._checkpoints.put(player, safetensors.numpy.save(saved))
@@ -123,6 +148,11 @@ class PolicyStore:
             return
         self._checkpoints.prune(player, keep=(newest,) if before is None else (newest, before))
         self._last_checkpoint[player] = newest
+
+
+def snapshot_bytes(layout: Layout) -> int:
+    """Size of a snapshot of such weights on the disk, with its manifest."""
+    return 4 * layout.size + MANIFEST_BYTES
 
 
 def network_plain(network: NetworkConfig) -> dict[str, object]:

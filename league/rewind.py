@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from league.carried_over import CLOCK_FILE, HOSTS_FILE, clock_at, files_to_note, hosts_at
-from league.core.commands import NoteRewind
-from league.core.events import EVENTS
-from league.core.league import decide
+from league.core.commands import Command, NoteRewind, QuarantineSnapshot
+from league.core.events import EVENTS, Event
+from league.core.league import apply, decide
 from league.core.state import LeagueState
 from league.errors import JournalError, LeagueError
 from league.fork import branch_journal
@@ -30,6 +30,7 @@ from league.store.checkpoints import CheckpointStore
 from league.store.journal_branch import BranchJournal
 from league.store.journal_reader import Head, JournalReader
 from league.store.run_folder import RunFolder
+from league.store.snapshots import LocalSnapshotStore
 from league.store.staging import staged_run
 from league.store.storage import TEMPORARY_PREFIX, Storage
 
@@ -123,10 +124,30 @@ def rewind_run(
                 set_aside=aside.name,
                 lost=lost_players(report.players),
             )
-            events = decide(state, note, np.random.default_rng(0), now)
+            events = _decided(state, [note, *_absent_snapshots(folder, state, last)], now=now)
             journal.take_back(events, to_seq=point.seq, wall_time=now)
             journal.note_files(files_to_note(folder))
             return replace(report, set_aside=str(aside))
+
+
+def _absent_snapshots(folder: RunFolder, state: LeagueState, last: LeagueState) -> Iterator[QuarantineSnapshot]:
+    """Sets those aside that the league met at the point and whose weights are gone since, as retired ones are."""
+    stored = set(LocalSnapshotStore(folder.snapshots_path).digests())
+    population = last.population
+    for name, known in state.snapshots.items():
+        if state.is_present(name) and known.digest not in stored:
+            reason = population.absent.get(population.index[name], "its weights are not in the store")
+            yield QuarantineSnapshot(name, reason)
+
+
+def _decided(state: LeagueState, commands: Sequence[Command], *, now: float) -> list[Event]:
+    """The events of commands, which `state` has folded afterwards."""
+    events: list[Event] = []
+    for command in commands:
+        for event in decide(state, command, np.random.default_rng(0), now):
+            apply(state, event)
+            events.append(event)
+    return events
 
 
 def _open(folder: RunFolder, *, at_least_seq: int) -> BranchJournal:

@@ -155,6 +155,13 @@ class QuarantineSnapshot:
 
 
 @dataclass(frozen=True)
+class RetireSnapshots:
+    """There are more snapshots than are to be kept. keep: how many may stay."""
+
+    keep: int
+
+
+@dataclass(frozen=True)
 class RestoreSnapshot:
     """The weights of a quarantined snapshot are back in the store, and are those that were written."""
 
@@ -210,6 +217,7 @@ Command = (
     | AddOutsider
     | QuarantineSnapshot
     | RestoreSnapshot
+    | RetireSnapshots
     | NoteFork
     | NoteRewind
     | ChangeConfig

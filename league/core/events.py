@@ -189,6 +189,14 @@ class SnapshotQuarantined:
 
 
 @dataclass(frozen=True)
+class SnapshotRetired:
+    """The weights of a snapshot go, as they are not needed; its record, games and rating stay. reason: for people."""
+
+    snapshot: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class SnapshotRestored:
     """The weights of a quarantined snapshot are there again, and are those that were written."""
 
@@ -294,6 +302,7 @@ Event = (
     | OutsiderAdded
     | SnapshotQuarantined
     | SnapshotRestored
+    | SnapshotRetired
     | MixtureSolved
     | LeagueForked
     | LeagueRewound
@@ -318,6 +327,7 @@ EVENTS: dict[str, type[Event]] = {
     "OutsiderAdded": OutsiderAdded,
     "SnapshotQuarantined": SnapshotQuarantined,
     "SnapshotRestored": SnapshotRestored,
+    "SnapshotRetired": SnapshotRetired,
     "MixtureSolved": MixtureSolved,
     "LeagueForked": LeagueForked,
     "LeagueRewound": LeagueRewound,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from league.core import commands, events, leases, meta_game, orders, quarantine, runs, tuning
+from league.core import commands, events, leases, meta_game, orders, quarantine, retention, runs, tuning
 from league.core.bounds import check_numbers
 from league.core.commands import Command, CreateLeague, FinishLease, Refused, RequestLease
 from league.core.events import Event
@@ -33,6 +33,7 @@ DECIDERS: dict[type[Command], Decider] = {
     commands.AddOutsider: runs.add_outsider,
     commands.QuarantineSnapshot: quarantine.quarantine_snapshot,
     commands.RestoreSnapshot: quarantine.restore_snapshot,
+    commands.RetireSnapshots: retention.retire_snapshots,
     commands.NoteFork: runs.note_fork,
     commands.NoteRewind: runs.note_rewind,
     commands.ChangeConfig: runs.change_config,
@@ -56,6 +57,7 @@ APPLIERS: dict[type[Event], Applier] = {
     events.OutsiderAdded: runs.apply_outsider,
     events.SnapshotQuarantined: quarantine.apply_quarantined,
     events.SnapshotRestored: quarantine.apply_restored,
+    events.SnapshotRetired: retention.apply_retired,
     events.MixtureSolved: meta_game.apply_mixture,
     events.LeagueForked: runs.apply_forked,
     events.LeagueRewound: runs.apply_rewound,

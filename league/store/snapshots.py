@@ -81,6 +81,14 @@ class SnapshotStore(Protocol):
         """
         ...
 
+    def remove(self, digest: str) -> None:
+        """Forget a snapshot; that it is already gone is no error.
+
+        Raises:
+          StorageError: it is still there, or a part of it.
+        """
+        ...
+
     def digests(self) -> Iterator[str]:
         """Every stored digest, sorted."""
         ...
@@ -161,6 +169,14 @@ class LocalSnapshotStore:
             self._storage, folder / "weights.safetensors", digest, max_bytes=self._max_weights_bytes
         )
         return weights, self._read_manifest(folder / "manifest.json", digest)
+
+    def remove(self, digest: str) -> None:
+        """As in the protocol. It loses its name before its content, so that it is there whole or not at all."""
+        folder = self.folder(digest)
+        if folder.exists():
+            doomed = temporary_path(folder)
+            self._storage.publish_folder(folder, doomed)
+            self._storage.remove_folder(doomed)
 
     def digests(self) -> Iterator[str]:
         """As in the protocol."""

@@ -139,6 +139,7 @@ def test_the_value_of_an_unknown_key_is_not_repeated() -> None:
             "league.ratings.bots.0: unknown bot 'rndom'; did you mean random?",
         ),
         ("wandb: {project: a/b}", "wandb.project: 'a/b' may only hold"),
+        ("retention: {snapshots: 1}", "retention.snapshots: 1 must be at least 2"),
         ("retention: {metrics_mib: 0}", "retention.metrics_mib: 0.0 must be at least 0.1"),
         ("actors: {num_envs: 0}", "actors.num_envs: 0 must be at least 1"),
         ("actors: {num_envs: 1.5}", "actors.num_envs: 1.5 does not fit"),
