@@ -10,7 +10,6 @@ import statistics
 from pathlib import Path
 
 from report import Report
-from rich.console import Console
 from strength_runs import LEAGUE, ROOT, START_UP_S, Plan, finished_run
 
 from envs.protocol import EnvConfig
@@ -18,6 +17,7 @@ from league.eval.load import open_run
 from league.eval.match import play_match
 from league.eval.pairs import bot_entrant
 from league.eval.report import EvalReport, evaluate_run
+from league.eval.report_table import report_lines
 
 POPULATIONS = (LEAGUE,)
 CONFIG = ROOT / "configs" / "connect_four.yaml"
@@ -68,6 +68,5 @@ def _chance(bot: str, plan: Plan) -> float:
 
 def _say(found: EvalReport) -> None:
     """The scores of one seed with their intervals, as soon as they are there."""
-    console = Console()
-    console.print(found.table())
-    console.print(f"best is {found.players[0].reason}")
+    print("\n".join(report_lines(found, width=None)))
+    print(f"best is {found.players[0].reason}")

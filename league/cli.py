@@ -129,9 +129,9 @@ def payoff(
 
 @app.command("eval")
 def evaluate(
-    run: RunArgument,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or that of a snapshot.", show_default=False)],
     players: Annotated[
-        str, typer.Option(help="Comma-separated: best, mixture, average, players, snapshots.")
+        str, typer.Option(help="Comma-separated: best, mixture, average, players, snapshots, FOLDER:NAME of another.")
     ] = "best,mixture",
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25,mcts:100",
     games: Annotated[int, typer.Option(min=2, help="Games against each bot, half from either seat.")] = 100,
@@ -145,9 +145,11 @@ def evaluate(
         ),
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
+    csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write a line for each match here.")] = None,
 ) -> None:
     """Play policies of a run against bots and each other, seats paired, with intervals."""
     from league.eval.report import evaluate_run
+    from league.eval.report_table import report_csv
     from league.monitor.tables import print_report
 
     with _games_line() as progress:
@@ -163,6 +165,8 @@ def evaluate(
     print_report(report)
     if json_file is not None:
         json_file.write_text(report.to_json() + "\n")
+    if csv_file is not None:
+        csv_file.write_text(report_csv(report))
 
 
 @app.command()

@@ -27,7 +27,7 @@ HOMES = {
     "pettingzoo": ("envs/adapters/",),
     "pydantic": ("league/config_problems.py",),
     "ray": ("league/runtime/",),
-    "rich": ("league/monitor/", "league/eval/report.py"),
+    "rich": ("league/monitor/",),
     "safetensors": (
         "league/policies.py",
         "league/eval/load.py",

@@ -103,7 +103,7 @@ def load_policy(
       EnvError: the game that it was trained on cannot be made here.
     """
     path = Path(run_or_snapshot)
-    if (path / "manifest.json").is_file():
+    if is_snapshot_folder(path):
         return _load_folder(path, player, greedy=greedy, seed=seed, env=env)
     return load_from_run(open_run(path), player, greedy=greedy, seed=seed)
 
@@ -183,7 +183,7 @@ def copies_at(source: Path, player: str) -> tuple[FrozenCopy, ...]:
     Raises:
       LeagueError: no such run or player, or a file of it cannot be used. EnvError: its game cannot be made.
     """
-    if (source / "manifest.json").is_file():
+    if is_snapshot_folder(source):
         weights, manifest = read_snapshot_folder(source)
         require_player_of(manifest, player, source)
         return (FrozenCopy(manifest.player or manifest.digest, 1.0, weights, manifest),)
@@ -277,6 +277,11 @@ class _SingleFolder(LocalSnapshotStore):
         return self._folder
 
 
+def is_snapshot_folder(path: Path) -> bool:
+    """Whether a folder is that of one snapshot."""
+    return (path / "manifest.json").is_file()
+
+
 def read_snapshot_folder(folder: Path) -> tuple[bytes, SnapshotManifest]:
     """The weights and manifest of one snapshot's folder, verified against each other.
 
@@ -305,12 +310,36 @@ def require_player_of(manifest: SnapshotManifest, player: str, folder: Path) -> 
         )
 
 
+def open_snapshot(folder: Path, *, env: EnvConfig | None = None) -> tuple[OpenRun, bytes, SnapshotManifest]:
+    """The folder of one snapshot as a run whose league has no players, with the snapshot's weights and manifest.
+
+    env: the game to make instead of the one that the manifest names.
+    Raises:
+      CorruptSnapshot: a file is missing or not what was written. EnvError: the game cannot be made here.
+    """
+    weights, manifest = read_snapshot_folder(folder)
+    game = env if env is not None else EnvConfig(manifest.env_id, manifest.env)
+    run = OpenRun(
+        path=folder,
+        env=game,
+        spec=spec_of(game),
+        network=network_of(manifest),
+        state=LeagueState(),
+        store=_SingleFolder(folder),
+        checkpoints=CheckpointStore(folder),
+    )
+    return run, weights, manifest
+
+
 def _load_folder(
     folder: Path, player: str, *, greedy: bool, seed: int, env: EnvConfig | None
 ) -> LoadedPolicy | LoadedMixture:
-    weights, manifest = read_snapshot_folder(folder)
+    run, weights, manifest = open_snapshot(folder, env=env)
     require_player_of(manifest, player, folder)
-    spec = spec_of(env if env is not None else EnvConfig(manifest.env_id, manifest.env))
-    name = f"{manifest.player}-{manifest.digest[:8]}"
-    policy = build_policy(name, weights, manifest, spec, greedy=greedy, seed=seed, source=folder)
+    policy = build_policy(name_of(manifest), weights, manifest, run.spec, greedy=greedy, seed=seed, source=folder)
     return LoadedMixture(player, [(1.0, policy)], seed=seed) if player in DRAWN else policy
+
+
+def name_of(manifest: SnapshotManifest) -> str:
+    """What a snapshot is called that lies outside of its run."""
+    return f"{manifest.player}-{manifest.digest[:8]}"

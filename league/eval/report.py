@@ -10,13 +10,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-from rich.table import Table
 
 from agents.policy import SeatPolicy, View
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
-from league.eval.choose import BEST, MIXTURE, choose
-from league.eval.load import load_selection, open_run
+from league.eval.choose import BEST, MIXTURE
+from league.eval.entrants import open_entrants
 from league.eval.pairs import PairRow, bot_entrant, pair_row
 from league.eval.scores import Interval, MatchResult
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
@@ -104,26 +103,6 @@ class EvalReport:
                 return row
         raise KeyError(f"{home} did not play {away}")
 
-    def table(self) -> Table:
-        """For the console: a column per player, a row per opponent, a score with its 95 % interval in each cell."""
-        how = "likeliest action, no search" if self.conditions.greedy else "sampled actions"
-        played = {row.games for row in self.pairs} | {row.games for row in self.returns}
-        games = f"{min(played)} to {max(played)}" if len(played) > 1 else str(max(played, default=0))
-        table = Table(title=f"{self.env_id}: {how}, {games} games a cell", title_justify="left")
-        if self.returns:
-            table.add_column("player")
-            table.add_column("mean return", justify="right")
-            for line in self.returns:
-                table.add_row(line.name, _cell(line.mean_return))
-            return table
-        table.add_column("score against")
-        for player in self.players:
-            table.add_column(f"{player.player}\n{_shown(player.members)}", justify="right")
-        scores = {(row.home, row.away): _cell(row.score) for row in self.pairs}
-        for opponent in dict.fromkeys(row.away for row in self.pairs):
-            table.add_row(opponent, *[scores.get((player.player, opponent), "") for player in self.players])
-        return table
-
 
 def evaluate_run(
     run_path: str | Path,
@@ -140,8 +119,8 @@ def evaluate_run(
     """Play the players of a run against bots and each other, all on the same openings, each from every team.
 
     Args:
-      run_path: a run folder, also of a live run.
-      players: names as in `load_policy`.
+      run_path: a run folder, also of a live run, or the folder of one snapshot.
+      players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot.
       bots: names as in `make_bot`; one that cannot play the game is left out with a note.
       games: of each match; rounded up to a multiple of the number of teams.
       seed: of openings, bots and sampled actions.
@@ -155,14 +134,10 @@ def evaluate_run(
       EnvError: the game cannot be played here, or there is no such bot.
     """
     deadline = None if limit_s is None else Deadline.after(limit_s)
-    run = open_run(Path(run_path))
+    run, found = open_entrants(Path(run_path), players, seed=seed)
     if greedy is None:
         greedy = not _acts_at_once(run.env)
-    selections = {player: choose(run.state, player) for player in players}
-    entrants: dict[str, SeatPolicy] = {
-        player: load_selection(run, selection, greedy=greedy, seed=seed).as_seat_policy()
-        for player, selection in selections.items()
-    }
+    entrants: dict[str, SeatPolicy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
     fitting, notes = fitting_bots(run.env, bots, seed=seed)
     teams = len(set(run.spec.teams))
     conditions = Conditions(-(-games // teams) * teams, seed, opening_plies, greedy)
@@ -179,10 +154,7 @@ def evaluate_run(
     pairs, returns = _rows(results, teams=teams)
     if limit_s is not None and sum(result.games for result in results.values()) < len(meetings) * conditions.games:
         notes += (f"stopped at the time limit of {limit_s:.0f} s: `league eval {run.path}` plays every game",)
-    rows = tuple(
-        PlayerRow(name, tuple((weight, snapshot.snapshot_id) for weight, snapshot in found.members), found.reason)
-        for name, found in selections.items()
-    )
+    rows = tuple(PlayerRow(one.name, one.members, one.reason) for one in found)
     return EvalReport(str(run.path), run.env.id, conditions, rows, pairs, returns, notes)
 
 
@@ -237,19 +209,3 @@ def _acts_at_once(env_config: EnvConfig) -> bool:
         return len(env.reset(0).env_index) > 1
     finally:
         env.close()
-
-
-def _cell(interval: Interval) -> str:
-    if min(abs(interval.low), abs(interval.high)) >= 10.0:
-        return f"{interval.value:.1f} [{interval.low:.1f}, {interval.high:.1f}]"
-    return f"{interval.value:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
-
-
-def _shown(members: Sequence[tuple[float, str]]) -> str:
-    """The heaviest snapshots that stand for a name."""
-    if len(members) == 1:
-        return members[0][1]
-    if not members:
-        return "as it stands"
-    weight, snapshot = members[0]
-    return f"{weight:.0%} {snapshot}, {len(members) - 1} more"

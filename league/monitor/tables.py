@@ -1,19 +1,18 @@
-"""Finished results on a terminal."""
+"""Finished results on a terminal, or in a file where output goes to one."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 
-from rich.console import Console
-
 from league.eval.report import EvalReport
+from league.eval.report_table import report_lines
 
 
 def print_report(report: EvalReport) -> None:
     """Print an evaluation: its table, who stood for which name and why, and what was left out."""
-    console = Console(file=sys.stdout, highlight=False)
-    console.print(report.table())
-    for player in report.players:
-        console.print(f"  {player.player}: {player.reason}", markup=False)
-    for note in report.notes:
-        console.print(f"  {note}", markup=False)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = report_lines(report, width=width)
+    lines += [f"  {player.player}: {player.reason}" for player in report.players]
+    lines += [f"  {note}" for note in report.notes]
+    print("\n".join(lines))

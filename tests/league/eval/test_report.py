@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from eval_runs import MadeRun, RulePolicy, always, constant_network, first_legal
-from rich.console import Console
 
 from envs.protocol import EnvConfig, EnvError
 from league.eval.choose import UnknownPolicy
 from league.eval.match import play_match
 from league.eval.pairs import bot_entrant, pair_row
 from league.eval.report import EvalReport, evaluate_run
+from league.eval.report_table import report_lines
 
 FOUR = EnvConfig("connect_four")
 ROSHAMBO = EnvConfig("rock_paper_scissors")
@@ -28,10 +28,7 @@ def run(tmp_path: Path) -> Path:
 
 
 def shown(report: EvalReport) -> str:
-    console = Console(width=160)
-    with console.capture() as capture:
-        console.print(report.table())
-    return capture.get()
+    return "\n".join(report_lines(report, width=160))
 
 
 def test_every_player_meets_every_bot_and_every_other_player(run: Path) -> None:

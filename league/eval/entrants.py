@@ -1,0 +1,86 @@
+"""Who takes part in an evaluation: policies of a run, the one of a snapshot's folder, and policies of other runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from league.core.state import LeagueState
+from league.eval.choose import choose
+from league.eval.load import (
+    OpenRun,
+    build_policy,
+    copies_at,
+    is_snapshot_folder,
+    load_selection,
+    name_of,
+    open_run,
+    open_snapshot,
+    require_player_of,
+)
+from league.eval.loaded import LoadedMixture, LoadedPolicy
+
+FROM = ":"
+"""Between the folder of another run, or of a snapshot, and the player of it that is meant."""
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """One of those who play.
+
+    Fields:
+      members: (weight, snapshot) of what stands for it, one for a single policy. reason: one sentence on why these.
+    """
+
+    name: str
+    policy: LoadedPolicy | LoadedMixture
+    members: tuple[tuple[float, str], ...]
+    reason: str
+
+
+def open_entrants(path: Path, players: Sequence[str], *, seed: int) -> tuple[OpenRun, tuple[Entrant, ...]]:
+    """The run at `path`, or the snapshot as a run of its own, and those who play.
+
+    Args:
+      players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot.
+    Raises:
+      LeagueError: a folder or a name stands for nothing, or a file cannot be used. EnvError: the game cannot be made.
+    """
+    if is_snapshot_folder(path):
+        run, weights, manifest = open_snapshot(path)
+        name = name_of(manifest)
+        policy = build_policy(name, weights, manifest, run.spec, seed=seed, source=path)
+        single = Entrant(name, policy, ((1.0, manifest.digest[:8]),), "the one snapshot of its folder")
+    else:
+        run, single = open_run(path), None
+    entrants: dict[str, Entrant] = {}
+    for asked in players:
+        if _is_elsewhere(asked, run.state):
+            entrants[asked] = _from_elsewhere(asked, run, seed=seed)
+        elif single is not None:  # whatever it is called, it is one policy
+            require_player_of(manifest, asked, path)
+            entrants[single.name] = single
+        else:
+            found = choose(run.state, asked)
+            members = tuple((weight, snapshot.snapshot_id) for weight, snapshot in found.members)
+            loaded = load_selection(run, found, seed=seed)
+            entrants[asked] = Entrant(asked, loaded, members, found.reason)
+    return run, tuple(entrants.values())
+
+
+def _is_elsewhere(name: str, state: LeagueState) -> bool:
+    folder, colon, _ = name.rpartition(FROM)
+    return bool(colon) and name not in state.snapshots and (Path(folder).exists() or os.sep in folder)
+
+
+def _from_elsewhere(name: str, run: OpenRun, *, seed: int) -> Entrant:
+    folder, _, player = name.rpartition(FROM)
+    copies = copies_at(Path(folder), player)
+    members = []
+    for copy in copies:
+        policy = build_policy(copy.name, copy.weights, copy.manifest, run.spec, seed=seed, source=Path(folder))
+        members.append((copy.weight, policy))
+    drawn = members[0][1] if len(members) == 1 else LoadedMixture(name, members, seed=seed)
+    return Entrant(name, drawn, tuple((copy.weight, copy.name) for copy in copies), f"{player} of {folder}")

@@ -1,0 +1,137 @@
+"""An evaluation as lines of text that fit a width, and as comma-separated values.
+
+Shape letters: P players, E everyone who takes part, players first.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from league.eval.report import EvalReport, PlayerRow
+from league.eval.scores import Interval
+
+GAP = "  "
+MEAN = "mean"
+
+
+def report_lines(report: EvalReport, *, width: int | None) -> list[str]:
+    """The table of an evaluation: a column for each player, a row for each opponent, a score in each cell.
+
+    Args:
+      width: characters of a line; None for no limit. Where names and intervals do not fit, columns are numbered, then
+        intervals become half their width, then only the scores stay.
+    """
+    how = "likeliest action, no search" if report.conditions.greedy else "sampled actions"
+    played = {row.games for row in report.pairs} | {row.games for row in report.returns}
+    games = f"{min(played)} to {max(played)}" if len(played) > 1 else str(max(played, default=0))
+    title = f"{report.env_id}: {how}, {games} games a cell"
+    if report.returns:
+        rows = [[line.name, _interval(line.mean_return)] for line in report.returns]
+        return [title, *_aligned(["player", "mean return"], rows)]
+    named, numbered = _named(report.players), _numbered(report.players)
+    for heads, cell in ((named, _interval), (numbered, _interval), (numbered, _half_width), (numbered, _value)):
+        lines = _scores(report, heads, cell)
+        if width is None or max(map(len, lines)) <= width:
+            break
+    return [title, *lines]
+
+
+def report_csv(report: EvalReport) -> str:
+    """A line for each match, or for each player of a game of one team."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    if report.returns:
+        writer.writerow(["player", "games", "mean_return", "low", "high"])
+        for line in report.returns:
+            mean = line.mean_return
+            writer.writerow([line.name, line.games, mean.value, mean.low, mean.high])
+        return text.getvalue()
+    writer.writerow(["home", "away", "games", "wins", "draws", "losses", "score", "low", "high", "mean_turns"])
+    for row in report.pairs:
+        score = row.score
+        counts = [row.games, row.wins, row.draws, row.losses]
+        writer.writerow([row.home, row.away, *counts, score.value, score.low, score.high, row.mean_turns])
+    return text.getvalue()
+
+
+def _scores(report: EvalReport, heads: Sequence[str], cell: Callable[[Interval], str]) -> list[str]:
+    """The lines of the table with these column heads [P] and way to write a score; the last one is the mean."""
+    players = [player.player for player in report.players]
+    scores = _cells(report)
+    everyone = dict.fromkeys([*players, *(row.away for row in report.pairs)])
+    met = [name for name in everyone if any((player, name) in scores for player in players)]
+    labels = dict(zip(players, heads, strict=True))
+    numbered = [f"{labels[name]} {name}" if labels.get(name, "").isdigit() else name for name in met]
+    rows = [
+        [label, *(cell(scores[player, name]) if (player, name) in scores else "" for player in players)]
+        for label, name in zip(numbered, met, strict=True)
+    ]
+    if len(met) > 1:
+        values = [[scores[player, name].value for name in met if (player, name) in scores] for player in players]
+        rows.append([MEAN, *(f"{np.mean(column):.2f}" if column else "" for column in values)])
+    return _aligned(["score against", *heads], rows)
+
+
+def _cells(report: EvalReport) -> dict[tuple[str, str], Interval]:
+    """(player, opponent) -> score of the player; of two sides a match tells that of either."""
+    scores: dict[tuple[str, str], Interval] = {}
+    players = {player.player for player in report.players}
+    for row in report.pairs:
+        scores[row.home, row.away] = row.score
+        if row.away in players and len(row.by_team) == 2:
+            scores[row.away, row.home] = Interval(1.0 - row.score.value, 1.0 - row.score.high, 1.0 - row.score.low)
+    return scores
+
+
+def _named(players: Sequence[PlayerRow]) -> list[str]:
+    """[P] names, with what stands for them where that is another name."""
+    return [
+        player.player
+        if _shown(player.members) in ("", player.player)
+        else f"{player.player} = {_shown(player.members)}"
+        for player in players
+    ]
+
+
+def _numbered(players: Sequence[PlayerRow]) -> list[str]:
+    """[P] numbers from 1, which stand before the names of the rows too."""
+    return [str(number) for number in range(1, len(players) + 1)]
+
+
+def _shown(members: Sequence[tuple[float, str]]) -> str:
+    """The heaviest snapshot that stands for a name, and how many more; empty where it is none."""
+    if not members:
+        return ""
+    weight, snapshot = members[0]
+    return snapshot if len(members) == 1 else f"{weight:.0%} {snapshot}, {len(members) - 1} more"
+
+
+def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines in columns, the first to the left and the others to the right."""
+    table = [head, *rows]
+    widths = [max(len(line[column]) for line in table) for column in range(len(head))]
+    return [
+        GAP.join(
+            [line[0].ljust(widths[0]), *(text.rjust(size) for text, size in zip(line[1:], widths[1:], strict=True))]
+        )
+        for line in table
+    ]
+
+
+def _interval(score: Interval) -> str:
+    if min(abs(score.low), abs(score.high)) >= 10.0:
+        return f"{score.value:.1f} [{score.low:.1f}, {score.high:.1f}]"
+    return f"{score.value:.2f} [{score.low:.2f}, {score.high:.2f}]"
+
+
+def _half_width(score: Interval) -> str:
+    half = max(score.high - score.value, score.value - score.low)
+    return f"{score.value:.2f}".removeprefix("0") + "±" + f"{half:.2f}".removeprefix("0")
+
+
+def _value(score: Interval) -> str:
+    return f"{score.value:.2f}"

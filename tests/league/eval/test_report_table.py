@@ -1,0 +1,128 @@
+"""The table of an evaluation fits the terminal, is plain text in a file, and can be had as comma-separated values."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from pathlib import Path
+
+import pytest
+from eval_runs import FOUR, MadeRun, constant_network
+
+from league.eval.pairs import PairRow
+from league.eval.report import Conditions, EvalReport, PlayerRow, ReturnRow
+from league.eval.report_table import report_csv, report_lines
+from league.eval.scores import Interval
+from tests.league.commands import league
+
+EIGHT = [f"main-exploiter-0-s{number}" for number in range(8)]
+
+
+def score_of(home: str, away: str) -> Interval:
+    value = 0.5 + 0.05 * ((len(home + away) + ord(home[-1]) - ord(away[-1])) % 7 - 3)
+    return Interval(value, value - 0.1, value + 0.08)
+
+
+def round_robin(names: list[str], bots: list[str], *, sides: int = 2) -> EvalReport:
+    meetings = [*itertools.product(names, bots), *itertools.combinations(names, 2)]
+    pairs = tuple(
+        PairRow(home, away, 100, 50, 10, 40, score_of(home, away), (0.5,) * sides, 9.0) for home, away in meetings
+    )
+    players = tuple(PlayerRow(name, ((1.0, name),), "the snapshot of that name") for name in names)
+    return EvalReport("run", "connect_four", Conditions(100, 0, 2, True), players, pairs, (), ())
+
+
+@pytest.mark.parametrize("width", [100, 80])
+def test_eight_snapshots_fit_a_terminal_and_keep_their_names(width: int) -> None:
+    lines = report_lines(round_robin(EIGHT, ["random", "tactical"]), width=width)
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    assert all(f"{number} {name}" in text for number, name in enumerate(EIGHT, start=1))
+    assert ("±" in text) == (width == 100)
+
+
+def test_a_file_gets_every_name_and_interval_unwrapped() -> None:
+    report = round_robin(EIGHT, ["random"])
+    title, head, *rows = report_lines(report, width=None)
+    assert title == "connect_four: likeliest action, no search, 100 games a cell"
+    assert head.split() == ["score", "against", *EIGHT]
+    assert [row.split()[0] for row in rows] == [*EIGHT, "random", "mean"]
+    assert not set("│┃━─") & set("".join(rows))
+    assert rows[1].count("[") == 7, "nobody plays itself"
+
+
+def test_a_match_is_told_from_either_side_and_columns_have_a_mean() -> None:
+    report = round_robin(["one", "two"], ["random"])
+    lines = {line.split()[0]: line for line in report_lines(report, width=None)[2:]}
+    ahead = score_of("one", "two")
+    assert f"{ahead.value:.2f} [{ahead.low:.2f}, {ahead.high:.2f}]" in lines["two"]
+    assert f"{1 - ahead.value:.2f} [{1 - ahead.high:.2f}, {1 - ahead.low:.2f}]" in lines["one"]
+    mean = (ahead.value + score_of("one", "random").value) / 2
+    assert lines["mean"].split()[1] == f"{mean:.2f}"
+
+
+def test_with_more_than_two_sides_a_match_says_nothing_of_the_other() -> None:
+    lines = report_lines(round_robin(["one", "two"], [], sides=3), width=None)
+    assert [line.split()[0] for line in lines[2:]] == ["two"]
+
+
+def test_a_name_that_stands_for_another_is_told_with_it() -> None:
+    report = round_robin(["best"], ["random"])
+    played = PlayerRow("best", ((0.75, "main-0-s7"), (0.25, "main-0-s6")), "")
+    report = EvalReport("run", "connect_four", report.conditions, (played,), report.pairs, (), ())
+    assert report_lines(report, width=None)[1].endswith("best = 75% main-0-s7, 1 more")
+
+
+def test_matches_and_returns_are_comma_separated() -> None:
+    report = round_robin(["one", "two"], ["random"])
+    rows = list(csv.DictReader(io.StringIO(report_csv(report))))
+    assert [(row["home"], row["away"]) for row in rows] == [("one", "random"), ("two", "random"), ("one", "two")]
+    assert float(rows[2]["score"]) == score_of("one", "two").value
+    alone = EvalReport("run", "x", report.conditions, (), (), (ReturnRow("one", 5, Interval(2.0, 1.0, 3.0)),), ())
+    assert report_csv(alone) == "player,games,mean_return,low,high\none,5,2.0,1.0,3.0\n"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> MadeRun:
+    run = MadeRun(tmp_path_factory.mktemp("eval") / "run", env=FOUR)
+    for action in (1, 3):
+        run.snapshot("main-0", constant_network(run.config, action=action))
+    run.close()
+    return run
+
+
+def test_the_folder_of_a_snapshot_is_evaluated_as_a_run_is(made: MadeRun, tmp_path: Path) -> None:
+    folder = made.snapshot_folder("main-0-s1")
+    ran = league("eval", folder, "--bots", "random", "--games", 4, "--csv", tmp_path / "matches.csv")
+    assert (ran.code, ran.err) == (0, "")
+    assert "the one snapshot of its folder" in ran.out
+    assert [row["away"] for row in csv.DictReader((tmp_path / "matches.csv").open())] == ["random"]
+
+
+def test_a_policy_of_another_run_or_snapshot_takes_part(made: MadeRun) -> None:
+    folder = made.snapshot_folder("main-0-s0")
+    players = f"best,{made.path}:main-0-s0,{folder}:best"
+    ran = league("eval", made.path, "--bots", "", "--games", 4, "--players", players)
+    assert (ran.code, ran.err) == (0, "")
+    assert f"main-0-s0 of {made.path}" in ran.out
+    alone = league("eval", folder, "--bots", "", "--games", 4, "--players", f"best,{made.path}:main-0-s1")
+    assert (alone.code, alone.err) == (0, "")
+
+
+def test_a_policy_that_is_not_there_or_of_another_game_is_a_sentence(made: MadeRun, tmp_path: Path) -> None:
+    other = MadeRun(tmp_path / "other", env=type(FOUR)("tic_tac_toe"))
+    other.snapshot("main-0", constant_network(other.config, action=1))
+    other.close()
+    for players, words in (
+        (f"{other.path}:best", "was trained on tic_tac_toe and does not fit connect_four"),
+        (f"{tmp_path}/nowhere:best", f"{tmp_path}/nowhere does not exist"),
+        (f"{made.path}:main-7", "the run has no player or snapshot 'main-7'"),
+    ):
+        ran = league("eval", made.path, "--bots", "", "--players", players)
+        assert ran.code == 2
+        assert ran.err.startswith("league: ")
+        assert words in ran.err
+        assert ran.err.count("\n") == 1
+    ran = league("eval", made.snapshot_folder("main-0-s1"), "--players", "main-9")
+    assert (ran.code, "is one snapshot, of the player main-0, not 'main-9'" in ran.err) == (2, True)
