@@ -16,13 +16,17 @@ from league.core.finishing import are_ordered
 from league.core.ratings import RatingRow, league_ratings
 from league.core.state import LeagueState, PlayerState
 from league.errors import JournalError, StorageError
+from league.run_size import disk_bytes, duration_text, size_text
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
+from league.store.lock import is_of_this_host
 from league.store.run_folder import RunFolder, WorkerStatus
 from league.store.snapshots import LocalSnapshotStore
 
 SCORE_ROUNDING = 1e-9
 """Share by which sums of scores may be off: they are added in floating point, one answer at a time."""
+WORTH_TELLING_S = 60.0
+"""Age of a live daemon's heartbeat above which it is told: it is busy, or hangs."""
 BY_ORDERS = "Pairs of teams are rated here; `--model openskill` rates by the order in which all teams finish."
 
 
@@ -72,13 +76,16 @@ class StatusReport:
 
     Fields:
       run: its folder. live: whether its daemon runs; pid: of the daemon (of the last one where not live).
-      phase: "starting", "running", "draining", "stopped", "failed", or "killed" for one that did not say farewell.
+      phase: "starting", "running", "draining", "stopped", "failed", "killed" for one that did not say farewell, or
+        "silent" for one of another host that has not written for minutes.
       workers: its processes, empty where not live. games, env_steps, snapshots: from the journal.
       steps_per_s: of late, 0 where not live. heartbeat_age_s: seconds since the daemon last wrote.
       counts: what its games count by, see `league.core.scoring`.
       message: why it stopped or failed.
       aborted, truncated: games thrown away because their env failed, and games that a time limit ended.
       refused, hosts_lost: answers refused and hosts lost since the last start of the daemon.
+      trained_s: seconds of training, budget_left: share of the budget in [0, 1], as far as the daemon said so.
+      disk_bytes: what the folder takes.
     """
 
     run: str
@@ -98,6 +105,9 @@ class StatusReport:
     truncated: int = 0
     refused: int = 0
     hosts_lost: int = 0
+    trained_s: float | None = None
+    budget_left: float | None = None
+    disk_bytes: int = 0
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -106,12 +116,15 @@ class StatusReport:
     def text(self) -> str:
         """For people."""
         who = f"pid {self.pid}" if self.live else "not running"
+        if self.pid and (not self.live or self.heartbeat_age_s > WORTH_TELLING_S):
+            who += f", last sign of life {duration_text(self.heartbeat_age_s)} ago"
         workers = ", ".join(f"{worker.kind} {worker.pid}" for worker in self.workers)
         lines = [
             f"{self.run}: {self.phase} ({who})" + (f", {self.message}" if self.message else ""),
             f"{self.games:,} games, {self.env_steps:,} env steps, {self.steps_per_s:,.0f} steps/s, "
             f"{self.snapshots} snapshots" + (f"; workers: {workers}" if workers else ""),
             f"counts {self.counts}",
+            ", ".join(self._amounts()),
         ]
         troubles = (
             (self.truncated, "games ended by a time limit"),
@@ -130,6 +143,13 @@ class StatusReport:
             if row.mean_return is not None:
                 lines.append(f"    lately {row.games_text()}")
         return "\n".join(lines)
+
+    def _amounts(self) -> Iterator[str]:
+        if self.trained_s is not None:
+            yield f"trained for {duration_text(self.trained_s)}"
+        if self.budget_left is not None:
+            yield f"{self.budget_left:.0%} of the budget left"
+        yield f"{size_text(self.disk_bytes)} on disk"
 
 
 @dataclass(frozen=True)
@@ -215,7 +235,7 @@ def read_status(path: Path) -> StatusReport:
     live = status is not None and folder.is_live(status)
     phase = "stopped" if status is None else status.phase
     if status is not None and not live and phase not in ("stopped", "failed"):
-        phase = "killed"
+        phase = "killed" if is_of_this_host(status.daemon) else "silent"
     rating = {row.policy: row.elo for row in league_ratings(state) if row.games}
     return StatusReport(
         run=str(path),
@@ -253,6 +273,9 @@ def read_status(path: Path) -> StatusReport:
         truncated=state.totals.truncated,
         refused=0 if status is None else status.refused,
         hosts_lost=0 if status is None else status.hosts_lost,
+        trained_s=None if status is None else status.trained_s,
+        budget_left=None if status is None or status.budget_spent is None else 1.0 - status.budget_spent,
+        disk_bytes=disk_bytes(folder.path),
     )
 
 

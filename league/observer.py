@@ -68,6 +68,7 @@ class Observer:
         self._wall_time = wall_time
         self._monotonic = monotonic
         self._started_at = wall_time()
+        self._last_seen: Observation | None = None
         self._due = {"status": 0.0, "view": 0.0, "metrics": 0.0, "ratings": 0.0}
         self._speed: deque[tuple[float, int]] = deque()
         self._ratings: dict[str, RatingRow] = {}
@@ -93,7 +94,9 @@ class Observer:
     def write_status(self, seen: Observation | None, *, phase: str, message: str = "") -> None:
         """Write the heartbeat, and before it what is spent."""
         if seen is not None:
+            self._last_seen = seen
             self.write_clock(seen)
+        last = self._last_seen
         state = self._book.state
         self._folder.write_status(
             RunStatus(
@@ -111,6 +114,8 @@ class Observer:
                 message=message,
                 refused=0 if seen is None else seen.refused,
                 hosts_lost=0 if seen is None else seen.hosts_lost,
+                trained_s=None if last is None else last.spent.seconds,
+                budget_spent=None if last is None else last.share,
             )
         )
 

@@ -118,9 +118,14 @@ def start_ticks(pid: int) -> int:
     return 0 if fields[0] == "Z" else int(fields[19])
 
 
+def is_of_this_host(holder: Holder) -> bool:
+    """Whether a process runs, or ran, on this host."""
+    return holder.host == socket.gethostname()
+
+
 def is_alive(holder: Holder) -> bool:
     """Whether that very process still runs, as far as this host can tell; a process of another host counts as alive."""
-    if holder.host != socket.gethostname():
+    if not is_of_this_host(holder):
         return True
     if holder.started:
         return start_ticks(holder.pid) == holder.started

@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -15,11 +17,13 @@ from pathlib import Path
 import msgspec
 
 from league.errors import MissingRun, RunExists, StorageError
-from league.store.lock import Holder, RunLock, is_alive
+from league.store.lock import Holder, RunLock, is_alive, is_of_this_host
 from league.store.storage import Storage, checked_name
 
 MAX_CONFIG_BYTES = 1 << 20
 MAX_STATUS_BYTES = 1 << 20
+MAX_SILENCE_S = 300.0
+"""Oldest heartbeat of a daemon on another host that still counts as alive; clocks of hosts may differ a little."""
 _FOLDERS = ("snapshots", "checkpoints", "logs", "wandb")
 
 
@@ -45,6 +49,8 @@ class RunStatus:
       steps_per_s: env steps per second of late.
       message: one line for people, such as why the run failed.
       refused, hosts_lost: answers refused and hosts lost since the daemon's start.
+      trained_s: seconds trained since the run's first start; budget_spent: share of the budget in [0, 1]. None before
+        the daemon has counted either.
     """
 
     daemon: Holder
@@ -61,6 +67,8 @@ class RunStatus:
     message: str = ""
     refused: int = 0
     hosts_lost: int = 0
+    trained_s: float | None = None
+    budget_spent: float | None = None
 
 
 class RunFolder:
@@ -151,9 +159,14 @@ class RunFolder:
                 f"{self.status_path} is not a status file ({error}): remove it, the next heartbeat makes it anew."
             ) from error
 
-    def is_live(self, status: RunStatus) -> bool:
-        """Whether the daemon that wrote the status still works on the run."""
-        return status.phase not in ("stopped", "failed") and is_alive(status.daemon)
+    def is_live(self, status: RunStatus, *, wall_time: Callable[[], float] = time.time) -> bool:
+        """Whether the daemon that wrote the status still works on the run.
+
+        Of a daemon on another host only its heartbeat tells: one that is too old is a dead one's, or a copied folder's.
+        """
+        if status.phase in ("stopped", "failed") or not is_alive(status.daemon):
+            return False
+        return is_of_this_host(status.daemon) or wall_time() - status.heartbeat_at < MAX_SILENCE_S
 
 
 def new_run_path(name: str, *, now: datetime, root: Path = Path("runs")) -> Path:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import sqlite3
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +18,9 @@ from league.core.ratings import RatingRow
 from league.env_check import check_environment
 from league.errors import JournalError, MissingRun
 from league.inspection import RatingsReport, open_state, read_ratings, read_status, verify_run
-from league.store.lock import Holder
-from league.store.run_folder import RunFolder, WorkerStatus
+from league.run_size import duration_text, size_text
+from league.store.lock import Holder, this_process
+from league.store.run_folder import MAX_SILENCE_S, RunFolder, WorkerStatus
 from tests.league.tiny_runs import ONE_PLAYER, go_on, head_of, start, state_of, tiny
 
 
@@ -243,3 +247,61 @@ def test_what_is_no_run_is_said_to_be_none(tmp_path: Path, run: Path) -> None:
 def test_options_of_a_game_are_read_as_yaml() -> None:
     assert check_environment("matrix_game", ["payoffs=[[0, 1], [-1, 0]]", "rounds=2"]).problems == ()
     assert check_environment("matrix_game", ["payoffs=7"]).problems
+
+
+def rewrite_status(run: Path, **changes: Any) -> None:
+    folder = RunFolder(run)
+    status = folder.read_status()
+    assert status is not None
+    folder.write_status(dataclasses.replace(status, **changes))
+
+
+def test_a_stopped_run_says_when_it_was_last_seen_what_it_has_used_and_its_size(run: Path) -> None:
+    rewrite_status(run, heartbeat_at=time.time() - 7_300, trained_s=5_400.0, budget_spent=0.25)
+    report = read_status(run)
+    first, _, _, amounts, *_ = report.text().splitlines()
+    assert first.startswith(f"{run}: stopped (not running, last sign of life 2.0 h ago)")
+    taken = sum(path.lstat().st_blocks * 512 for path in run.rglob("*") if path.is_file())
+    assert report.disk_bytes == taken > 0
+    assert amounts == f"trained for 1.5 h, 75% of the budget left, {size_text(taken)} on disk"
+
+
+def test_a_run_says_what_of_its_budget_is_left(made: Path) -> None:
+    report = read_status(made)
+    assert report.budget_left == pytest.approx(1.0 - 1_200 / 1_000_000, abs=0.002)
+    assert report.trained_s is not None
+    assert report.trained_s > 0
+
+
+def test_a_daemon_of_another_host_is_alive_as_long_as_it_writes(run: Path) -> None:
+    elsewhere = Holder(pid=7, host="elsewhere", started=1)
+    rewrite_status(run, daemon=elsewhere, phase="running", heartbeat_at=time.time() - 30)
+    assert read_status(run).live
+    rewrite_status(run, heartbeat_at=time.time() - 2 * MAX_SILENCE_S)
+    report = read_status(run)
+    assert (report.live, report.phase, report.workers) == (False, "silent", ())
+    assert "silent (not running, last sign of life 10.0 min ago)" in report.text()
+
+
+def test_a_live_daemon_that_has_not_written_for_minutes_is_told(run: Path) -> None:
+    rewrite_status(run, daemon=this_process(), phase="running", heartbeat_at=time.time() - 240)
+    assert "last sign of life 4.0 min ago" in read_status(run).text().splitlines()[0]
+    rewrite_status(run, heartbeat_at=time.time())
+    assert "sign of life" not in read_status(run).text()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (90, "1.5 min"), (7_200, "2.0 h"), (259_200, "3.0 d")]
+)
+def test_times_are_told_in_the_unit_that_suits(seconds: float, text: str) -> None:
+    assert duration_text(seconds) == text
+
+
+def test_sizes_are_told_in_the_unit_that_suits() -> None:
+    assert [size_text(number) for number in (0, 999, 1_500, 20_000_000, 3_100_000_000)] == [
+        "0 B",
+        "999 B",
+        "1.5 kB",
+        "20.0 MB",
+        "3.1 GB",
+    ]
