@@ -80,8 +80,8 @@ def make_bot(name: str, *, seed: int) -> Bot:
 
 def is_own_bot(name: str) -> bool:
     """Whether a name stands for code of the user's own."""
-    kind, colon, _ = name.partition(":")
-    return bool(colon) and kind not in BOTS
+    kind, colon, attribute = name.partition(":")
+    return bool(colon) and kind not in BOTS and not attribute.isdecimal()  # mtcs:100 is a misspelt mcts:100
 
 
 def _own_bot(name: str, *, seed: int) -> Bot:
