@@ -13,7 +13,6 @@ import math
 import struct
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Protocol
 
 import lz4.block
 import numpy as np
@@ -29,6 +28,8 @@ MAX_RAW_BYTES = 256 * 1024 * 1024
 MAX_FIELDS = 64
 MAX_DIMS = 8
 ALLOWED_DTYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"})
+FORMER_HEADER_FIELDS = frozenset({"opponents"})
+"""Fields that chunks of this schema may carry and that nothing reads."""
 MAX_RATIO = 255
 """No lz4 block grows by more when it is decompressed: one that claims to is refused before there is memory for it."""
 MIN_RATIO = 1.3
@@ -48,43 +49,23 @@ class ChunkHeader:
     Fields:
       run, player: whose learner it is for.
       version_min, version_max: versions of the weights that acted.
-      opponents: policy ids of the other seats.
     """
 
     run: str
     player: str
     version_min: int
     version_max: int
-    opponents: tuple[str, ...] = ()
-
-
-class Codec(Protocol):
-    """Unrolls to bytes and back."""
-
-    def encode(self, unrolls: Unrolls, header: ChunkHeader) -> bytes:
-        """Raises ChunkError where a field holds NaN or infinity, or a cap is exceeded."""
-        ...
-
-    def peek(self, chunk: bytes) -> tuple[ChunkHeader, int]:
-        """The header and the number of rows, nothing decompressed; raises ChunkError as far as that can tell."""
-        ...
-
-    def decode(self, chunk: bytes) -> tuple[ChunkHeader, Unrolls]:
-        """Raises ChunkError where the bytes are not exactly what `encode` made."""
-        ...
-
-
-CODECS = {"lz4": "agents.codec:Lz4Codec"}
 
 
 class Lz4Codec:
-    """bool fields as bits, every field through lz4 level 0 where that pays, measured per field now and then."""
+    """Unrolls to bytes and back: bool fields as bits, every field through lz4 where that pays by measure."""
 
     def __init__(self) -> None:
         self._compress: dict[str, bool] = {}
         self._chunks = 0
 
     def encode(self, unrolls: Unrolls, header: ChunkHeader) -> bytes:
+        """Raises ChunkError where a field holds NaN or infinity, or a cap is exceeded."""
         if self._chunks % REMEASURE_EVERY == 0:
             self._compress.clear()
         self._chunks += 1
@@ -110,6 +91,7 @@ class Lz4Codec:
         return body + hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
 
     def peek(self, chunk: bytes) -> tuple[ChunkHeader, int]:
+        """The header and the number of rows, nothing decompressed; raises ChunkError as far as that can tell."""
         head, offset = _checked_head(chunk)
         table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
         rows = [shape[0] for name, _, shape, _, _ in table if name == "resets" and shape]
@@ -118,6 +100,7 @@ class Lz4Codec:
         return _chunk_header(head["header"]), rows[0]
 
     def decode(self, chunk: bytes) -> tuple[ChunkHeader, Unrolls]:
+        """Raises ChunkError where the bytes are not exactly what `encode` made."""
         head, offset = _checked_head(chunk)
         table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
         arrays: dict[str, NDArray[np.generic]] = {}
@@ -182,13 +165,12 @@ def _unrolls(arrays: Mapping[str, NDArray[np.generic]]) -> Unrolls:
 
 
 def _chunk_header(plain: dict[str, object]) -> ChunkHeader:
-    opponents = plain.get("opponents")
-    texts = [plain.get("run"), plain.get("player"), *(opponents if isinstance(opponents, list) else [None])]
-    versions = [plain.get("version_min"), plain.get("version_max")]
+    named = {name: value for name, value in plain.items() if name not in FORMER_HEADER_FIELDS}
+    texts, versions = (plain.get("run"), plain.get("player")), (plain.get("version_min"), plain.get("version_max"))
     known = {field.name for field in fields(ChunkHeader)}
-    if set(plain) != known or not all(type(x) is str for x in texts) or not all(type(x) is int for x in versions):
+    if set(named) != known or not all(type(x) is str for x in texts) or not all(type(x) is int for x in versions):
         raise ChunkError(f"the header does not say whose chunk it is: {plain!r:.200}")
-    return ChunkHeader(**{**plain, "opponents": tuple(texts[2:])})  # type: ignore[arg-type]  # checked above
+    return ChunkHeader(**named)  # type: ignore[arg-type]  # checked above
 
 
 def _require_allowed(name: str, array: NDArray[np.generic]) -> None:

@@ -12,7 +12,7 @@ import torch
 from agents.learner.backend import Boundary, Placement, make_backend
 from agents.learner.balance import plan_pipeline
 from agents.learner.batch import batch_from
-from agents.learner.config import LearnerConfig
+from agents.learner.config import PRECISIONS, LearnerConfig
 from agents.learner.crew import Launcher, ProcessCrew
 from agents.learner.example import example_unrolls
 from agents.learner.group import UpdaterGroup
@@ -258,8 +258,9 @@ def default_device() -> torch.device:
 
 def choose_dtype(spec: EnvSpec, network_config: NetworkConfig, precision: str) -> torch.dtype:
     """The compute type that a precision setting means on this machine; "auto" times both on a small batch."""
-    if precision != "auto":
-        return torch.bfloat16 if precision in ("bfloat16", "bf16") else torch.float32
+    meant = PRECISIONS[precision]
+    if meant != "auto":
+        return torch.bfloat16 if meant == "bfloat16" else torch.float32
     device = default_device()
     network = build_network(spec, network_config, seed=0).to(device)
     plain, half = (_probe(network, spec, dtype, device) for dtype in (torch.float32, torch.bfloat16))

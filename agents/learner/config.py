@@ -155,11 +155,6 @@ class LearnerConfig:
         """Rows of one microbatch."""
         return self.batch_rows // (self.replicas * self.microbatches)
 
-    @property
-    def precision_name(self) -> str:
-        """`precision` without synonyms."""
-        return PRECISIONS.get(self.precision, self.precision)
-
     def learning_rate_at(self, share: float) -> float:
         """Step size when `share` of the budget is spent, share in [0, 1]."""
         return _linear(self.learning_rate, self.learning_rate_end, share)

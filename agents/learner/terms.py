@@ -17,7 +17,7 @@ from agents.learner.divergence import has_kl, magnet_sum, teacher_sum
 from agents.learner.objective import Coefficients
 from agents.learner.sums import columns_of
 from agents.losses.action_groups import group_sums, grouped_policy_gradient_loss, grouped_upgo, grouped_vtrace
-from agents.losses.policy import bounded_ratio, known
+from agents.losses.policy import MAX_LOG_RATIO, known
 from agents.losses.vtrace import VTraceReturns
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
@@ -222,7 +222,7 @@ def report_of(
     """
     learn = decisions.learn
     log_rhos = known(decisions.log_rhos, learn)
-    rhos = known(bounded_ratio(log_rhos), learn)
+    rhos = known(log_rhos.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp(), learn)
     count = learn.sum()
     steps = count.to(rhos.dtype)
     total_rho = rhos.sum()

@@ -49,25 +49,6 @@ def policy_gradient_loss(log_probs: Tensor, advantages: Tensor, *, valid: Tensor
     return -(known(log_probs, valid) * known(advantages.detach(), valid)).sum()
 
 
-@torch.no_grad()
-def normalise_advantages(advantages: Tensor, *, valid: Tensor | None = None, epsilon: float = 1e-8) -> Tensor:
-    """Advantages [T, B] with mean 0 and standard deviation 1 over the valid steps, 0 in invalid ones.
-
-    Call it on the whole batch before microbatches are cut: statistics of a piece would change the gradient.
-
-    Args:
-      epsilon: added to the standard deviation. With fewer than two valid steps only the mean is taken off.
-    Raises:
-      ValueError: shapes disagree.
-    """
-    check_time_major(advantages, valid=valid)
-    chosen = advantages.reshape(-1) if valid is None else advantages[valid]
-    if chosen.numel() < 2:
-        return torch.zeros_like(advantages)
-    normalised = (advantages - chosen.mean()) / (chosen.std() + epsilon)
-    return normalised if valid is None else normalised.masked_fill(~valid, 0.0)
-
-
 def ppo_loss(
     log_probs: Tensor,
     behaviour_log_probs: Tensor,

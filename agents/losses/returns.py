@@ -1,4 +1,4 @@
-"""Returns and advantages without off-policy value correction: GAE, TD(lambda), UPGO. T unroll length, B batch.
+"""Returns and advantages without off-policy value correction: GAE, UPGO. T unroll length, B batch.
 
 `discounts`, `rewards`, `values`, `bootstrap_value` and `valid` mean the same in every function as in `vtrace.vtrace`:
 discounts are 0 where the episode terminated, a truncated step keeps its discount and is followed by an invalid step
@@ -45,30 +45,6 @@ def gae(
         decays.masked_fill_(invalid, 0.0)
     scan_backward(advantages, decays)
     return advantages
-
-
-@torch.no_grad()
-def td_lambda(
-    discounts: Tensor,
-    rewards: Tensor,
-    values: Tensor,
-    bootstrap_value: Tensor,
-    *,
-    lambda_: float,
-    valid: Tensor | None = None,
-) -> Tensor:
-    """TD(lambda) value targets float [T, B], on-policy: no importance weights.
-
-    G_t = r_t + discount_t * ((1 - lambda) * V_{t+1} + lambda * G_{t+1}), with G_T = V_T = bootstrap_value.
-
-    Args:
-      lambda_: in [0, 1].
-    Raises:
-      ValueError: shapes disagree (the message names both).
-    Source: Sutton and Barto 2018, Reinforcement learning, section 12.1; as the value target: Vinyals et al. 2019,
-      AlphaStar, methods.
-    """
-    return gae(discounts, rewards, values, bootstrap_value, lambda_=lambda_, valid=valid).add_(values)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from agents.codec import (
 from agents.trajectory import Unrolls
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "chunk-v1.bin"
-HEADER = ChunkHeader(run="r-1", player="main-0", version_min=3, version_max=5, opponents=("main-0-s1", "bot:random"))
+HEADER = ChunkHeader(run="r-1", player="main-0", version_min=3, version_max=5)
 
 
 def unrolls_of(
@@ -252,9 +252,6 @@ def test_a_header_of_another_form_is_refused(head: bytes) -> None:
         {"player": None},
         {"version_min": "1"},
         {"version_max": True},
-        {"opponents": 5},
-        {"opponents": [5]},
-        {"opponents": None},
         {"stranger": 1},
     ],
 )
@@ -363,7 +360,7 @@ def test_ten_thousand_malformed_frames_raise_nothing_but_chunk_errors() -> None:
         except ChunkError:
             refused += 1
         else:
-            assert resealed
+            assert resealed or frame == good
     assert refused > 7_500
 
 

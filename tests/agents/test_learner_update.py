@@ -11,7 +11,7 @@ import pytest
 import torch
 from learner_cases import BOARD_GAME, FLOAT32, LSTM, MLP, small_config, unrolls_of
 
-from agents.learner.build import build_learner, local_updater
+from agents.learner.build import build_learner, choose_dtype, local_updater
 from agents.learner.config import LearnerConfig
 from agents.learner.errors import NonFiniteError
 from agents.learner.learner import Learner
@@ -321,5 +321,7 @@ def test_every_impossible_setting_is_named_at_once() -> None:
 
 
 def test_precision_synonyms_mean_the_same() -> None:
-    assert LearnerConfig(precision="bf16").precision_name == LearnerConfig(precision="bfloat16").precision_name
-    assert not LearnerConfig(precision="fp32").problems()
+    for names, dtype in ((("bf16", "bfloat16"), torch.bfloat16), (("fp32", "float32"), torch.float32)):
+        for name in names:
+            assert choose_dtype(BOARD_GAME, MLP, name) == dtype
+            assert not LearnerConfig(precision=name).problems()

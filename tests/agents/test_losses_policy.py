@@ -9,12 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.losses.entropy import entropy_sum
 from agents.losses.kl import magnet_loss, teacher_loss
 from agents.losses.neurd import neurd_entropy_loss, neurd_loss
-from agents.losses.policy import MAX_LOG_RATIO, appo_loss, normalise_advantages, policy_gradient_loss, ppo_loss
+from agents.losses.policy import MAX_LOG_RATIO, appo_loss, known, policy_gradient_loss, ppo_loss
 from agents.losses.value import clipped_value_loss, value_loss
-from agents.nets.distributions import mask_logits
+from agents.nets.distributions import categorical_entropy, mask_logits
 from tests.oracles import policy_losses as oracle
 
 T, B, A = 6, 4, 5
@@ -112,23 +111,13 @@ def probs(logits: Tensor, step: tuple[int, int]) -> list[float]:
     return oracle.softmax(logits[step].tolist())
 
 
-def test_entropy_counts_legal_actions_only_and_normalises_as_asked() -> None:
-    assert_sum(entropy_sum(LOGITS, valid=VALID), lambda s: oracle.entropy(probs(LOGITS, s)))
-    assert_sum(
-        entropy_sum(LOGITS, normalise="actions", valid=VALID), lambda s: oracle.entropy(probs(LOGITS, s)) / math.log(A)
-    )
-    num_legal = ACTION_MASK.sum(-1)
-    assert (num_legal == 1).any(), "a step with one legal action must be among the inputs"
-    assert_sum(
-        entropy_sum(LOGITS, normalise="legal", valid=VALID),
-        lambda s: oracle.entropy(probs(LOGITS, s)) / math.log(max(2, int(num_legal[s]))),
-    )
+def entropy_sum(logits: Tensor) -> Tensor:
+    return known(categorical_entropy(logits), VALID).sum()
 
 
-def test_a_uniform_policy_has_entropy_one_when_normalised() -> None:
-    uniform = mask_logits(torch.zeros(T, B, A), ACTION_MASK)
-    choices = (ACTION_MASK.sum(-1) > 1).sum().item()
-    assert entropy_sum(uniform, normalise="legal").item() == pytest.approx(choices, rel=1e-6)
+def test_entropy_counts_legal_actions_only() -> None:
+    assert (ACTION_MASK.sum(-1) == 1).any(), "a step with one legal action must be among the inputs"
+    assert_sum(entropy_sum(LOGITS), lambda s: oracle.entropy(probs(LOGITS, s)))
 
 
 def test_teacher_and_magnet_losses_are_the_two_directions_of_kl() -> None:
@@ -175,17 +164,6 @@ def test_neurd_entropy_descends_towards_uniform_and_rests_there() -> None:
     uniform = mask_logits(torch.zeros(T, B, A), ACTION_MASK).requires_grad_()
     neurd_entropy_loss(uniform).backward()
     torch.testing.assert_close(uniform.grad, torch.zeros(T, B, A), rtol=0, atol=1e-6)
-
-
-def test_advantages_are_normalised_over_valid_steps_of_the_whole_batch() -> None:
-    normalised = normalise_advantages(ADVANTAGES, valid=VALID)
-    chosen = normalised[VALID]
-    assert chosen.mean().item() == pytest.approx(0.0, abs=1e-12)
-    assert chosen.std().item() == pytest.approx(1.0, rel=1e-6)
-    assert normalised[~VALID].eq(0).all()
-    one = torch.zeros(T, B, dtype=torch.bool)
-    one[0, 0] = True
-    assert normalise_advantages(ADVANTAGES, valid=one).eq(0).all()
 
 
 LOSSES: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {

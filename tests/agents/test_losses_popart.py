@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from agents.losses.popart import (
-    denormalise_values,
-    initial_statistics,
-    normalise_values,
-    rescale_output,
-    update_statistics,
-)
+from agents.losses.popart import ValueStatistics, denormalise_values, rescale_output
+from agents.nets.value_scale import ValueScale
 
 
-def targets(*, scale: float, shift: float) -> torch.Tensor:
+def targets(*, scale: float, shift: float) -> Tensor:
     return scale * torch.randn(20, 30, generator=torch.Generator().manual_seed(0)) + shift
+
+
+def statistics_of(batch: Tensor) -> ValueStatistics:
+    return ValueStatistics(mean=batch.mean(), second_moment=batch.square().mean())
 
 
 def test_rescaling_preserves_every_value_and_leaves_the_policy_rows_alone() -> None:
     torch.manual_seed(0)
     layer = nn.Linear(6, 4)
     features = torch.randn(10, 6)
-    old = update_statistics(initial_statistics(), targets(scale=2.0, shift=1.0), rate=0.5)
-    new = update_statistics(old, targets(scale=40.0, shift=-7.0), rate=0.3)
+    old, new = statistics_of(targets(scale=2.0, shift=1.0)), statistics_of(targets(scale=40.0, shift=-7.0))
     before = layer(features)
     rescale_output(layer, 3, old, new)
     after = layer(features)
@@ -34,21 +33,13 @@ def test_rescaling_preserves_every_value_and_leaves_the_policy_rows_alone() -> N
 
 
 def test_statistics_converge_to_those_of_the_targets() -> None:
-    statistics = initial_statistics()
-    batch = targets(scale=5.0, shift=3.0)
+    scale, layer, batch = ValueScale(), nn.Linear(6, 4), targets(scale=5.0, shift=3.0)
     for _ in range(200):
-        statistics = update_statistics(statistics, batch, rate=0.05)
-    torch.testing.assert_close(statistics.mean, batch.mean(), rtol=1e-3, atol=1e-3)
-    torch.testing.assert_close(statistics.std, batch.std(), rtol=1e-2, atol=1e-3)
-    torch.testing.assert_close(denormalise_values(normalise_values(batch, statistics), statistics), batch)
+        scale.update(layer, 3, mean=float(batch.mean()), second_moment=float(batch.square().mean()), rate=0.05)
+    torch.testing.assert_close(scale.statistics.mean, batch.mean(), rtol=1e-3, atol=1e-3)
+    torch.testing.assert_close(scale.statistics.std, batch.std(), rtol=1e-2, atol=1e-3)
 
 
-def test_invalid_steps_do_not_count_and_constant_targets_stay_finite() -> None:
-    batch = targets(scale=1.0, shift=0.0)
-    valid = batch > 0
-    masked = update_statistics(initial_statistics(), batch.masked_fill(~valid, 1e9), rate=1.0, valid=valid)
-    torch.testing.assert_close(masked.mean, batch[valid].mean())
-    constant = update_statistics(initial_statistics(), torch.full((4, 4), 2.0), rate=1.0)
-    assert torch.isfinite(normalise_values(torch.tensor(2.0), constant))
-    untouched = update_statistics(masked, batch, rate=1.0, valid=torch.zeros_like(valid))
-    assert untouched is masked
+def test_the_deviation_of_constant_targets_stays_positive() -> None:
+    constant = statistics_of(torch.full((4, 4), 2.0))
+    assert constant.std.item() == pytest.approx(1e-4)

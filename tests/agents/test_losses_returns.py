@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.losses.returns import gae, td_lambda, upgo
+from agents.losses.returns import gae, upgo
 from agents.losses.vtrace import vtrace
 from tests.oracles.returns import gae_column, split_at_invalid, td_lambda_column, upgo_column, vtrace_column
 
@@ -91,7 +91,7 @@ def test_vtrace_equals_the_double_sum_also_around_invalid_steps(
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("lambda_", [0.0, 0.8, 1.0])
-def test_td_lambda_and_gae_equal_their_sums_also_around_invalid_steps(seed: int, lambda_: float) -> None:
+def test_gae_and_its_value_targets_equal_their_sums_also_around_invalid_steps(seed: int, lambda_: float) -> None:
     batch = draw(seed)
     targets, advantages = [], []
     for b in range(batch.values.shape[1]):
@@ -104,8 +104,9 @@ def test_td_lambda_and_gae_equal_their_sums_also_around_invalid_steps(seed: int,
         columns = split_at_invalid(run, parts[2], batch.bootstrap[b].item(), batch.valid[:, b].tolist())
         targets.append(columns[0])
         advantages.append(columns[1])
-    assert_columns(td_lambda(*batch.on_policy_part, lambda_=lambda_, valid=batch.valid), targets)
-    assert_columns(gae(*batch.on_policy_part, lambda_=lambda_, valid=batch.valid), advantages)
+    found = gae(*batch.on_policy_part, lambda_=lambda_, valid=batch.valid)
+    assert_columns(found, advantages)
+    assert_columns(found + batch.values, targets)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -131,16 +132,9 @@ def test_upgo_follows_rewards_until_they_disappoint_also_around_invalid_steps(
 def test_on_policy_vtrace_is_the_n_step_return(seed: int) -> None:
     batch = draw(seed, on_policy=True)
     result = vtrace(*batch.all)
-    n_step = td_lambda(*batch.on_policy_part, lambda_=1.0)
-    torch.testing.assert_close(result.targets, n_step)
-    torch.testing.assert_close(result.advantages, n_step - batch.values)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_gae_plus_values_is_the_td_lambda_target(seed: int) -> None:
-    batch = draw(seed)
-    targets = gae(*batch.on_policy_part, lambda_=0.9, valid=batch.valid) + batch.values
-    torch.testing.assert_close(targets, td_lambda(*batch.on_policy_part, lambda_=0.9, valid=batch.valid))
+    advantages = gae(*batch.on_policy_part, lambda_=1.0)
+    torch.testing.assert_close(result.targets, advantages + batch.values)
+    torch.testing.assert_close(result.advantages, advantages)
 
 
 def test_unclipped_vtrace_is_the_importance_weighted_return() -> None:
