@@ -133,7 +133,7 @@ def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
         if gate.timeout_steps <= gate.min_steps:
             continue  # snapshots every so many steps are what was asked for
         doubt = history.doubt.get(name)
-        doubts = "" if doubt is None else f"; {doubt:.1f} rivals were expected not to be beaten"
+        doubts = "" if doubt is None else f"; the doubt whether every rival is beaten was {doubt:.2f}"
         kind = "use gate.kind: posterior, " if gate.kind == "threshold" and len(evidence) > 3 else ""
         yield Finding(
             "gates that never fire",

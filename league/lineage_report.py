@@ -121,7 +121,7 @@ def _judged(descent: Descent) -> str:
     if not descent.evidence:
         return ""
     hardest = descent.evidence[0]
-    doubt = "" if descent.doubt is None else f", {descent.doubt:.2f} of them in doubt"
+    doubt = "" if descent.doubt is None else f", doubt {descent.doubt:.2f}"
     return f" ({descent.rivals} rivals{doubt}; hardest {hardest.opponent}, beaten with {hardest.mean:.2f})"
 
 

@@ -15,7 +15,7 @@ class Evidence:
 
     Fields:
       opponent: its id. games: effective games. mean, lower: posterior win rate and its lower 5 % bound.
-      unbeaten: chance that it is not beaten, None where the gate computes none.
+      unbeaten: doubt whether it is beaten, see `league.core.posterior_gate`; None where the gate computes none.
     """
 
     opponent: str
@@ -105,7 +105,8 @@ class OrderIssued:
 
     Fields:
       evidence: what the gate saw, hardest rivals first, where a gate issued it.
-      rivals: how many it judged. doubt: expected number of those not beaten, None where the gate computes none.
+      rivals: how many it judged. doubt: the greatest about one of them, None where the gate computes none; in earlier
+        journals the expected number of rivals not beaten.
     """
 
     order: Order

@@ -47,7 +47,7 @@ class Verdict:
 
     Fields:
       reason: GATE or TIMEOUT. evidence: hardest rivals first.
-      rivals: how many were judged. doubt: expected number of those not beaten, None where the gate computes none.
+      rivals: how many were judged. doubt: the greatest about one of them, None where the gate computes none.
     """
 
     reason: str

@@ -49,7 +49,7 @@ class Descent:
       changes: (name, before, after) of those that differ from the parent's.
       diet: games of its player since the snapshot before it, most games first.
       evidence: what the gate saw when it asked for the snapshot, hardest rivals first; rivals: how many it judged;
-        doubt: expected number of those not beaten. Empty, 0 and None where no gate asked, or computed none.
+        doubt: the greatest about one of them. Empty, 0 and None where no gate asked, or computed none.
     """
 
     snapshot: str

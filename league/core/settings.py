@@ -44,9 +44,10 @@ class GateSettings:
       kind: name of the gate, or "module:attribute". "posterior", which also fires among hundreds of rivals, or the
         published "threshold".
       win_rate: the gate fires when the player beats every rival at more than this.
-      min_games: effective games against a rival below which its win rate proves nothing.
+      min_games: effective games against a rival below which its win rate proves nothing, so that it holds the gate.
       margin: the posterior gate is held by a rival so far below `win_rate`, while the mean over all must exceed it.
-      confidence: the posterior gate fires while at most `1 - confidence` rivals are expected not to be beaten.
+      confidence: chance with which the posterior gate never fires while a rival is not beaten, however often it looks
+        and however many rivals there are, if the win rates stay as they are.
       min_steps: trained steps since the last snapshot or reset before which no gate fires (published: 2e9).
       timeout_steps: trained steps after which a snapshot is taken whatever the win rates say (published: 4e9).
       reset_probability: chance that the player then starts again from its initial snapshot; None is the role's own:

@@ -160,7 +160,7 @@ def test_a_gate_that_never_fires_is_found_with_the_rival_that_holds_it() -> None
     report = Patient(settings_of()).live(120)
     (finding,) = [finding for finding in report.findings if finding.check == "gates that never fire"]
     assert "main-0" in finding.what
-    assert "expected not to be beaten" in finding.evidence
+    assert "whether every rival is beaten" in finding.evidence
     assert "gate.win_rate," in finding.change
 
 

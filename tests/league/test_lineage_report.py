@@ -62,7 +62,7 @@ def test_what_a_gate_rested_on_is_shown_beside_its_snapshot() -> None:
         descent, evidence=(Evidence("main-0-s0", games=40.0, mean=0.8, lower=0.7),), rivals=3, doubt=0.04
     )
     shown = LineageReport("run", Lineage((by_posterior,), ())).text()
-    assert "900 steps, gate (3 rivals, 0.04 of them in doubt; hardest main-0-s0, beaten with 0.80)" in shown
+    assert "900 steps, gate (3 rivals, doubt 0.04; hardest main-0-s0, beaten with 0.80)" in shown
     by_threshold = dataclasses.replace(by_posterior, doubt=None)
     assert "gate (3 rivals; hardest main-0-s0" in LineageReport("run", Lineage((by_threshold,), ())).text()
     assert "(" not in LineageReport("run", Lineage((descent,), ())).text()
