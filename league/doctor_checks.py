@@ -105,8 +105,8 @@ def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
     """Rivals of a gate about which too little is known: more than a tenth of them, or any for the threshold gate."""
     for name, player in state.players.items():
         gate = state.settings_of(name).gate
-        if player.trained_steps - player.gate_steps < gate.min_steps:
-            continue  # the gate is not asked yet, so that rivals may still be met
+        if player.trained_steps - player.gate_steps < max(gate.min_steps, gate.timeout_steps // 2):
+            continue  # there is time to meet them: a reset has made everything unknown
         hungry, rivals = starved_rivals(state, name)
         most = 0 if gate.kind == "threshold" else rivals // 10
         if len(hungry) > most:
