@@ -7,6 +7,7 @@ before it is in the journal, so whatever is killed when, a restart goes on from 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from envs.protocol import EnvError
 from league.book import Book
@@ -37,6 +38,7 @@ from league.frozen_weights import FrozenWeights
 from league.limits import Limits, Meter, Spent, budget_share, budget_spent
 from league.observation import Observation
 from league.policies import PolicyStore
+from league.rating_phase import RatingPhase, rating_allowance
 from league.runtime.protocol import (
     CheckpointTaken,
     ExactRuntime,
@@ -125,10 +127,10 @@ class Daemon:
         self._effects.extend(OrderIssued(order) for order in self._book.state.orders.values())
         reason = None
         while reason is None:
-            self._turn("training", grant="any")
+            self._turn("training", grant=RequestLease)
             reason = self._ended()
         if reason == BUDGET or (reason == LIMIT and not self._exact):
-            self._finish()
+            self._finish(since=Spent() if reason == BUDGET else self._begun)
         self._drain()
         self._checkpoint_all()
         self._do(StopRun(reason))
@@ -160,7 +162,7 @@ class Daemon:
         """What the run has used so far."""
         return self._spent
 
-    def _turn(self, phase: str, *, grant: str | None) -> None:
+    def _turn(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> None:
         for report in self._runtime.poll(POLL_S):
             self._handle(report)
         if grant is not None:
@@ -271,8 +273,8 @@ class Daemon:
     def _ready(self) -> bool:
         return len(self._installed) == len(self._book.state.players)
 
-    def _grant(self, purpose: str) -> None:
-        """Give every idle actor host a lease.
+    def _grant(self, ask: Callable[[str], RequestLease | None]) -> None:
+        """Give every idle actor host the lease that `ask` wants for it.
 
         An exact runtime first carries out every order, so that a lease decided after a stop sees the same population as
         one decided without it.
@@ -285,7 +287,8 @@ class Daemon:
             self._meter.start()
             self._metering = True
         for host in list(self._idle):
-            if self._do(RequestLease(host, purpose=purpose, num_envs=self._config.actors.num_envs)):  # type: ignore[arg-type]
+            request = ask(host)
+            if request is not None and self._do(replace(request, num_envs=self._config.actors.num_envs)):
                 del self._idle[host]
 
     def _carry_out(self, event: Event) -> None:
@@ -357,8 +360,8 @@ class Daemon:
         self._report_progress(progress)
         self._do(SaveCheckpoint(progress.player, digest, progress.version, progress.trained_steps))
 
-    def _finish(self) -> None:
-        """Freeze everybody once more, then settle the ratings with the leases set aside for it.
+    def _finish(self, *, since: Spent) -> None:
+        """Freeze everybody once more, then settle the ratings within their share of what was spent.
 
         Not where an exact run is merely stopped: a snapshot then would make it another run than one that goes on.
         """
@@ -367,15 +370,10 @@ class Daemon:
         self._settle(lambda: not self._book.state.orders)
         if len(set(self._book.state.teams)) == 1:
             return
-        leases = self._config.league.ratings.final_leases
-        patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s)
-        deadline = self._meter.now() + patience_s
-        while leases > 0 and not self.stop_requested and self._meter.now() < deadline:
-            granted = self._book.state.next_lease_id
-            self._turn("rating", grant="rate")
-            if self._book.state.next_lease_id > granted:
-                leases -= self._book.state.next_lease_id - granted
-                deadline = self._meter.now() + patience_s
+        allowance = rating_allowance(self._config, since=since, until=self._spent, limits=self._limits)
+        phase = RatingPhase(allowance, self._book.state, begun=self._spent)
+        while not self.stop_requested and phase.goes_on(self._book.state, self._spent):
+            self._turn("rating", grant=phase.request)
 
     def _drain(self) -> None:
         """Wait for what is in hand, a learner that is to take up a transplant among it."""

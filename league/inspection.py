@@ -86,6 +86,7 @@ class StatusReport:
       refused, hosts_lost: answers refused and hosts lost since the last start of the daemon.
       trained_s: seconds of training, budget_left: share of the budget in [0, 1], as far as the daemon said so.
       disk_bytes: what the folder takes.
+      settling_steps: env steps of the rating games after training, which are not among `env_steps`.
     """
 
     run: str
@@ -108,6 +109,7 @@ class StatusReport:
     trained_s: float | None = None
     budget_left: float | None = None
     disk_bytes: int = 0
+    settling_steps: int = 0
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -121,7 +123,9 @@ class StatusReport:
         workers = ", ".join(f"{worker.kind} {worker.pid}" for worker in self.workers)
         lines = [
             f"{self.run}: {self.phase} ({who})" + (f", {self.message}" if self.message else ""),
-            f"{self.games:,} games, {self.env_steps:,} env steps, {self.steps_per_s:,.0f} steps/s, "
+            f"{self.games:,} games, {self.env_steps:,} env steps"
+            + (f" and {self.settling_steps:,} of rating games after training" if self.settling_steps else "")
+            + f", {self.steps_per_s:,.0f} steps/s, "
             f"{self.snapshots} snapshots" + (f"; workers: {workers}" if workers else ""),
             f"counts {self.counts}",
             ", ".join(self._amounts()),
@@ -245,6 +249,7 @@ def read_status(path: Path) -> StatusReport:
         workers=status.workers if status is not None and live else (),
         games=state.totals.games,
         env_steps=state.totals.env_steps,
+        settling_steps=state.totals.settling_steps,
         steps_per_s=status.steps_per_s if status is not None and live else 0.0,
         heartbeat_age_s=0.0 if status is None else round(max(time.time() - status.heartbeat_at, 0.0), 1),
         players=tuple(

@@ -187,6 +187,7 @@ class Observer:
         state = self._book.state
         values = {
             names.ENV_STEPS.name: float(seen.spent.env_steps),
+            names.SETTLING_STEPS.name: float(state.totals.settling_steps),
             names.STEPS_PER_S.name: self._steps_per_s(),
             names.GAMES.name: float(state.totals.games),
             names.ABORTED.name: float(state.totals.aborted),

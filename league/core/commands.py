@@ -51,12 +51,16 @@ class StopRun:
 class RequestLease:
     """An actor host wants work: to train, to rate, or whichever is behind its share ("any").
 
-    num_envs: games that it steps together; 0 where that is not known.
+    Fields:
+      purpose: see there; "settle" is to rate once training is over, where nothing else is to be done.
+      num_envs: games that it steps together; 0 where that is not known.
+      turns: of the lease, where it is to be shorter than the settings say.
     """
 
     host: str
-    purpose: Literal["train", "rate", "any"] = "any"
+    purpose: Literal["train", "rate", "any", "settle"] = "any"
     num_envs: int = 0
+    turns: int | None = None
 
 
 @dataclass(frozen=True)

@@ -30,20 +30,33 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
     """Grant a rating match where ratings are behind their share (or asked for), else train whoever is furthest behind.
 
     Raises:
-      Refused: no run is going on. NothingToLease: every player waits for its learner.
+      Refused: no run is going on. NothingToLease: every player waits for its learner, or there is nothing to settle.
     """
     if not state.running:
         raise Refused("no run is going on; start one before asking for leases")
     assert state.settings is not None
-    rating = command.purpose == "rate" or (
+    settles = command.purpose == "settle"
+    rating = command.purpose in ("rate", "settle") or (
         command.purpose == "any" and state.workload.rating_is_behind(state.settings.ratings.share)
     )
     home, seatings = (None, rating_seatings(state, rng)) if rating else (None, ())
     if not seatings:
+        if settles:
+            raise NothingToLease("there are no two frozen policies to rate against each other")
         home, seatings = training_seatings(state, rng)
     generation = 0 if home is None else state.players[home].generation + state.players[home].transplants
-    turns = state.settings.lease_turns
-    lease = Lease(state.next_lease_id, state.token, command.host, home, seatings, turns, generation, command.num_envs)
+    turns = state.settings.lease_turns if command.turns is None else min(command.turns, state.settings.lease_turns)
+    lease = Lease(
+        lease_id=state.next_lease_id,
+        token=state.token,
+        host=command.host,
+        home=home,
+        seatings=seatings,
+        turns=turns,
+        generation=generation,
+        num_envs=command.num_envs,
+        after_training=settles,
+    )
     return [LeaseGranted(lease)]
 
 
@@ -143,7 +156,10 @@ def apply_finished(state: LeagueState, event: LeaseFinished) -> None:
     state.workload.close(_place(state, lease), event.env_steps)
     totals = state.totals
     totals.leases_finished += 1
-    totals.env_steps += event.env_steps
+    if lease.after_training:
+        totals.settling_steps += event.env_steps
+    else:
+        totals.env_steps += event.env_steps
     for outcome in event.outcomes:
         totals.games += outcome.games
         totals.aborted += outcome.aborted

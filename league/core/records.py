@@ -52,6 +52,7 @@ class Lease:
       turns: number of times each of the host's games is stepped before it answers.
       generation: resets of the home so far; games in flight of an earlier generation are thrown away.
       num_envs: games that the host steps together, the bound of what it can answer; 0 where that is not known.
+      after_training: whether it is one of the rating matches after the budget, whose env steps are not training's.
     """
 
     lease_id: int
@@ -62,6 +63,7 @@ class Lease:
     turns: int
     generation: int = 0
     num_envs: int = 0
+    after_training: bool = False
 
 
 @dataclass(frozen=True)

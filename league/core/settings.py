@@ -253,7 +253,9 @@ class RatingSettings:
       anchor: policy whose rating is 0 Elo; empty is the first player's initial snapshot.
       bots: bots ("bot:NAME") that take part in rating matches; they stay out of training.
       opponents_per_lease: most distinct opponents that one snapshot meets in one rating lease.
-      final_leases: rating leases at the end of the budget, which settle who is best.
+      final_leases: most rating leases once training is over, which settle who is best.
+      final_share: most that they take, of the env steps before them, and of the time too where the run is limited by
+        time; they are the shorter for it.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -264,10 +266,15 @@ class RatingSettings:
     bots: tuple[str, ...] = ()
     opponents_per_lease: int = 4
     final_leases: int = 40
+    final_share: float = 0.05
 
     def __post_init__(self) -> None:
         require(self.final_leases >= 0, f"final_leases must not be negative, not {self.final_leases}")
         require(0.0 <= self.share < 1.0, f"share must lie in [0, 1), not {self.share}")
+        require(
+            0.0 <= self.final_share < math.inf,
+            f"final_share must be finite and not negative, not {self.final_share}",
+        )
         require(0.0 < self.parent_draws < math.inf, f"parent_draws is {self.parent_draws}, must be positive and finite")
         strays = [bot for bot in self.bots if not bot.startswith("bot:")]
         require(not strays, f"bots are written bot:NAME, not {strays}")

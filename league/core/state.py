@@ -89,7 +89,12 @@ class Mixture:
 
 @dataclass
 class Totals:
-    """Counts over the whole league. games, aborted, turns, truncated: of all finished leases, rating matches too."""
+    """Counts over the whole league.
+
+    Fields:
+      games, aborted, turns, truncated: of all finished leases, rating matches too.
+      env_steps: of all finished leases but those that rate once training is over, which are `settling_steps`.
+    """
 
     games: int = 0
     aborted: int = 0
@@ -99,6 +104,7 @@ class Totals:
     rating_games: int = 0
     leases_finished: int = 0
     leases_expired: int = 0
+    settling_steps: int = 0
 
 
 @dataclass

@@ -33,6 +33,9 @@ class Metric:
 
 
 ENV_STEPS = Metric("league/env_steps", "decisions", "decisions taken in all games, all seats together; the step axis")
+SETTLING_STEPS = Metric(
+    "league/settling_steps", "decisions", "decisions of the rating games after training, in no other count of steps"
+)
 STEPS_PER_S = Metric("league/steps_per_s", "decisions/s", "env steps per second of late")
 GAMES = Metric("league/games", "games", "games whose outcomes are in the journal")
 ABORTED = Metric("league/aborted_games", "games", "games thrown away because their env failed")

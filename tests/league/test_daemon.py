@@ -60,7 +60,8 @@ def test_every_answered_lease_counts_once(tmp_path: Path) -> None:
     finished = [event for event in events_of(bench.folder.path) if isinstance(event, LeaseFinished)]
     assert Counter(event.lease_id for event in finished) == Counter(lease.lease_id for lease in leases)
     assert bench.book.state.totals.games == sum(2 * len(lease.seatings) for lease in leases)
-    assert bench.book.state.totals.env_steps == STEPS_PER_LEASE * len(leases)
+    totals = bench.book.state.totals
+    assert totals.env_steps + totals.settling_steps == STEPS_PER_LEASE * len(leases)
 
 
 def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path) -> None:
@@ -78,7 +79,8 @@ def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path
     finished = [event.lease_id for event in events_of(bench.folder.path) if isinstance(event, LeaseFinished)]
     assert len(finished) == len(set(finished))
     assert bench.seen[-1].refused > 0
-    assert bench.book.state.totals.env_steps == 100 * len(finished)
+    totals = bench.book.state.totals
+    assert totals.env_steps + totals.settling_steps == 100 * len(finished)
 
 
 def test_no_lease_is_granted_before_every_player_is_installed(tmp_path: Path) -> None:
@@ -278,7 +280,7 @@ def test_a_stop_waits_for_learners_that_are_taking_up_their_state(tmp_path: Path
 
 
 def test_the_end_of_the_budget_freezes_everybody_and_settles_the_ratings(tmp_path: Path) -> None:
-    league = {**tiny()["league"], "ratings": {"share": 0.0, "final_leases": 5}}
+    league = {**tiny()["league"], "ratings": {"share": 0.0, "final_leases": 5, "final_share": 1.0}}
     bench = Bench(tmp_path / "run", budget={"env_steps": 1_000}, league=league)
     assert bench.daemon(Limits()).run() == BUDGET
     finals = [info.player for info in bench.book.state.snapshots.values() if info.reason == "final"]
