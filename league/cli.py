@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from league.command_line import run_command
 from league.errors import LeagueError
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-USER_ERROR = 2
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.", show_default=False)]
@@ -337,18 +336,7 @@ def simulate(
 
 def main() -> NoReturn:
     """Run the command; a user's mistake is one sentence and exit code 2, never a traceback."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch loads: more threads than cores cost a factor of ten
-    from envs.protocol import EnvError
-
-    try:
-        app(standalone_mode=True)
-    except (LeagueError, EnvError) as error:
-        typer.echo(f"league: {error}", err=True)
-        sys.exit(error.exit_code if isinstance(error, LeagueError) else USER_ERROR)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
-    sys.exit(0)
+    run_command(app)
 
 
 def _limits(for_time: str | None, env_steps: int | None, core_seconds: float | None):  # type: ignore[no-untyped-def]

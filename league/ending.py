@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,11 +58,12 @@ def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callab
             progress=progress,
         )
         print_report(report)
+    run = _as_typed(path)
     typer.echo(f"\nThe run lies in {path}. To try next:")
     for command in (
-        f"league resume {path} --for 180s",
-        f"league eval {path} --bots {','.join(config.evaluation.bots) or 'random'} --games {LONGER_GAMES}",
-        f"league ratings {path}",
+        f"league resume {run} --for 180s",
+        f"league eval {run} --bots {','.join(config.evaluation.bots) or 'random'} --games {LONGER_GAMES}",
+        f"league ratings {run}",
     ):
         typer.echo(f"  {command}")
 
@@ -79,3 +81,9 @@ def last_bots(config: LeagueConfig) -> tuple[str, ...]:
     if chosen != EvaluationSettings().bots or len(set(spec_of(config.env).teams)) > 1:
         return chosen
     return ("random",)
+
+
+def _as_typed(path: Path) -> str:
+    """A path as one would type it here: from the current folder where it lies below it, quoted where it must be."""
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

@@ -35,6 +35,7 @@ from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
 from league.observer import Observer
 from league.outsiders import absent_outsiders, admit, find_outsiders, guest_networks, remarks
 from league.policies import PolicyStore
+from league.preset_remarks import preset_remarks
 from league.runtime.hosts_file import decode_hosts, encode_hosts
 from league.runtime.inprocess import InProcessRuntime
 from league.runtime.protocol import ExactRuntime, HostSetup, Runtime
@@ -78,7 +79,7 @@ def train(config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, 
         book.execute(noted_config(config))
         admit(outsiders, book=book, store=_snapshot_store(folder))
         book.commit()
-        notes = remarks(outsiders, config.env)
+        notes = [*preset_remarks(config.league), *remarks(outsiders, config.env)]
         return _session(config, spec, folder=folder, book=book, limits=limits, notes=notes)
 
 

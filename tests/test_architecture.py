@@ -37,7 +37,7 @@ HOMES = {
     "scipy": ("league/linear_program.py",),
     "sqlite3": ("league/store/journal.py", "league/store/journal_branch.py", "league/store/journal_reader.py"),
     "torch": ("agents/", "league/eval/", "league/runtime/"),
-    "typer": ("league/cli.py", "league/ending.py"),
+    "typer": ("league/cli.py", "league/command_line.py", "league/ending.py"),
     "wandb": ("league/monitor/wandb_worker.py",),
     "yaml": ("league/config.py", "league/config_yaml.py", "league/env_check.py"),
 }

@@ -42,9 +42,7 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
 
     key = re.sub(r"_v(\d+)$", r"-v\1", name)
     if key not in pettingzoo.aec_registry and key not in pettingzoo.parallel_registry:
-        known = sorted({*pettingzoo.aec_registry, *pettingzoo.parallel_registry})
-        near = difflib.get_close_matches(key, known, n=3, cutoff=0.5) or known
-        raise EnvError(f"unknown env {env_id!r}; did you mean {', '.join(f'pettingzoo:{other}' for other in near)}?")
+        raise EnvError(f"unknown env {env_id!r}{_instead(key)}")
     kind = "parallel" if key in pettingzoo.parallel_registry else "aec"
 
     def make_one() -> Any:
@@ -58,6 +56,23 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
 
     wrap = ParallelEnv.of if kind == "parallel" else AecEnv.of
     return wrap(make_one, env_id=env_id, num_envs=num_envs)
+
+
+def _instead(key: str) -> str:
+    """What to write instead of an id that PettingZoo does not know: the nearest, or the families that there are."""
+    family, _, name = key.partition("/")
+    if family == "mpe":
+        module = re.sub(r"-v(\d+)$", r"_v\1", name)
+        return (
+            f": MPE has moved to the package mpe2; pip install mpe2, and name a function of yours that returns"
+            f" mpe2.{module}.parallel_env()"
+        )
+    known = sorted({*pettingzoo.aec_registry, *pettingzoo.parallel_registry})
+    near = difflib.get_close_matches(key, known, n=3, cutoff=0.5)
+    if near:
+        return f"; did you mean {', '.join(f'pettingzoo:{other}' for other in near)}?"
+    families = dict.fromkeys(other.partition("/")[0] for other in known)
+    return f"; there are the families {', '.join(families)}, as in pettingzoo:classic/connect_four_v3"
 
 
 class AecEnv(OutsideEnv):

@@ -266,7 +266,7 @@ def test_seats_that_observe_different_shapes_are_refused() -> None:
     ("env_id", "words"),
     [
         ("pettingzoo:classic/conect_four_v3", "did you mean pettingzoo:classic/connect_four-v3"),
-        ("pettingzoo:nothing_like_it", "did you mean"),
+        ("pettingzoo:nothing_like_it", "there are the families"),
     ],
 )
 def test_an_unknown_id_names_the_nearest(env_id: str, words: str) -> None:
@@ -278,3 +278,14 @@ def test_ids_registered_as_parallel_are_simultaneous() -> None:
     env = make(EnvConfig("pettingzoo:classic/rps_v2"), num_envs=2)
     assert env.reset(0).seat.tolist() == [0, 1, 0, 1]
     assert env.spec.observations["observation"].dtype == "bool"
+
+
+def test_an_unknown_id_is_answered_with_what_there_is_and_not_with_everything() -> None:
+    with pytest.raises(EnvError, match="MPE has moved to the package mpe2; pip install mpe2") as moved:
+        make(EnvConfig("pettingzoo:mpe/simple_tag_v3"), num_envs=1)
+    assert "mpe2.simple_tag_v3.parallel_env()" in str(moved.value)
+    with pytest.raises(EnvError, match=r"there are the families .*classic") as nothing_near:
+        make(EnvConfig("pettingzoo:zzz/qqq_v1"), num_envs=1)
+    assert len(str(nothing_near.value)) < 200
+    with pytest.raises(EnvError, match="did you mean pettingzoo:classic/connect_four-v3"):
+        make(EnvConfig("pettingzoo:classic/conect_four_v3"), num_envs=1)

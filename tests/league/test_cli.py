@@ -301,3 +301,50 @@ def test_a_killed_run_goes_on_from_its_journal(tmp_path: Path) -> None:
     assert league("resume", run, "--env-steps", "300").code == 0
     assert events_of(run)[: len(before)] == before
     assert league("verify", run).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ("train", "x.yaml", "--env-steps", "-3"),
+            ("'--env-steps': Input should be greater than or equal to 1.", "See `league train --help`."),
+        ),
+        (("train",), ("Missing argument 'config'", "See `league train --help`.")),
+        (("trian", "x.yaml"), ("No such command 'trian'", "See `league --help`.")),
+        (("status", "run", "--jsn"), ("No such option", "--json")),
+        (("fork", "run", "new"), ("Missing option '--at'",)),
+    ],
+)
+def test_a_wrong_argument_is_one_line(arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
+    ran = league(*arguments)
+    assert is_one_sentence(ran, *words)
+    assert ran.err.count("\n") == 1
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    ran = league()
+    assert ran.code == 2
+    assert "Usage: " in ran.out + ran.err
+    assert "check-env" in ran.out + ran.err
+
+
+def test_a_file_that_cannot_be_written_is_one_sentence(made: Path, tmp_path: Path) -> None:
+    for option in ("--json", "--csv"):
+        ran = league("eval", made, "--bots", "random", "--games", 2, option, tmp_path / "no" / "report")
+        assert is_one_sentence(ran, f"{tmp_path}/no/report: No such file or directory.")
+        assert ran.err.count("\n") == 1
+
+
+def test_names_that_the_terminal_cannot_show_are_written_all_the_same(made: Path, tmp_path: Path) -> None:
+    run = tmp_path / "Läufe \u6f22 \udcff"
+    shutil.copytree(made, run)
+    for command in (["status"], ["ratings"], ["eval", "--bots", "random", "--games", "2"]):
+        done = subprocess.run(
+            [sys.executable, "-c", "from league.cli import main; main()", command[0], run, *command[1:]],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONIOENCODING": "ascii"},
+            capture_output=True,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")

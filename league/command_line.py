@@ -1,0 +1,55 @@
+"""How the `league` command ends: a user's mistake is one sentence and exit code 2, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+import typer
+
+from envs.protocol import EnvError
+from league.errors import LeagueError
+
+USER_ERROR = 2
+# Of the library below typer, which lies in another package from version to version.
+USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
+NO_COMMAND = "NoArgsIsHelpError"
+
+
+def run_command(app: typer.Typer) -> NoReturn:
+    """Run the command of this process's arguments and leave with its exit code."""
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch loads: more threads than cores cost a factor of ten
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # a name that the terminal cannot show is no reason to fail
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = app(prog_name="league", standalone_mode=False)
+    except (LeagueError, EnvError) as error:
+        _leave(str(error), error.exit_code if isinstance(error, LeagueError) else USER_ERROR)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except OSError as error:  # a file that the user named; of ours the stores raise errors of their own
+        if error.filename is None:
+            raise
+        _leave(f"{os.fsdecode(error.filename)}: {error.strerror}.", USER_ERROR)
+    except typer.Abort:
+        _leave("nothing more was done.", 1)
+    except USAGE_ERROR as error:
+        _leave_with_usage(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave(sentence: str, code: int) -> NoReturn:
+    typer.echo(f"league: {sentence}", err=True)
+    sys.exit(code)
+
+
+def _leave_with_usage(error: Any) -> NoReturn:
+    """A mistake in the arguments: what is wrong, and where the right ones are listed; the help where there are none."""
+    if type(error).__name__ == NO_COMMAND:
+        error.show()
+        sys.exit(USER_ERROR)
+    where = "league" if error.ctx is None else error.ctx.command_path
+    _leave(f"{' '.join(error.format_message().split()).rstrip('.')}. See `{where} --help`.", USER_ERROR)
