@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from league.errors import JournalError
@@ -16,11 +16,12 @@ from league.store.journal_mark import MarkFile, mark_path, mark_problem
 from league.store.journal_reader import (
     APPLICATION_ID,
     SCHEMA_VERSION,
+    SEGMENTED_VERSION,
     JournalReader,
     connect,
     named_sqlite_errors,
-    next_chain,
 )
+from league.store.journal_segments import PLAIN_EVENTS, SEGMENT, SEGMENT_EVENTS, next_chain, pack_segment
 from league.store.storage import Storage, fsync_folder, temporary_path
 
 KEPT_STATES = 2
@@ -55,6 +56,7 @@ class Journal(JournalReader):
         self._seq, self._chain = durable.seq, bytes.fromhex(durable.chain)
         self._durable_seq = durable.seq
         self._mark = MarkFile(path, storage=self._storage)
+        self._segments_end = self._last_segment()
         self._mark_synced_at = -SYNC_MARK_EVERY_S
         self.notes: list[str] = []
 
@@ -158,6 +160,38 @@ class Journal(JournalReader):
             self._connection.execute("PRAGMA journal_mode = DELETE")
         super().close()
 
+    def compact(self) -> bool:
+        """Put the oldest events that are single rows together as a segment; returns whether there were enough of them.
+
+        Raises:
+          JournalError: they are not what was recorded; nothing has changed.
+          DiskFull, StorageError: nothing has changed.
+        """
+        first, last = self._segments_end + 1, self._segments_end + SEGMENT_EVENTS
+        if last > self._durable_seq - PLAIN_EVENTS:
+            return False
+        for _ in self._checked_rows(first, last):  # what is damaged stays as it is, for a copy to mend
+            pass
+        with named_sqlite_errors(self._path):
+            rows = self._connection.execute(
+                "SELECT * FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq", (first, last)
+            ).fetchall()
+        segment = pack_segment(rows, chain_before=self._chain_before(first))
+        with self._one_transaction():
+            self._connection.execute("DELETE FROM events WHERE seq >= ? AND seq <= ?", (first, last))
+            self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", segment)
+            self._connection.execute(f"PRAGMA user_version = {SEGMENTED_VERSION}")
+        self._segments_end = last
+        return True
+
+    def _last_segment(self) -> int:
+        """Number of the last event of the last segment; 0 without one."""
+        with named_sqlite_errors(self._path):
+            row = self._connection.execute(
+                "SELECT seq FROM events WHERE kind = ? ORDER BY seq DESC LIMIT 1", (SEGMENT,)
+            ).fetchone()
+        return 0 if row is None else int(row[0])
+
     def note_files(self, files: Mapping[str, str]) -> None:
         """Note the sha256 (hex) of files beside the journal by their names; the next event takes the note away.
 
@@ -214,6 +248,20 @@ class Journal(JournalReader):
                 self._storage.fault("journal.before_commit")
                 self._connection.execute("COMMIT")
             except (sqlite3.Error, OSError):
+                with contextlib.suppress(sqlite3.Error):  # a full disk has already rolled back
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._storage.fault("journal.after_commit")
+
+    @contextlib.contextmanager
+    def _one_transaction(self) -> Iterator[None]:
+        with named_sqlite_errors(self._path):
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield
+                self._storage.fault("journal.before_commit")
+                self._connection.execute("COMMIT")
+            except BaseException:
                 with contextlib.suppress(sqlite3.Error):  # a full disk has already rolled back
                     self._connection.execute("ROLLBACK")
                 raise

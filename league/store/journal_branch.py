@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from league.store.journal import Journal
-from league.store.journal_reader import Head, JournalReader, damaged, named_sqlite_errors
+from league.store.journal_reader import SEGMENTED_VERSION, Head, JournalReader, damaged
 
 
 class BranchJournal(Journal):
@@ -24,12 +22,14 @@ class BranchJournal(Journal):
         """
         assert self.head().seq == 0 and not self.num_pending, "only an empty journal can begin with another's events"
         with self._one_transaction():
+            self._connection.execute(f"PRAGMA user_version = {SEGMENTED_VERSION}")  # the source may hold segments
             self._insert("events", source.rows("events", to_seq=to_seq))
             self._insert("states", source.rows("states", to_seq=to_seq))
         taken = self.verify()
         if taken.seq != to_seq:
             raise damaged(self._path, f"it ends at event {taken.seq} and not at event {to_seq}")
         self._seq, self._chain, self._durable_seq = taken.seq, bytes.fromhex(taken.chain), taken.seq
+        self._segments_end = self._last_segment()
         self._write_mark(durable=True)
         return taken
 
@@ -47,16 +47,20 @@ class BranchJournal(Journal):
         try:
             self.append(events, wall_time=wall_time)
             self._mark.write(to_seq, self.head_at(to_seq).chain, durable=True)  # it may be behind, never ahead
+            split = self._segment_with(to_seq)
+            is_cut = split is not None and split.rows[-1][0] > to_seq
+            kept = [row for row in split.rows if row[0] <= to_seq] if split is not None and is_cut else []
             with self._one_transaction():
                 for table in ("states", "events"):
                     self._connection.execute(f"DELETE FROM {table} WHERE seq > ?", (to_seq,))
-                self._insert("events", self._queue)
+                self._insert("events", [*kept, *self._queue])
         except BaseException:
             self._seq, self._chain = before
             raise
         finally:
             self._queue.clear()
         self._durable_seq = self._seq
+        self._segments_end = self._last_segment()
         self._write_mark(durable=True)
         return self._durable_seq
 
@@ -66,17 +70,3 @@ class BranchJournal(Journal):
         if first is not None:
             places = ", ".join("?" * len(first))
             self._connection.executemany(f"INSERT INTO {table} VALUES ({places})", itertools.chain([first], rest))
-
-    @contextlib.contextmanager
-    def _one_transaction(self) -> Iterator[None]:
-        with named_sqlite_errors(self._path):
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                yield
-                self._storage.fault("journal.before_commit")
-                self._connection.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):  # a full disk has already rolled back
-                    self._connection.execute("ROLLBACK")
-                raise
-            self._storage.fault("journal.after_commit")

@@ -18,9 +18,12 @@ from typing import Literal, Self
 from league.errors import DiskFull, JournalError, StorageError
 from league.store.event_codec import EventCodec
 from league.store.journal_mark import JournalMark, mark_path, mark_problem, read_mark
+from league.store.journal_segments import SEGMENT, Row, Segment, next_chain, unpack_segment
 from league.store.storage import NO_SPACE
 
 SCHEMA_VERSION = 1
+SEGMENTED_VERSION = 2
+"""Of a journal that holds segments, which earlier programs would take for missing events."""
 APPLICATION_ID = 0x4C454147
 """Marks the file as ours ("LEAG"), so that an emptied file is not taken for a young journal."""
 
@@ -108,8 +111,18 @@ class JournalReader:
 
     def rows(self, table: Literal["events", "states"], *, to_seq: int) -> Iterator[tuple[object, ...]]:
         """The rows of a table up to an event just as they are stored, unchecked."""
+        last = 0
         with named_sqlite_errors(self._path):
-            yield from self._connection.execute(f"SELECT * FROM {table} WHERE seq <= ? ORDER BY seq", (to_seq,))
+            for row in self._connection.execute(f"SELECT * FROM {table} WHERE seq <= ? ORDER BY seq", (to_seq,)):
+                last = row[0]
+                yield row
+        if table == "events" and last < to_seq:
+            yield from self.part_of_segment(last + 1, to_seq)
+
+    def part_of_segment(self, from_seq: int, to_seq: int) -> list[Row]:
+        """The events from one to another as single rows, where both lie in one segment; empty where they do not."""
+        segment = self._segment_with(from_seq)
+        return [] if segment is None else [row for row in segment.rows if from_seq <= row[0] <= to_seq]
 
     def replay(self, *, from_seq: int = 1, to_seq: int | None = None) -> Iterator[tuple[int, object]]:
         """The events from `from_seq` to `to_seq` (by default the last) with their numbers, checked against the chain.
@@ -198,25 +211,61 @@ class JournalReader:
             return GENESIS
         with named_sqlite_errors(self._path):
             row = self._connection.execute("SELECT chain FROM events WHERE seq = ?", (seq - 1,)).fetchone()
-        if row is None:
-            raise damaged(self._path, f"event {seq - 1} is missing")
-        return self._blob(row[0], seq - 1)
+        if row is not None:
+            return self._blob(row[0], seq - 1)
+        for number, _, _, chain, _ in self.part_of_segment(seq - 1, seq - 1):
+            if number == seq - 1:
+                return chain
+        raise damaged(self._path, f"event {seq - 1} is missing")
+
+    def _segment_with(self, seq: int) -> Segment | None:
+        """The segment in which an event lies; None where it lies in none.
+
+        Raises:
+          JournalError: the segment is not the one that was written.
+        """
+        with named_sqlite_errors(self._path):
+            row = self._connection.execute(
+                "SELECT seq, kind, body, chain FROM events WHERE seq >= ? ORDER BY seq LIMIT 1", (seq,)
+            ).fetchone()
+        if row is None or row[1] != SEGMENT:
+            return None
+        return self._unpacked(row[0], row[2], row[3])
+
+    def _unpacked(self, seq: int, body: object, chain: object) -> Segment:
+        segment = unpack_segment(seq, body, chain)
+        if segment is None:
+            raise damaged(self._path, f"the events up to {seq}, stored together, are not the ones that were recorded")
+        return segment
 
     def _checked_rows(self, from_seq: int, to_seq: int | None) -> Iterator[tuple[int, str, bytes]]:
         expected, chain = from_seq, self._chain_before(from_seq)
+        last = (1 << 62) if to_seq is None else to_seq
+        for seq, kind, body, stored_chain in self._single_rows(from_seq, last):
+            if seq != expected:
+                raise damaged(self._path, f"event {expected} is missing")
+            chain = next_chain(chain, kind, self._blob(body, seq))
+            if chain != stored_chain:
+                raise damaged(self._path, f"event {seq} is not the one that was recorded")
+            yield seq, kind, body
+            expected += 1
+
+    def _single_rows(self, from_seq: int, to_seq: int) -> Iterator[tuple[int, str, bytes, bytes]]:
+        """Number, kind, body and chain of every event, those in segments too; only the latter are checked."""
+        last = from_seq - 1
         with named_sqlite_errors(self._path):
             rows = self._connection.execute(
-                "SELECT seq, kind, body, chain FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq",
-                (from_seq, (1 << 62) if to_seq is None else to_seq),
+                "SELECT seq, kind, body, chain FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq", (from_seq, to_seq)
             )
-            for seq, kind, body, stored_chain in rows:
-                if seq != expected:
-                    raise damaged(self._path, f"event {expected} is missing")
-                chain = next_chain(chain, kind, self._blob(body, seq))
-                if chain != stored_chain:
-                    raise damaged(self._path, f"event {seq} is not the one that was recorded")
-                yield seq, kind, body
-                expected += 1
+            for seq, kind, body, chain in rows:
+                if kind == SEGMENT:
+                    inside = self._unpacked(seq, body, chain).rows
+                    yield from (row[:4] for row in inside if row[0] >= from_seq)
+                else:
+                    yield seq, kind, body, chain
+                last = seq
+        if last < to_seq:
+            yield from (row[:4] for row in self.part_of_segment(last + 1, to_seq))
 
     def _blob(self, value: object, seq: int) -> bytes:
         """A column that must hold bytes: a damaged page may hold anything."""
@@ -228,10 +277,6 @@ class JournalReader:
         if not isinstance(payload, bytes):
             return False
         return hashlib.sha256(payload).digest() == digest and self._chain_before(seq + 1) == chain
-
-
-def next_chain(chain: bytes, kind: str, body: bytes) -> bytes:
-    return hashlib.sha256(b"".join((chain, kind.encode(), b"\0", body))).digest()
 
 
 def connect(path: Path, *, mode: str) -> sqlite3.Connection:
@@ -280,7 +325,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION_ID:
         raise damaged(path, "it is not a journal of a run")
-    if version != SCHEMA_VERSION:
+    if version not in (SCHEMA_VERSION, SEGMENTED_VERSION):
         raise JournalError(
             f"{path} has schema version {version}, this program writes version {SCHEMA_VERSION}: "
             "use the program version that wrote the run."
