@@ -112,7 +112,7 @@ def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -
       device: where the tensors go.
     """
     learn = unrolls.valid & (unrolls.versions >= oldest_version)
-    actions = unrolls.actions.astype(np.int64) if unrolls.actions.dtype.kind in "iu" else unrolls.actions
+    actions = unrolls.actions.astype(np.int64, copy=False) if unrolls.actions.dtype.kind in "iu" else unrolls.actions
     return Batch(
         obs={name: _tensor(array, device) for name, array in unrolls.obs.items()},
         action_mask=None if unrolls.action_mask is None else _tensor(unrolls.action_mask, device),

@@ -179,9 +179,12 @@ class LocalUpdater:
         return sums, norm
 
     def _normalise_values(self, sums: LossSums) -> None:
-        """After the step, by the same sums in every worker, so that replicas stay alike."""
+        """After the step, by the same sums in every worker, so that replicas stay alike.
+
+        Targets whose squares overflow are left out: infinite moments would stay so, and make every value NaN.
+        """
         heads = self._heads
-        if self._config.value_normalisation == "popart" and sums.steps:
+        if self._config.value_normalisation == "popart" and sums.steps and math.isfinite(sums.squared_target):
             assert isinstance(heads, (HeadsBlock, TwinHeads)) and isinstance(heads.value_activation, ValueScale)
             layer, row = heads.value_row()
             mean, second_moment = sums.target / sums.steps, sums.squared_target / sums.steps

@@ -12,6 +12,7 @@ from learner_cases import BOARD_GAME, MLP, network_of, small_config, unrolls_of
 from agents.learner.advantage_scale import MIN_SCALE, AdvantageScale
 from agents.learner.build import build_learner
 from agents.learner.learner import Learner
+from agents.nets.config import NetworkConfig
 
 
 def settled(scale: float) -> AdvantageScale:
@@ -81,10 +82,13 @@ def test_a_saved_scale_that_is_not_finite_starts_over() -> None:
     assert other.value == 1.0
 
 
-def learner_with_one_reward(reward: float) -> tuple[Learner, float]:
+def learner_with_one_reward(
+    reward: float, network_config: NetworkConfig = MLP, **changes: object
+) -> tuple[Learner, float]:
     """A learner after an ordinary batch and one with this reward in it; the scale between the two."""
-    learner = build_learner(BOARD_GAME, MLP, small_config(learning_rate=1e-4), seed=1, dtype=torch.float32)
-    network = network_of(BOARD_GAME, MLP, policy_scale=1.0)
+    config = small_config(learning_rate=1e-4, **changes)
+    learner = build_learner(BOARD_GAME, network_config, config, seed=1, dtype=torch.float32)
+    network = network_of(BOARD_GAME, network_config, policy_scale=1.0)
     learner.update(unrolls_of(BOARD_GAME, network, rows=12, steps=5), share=0.0)
     before = scale_of(learner)
     spoilt = unrolls_of(BOARD_GAME, network, rows=12, steps=5, seed=1)
@@ -103,3 +107,14 @@ def test_one_absurd_reward_does_not_spoil_the_scale_of_a_learner(reward: float) 
     learner, before = learner_with_one_reward(reward)
     assert math.isfinite(scale_of(learner))
     assert scale_of(learner) < 10 * before
+
+
+@pytest.mark.parametrize("reward", [1e6, 1e15, 1e20])
+def test_one_absurd_reward_does_not_make_the_moments_of_the_values_infinite(reward: float) -> None:
+    popart = NetworkConfig(hidden=(16,), value_output="popart")
+    learner, _ = learner_with_one_reward(reward, popart, value_normalisation="popart", value_rate=0.2)
+    moments = learner.publish().named()["parts.heads.value_activation.moments"]
+    assert np.isfinite(moments).all()
+    network = network_of(BOARD_GAME, popart, policy_scale=1.0)
+    report = learner.update(unrolls_of(BOARD_GAME, network, rows=12, steps=5, seed=2), share=0.0)
+    assert not report.skipped

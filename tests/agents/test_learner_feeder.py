@@ -7,9 +7,10 @@ import threading
 import numpy as np
 import pytest
 import torch
-from learner_cases import BOARD_GAME, LSTM, MLP, small_config, unrolls_of
+from learner_cases import BOARD_GAME, CPU, LSTM, MLP, small_config, unrolls_of
 
 from agents.codec import ChunkError, ChunkHeader, Lz4Codec
+from agents.learner.batch import batch_from
 from agents.learner.build import build_learner
 from agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from agents.learner.feeder import Feeder
@@ -201,3 +202,11 @@ def test_learner_fed_from_the_ring_makes_the_same_update_as_from_memory(feeder) 
             report = fed.update_stream(blocks, share=0.0)
         assert report.steps == direct.update(unrolls, share=0.0).steps
     assert fed.publish().digest() == direct.publish().digest()
+
+
+def test_actions_of_the_ring_reach_the_batch_without_a_copy(feeder) -> None:
+    feeder.push(rows_of(12, seed=0)[1], num_rows=12)
+    with feeder.batch(timeout_s=DEADLINE_S) as blocks:
+        block = next(blocks)
+        batch = batch_from(block, oldest_version=0, device=CPU)
+        assert batch.actions.data_ptr() == block.actions.ctypes.data
