@@ -8,10 +8,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from league.background_ratings import BackgroundRatings, in_thread
 from league.book import Book
 from league.carried_over import CLOCK_FILE
 from league.core.orders import view_of
-from league.core.ratings import RatingRow, league_ratings
+from league.core.ratings import RatingRow
 from league.core.roles import matchmaker_of
 from league.core.state import LeagueState, PlayerState
 from league.limits import ClockFile
@@ -69,9 +70,9 @@ class Observer:
         self._monotonic = monotonic
         self._started_at = wall_time()
         self._last_seen: Observation | None = None
-        self._due = {"status": 0.0, "view": 0.0, "metrics": 0.0, "ratings": 0.0}
+        self._due = {"status": 0.0, "view": 0.0, "metrics": 0.0}
         self._speed: deque[tuple[float, int]] = deque()
-        self._ratings: dict[str, RatingRow] = {}
+        self._ratings = BackgroundRatings(every_s=RATINGS_EVERY_S, start=in_thread, monotonic=monotonic)
         self._phase = ""
 
     def observe(self, seen: Observation) -> None:
@@ -82,8 +83,7 @@ class Observer:
             self._speed.popleft()
         changed = seen.phase != self._phase
         self._phase = seen.phase
-        if self._is_due("ratings", RATINGS_EVERY_S, now):
-            self._ratings = {row.policy: row for row in league_ratings(self._book.state)}
+        self._ratings.refresh(self._book.state)
         if self._is_due("status", STATUS_EVERY_S, now) or changed:
             self.write_status(seen, phase="running" if seen.phase == "training" else "draining")
         if self._is_due("view", VIEW_EVERY_S, now) or changed:
@@ -178,7 +178,7 @@ class Observer:
 
     def _newest_rating(self, player: PlayerState) -> RatingRow | None:
         for number in range(player.num_snapshots - 1, -1, -1):
-            row = self._ratings.get(f"{player.name}-s{number}")
+            row = self._ratings.rows.get(f"{player.name}-s{number}")
             if row is not None and row.games:
                 return row
         return None
@@ -200,8 +200,9 @@ class Observer:
             names.JOURNAL_SEQ.name: float(self._book.durable_seq),
             names.ELAPSED_S.name: seen.spent.seconds,
         }
-        if self._ratings:
-            values[names.BEST_RATING.name] = max(row.elo for row in self._ratings.values())
+        rated = [row.elo for row in self._ratings.rows.values() if row.games]
+        if rated:
+            values[names.BEST_RATING.name] = max(rated)
         for player in state.players.values():
             values.update(self._player_metrics(player, seen.progress.get(player.name)))
         return values

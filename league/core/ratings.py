@@ -127,27 +127,61 @@ def _most_probable(num_policies: int, games: PairGames, anchor: int, most_dense:
 
 
 def league_ratings(state: LeagueState) -> tuple[RatingRow, ...]:
-    """Ratings of all snapshots and rated bots, strongest first; empty where nothing can be compared."""
+    """Ratings of all snapshots and rated bots, strongest first, those without a game last; empty for no comparison."""
+    inputs = rating_inputs(state)
+    return () if inputs is None else rate(inputs)
+
+
+@dataclass(frozen=True)
+class RatingInputs:
+    """What the ratings of a league are made from, apart from the league: it may go on meanwhile.
+
+    Fields:
+      names: [N] policies. games: int64 [N], rating games of each.
+      pairs, parents, anchor, parent_draws: as for `bradley_terry`.
+    """
+
+    names: tuple[str, ...]
+    games: Numbers
+    pairs: PairGames
+    parents: Numbers
+    anchor: int
+    parent_draws: float
+
+
+def rating_inputs(state: LeagueState) -> RatingInputs | None:
+    """A copy of the games between frozen policies; None where nothing can be compared."""
     frozen = state.population.frozen()
     if state.settings is None or len(set(state.teams)) == 1 or not len(frozen):
-        return ()
-    names = [state.population.names[number] for number in frozen.tolist()]
+        return None
+    names = tuple(state.population.names[number] for number in frozen.tolist())
     places = {name: place for place, name in enumerate(names)}
     parents = [state.snapshots[name].parent if name in state.snapshots else None for name in names]
-    ratings, deviations = bradley_terry(
-        len(names),
-        frozen_pairs(state, frozen),
+    return RatingInputs(
+        names=names,
+        games=state.rating_games.values[frozen],
+        pairs=frozen_pairs(state, frozen),
         parents=np.array([-1 if parent is None else places[parent] for parent in parents], dtype=np.int64),
         anchor=places.get(anchor_of(state), 0),
         parent_draws=state.settings.ratings.parent_draws,
     )
+
+
+def rate(inputs: RatingInputs) -> tuple[RatingRow, ...]:
+    """Ratings, strongest first; after them those without a game, whose rating is their parent's and says nothing."""
+    ratings, deviations = bradley_terry(
+        len(inputs.names),
+        inputs.pairs,
+        parents=inputs.parents,
+        anchor=inputs.anchor,
+        parent_draws=inputs.parent_draws,
+    )
     elo, margin = ELO_PER_LOGIT * ratings, INTERVAL_Z * ELO_PER_LOGIT * deviations
-    games = state.rating_games.values[frozen]
     rows = [
-        RatingRow(name, float(elo[i]), float(elo[i] - margin[i]), float(elo[i] + margin[i]), int(games[i]))
-        for i, name in enumerate(names)
+        RatingRow(name, float(elo[i]), float(elo[i] - margin[i]), float(elo[i] + margin[i]), int(inputs.games[i]))
+        for i, name in enumerate(inputs.names)
     ]
-    return tuple(sorted(rows, key=lambda row: (-row.elo, row.policy)))
+    return tuple(sorted(rows, key=lambda row: (row.games == 0, -row.elo, row.policy)))
 
 
 def present_ratings(state: LeagueState, chosen: list[int]) -> tuple[Array, Array]:

@@ -28,6 +28,7 @@ def test_every_metric_is_reported_and_nothing_that_is_no_metric(
 ) -> None:
     for name in ("METRICS_EVERY_S", "RATINGS_EVERY_S"):
         monkeypatch.setattr(f"league.observer.{name}", 0.0)
+    monkeypatch.setattr("league.observer.in_thread", lambda job: job())
     start(tmp_path, tiny(env=SEATS_CUT_OFF), env_steps=1_500)
     rows = [decode_row(line) for line in (tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()]
     reported = {name for row in rows if row is not None for name in row.values}

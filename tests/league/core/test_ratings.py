@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simulated_league import SimulatedLeague, outcome_of, three_roles
 
-from league.core.commands import FinishLease
+from league.core.commands import FinishLease, RequestSnapshot
 from league.core.ratings import ELO_PER_LOGIT, ROOT_DRAWS, PairGames, bradley_terry, league_ratings, strongest
 from league.core.settings import RatingSettings
 
@@ -188,3 +188,19 @@ def test_a_deep_line_of_snapshots_is_solved_by_the_sparse_solver_too() -> None:
     sparse, _ = bradley_terry(size, pairs, parents=parents, anchor=0, parent_draws=4.0)
     dense, _ = bradley_terry(size, pairs, parents=parents, anchor=0, parent_draws=4.0, most_dense=size)
     np.testing.assert_allclose(sparse, dense, atol=2e-2)
+
+
+def test_snapshots_without_a_game_stand_below_those_with_games_whatever_their_parents_rating() -> None:
+    league = SimulatedLeague(three_roles(), strength=lambda policy: 3.0 * (policy == "main-0-s1"))
+    league.run(120)
+    league.confirm_orders()
+    assert league.state.rating_games.values.any()
+    league.ask(RequestSnapshot("main-0", "final"))
+    league.confirm_orders()
+    newest = list(league.state.snapshots)[-1]
+    rows = league_ratings(league.state)
+    unrated = [row.policy for row in rows if not row.games]
+    assert newest in unrated
+    assert [row.policy for row in rows[-len(unrated) :]] == unrated
+    elos = [row.elo for row in rows if row.games]
+    assert elos == sorted(elos, reverse=True)
