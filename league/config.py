@@ -66,6 +66,7 @@ class RuntimeSettings:
       actor_hosts, learner_hosts: how many of each.
       object_store_mb: shared memory of a local Ray, MiB.
       lease_deadline_s: seconds after which an unanswered lease is lost and its host replaced.
+      progress_deadline_s: the same for a learner host that does not say how far it is, which it is asked each second.
       checkpoint_updates, checkpoint_seconds: updates of a learner, and seconds, between two restart states; whichever
         comes first. What a killed run loses is what was learnt since.
     """
@@ -79,6 +80,7 @@ class RuntimeSettings:
     learner_hosts: int = 1
     object_store_mb: int = 256
     lease_deadline_s: float = 120.0
+    progress_deadline_s: float = 15.0
     checkpoint_updates: int = 500
     checkpoint_seconds: float = 60.0
 

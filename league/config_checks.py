@@ -16,6 +16,7 @@ from envs.protocol import EnvError
 from envs.registry import BUILT_IN, unknown_env
 from league.core.records import BOT_PREFIX
 from league.errors import InvalidName
+from league.runtime.deadlines import Deadlines, deadlines_of
 from league.store.storage import checked_name
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ def joint_problems(config: LeagueConfig) -> Iterator[str]:
     if config.learner.has_teacher != bool(config.teacher.source):
         cost, source = config.learner.teacher_cost, config.teacher.source
         yield f"teacher.source: {source!r} does not go with learner.teacher_cost {cost:g}; give both or neither"
+    for problem in run_deadlines(config).problems():
+        yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
     players = sum(group.count for group in groups)
     idle = runtime.learner_hosts - players
@@ -60,6 +63,16 @@ def joint_problems(config: LeagueConfig) -> Iterator[str]:
             f"runtime.learner_hosts: {runtime.learner_hosts} hosts for {players} players, {idle} would have nothing to "
             f"do; use {players}, or raise the count of league.players"
         )
+
+
+def run_deadlines(config: LeagueConfig) -> Deadlines:
+    """The table of deadlines of a run."""
+    return deadlines_of(
+        lease_deadline_s=config.runtime.lease_deadline_s,
+        progress_deadline_s=config.runtime.progress_deadline_s,
+        start_timeout_s=config.learner.start_timeout_s,
+        stage_timeout_s=config.learner.stage_timeout_s,
+    )
 
 
 def _non_finite(value: object, path: str) -> Iterator[str]:
@@ -110,6 +123,7 @@ def _runtime_problems(runtime: RuntimeSettings) -> Iterator[str]:
         learner_hosts=1,
         object_store_mb=80,
         lease_deadline_s=1,
+        progress_deadline_s=1,
         checkpoint_updates=1,
         checkpoint_seconds=1,
     )

@@ -36,7 +36,7 @@ from league.core.tuning import TRANSPLANT_KIND, pinned_checkpoints
 from league.errors import CorruptSnapshot, MissingSnapshot
 from league.frozen_weights import FrozenWeights
 from league.limits import Limits, Meter, Spent, budget_share, budget_spent
-from league.observation import Observation
+from league.observation import HostLosses, Observation
 from league.policies import PolicyStore
 from league.rating_phase import RatingPhase, rating_allowance
 from league.runtime.protocol import (
@@ -113,7 +113,7 @@ class Daemon:
         self._effects: list[Event] = []
         self._spent = meter.read(env_steps=book.state.totals.env_steps)
         self._refused = 0
-        self._hosts_lost = 0
+        self._losses = HostLosses()
         self._metering = False
         self.stop_requested = False
         self.on_started: Callable[[], object] = lambda: None
@@ -177,7 +177,8 @@ class Daemon:
 
     def observation(self, phase: str) -> Observation:
         """What observers are shown."""
-        return Observation(self._spent, self._share(), phase, self._progress, self._refused, self._hosts_lost)
+        lost, parked = self._losses.count, tuple(self._losses.parked)
+        return Observation(self._spent, self._share(), phase, self._progress, self._refused, lost, parked)
 
     def _share(self) -> float:
         return budget_share(self._config.budget, self._spent, limits=self._limits)
@@ -233,6 +234,7 @@ class Daemon:
             self._do(ReportProgress(progress))
 
     def _host_started(self, report: HostStarted) -> None:
+        self._losses.started(report.host)
         if report.kind == "actor_host":
             self._idle[report.host] = None
             return
@@ -253,7 +255,7 @@ class Daemon:
         return [player for place, player in enumerate(players) if place % hosts == number]
 
     def _host_lost(self, report: HostLost) -> None:
-        self._hosts_lost += 1
+        self._losses.lost(report, say=self.say)
         self._idle.pop(report.host, None)
         if report.kind == "learner_host":
             players = self._runtime_players(report.host)

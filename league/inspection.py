@@ -87,6 +87,8 @@ class StatusReport:
       trained_s: seconds of training, budget_left: share of the budget in [0, 1], as far as the daemon said so.
       disk_bytes: what the folder takes.
       settling_steps: env steps of the rating games after training, which are not among `env_steps`.
+      parked: hosts that were lost so often that they are tried again only now and then; empty where not live.
+      set_aside: snapshots whose weights cannot be had.
     """
 
     run: str
@@ -110,6 +112,8 @@ class StatusReport:
     budget_left: float | None = None
     disk_bytes: int = 0
     settling_steps: int = 0
+    parked: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -138,6 +142,10 @@ class StatusReport:
         )
         if any(number for number, _ in troubles):
             lines.append(", ".join(f"{number:,} {what}" for number, what in troubles if number))
+        if self.parked:
+            lines.append(f"parked, tried again every few minutes: {', '.join(self.parked)}; see logs/daemon.log")
+        if self.set_aside:
+            lines.append(f"snapshots set aside, as they cannot be read: {', '.join(self.set_aside)}")
         for row in self.players:
             lines.append(
                 f"  {row.player:<24} {row.role:<18} version {row.version:>7,}  {row.trained_steps:>13,} steps  "
@@ -281,6 +289,8 @@ def read_status(path: Path) -> StatusReport:
         trained_s=None if status is None else status.trained_s,
         budget_left=None if status is None or status.budget_spent is None else 1.0 - status.budget_spent,
         disk_bytes=disk_bytes(folder.path),
+        parked=status.parked if status is not None and live else (),
+        set_aside=tuple(state.population.names[number] for number in state.population.absent),
     )
 
 

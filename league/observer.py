@@ -116,6 +116,7 @@ class Observer:
                 hosts_lost=0 if seen is None else seen.hosts_lost,
                 trained_s=None if last is None else last.spent.seconds,
                 budget_spent=None if last is None else last.share,
+                parked=() if seen is None else seen.parked,
             )
         )
 

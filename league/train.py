@@ -25,6 +25,7 @@ from league.book import Book
 from league.carried_over import CLOCK_FILE, HOSTS_FILE, files_to_note, read_noted
 from league.config import LeagueConfig, config_plain, dump_config, load_config
 from league.config_changes import noted_config, settled_config
+from league.config_checks import run_deadlines
 from league.core.commands import CreateLeague
 from league.core.state import LeagueState
 from league.daemon import BUDGET, Daemon
@@ -36,6 +37,7 @@ from league.observer import Observer
 from league.outsiders import absent_outsiders, admit, find_outsiders, guest_networks, remarks
 from league.policies import PolicyStore
 from league.preset_remarks import preset_remarks
+from league.runtime.host_log import logged_to
 from league.runtime.hosts_file import decode_hosts, encode_hosts
 from league.runtime.inprocess import InProcessRuntime
 from league.runtime.protocol import ExactRuntime, HostSetup, Runtime
@@ -126,6 +128,7 @@ def host_setup(config: LeagueConfig, spec: EnvSpec, *, run: str) -> HostSetup:
         num_envs=config.actors.num_envs,
         chunk_rows=batches * config.learner.batch_rows,
         seed=config.seed,
+        deadlines=run_deadlines(config),
     )
 
 
@@ -161,9 +164,11 @@ def _session(
     """Train until something ends it. notes: sentences for the user, said first."""
     with contextlib.ExitStack() as stack:
         stack.callback(book.close)
+        stack.enter_context(logged_to(folder.logs_path, "daemon"))
         guests = guest_networks(book.state, _snapshot_store(folder))
         teacher = teacher_weights(config, spec, store=_snapshot_store(folder))
-        setup = replace(host_setup(config, spec, run=folder.path.name), guest_networks=guests, teacher=teacher)
+        setup = host_setup(config, spec, run=folder.path.name)
+        setup = replace(setup, guest_networks=guests, teacher=teacher, logs=str(folder.logs_path))
         runtime = make_runtime(config, setup, book.state)
         stack.callback(runtime.close)
         console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))

@@ -19,6 +19,7 @@ from agents.nets.config import NetworkConfig
 from agents.weights import Weights
 from envs.protocol import EnvConfig
 from league.core.records import Hyperparameter, Lease, Progress, SeatingOutcome
+from league.runtime.deadlines import Deadlines
 from league.store.run_folder import WorkerStatus
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -37,6 +38,8 @@ class HostSetup:
       seed: of the run.
       teacher: weights of the policy that `learner.teacher_cost` is about.
       guest_networks: policy id -> network of each frozen policy from outside, where it need not be the run's.
+      deadlines: how long hosts wait for each other.
+      logs: folder for the hosts' logs; empty for none.
     """
 
     run: str
@@ -48,6 +51,8 @@ class HostSetup:
     seed: int
     teacher: Weights | None = None
     guest_networks: Mapping[str, NetworkConfig] = field(default_factory=dict)
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    logs: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,11 +116,15 @@ class HostStarted:
 
 @dataclass(frozen=True)
 class HostLost:
-    """A host died or hung and was ended; all it held and every task it had is lost."""
+    """A host died or hung and was ended; all it held and every task it had is lost.
+
+    parked_s: where it was lost so often in a row that it is parked, the time after which it is tried again; else 0.
+    """
 
     host: str
     kind: str
     reason: str
+    parked_s: float = 0.0
 
 
 @dataclass(frozen=True)

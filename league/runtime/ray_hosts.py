@@ -16,6 +16,7 @@ from agents.weights import Weights
 from envs.registry import spec_of
 from league.core.records import Lease
 from league.runtime.actor_host import ActorHost, LeaseResult
+from league.runtime.host_log import logs_its_errors, open_log
 from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, SnapshotTaken
 from league.runtime.ray_crew import RayCrew
 from league.runtime.streaming_host import StreamingLearnerHost
@@ -27,7 +28,8 @@ chunk, so that with what it holds itself about two batches lie between acting an
 ACTORS = "actors"
 """Ray's name for the threads that serve actor hosts: these may wait for room, orders must not wait behind them."""
 
-PUSH_DEADLINE_S = 60.0
+PROGRESS = "progress"
+"""The same for the one thread that says how far the learners are: an answer shows that the host lives."""
 
 
 class LearnerUnreachable(Exception):  # noqa: N818
@@ -39,10 +41,12 @@ class RemoteClient:
 
     Args:
       handles: player -> handle of the learner host that holds it.
+      push_s: longest wait for one answer.
     """
 
-    def __init__(self, handles: Mapping[str, Any]) -> None:
+    def __init__(self, handles: Mapping[str, Any], *, push_s: float) -> None:
         self._handles = handles
+        self._push_s = push_s
         self._on_the_way: deque[tuple[str, Any]] = deque()
         self._versions: dict[str, int] = {}
         self._held: dict[str, Weights] = {}
@@ -83,10 +87,9 @@ class RemoteClient:
                 return newest
         return None
 
-    @staticmethod
-    def _get(reference: Any) -> Any:
+    def _get(self, reference: Any) -> Any:
         try:
-            return ray.get(reference, timeout=PUSH_DEADLINE_S)
+            return ray.get(reference, timeout=self._push_s)
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError, LearnerError) as error:
             raise LearnerUnreachable(f"the learner did not answer: {type(error).__name__}") from error
 
@@ -96,29 +99,34 @@ class ActorHostProcess:
 
     def __init__(self, setup: HostSetup, name: str) -> None:
         prepare_process()
+        open_log(setup.logs, name)
         spec = spec_of(setup.env)
         self._host = ActorHost(setup, name=name, dtype=choose_dtype(spec, setup.network, setup.learner.precision))
-        self._client = RemoteClient({})
+        self._push_s = setup.deadlines.push_s
+        self._client = RemoteClient({}, push_s=self._push_s)
 
     def ready(self) -> int:
         """The process id, once everything is built."""
         return os.getpid()
 
+    @logs_its_errors
     def play(
         self, lease: Lease, *, share: float, frozen: Mapping[str, Any], learners: Mapping[str, Any]
     ) -> LeaseResult:
         """Play under a lease. frozen: snapshot -> reference to its weights; learners: player -> learner host."""
         self._client.use(learners)
         missing = [name for name in self._host.missing(lease.seatings) if name in frozen]
-        weights = dict(zip(missing, ray.get([frozen[name] for name in missing], timeout=PUSH_DEADLINE_S), strict=True))
+        weights = dict(zip(missing, ray.get([frozen[name] for name in missing], timeout=self._push_s), strict=True))
         return self._host.play(lease, share=share, frozen=weights, learners=self._client)
 
 
 class LearnerHostProcess:
     """A learner host in a process of its own."""
 
-    def __init__(self, setup: HostSetup) -> None:
+    @logs_its_errors
+    def __init__(self, setup: HostSetup, name: str) -> None:
         prepare_process()
+        open_log(setup.logs, name)
         spec = spec_of(setup.env)
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
         self._host = StreamingLearnerHost(setup, dtype=dtype, launcher=RayCrew)
@@ -128,6 +136,7 @@ class LearnerHostProcess:
         """The process id, once everything is built."""
         return os.getpid()
 
+    @logs_its_errors
     def install(self, task: InstallPlayer) -> None:
         """As `StreamingLearnerHost.install`."""
         self._host.install(
@@ -139,6 +148,7 @@ class LearnerHostProcess:
         )
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
+    @logs_its_errors
     def push(self, player: str, chunk: bytes, *, share: float, have: int) -> Weights | None:
         """As `StreamingLearnerHost.push`; None where the caller has the newest weights."""
         newest = self._host.push(player, chunk, share=share)
@@ -150,6 +160,8 @@ class LearnerHostProcess:
         newest = self._host.weights(player)
         return newest if newest.version != have else None
 
+    @ray.method(concurrency_group=PROGRESS)  # type: ignore[untyped-decorator]
+    @logs_its_errors
     def progress(self) -> list[LearnerProgress]:
         """As `StreamingLearnerHost.progress`."""
         return self._host.progress()
@@ -159,10 +171,12 @@ class LearnerHostProcess:
         newest = self._host.newest(player)
         return SnapshotTaken(order_id, player, newest.weights, newest.progress.trained_steps)
 
+    @logs_its_errors
     def reset(self, player: str, weights: Weights) -> None:
         """As `StreamingLearnerHost.reset`."""
         self._host.reset(player, weights)
 
+    @logs_its_errors
     def checkpoint(self, player: str) -> CheckpointTaken:
         """As `StreamingLearnerHost.checkpoint`."""
         return self._host.checkpoint(player)

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import ray
 
-from agents.weights import Weights
 from envs.protocol import EnvError
 from league.config import RuntimeSettings
 from league.errors import LeagueError
 from league.runtime.cluster import Cluster
+from league.runtime.deadlines import PROGRESS_EVERY_S, START_S
+from league.runtime.frozen_objects import FrozenObjects
 from league.runtime.protocol import (
     HostLost,
     HostSetup,
@@ -34,40 +35,31 @@ from league.runtime.protocol import (
     TakeSnapshot,
     Task,
 )
-from league.runtime.ray_hosts import ACTORS, CREDITS, ActorHostProcess, LearnerHostProcess, LearnerUnreachable
+from league.runtime.ray_calls import Call, Host, cause_text, first_line, from_learner, has_learnt
+from league.runtime.ray_hosts import (
+    ACTORS,
+    CREDITS,
+    PROGRESS,
+    ActorHostProcess,
+    LearnerHostProcess,
+    LearnerUnreachable,
+)
 from league.runtime.reaper import Reaper
 from league.store.run_folder import WorkerStatus
 
-START_DEADLINE_S = 120.0
-CALL_DEADLINE_S = 120.0
-PROGRESS_EVERY_S = 1.0
+logger = logging.getLogger(__name__)
+
 MAX_FAILURES = 5
-"""Losses of one host in a row, without any work done in between, after which the run gives up."""
+"""Losses of one host in a row, without any work done in between, after which it is parked."""
+
+PARK_RETRY_S = 180.0
+"""Time between two tries to start a parked host."""
 
 BACK_OFF_S = 0.5
 """Wait before a host is started again; doubles with each failure in a row."""
 
-
-@dataclass
-class Host:
-    """One Ray actor and what it owes. kind: "actor_host" or "learner_host"; pid: 0 until it is ready."""
-
-    name: str
-    kind: str
-    handle: Any = None
-    pid: int = 0
-    failures: int = 0
-    start_at: float = 0.0
-
-
-@dataclass
-class Call:
-    """A call on its way. answer: makes reports of its result; lost: reports where only the call failed."""
-
-    host: Host
-    deadline: float
-    answer: Callable[[Any], list[Report]]
-    lost: Callable[[str], list[Report]] = field(default=lambda reason: [])
+LATE_S = 2.0 * PROGRESS_EVERY_S
+"""A learner host without a sign for longer than this is late: leases that wait for it are not overdue."""
 
 
 class RayRuntime:
@@ -111,8 +103,8 @@ class RayRuntime:
         }
         self._learner_of = {player: f"learner-{place % settings.learner_hosts}" for place, player in enumerate(players)}
         self._calls: dict[Any, Call] = {}
-        self._frozen: dict[str, Any] = {}
-        self._asked_progress: dict[str, float] = {}
+        self._deadlines = setup.deadlines
+        self._frozen = FrozenObjects(ray.put, max_bytes=settings.object_store_mb * 1024 * 1024 // 2)
         self._reports: list[Report] = []
 
     def start(self) -> None:
@@ -136,22 +128,25 @@ class RayRuntime:
         if host.handle is None:
             return
         if isinstance(task, InstallPlayer):
-            reference = host.handle.install.remote(task)
-            self._expect(reference, host, lambda _: [PlayerInstalled(task.player)])
+            host.orders.append((lambda handle: handle.install.remote(task), lambda _: [PlayerInstalled(task.player)]))
         elif isinstance(task, TakeSnapshot):
-            self._expect(host.handle.snapshot.remote(task.order_id, task.player), host, lambda answer: [answer])
+            host.orders.append(
+                (lambda handle: handle.snapshot.remote(task.order_id, task.player), lambda answer: [answer])
+            )
         elif isinstance(task, ResetPlayer):
-            reference = host.handle.reset.remote(task.player, task.weights)
-            self._expect(reference, host, lambda _: [ResetDone(task.order_id)])
+            host.orders.append(
+                (lambda handle: handle.reset.remote(task.player, task.weights), lambda _: [ResetDone(task.order_id)])
+            )
         elif isinstance(task, TakeCheckpoint):
-            self._expect(host.handle.checkpoint.remote(task.player), host, lambda answer: [answer])
+            host.orders.append((lambda handle: handle.checkpoint.remote(task.player), lambda answer: [answer]))
+        self._next_order(host)
 
     def poll(self, timeout_s: float) -> list[Report]:
         """Wait for any call to come back; notice deadlines, start lost hosts again, ask learners how far they are.
 
         Raises:
           EnvError: the env failed in a host; the user has to mend it.
-          LeagueError: a host is lost again and again.
+          LeagueError: a learner host, or every actor host, is lost again and again.
         """
         self._start_due()
         self._ask_progress()
@@ -188,20 +183,30 @@ class RayRuntime:
         if host.handle is None:
             return
         learners = {player: self._hosts[name].handle for player, name in self._learner_of.items()}
-        frozen = {name: self._reference(name, weights) for name, weights in task.frozen.items()}
+        frozen = {name: self._frozen.reference(name, weights) for name, weights in task.frozen.items()}
         self._expect(
             host.handle.play.remote(lease, share=task.share, frozen=frozen, learners=learners),
             host,
             lambda result: [LeaseDone(host.name, lease.lease_id, lease.token, result.env_steps, result.outcomes)],
             lost=lambda reason: [LeaseLost(host.name, lease.lease_id, reason)],
-            deadline_s=self._settings.lease_deadline_s,
+            deadline_s=self._deadlines.lease_s,
+            learner=None if lease.home is None else self._hosts[self._learner_of[lease.home]],
+            keeps=tuple(frozen.values()),
         )
 
-    def _reference(self, snapshot: str, weights: Weights) -> Any:
-        """Weights in the object store, put there once."""
-        if snapshot not in self._frozen:
-            self._frozen[snapshot] = ray.put(weights)
-        return self._frozen[snapshot]
+    def _next_order(self, host: Host) -> None:
+        """Give a learner host its next order once it has done the one before: the deadline runs from its turn on."""
+        if host.is_busy or not host.orders or host.handle is None:
+            return
+        call, answer = host.orders.popleft()
+        host.is_busy = True
+
+        def done(result: Any) -> list[Report]:
+            host.is_busy = False
+            self._next_order(host)
+            return answer(result)
+
+        self._expect(call(host.handle), host, done, deadline_s=self._deadlines.order_s)
 
     def _expect(
         self,
@@ -209,10 +214,12 @@ class RayRuntime:
         host: Host,
         answer: Callable[[Any], list[Report]],
         *,
+        deadline_s: float,
         lost: Callable[[str], list[Report]] = lambda reason: [],
-        deadline_s: float = CALL_DEADLINE_S,
+        learner: Host | None = None,
+        keeps: tuple[Any, ...] = (),
     ) -> None:
-        self._calls[reference] = Call(host, self._monotonic() + deadline_s, answer, lost)
+        self._calls[reference] = Call(host, self._monotonic() + deadline_s, answer, lost, learner, keeps)
 
     def _spawn(self, host: Host) -> None:
         learner = host.kind == "learner_host"
@@ -221,53 +228,71 @@ class RayRuntime:
         if learner:
             # Every chunk on its way may wait for room, and one question more of each actor host must still get through.
             threads = self._settings.actor_hosts * (CREDITS + 2)
-            make_learner = ray.remote(**limits, concurrency_groups={ACTORS: threads})
-            host.handle = make_learner(LearnerHostProcess).remote(self._setup)
+            make_learner = ray.remote(**limits, concurrency_groups={ACTORS: threads, PROGRESS: 1})
+            host.handle = make_learner(LearnerHostProcess).remote(self._setup, host.name)
         else:
             host.handle = ray.remote(**limits)(ActorHostProcess).remote(self._setup, host.name)
-        self._expect(host.handle.ready.remote(), host, lambda pid: self._ready(host, pid), deadline_s=START_DEADLINE_S)
+        self._expect(host.handle.ready.remote(), host, lambda pid: self._ready(host, pid), deadline_s=START_S)
 
     def _ready(self, host: Host, pid: int) -> list[Report]:
         host.pid = pid
+        host.answered_at = self._monotonic()
         return [HostStarted(host.name, host.kind)]
 
     def _take(self, reference: Any, call: Call) -> None:
         try:
             answer = ray.get(reference)
         except ray.exceptions.RayActorError as error:
-            self._lose(call.host, _first_line(error))
+            self._lose(call.host, first_line(error))
         except EnvError as error:
-            raise EnvError(_cause_text(error)) from error
+            raise EnvError(cause_text(error)) from error
         except LearnerUnreachable as error:
-            self._reports.extend(call.lost(_first_line(error)))
+            self._reports.extend(call.lost(first_line(error)))
         except ray.exceptions.RayError as error:
             self._failed(call, error)
         else:
             reports = call.answer(answer)
-            if _has_learnt(reports) or any(isinstance(report, LeaseDone) for report in reports):
-                call.host.failures = 0
+            if has_learnt(reports) or any(isinstance(report, LeaseDone) for report in reports):
+                call.host.failures, call.host.parked = 0, False
             self._reports.extend(reports)
 
     def _failed(self, call: Call, error: ray.exceptions.RayError) -> None:
         """The call itself raised. A lease is lost with its reason; any other failure costs the host its state."""
-        reports = call.lost(_first_line(error))
-        if not reports or not _from_learner(error):
-            self._lose(call.host, _first_line(error))
+        reports = call.lost(first_line(error))
+        if not reports or not from_learner(error):
+            self._lose(call.host, first_line(error))
         self._reports.extend(reports)
 
     def _lose(self, host: Host, reason: str) -> None:
-        """Count a host as lost and set the time of its next start."""
+        """Count a host as lost and set the time of its next start.
+
+        Raises:
+          LeagueError: it was lost too often in a row, and the run cannot go on without it.
+        """
         self._kill(host, at_once=True)
+        host.orders.clear()
+        host.is_busy = host.is_asked = False
         for reference in [reference for reference, call in self._calls.items() if call.host is host]:
             del self._calls[reference]
         host.failures += 1
-        if host.failures > MAX_FAILURES:
-            raise LeagueError(
-                f"{host.name} was lost {host.failures} times in a row without doing any work in between; "
-                f"last: {reason}. Mend the cause, then `league resume` the run."
-            )
-        host.start_at = self._monotonic() + BACK_OFF_S * 2.0 ** (host.failures - 1)
-        self._reports.append(HostLost(host.name, host.kind, reason))
+        host.parked = host.failures > MAX_FAILURES
+        logger.warning("%s was lost, %d times in a row now: %s", host.name, host.failures, reason)
+        if host.parked:
+            self._require_others(host, reason)
+        wait_s = PARK_RETRY_S if host.parked else BACK_OFF_S * 2.0 ** (host.failures - 1)
+        host.start_at = self._monotonic() + wait_s
+        self._reports.append(HostLost(host.name, host.kind, reason, parked_s=wait_s if host.parked else 0.0))
+
+    def _require_others(self, host: Host, reason: str) -> None:
+        """Let the run end where it needs a parked host: each learner host holds players, of actor hosts one will do."""
+        actors = [other for other in self._hosts.values() if other.kind == "actor_host"]
+        if host.kind == "actor_host" and not all(actor.parked for actor in actors):
+            return
+        of_all = ", like every other actor host" if host.kind == "actor_host" and len(actors) > 1 else ""
+        raise LeagueError(
+            f"{host.name} was lost {host.failures} times in a row without doing any work in between{of_all}; "
+            f"last: {reason}. Mend the cause, then `league resume` the run."
+        )
 
     def _kill(self, host: Host, *, at_once: bool) -> None:
         """End a host; at once, by the kernel, where it may be frozen and could not hear Ray."""
@@ -287,35 +312,27 @@ class RayRuntime:
     def _ask_progress(self) -> None:
         now = self._monotonic()
         for host in self._hosts.values():
-            due = now - self._asked_progress.get(host.name, 0.0) >= PROGRESS_EVERY_S
+            due = now - host.asked_at >= PROGRESS_EVERY_S and not host.is_asked
             if host.kind == "learner_host" and host.pid and due:
-                self._asked_progress[host.name] = now
-                self._expect(host.handle.progress.remote(), host, list)
+                host.asked_at, host.is_asked = now, True
+                self._expect(
+                    host.handle.progress.remote(),
+                    host,
+                    lambda answer, host=host: self._heard_of(host, answer),  # type: ignore[misc]
+                    deadline_s=self._deadlines.progress_s,
+                )
+
+    def _heard_of(self, host: Host, answer: list[LearnerProgress]) -> list[Report]:
+        host.answered_at, host.is_asked = self._monotonic(), False
+        return list(answer)
 
     def _end_overdue(self) -> None:
         now = self._monotonic()
         for call in [call for call in self._calls.values() if call.deadline < now]:
-            if call.host.handle is not None:
+            if call.host.handle is not None and not self._is_late(call.learner, now):
                 self._lose(call.host, "it did not answer before its deadline")
 
-
-def _first_line(error: BaseException) -> str:
-    """The last meaningful line of an error: Ray puts a remote traceback before it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__)[:300]
-
-
-def _cause_text(error: BaseException) -> str:
-    """What a remote error says for itself, without the traceback that Ray puts before it."""
-    cause = getattr(error, "cause", None)
-    return str(cause) if isinstance(cause, BaseException) else _first_line(error)
-
-
-def _from_learner(error: ray.exceptions.RayError) -> bool:
-    """Whether a failed lease failed because of its learner, so that the actor host itself is sound."""
-    return "UnknownPlayer" in str(error)
-
-
-def _has_learnt(reports: list[Report]) -> bool:
-    """Whether a learner host has made an update since it was started."""
-    return any(isinstance(report, LearnerProgress) and report.update is not None for report in reports)
+    @staticmethod
+    def _is_late(learner: Host | None, now: float) -> bool:
+        """Whether a learner host is not there or gives no sign: then whoever waits for it is not to blame."""
+        return learner is not None and (not learner.pid or now - learner.answered_at > LATE_S)

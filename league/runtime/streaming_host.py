@@ -40,9 +40,6 @@ logger = logging.getLogger(__name__)
 PATIENCE_S = 0.5
 """Longest wait for the next block of a batch that was begun; then it is begun again when all of it is there."""
 
-CREDIT_DEADLINE_S = 30.0
-"""Longest wait of a producer: a learner that frees no batch in this time has other troubles."""
-
 WAKE_S = 5.0
 """Longest sleep of the learners' thread."""
 
@@ -141,7 +138,7 @@ class StreamingLearnerHost:
         Raises:
           UnknownPlayer: not held here.
           ChunkError: the bytes are no chunk of this run and player, or too many rows.
-          FeederFullError: no room within `CREDIT_DEADLINE_S`.
+          FeederFullError: no room within `setup.deadlines.credit_s`.
           LearnerError: learning has failed.
         """
         header, num_rows = self._codec.peek(chunk)
@@ -153,7 +150,7 @@ class StreamingLearnerHost:
             if header.version_max < held.first_version:
                 return held.newest.weights
             try:
-                held.feeder.push(chunk, num_rows=num_rows, timeout_s=CREDIT_DEADLINE_S)
+                held.feeder.push(chunk, num_rows=num_rows, timeout_s=self._setup.deadlines.credit_s)
             except FeederClosedError:
                 if self._get(player) is held:
                     raise

@@ -51,6 +51,7 @@ class RunStatus:
       refused, hosts_lost: answers refused and hosts lost since the daemon's start.
       trained_s: seconds trained since the run's first start; budget_spent: share of the budget in [0, 1]. None before
         the daemon has counted either.
+      parked: hosts that were lost so often that they are tried again only now and then.
     """
 
     daemon: Holder
@@ -69,6 +70,7 @@ class RunStatus:
     hosts_lost: int = 0
     trained_s: float | None = None
     budget_spent: float | None = None
+    parked: tuple[str, ...] = ()
 
 
 class RunFolder:

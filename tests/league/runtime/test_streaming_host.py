@@ -19,7 +19,7 @@ from agents.learner.tail import Tail
 from agents.trajectory import Unrolls
 from envs.registry import make
 from league.core.records import Hyperparameter
-from league.runtime import streaming_host
+from league.runtime.deadlines import Deadlines
 from league.runtime.learner_host import LearnerHost, UnknownPlayer
 from league.runtime.protocol import HostSetup
 from league.runtime.streaming_host import StreamingLearnerHost
@@ -122,7 +122,7 @@ def test_who_pushes_waits_for_room_and_not_for_ever(monkeypatch: pytest.MonkeyPa
     going.wait(DEADLINE_S)
     for seed in range(2):
         host.push(PLAYER, chunk_of(seed=seed), share=0.0)
-    monkeypatch.setattr(streaming_host, "CREDIT_DEADLINE_S", 0.01)
+    monkeypatch.setattr(host, "_setup", dataclasses.replace(host._setup, deadlines=Deadlines(credit_s=0.01)))
     with pytest.raises(FeederFullError, match="8 rows came where there is room for 0"):
         host.push(PLAYER, chunk_of(seed=2), share=0.0)
     monkeypatch.undo()

@@ -1,0 +1,74 @@
+"""The log of one process of a run, RUN/logs/NAME.log: warnings and tracebacks, capped, kept after the run."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+from collections.abc import Callable, Iterator
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+MAX_BYTES = 1 << 20
+NUM_KEPT = 1
+"""Older files beside the newest one: a log takes 2 MiB at most."""
+
+FORMAT = "%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"
+
+Parameters = ParamSpec("Parameters")
+Answer = TypeVar("Answer")
+
+logger = logging.getLogger(__name__)
+
+
+def open_log(folder: str | Path, name: str) -> logging.Handler | None:
+    """Write what this process logs to `folder/name.log` as well; None where there is no such folder or no way to write.
+
+    A host on another machine may not see the run's folder; it works without a log then.
+    """
+    if not folder or not Path(folder).is_dir():
+        return None
+    try:
+        handler = RotatingFileHandler(
+            Path(folder) / f"{name}.log", maxBytes=MAX_BYTES, backupCount=NUM_KEPT, encoding="utf-8"
+        )
+    except OSError:
+        return None
+    handler.setFormatter(logging.Formatter(FORMAT))
+    handler.setLevel(logging.INFO)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(min(root.level, logging.INFO) if root.level else logging.INFO)
+    return handler
+
+
+@contextlib.contextmanager
+def logged_to(folder: str | Path, name: str) -> Iterator[None]:
+    """`open_log` for as long as the block takes; what ends the block is in the log with its traceback."""
+    level = logging.getLogger().level
+    handler = open_log(folder, name)
+    try:
+        yield
+    except BaseException:
+        logger.exception("%s ended by an error", name)
+        raise
+    finally:
+        logging.getLogger().setLevel(level)
+        if handler is not None:
+            logging.getLogger().removeHandler(handler)
+            handler.close()
+
+
+def logs_its_errors(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
+    """The same function; what it raises is logged with its traceback first."""
+
+    @functools.wraps(function)
+    def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:
+        try:
+            return function(*args, **kwargs)
+        except Exception:  # boundary: a task of a host, whose caller sees the last line alone
+            logger.exception("%s failed", function.__qualname__)
+            raise
+
+    return called

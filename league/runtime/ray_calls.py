@@ -1,0 +1,77 @@
+"""What the Ray runtime keeps of each host and of each call on its way, and what the error of a call says."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+
+from league.runtime.protocol import LearnerProgress, Report
+
+
+@dataclass
+class Host:
+    """One Ray actor and what it owes.
+
+    Fields:
+      kind: "actor_host" or "learner_host". pid: 0 until it is ready.
+      failures: losses in a row. parked: whether these are too many, so that it is tried again only now and then.
+      orders: what a learner host is to do, in order; the first of them is under way where `is_busy`.
+      asked_at, answered_at: when it was last asked how far it is, and when it last said so.
+    """
+
+    name: str
+    kind: str
+    handle: Any = None
+    pid: int = 0
+    failures: int = 0
+    parked: bool = False
+    start_at: float = 0.0
+    orders: deque[tuple[Callable[[Any], Any], Callable[[Any], list[Report]]]] = field(default_factory=deque)
+    is_busy: bool = False
+    is_asked: bool = False
+    asked_at: float = 0.0
+    answered_at: float = 0.0
+
+
+@dataclass
+class Call:
+    """A call on its way.
+
+    Fields:
+      answer: makes reports of its result. lost: reports where only the call failed.
+      learner: the learner host that it waits for in turn.
+      keeps: references to objects that must live as long as the call.
+    """
+
+    host: Host
+    deadline: float
+    answer: Callable[[Any], list[Report]]
+    lost: Callable[[str], list[Report]] = field(default=lambda reason: [])
+    learner: Host | None = None
+    keeps: tuple[Any, ...] = ()
+
+
+def first_line(error: BaseException) -> str:
+    """The last meaningful line of an error: Ray puts a remote traceback before it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[-1] if lines else type(error).__name__)[:300]
+
+
+def cause_text(error: BaseException) -> str:
+    """What a remote error says for itself, without the traceback that Ray puts before it."""
+    cause = getattr(error, "cause", None)
+    return str(cause) if isinstance(cause, BaseException) else first_line(error)
+
+
+def from_learner(error: ray.exceptions.RayError) -> bool:
+    """Whether a failed lease failed because of its learner, so that the actor host itself is sound."""
+    return "UnknownPlayer" in str(error)
+
+
+def has_learnt(reports: list[Report]) -> bool:
+    """Whether a learner host has made an update since it was started."""
+    return any(isinstance(report, LearnerProgress) and report.update is not None for report in reports)

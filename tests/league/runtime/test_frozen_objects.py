@@ -1,0 +1,45 @@
+"""Weights in the object store: stored once, bounded in bytes, and given up in the order in which they were used."""
+
+from __future__ import annotations
+
+from agents.weights import Weights
+from league.runtime.frozen_objects import FrozenObjects
+from tests.league.runtime.host_cases import setup_of, weights_of
+
+
+class Stored:
+    """A reference, which tells that it was given up by being collected."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+
+
+def test_weights_are_stored_once_and_no_more_of_them_are_held_than_there_is_room_for() -> None:
+    setup = setup_of()
+    everything = [weights_of(setup, seed=seed) for seed in range(6)]
+    size = everything[0].vector.nbytes
+    stored: list[int] = []
+
+    def put(weights: Weights) -> Stored:
+        stored.append(id(weights))
+        return Stored(weights)
+
+    objects = FrozenObjects(put, max_bytes=3 * size + 1)
+    for seed in (0, 1, 2, 0, 3, 4):
+        assert objects.reference(f"main-0-s{seed}", everything[seed]).weights is everything[seed]
+        assert objects.bytes <= 3 * size
+        assert len(objects) <= 3
+    assert len(stored) == 5
+    objects.reference("main-0-s0", everything[0])
+    assert len(stored) == 5, "used last but two, and there is room for three"
+    objects.reference("main-0-s1", everything[1])
+    assert len(stored) == 6
+
+
+def test_weights_larger_than_the_room_are_held_alone() -> None:
+    weights = weights_of(setup_of(), seed=0)
+    objects = FrozenObjects(Stored, max_bytes=1)
+    first = objects.reference("a", weights)
+    assert objects.reference("a", weights) is first
+    objects.reference("b", weights)
+    assert len(objects) == 1
