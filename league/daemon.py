@@ -204,12 +204,16 @@ class Daemon:
     def _handle(self, report: Report) -> None:
         if isinstance(report, LeaseDone):
             self._idle[report.host] = None
-            self._do(FinishLease(report.lease_id, report.token, report.env_steps, report.outcomes))
+            if not self._do(FinishLease(report.lease_id, report.token, report.env_steps, report.outcomes)):
+                lease = self._book.state.leases.get(report.lease_id)
+                if lease is not None and (lease.host, lease.token) == (report.host, report.token):
+                    self._do(ExpireLease(report.lease_id, "its answer was refused"))
         elif isinstance(report, LeaseLost):
             self._idle[report.host] = None
             self._do(ExpireLease(report.lease_id, report.reason))
         elif isinstance(report, LearnerProgress):
-            self._note_progress(report)
+            self._progress[report.progress.player] = report
+            self._report_progress(report.progress)
         elif isinstance(report, SnapshotTaken):
             self._add_snapshot(report)
         elif isinstance(report, ResetDone):
@@ -224,13 +228,9 @@ class Daemon:
         elif isinstance(report, HostLost):
             self._host_lost(report)
 
-    def _note_progress(self, report: LearnerProgress) -> None:
-        self._progress[report.progress.player] = report
-        self._report_progress(report.progress)
-
     def _report_progress(self, progress: Progress) -> None:
-        player = self._book.state.players[progress.player]
-        if (player.version, player.trained_steps) != (progress.version, progress.trained_steps):
+        player = self._book.state.players.get(progress.player)
+        if player is None or (player.version, player.trained_steps) != (progress.version, progress.trained_steps):
             self._do(ReportProgress(progress))
 
     def _host_started(self, report: HostStarted) -> None:

@@ -55,7 +55,8 @@ def check_answer(state: LeagueState, lease: Lease, command: FinishLease) -> None
     _require(games <= most, f"{what}: {games} games, and it can bring {most}")
     totals = state.totals
     turns = sum(outcome.turns for outcome in command.outcomes)
-    sums = (totals.env_steps + command.env_steps, totals.games + totals.aborted + games, totals.turns + turns)
+    steps = totals.env_steps + totals.settling_steps + command.env_steps
+    sums = (steps, totals.games + totals.aborted + games, totals.turns + turns)
     _require(max(sums) <= MAX_COUNT, f"{what}: with it a total of the league is larger than 2**53")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,14 @@ from league.core.events import (
     RunStopped,
     SnapshotAdded,
 )
+from league.core.records import Progress
 from league.daemon import BUDGET, DRAIN_S, LIMIT, SIGNAL
 from league.limits import Limits
 from league.runtime.protocol import (
     HostLost,
     HostStarted,
     InstallPlayer,
+    LearnerProgress,
     LeaseDone,
     LeaseLost,
     PlayerInstalled,
@@ -81,6 +84,34 @@ def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path
     assert bench.seen[-1].refused > 0
     totals = bench.book.state.totals
     assert totals.env_steps + totals.settling_steps == 100 * len(finished)
+
+
+def test_a_host_that_lies_loses_its_lease_and_the_others_work_goes_on(tmp_path: Path) -> None:
+    """Every third answer claims 2**70 games, and a learner reports a player that is not there."""
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    lies: list[int] = []
+
+    def lie(task: Task) -> None:
+        if isinstance(task, PlayLease) and task.lease.lease_id % 3 == 0:
+            lease = task.lease
+            lies.append(lease.lease_id)
+            games = tuple(replace(outcome, games=2**70, wins=((0, 2**70), (0, 0))) for outcome in outcomes_of(lease))
+            bench.runtime.report(
+                LeaseDone("actor-0", lease.lease_id, lease.token, 100, games),
+                LearnerProgress(Progress("nobody", 1, 10**300), None, 0),
+            )
+
+    bench.runtime.watch = lie
+    bench.run(env_steps=900)
+    events = events_of(bench.folder.path)
+    lost = {event.lease_id: event.reason for event in events if isinstance(event, LeaseExpired)}
+    finished = {event.lease_id for event in events if isinstance(event, LeaseFinished)}
+    assert len(lies) > 2
+    assert {number: "its answer was refused" for number in lies if number not in finished}.items() <= lost.items()
+    assert not set(lies) & finished
+    totals = bench.book.state.totals
+    assert totals.env_steps + totals.settling_steps == 100 * len(finished) >= 900
+    assert not bench.book.state.leases
 
 
 def test_no_lease_is_granted_before_every_player_is_installed(tmp_path: Path) -> None:
