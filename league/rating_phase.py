@@ -80,4 +80,4 @@ class RatingPhase:
         if self._left <= 0:
             return None
         self._left -= 1
-        return RequestLease(host, "settle", self._allowance.turns)
+        return RequestLease(host, "settle", turns=self._allowance.turns)

@@ -72,8 +72,8 @@ def test_time_counts_only_where_time_limited_the_training(
 
 def test_several_idle_hosts_are_not_given_more_leases_than_there_are() -> None:
     phase = RatingPhase(RatingAllowance(2, 4, 48, None, None), LeagueState(), begun=Spent())
-    assert phase.request("a") == RequestLease("a", "settle", 4)
-    assert phase.request("b") == RequestLease("b", "settle", 4)
+    assert phase.request("a") == RequestLease("a", "settle", turns=4)
+    assert phase.request("b") == RequestLease("b", "settle", turns=4)
     assert phase.request("c") is None
 
 
@@ -118,6 +118,14 @@ def test_a_slow_game_is_rated_no_longer_than_its_share_of_the_time(tmp_path: Pat
     bench.daemon(Limits()).run()
     assert 1 <= len(began) <= 12
     assert began[-1] - began[0] <= 0.05 * 200.0 + 2.0
+
+
+def test_the_leases_after_training_bring_no_more_than_their_share_of_the_steps(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", budget={"env_steps": 1_000})
+    bench.daemon(Limits()).run()
+    leases = [task.lease for task in bench.runtime.of(PlayLease) if isinstance(task, PlayLease)]
+    steps = sum(lease.turns * lease.num_envs for lease in leases if lease.after_training)
+    assert 0 < steps <= 0.05 * bench.book.state.totals.env_steps
 
 
 def test_there_is_nothing_to_settle_in_a_game_of_one_team_and_nothing_else_is_granted_instead() -> None:
