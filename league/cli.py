@@ -134,7 +134,7 @@ def evaluate(
     ] = "best,mixture",
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25,mcts:100",
     games: Annotated[int, typer.Option(min=2, help="Games against each bot, half from either seat.")] = 100,
-    seed: Annotated[int, typer.Option(help="Of openings and draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
     greedy: Annotated[
         bool | None,
         typer.Option(
@@ -154,8 +154,8 @@ def evaluate(
     with _games_line() as progress:
         report = evaluate_run(
             run,
-            players=tuple(players.split(",")),
-            bots=tuple(bots.split(",")) if bots else (),
+            players=names_in(players),
+            bots=names_in(bots),
             games=games,
             seed=seed,
             greedy=greedy,
@@ -186,7 +186,7 @@ def exploit(
     ] = None,
     overrides: Overrides = None,
     games: Annotated[int, typer.Option(min=2, help="Games of the match after the training.")] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the match.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the match.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
 ) -> None:
     """Train a fresh player against nothing but a frozen policy, and show what it wins; repeat the command to go on."""
@@ -356,6 +356,11 @@ def seconds_of(text: str) -> float:
     if found is None:
         raise LeagueError(f"{text!r} is not a time: write 90, 180s, 3m, 2h or 1d.")
     return float(found[1]) * _UNITS[found[2]]
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names of a comma-separated list, each once; spaces round them and empty ones do not count."""
+    return tuple(dict.fromkeys(name for part in text.split(",") if (name := part.strip())))
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from league.core.state import LeagueState
-from league.eval.choose import choose
+from league.eval.choose import UnknownPolicy, choose
 from league.eval.load import (
     OpenRun,
     build_policy,
@@ -48,6 +48,8 @@ def open_entrants(path: Path, players: Sequence[str], *, seed: int) -> tuple[Ope
     Raises:
       LeagueError: a folder or a name stands for nothing, or a file cannot be used. EnvError: the game cannot be made.
     """
+    if not players:
+        raise UnknownPolicy("nobody was named to play: give best, mixture, average, a player or a snapshot.")
     if is_snapshot_folder(path):
         run, weights, manifest = open_snapshot(path)
         name = name_of(manifest)

@@ -73,6 +73,17 @@ class RunStatus:
     parked: tuple[str, ...] = ()
 
 
+def _no_run(path: Path) -> str:
+    """Why a path is no run folder, and what to give instead."""
+    if not path.exists():
+        return f"{path} does not exist: give a run folder (`league train CONFIG` makes one under runs/)."
+    around = next((folder for folder in path.parents if (folder / "config.yaml").is_file()), None)
+    if around is not None and (around / "journal.db").is_file():
+        return f"{path} is not a run folder but a part of one: give {around}."
+    what = "it has no config.yaml" if path.is_dir() else "it is a file"
+    return f"{path} is not a run folder ({what}): `league train CONFIG` makes one under runs/."
+
+
 class RunFolder:
     """Paths of one run, its lock and its heartbeat. Holds no open file until `lock` is acquired."""
 
@@ -116,9 +127,7 @@ class RunFolder:
         """
         run = cls(path, storage=storage)
         if not run.config_path.is_file():
-            raise MissingRun(
-                f"{run.path} is not a run folder (it has no config.yaml): `league train CONFIG` makes one under runs/."
-            )
+            raise MissingRun(_no_run(run.path))
         return run
 
     def read_config(self) -> str:

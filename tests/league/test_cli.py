@@ -348,3 +348,14 @@ def test_names_that_the_terminal_cannot_show_are_written_all_the_same(made: Path
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_lists_of_names_may_have_spaces_and_empty_places(made: Path) -> None:
+    ran = league("eval", made, "--players", " best , best,", "--bots", " random,,random", "--games", 2)
+    assert (ran.code, ran.out.count("random")) == (0, 1)
+    assert is_one_sentence(league("eval", made, "--players", " , "), "nobody was named to play")
+
+
+@pytest.mark.parametrize("command", ["eval", "exploit"])
+def test_a_seed_below_zero_is_refused(command: str, made: Path) -> None:
+    assert is_one_sentence(league(command, made, "--seed", -1), "'--seed'", "greater than or equal to 0")

@@ -128,6 +128,20 @@ def test_a_folder_without_a_configuration_is_no_run(tmp_path: Path) -> None:
         RunFolder.open(tmp_path)
 
 
+def test_what_is_no_run_is_said_to_be_missing_a_file_or_a_part_of_a_run(tmp_path: Path) -> None:
+    run = RunFolder.create(tmp_path / "a", config_yaml="")
+    run.journal_path.touch()
+    for path, words in (
+        (tmp_path / "nowhere", "does not exist: give a run folder"),
+        (run.snapshots_path, f"is not a run folder but a part of one: give {run.path}"),
+        (run.config_path, f"is not a run folder but a part of one: give {run.path}"),
+        (tmp_path / "file", "is not a run folder \\(it is a file\\)"),
+    ):
+        (tmp_path / "file").touch()
+        with pytest.raises(MissingRun, match=words):
+            RunFolder.open(path)
+
+
 def test_the_heartbeat_reads_back_as_written(tmp_path: Path) -> None:
     run = RunFolder.create(tmp_path / "a", config_yaml="")
     assert run.read_status() is None
