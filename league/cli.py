@@ -323,13 +323,16 @@ def simulate(
 
     if world not in ("skill", "disc", "matrix"):
         raise LeagueError(f"there is no simulated world {world!r}: use skill, disc or matrix.")
+    seconds = seconds_of(for_time)
+    if seconds <= 0:
+        raise LeagueError("there is nothing to simulate in no time: give --for 12h, 7d or the like.")
     settings = load_config(config, overrides=overrides or [])
     line = ProgressLine(sys.stderr)
 
     def elapsed(done_s: float, total_s: float) -> None:
         line.show(f"{done_s / total_s:.0%} of the simulated time")
 
-    report = try_out(settings, seconds_of(for_time), world=world, progress=elapsed)
+    report = try_out(settings, seconds, world=world, progress=elapsed)
     line.close()
     typer.echo(report.to_json() if as_json else report.text())
 

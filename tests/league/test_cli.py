@@ -359,3 +359,7 @@ def test_lists_of_names_may_have_spaces_and_empty_places(made: Path) -> None:
 @pytest.mark.parametrize("command", ["eval", "exploit"])
 def test_a_seed_below_zero_is_refused(command: str, made: Path) -> None:
     assert is_one_sentence(league(command, made, "--seed", -1), "'--seed'", "greater than or equal to 0")
+
+
+def test_a_simulation_of_no_time_is_refused(tmp_path: Path) -> None:
+    assert is_one_sentence(league("simulate", write_config(tmp_path), "--for", "0"), "nothing to simulate")

@@ -272,7 +272,7 @@ def test_what_the_league_itself_orders_belongs_to_the_event_that_caused_it(event
 def test_a_missing_run_is_one_sentence(command: tuple[str, ...], tmp_path: Path) -> None:
     ran = league(command[0], tmp_path / "nowhere", *command[1:])
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err.startswith(f"league: {tmp_path / 'nowhere'} is not a run folder")
+    assert ran.err.startswith(f"league: {tmp_path / 'nowhere'} does not exist")
 
 
 @pytest.mark.parametrize(
