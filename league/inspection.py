@@ -13,6 +13,7 @@ from league.carried_over import file_problems
 from league.core.cycles import CycleReport, league_cycles
 from league.core.events import EVENTS, LeaseFinished
 from league.core.finishing import are_ordered
+from league.core.quarantine import quarantined
 from league.core.ratings import RatingRow, league_ratings
 from league.core.state import LeagueState, PlayerState
 from league.errors import JournalError, StorageError
@@ -124,7 +125,7 @@ class StatusReport:
         who = f"pid {self.pid}" if self.live else "not running"
         if self.pid and (not self.live or self.heartbeat_age_s > WORTH_TELLING_S):
             who += f", last sign of life {duration_text(self.heartbeat_age_s)} ago"
-        workers = ", ".join(f"{worker.kind} {worker.pid}" for worker in self.workers)
+        workers = ", ".join(worker.text() for worker in self.workers)
         lines = [
             f"{self.run}: {self.phase} ({who})" + (f", {self.message}" if self.message else ""),
             f"{self.games:,} games, {self.env_steps:,} env steps"
@@ -290,7 +291,7 @@ def read_status(path: Path) -> StatusReport:
         budget_left=None if status is None or status.budget_spent is None else 1.0 - status.budget_spent,
         disk_bytes=disk_bytes(folder.path),
         parked=status.parked if status is not None and live else (),
-        set_aside=tuple(state.population.names[number] for number in state.population.absent),
+        set_aside=tuple(quarantined(state)),
     )
 
 
@@ -369,10 +370,8 @@ def _bad_snapshots(folder: RunFolder, state: LeagueState, checked: list[str]) ->
             yield f"snapshot {name} is in the journal and not in the store"
     yield from (str(error) for error in store.problems())
     checked.append(f"{len(state.snapshots) - len(missing)} snapshots: sha256 of weights and manifest")
-    population = state.population
     checked.extend(
-        f"snapshot {population.names[number]} is set aside, as the journal says: {reason}"
-        for number, reason in population.absent.items()
+        f"snapshot {name} is set aside, as the journal says: {reason}" for name, reason in quarantined(state).items()
     )
 
 

@@ -18,7 +18,7 @@ from types import FrameType
 
 import msgspec
 
-from agents.learner.build import choose_dtype
+from agents.learner.build import choose_dtype, default_device
 from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.book import Book
@@ -135,9 +135,11 @@ def host_setup(config: LeagueConfig, spec: EnvSpec, *, run: str) -> HostSetup:
 def _with_precision(config: LeagueConfig, spec: EnvSpec) -> LeagueConfig:
     """The precision that "auto" means here, noted in the run: a resumed run must not depend on another measurement.
 
-    A cluster's hosts may be of another kind than this machine, so there every host measures for itself.
+    A cluster's hosts may be of another kind than this machine, and where there is a GPU the learners have it and the
+    actors do not: there every host measures for itself.
     """
-    if config.learner.precision != "auto" or config.runtime.address != "local":
+    is_mixed = config.runtime.kind == "ray" and default_device().type != "cpu"
+    if config.learner.precision != "auto" or config.runtime.address != "local" or is_mixed:
         return config
     dtype = choose_dtype(spec, config.network, config.learner.precision)
     return replace(config, learner=replace(config.learner, precision=str(dtype).removeprefix("torch.")))

@@ -16,6 +16,7 @@ from league.core.events import (
 )
 from league.core.orders import RESET_KIND, start_again_from
 from league.core.records import Order
+from league.core.retention import RETIRED
 from league.core.state import LeagueState
 
 
@@ -54,6 +55,16 @@ def apply_quarantined(state: LeagueState, event: SnapshotQuarantined) -> None:
 def apply_restored(state: LeagueState, event: SnapshotRestored) -> None:
     """The snapshot can be met again."""
     state.population.take_back(state.population.index[event.snapshot])
+
+
+def quarantined(state: LeagueState) -> dict[str, str]:
+    """Snapshot -> why its weights cannot be read, of every one that is set aside and was not retired on purpose."""
+    population = state.population
+    return {
+        population.names[number]: reason
+        for number, reason in population.absent.items()
+        if not reason.startswith(RETIRED)
+    }
 
 
 def restart_sources(state: LeagueState, player: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 
-from league.core.meta_game import exported_snapshots
+from league.core.meta_game import exported_snapshots, own_snapshots
 from league.core.ratings import league_ratings, strongest
 from league.core.records import SnapshotInfo
 from league.core.state import CheckpointPointer, LeagueState
@@ -52,7 +52,7 @@ def choose(state: LeagueState, player: str) -> Selection:
     Raises:
       UnknownPolicy: none; the message names the nearest.
     """
-    own = any(snapshot.player for snapshot in state.snapshots.values())
+    own = bool(own_snapshots(state))
     if not state.snapshots or (player in (BEST, *DRAWN) and not own):
         raise UnknownPolicy("the run has no snapshot yet: let it train until `league status` counts one.")
     if AND in player or TIMES in player:
@@ -70,7 +70,7 @@ def choose(state: LeagueState, player: str) -> Selection:
         return _average(state)
     if player in state.snapshots:
         return Selection(player, ((1.0, state.snapshots[player]),), "the snapshot of that name")
-    of_player = [snapshot for snapshot in state.snapshots.values() if snapshot.player == player]
+    of_player = [state.snapshots[name] for name in own_snapshots(state) if state.snapshots[name].player == player]
     pointer = state.players[player].checkpoint if player in state.players else None
     if pointer is not None and (not of_player or pointer.trained_steps > of_player[-1].trained_steps):
         return Selection(player, (), f"{player} as it was last saved, at {pointer.trained_steps:,} steps", pointer)

@@ -53,14 +53,24 @@ class Cluster:
       address: "local" for a Ray of our own, else host:port.
       num_hosts: actors that must find room.
       object_store_mb: shared memory of a Ray of our own, MiB.
+      num_gpus: of a Ray of our own, None for those that it finds; tests pretend some.
       allow_tokenless: whether to join a cluster that takes commands from anybody.
     """
 
-    def __init__(self, address: str, *, num_hosts: int, object_store_mb: int, allow_tokenless: bool = False) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        num_hosts: int,
+        object_store_mb: int,
+        num_gpus: int | None = None,
+        allow_tokenless: bool = False,
+    ) -> None:
         self._address = address
         self._allow_tokenless = allow_tokenless
         self._num_hosts = num_hosts
         self._object_store_mb = object_store_mb
+        self._num_gpus = num_gpus
         self.folder: Path | None = None
         if address == "local":
             stem = f"lg-{os.getpid()}-{secrets.token_hex(3)}"
@@ -86,11 +96,11 @@ class Cluster:
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def gpus_per_learner(self, num_learners: int) -> float:
-        """The share of a GPU that each learner host may ask for; 0 where the cluster has none."""
+    def num_gpus(self) -> int:
+        """Whole GPUs of the cluster."""
         import ray
 
-        return min(1.0, float(ray.cluster_resources().get("GPU", 0.0)) / num_learners)
+        return int(ray.cluster_resources().get("GPU", 0.0))
 
     def _start_local(self) -> None:
         os.environ.update(LOCAL_ENVIRONMENT)
@@ -104,6 +114,7 @@ class Cluster:
             ray.init(
                 address="local",
                 num_cpus=self._num_hosts,
+                num_gpus=self._num_gpus,
                 include_dashboard=False,
                 object_store_memory=self._object_store_mb * 1024 * 1024,
                 log_to_driver=False,

@@ -46,18 +46,23 @@ def open_log(folder: str | Path, name: str) -> logging.Handler | None:
 @contextlib.contextmanager
 def logged_to(folder: str | Path, name: str) -> Iterator[None]:
     """`open_log` for as long as the block takes; what ends the block is in the log with its traceback."""
-    level = logging.getLogger().level
+    root = logging.getLogger()
+    level, had_handlers = root.level, bool(root.handlers)
     handler = open_log(folder, name)
+    if handler is not None and logging.lastResort is not None and not had_handlers:
+        root.addHandler(logging.lastResort)  # a handler of ours must not keep warnings from the terminal
     try:
         yield
     except BaseException:
         logger.exception("%s ended by an error", name)
         raise
     finally:
-        logging.getLogger().setLevel(level)
+        root.setLevel(level)
         if handler is not None:
-            logging.getLogger().removeHandler(handler)
+            root.removeHandler(handler)
             handler.close()
+        if not had_handlers and logging.lastResort is not None:
+            root.removeHandler(logging.lastResort)
 
 
 def logs_its_errors(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:

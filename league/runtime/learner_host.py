@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 
@@ -24,6 +25,14 @@ from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerP
 from league.runtime.tuned import tuned
 
 
+@dataclass(frozen=True)
+class Workers:
+    """How a learner's stages and replicas are started, and where they compute (None: wherever there is room)."""
+
+    launcher: Launcher = ProcessCrew
+    device: torch.device | None = None
+
+
 class UnknownPlayer(Exception):  # noqa: N818
     """A chunk or order for a player that this host does not hold (any more)."""
 
@@ -34,7 +43,7 @@ class LearnerHost:
     Args:
       setup: what to build.
       dtype: compute type of the forward passes.
-      launcher: starts the workers of learners that are cut into stages or replicas.
+      workers: of learners that are cut into stages or replicas.
       clock: seconds, for the share of time in which there was nothing to learn from.
     """
 
@@ -43,11 +52,11 @@ class LearnerHost:
         setup: HostSetup,
         *,
         dtype: torch.dtype,
-        launcher: Launcher = ProcessCrew,
+        workers: Workers | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._setup = setup
-        self._launcher = launcher
+        self._workers = workers or Workers()
         self._dtype = dtype
         self._clock = clock
         self._spec = spec_of(setup.env)
@@ -80,7 +89,7 @@ class LearnerHost:
             hyperparameters=hyperparameters,
             trained_steps=trained_steps,
             dtype=self._dtype,
-            launcher=self._launcher,
+            workers=self._workers,
         )
         self._waiting[player] = []
 
@@ -183,7 +192,7 @@ def player_learner(
     hyperparameters: tuple[Hyperparameter, ...],
     trained_steps: int,
     dtype: torch.dtype,
-    launcher: Launcher,
+    workers: Workers,
 ) -> Learner:
     """A player's learner, from a checkpoint, from weights, or newly initialised; errors as of `build_learner`."""
     learner = build_learner(
@@ -193,7 +202,8 @@ def player_learner(
         seed=zlib.crc32(f"{setup.seed}/{player}".encode()),
         dtype=dtype,
         teacher=setup.teacher,
-        launcher=launcher,
+        launcher=workers.launcher,
+        stage_device=workers.device,
     )
     if saved is not None:
         learner.load(saved)

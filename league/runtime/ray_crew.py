@@ -1,8 +1,9 @@
-"""A learner's stages and replicas as Ray actors: each on a GPU of its own where there are enough, else on a CPU."""
+"""A learner's stages and replicas as Ray actors: each on the GPU that is kept for it, else on a CPU."""
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import socket
 import sys
@@ -10,9 +11,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import ray
+import torch
+from ray.util.placement_group import PlacementGroup
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from agents.learner.errors import StageDiedError, StageHungError
 from agents.learner.worker import Answer, GroupWorker, Request, WorkerSetup
+
+logger = logging.getLogger(__name__)
 
 PLACE_DEADLINE_S = 60.0
 """Longest wait for the cluster to make room for the workers."""
@@ -24,12 +30,12 @@ class StageProcess:
     def __init__(self) -> None:
         self._worker: GroupWorker | None = None
 
-    def place(self) -> tuple[str, int]:
-        """Address of this process's machine, and a port there that is free now."""
+    def place(self) -> tuple[str, int, bool]:
+        """Address of this process's machine, a port there that is free now, and whether torch sees a GPU here."""
         address = ray.util.get_node_ip_address()
         with socket.socket() as probe:
             probe.bind((address, 0))
-            return address, int(probe.getsockname()[1])
+            return address, int(probe.getsockname()[1]), torch.cuda.is_available()
 
     def start(self, setup: WorkerSetup, *, one_machine: bool) -> None:
         """Build the stages and join the group; returns once every worker has joined."""
@@ -48,21 +54,35 @@ class RayCrew:
 
     Args:
       setups: one for each rank; device and rendezvous are filled in here.
+      group: a bundle with a GPU for each rank, kept for this learner as long as the run lasts, so that workers that
+        take the place of lost ones wait for their GPU and find it; None for workers on the CPU.
     Raises:
       StageDiedError: the cluster had no room for a worker.
     """
 
-    def __init__(self, setups: Sequence[WorkerSetup]) -> None:
-        on_gpu = float(ray.available_resources().get("GPU", 0.0)) >= len(setups)
-        make_actor = ray.remote(num_cpus=0, num_gpus=1 if on_gpu else 0, max_restarts=0, max_task_retries=0)
-        self._actors: list[Any] = [make_actor(StageProcess).remote() for _ in setups]
+    def __init__(self, setups: Sequence[WorkerSetup], *, group: PlacementGroup | None = None) -> None:
+        make_actor = ray.remote(num_cpus=0, num_gpus=0 if group is None else 1, max_restarts=0, max_task_retries=0)
+        self._actors: list[Any] = [
+            make_actor(StageProcess)
+            .options(
+                scheduling_strategy="DEFAULT"
+                if group is None
+                else PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=rank)
+            )
+            .remote()
+            for rank in range(len(setups))
+        ]
         try:
             places = ray.get([actor.place.remote() for actor in self._actors], timeout=PLACE_DEADLINE_S)
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError) as error:
             self.kill()
             raise StageDiedError(f"the cluster had no room for {len(setups)} workers: {error}") from error
-        address, port = places[0]
-        one_machine = len({host for host, _ in places}) == 1
+        address, port, _ = places[0]
+        one_machine = len({host for host, _, _ in places}) == 1
+        on_gpu = group is not None and all(sees_gpu for _, _, sees_gpu in places)
+        if group is not None and not on_gpu:
+            blind = ", ".join(str(rank) for rank, (_, _, sees_gpu) in enumerate(places) if not sees_gpu)
+            logger.warning("worker %s sees no GPU although Ray gave it one: all workers compute on the CPU", blind)
         self._starting: list[Any] = [
             actor.start.remote(
                 dataclasses.replace(setup, device="cuda:0" if on_gpu else "cpu", rendezvous=f"tcp://{address}:{port}"),

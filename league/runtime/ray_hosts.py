@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
 import ray
+import torch
+from ray.util.placement_group import PlacementGroup
 
 from agents.learner.build import choose_dtype
 from agents.learner.errors import LearnerError
@@ -17,6 +20,7 @@ from envs.registry import spec_of
 from league.core.records import Lease
 from league.runtime.actor_host import ActorHost, LeaseResult
 from league.runtime.host_log import logs_its_errors, open_log
+from league.runtime.learner_host import Workers
 from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, SnapshotTaken
 from league.runtime.ray_crew import RayCrew
 from league.runtime.streaming_host import StreamingLearnerHost
@@ -98,6 +102,7 @@ class ActorHostProcess:
     """An actor host in a process of its own."""
 
     def __init__(self, setup: HostSetup, name: str) -> None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # Ray hides no GPU from a host that asks for none; actors use the CPU
         prepare_process()
         open_log(setup.logs, name)
         spec = spec_of(setup.env)
@@ -124,12 +129,13 @@ class LearnerHostProcess:
     """A learner host in a process of its own."""
 
     @logs_its_errors
-    def __init__(self, setup: HostSetup, name: str) -> None:
+    def __init__(self, setup: HostSetup, name: str, groups: Mapping[str, PlacementGroup]) -> None:
+        """Args: groups: player -> the GPUs that are kept for the workers of its learner."""
         prepare_process()
         open_log(setup.logs, name)
         spec = spec_of(setup.env)
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
-        self._host = StreamingLearnerHost(setup, dtype=dtype, launcher=RayCrew)
+        self._host = StreamingLearnerHost(setup, dtype=dtype, workers_of=lambda player: _workers(groups.get(player)))
         self._host.start()
 
     def ready(self) -> int:
@@ -180,3 +186,7 @@ class LearnerHostProcess:
     def checkpoint(self, player: str) -> CheckpointTaken:
         """As `StreamingLearnerHost.checkpoint`."""
         return self._host.checkpoint(player)
+
+
+def _workers(group: PlacementGroup | None) -> Workers:
+    return Workers(functools.partial(RayCrew, group=group), torch.device("cpu" if group is None else "cuda"))

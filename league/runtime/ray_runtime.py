@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import os
 import signal
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ray
+from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
 from envs.protocol import EnvError
 from league.config import RuntimeSettings
@@ -18,6 +20,7 @@ from league.errors import LeagueError
 from league.runtime.cluster import Cluster
 from league.runtime.deadlines import PROGRESS_EVERY_S, START_S
 from league.runtime.frozen_objects import FrozenObjects
+from league.runtime.placement import GpuPlan, plan_gpus
 from league.runtime.protocol import (
     HostLost,
     HostSetup,
@@ -51,6 +54,9 @@ logger = logging.getLogger(__name__)
 
 MAX_FAILURES = 5
 """Losses of one host in a row, without any work done in between, after which it is parked."""
+
+PLACE_S = 30.0
+"""Longest wait for GPUs that are to be kept for a learner's workers."""
 
 PARK_RETRY_S = 180.0
 """Time between two tries to start a parked host."""
@@ -104,6 +110,8 @@ class RayRuntime:
         self._learner_of = {player: f"learner-{place % settings.learner_hosts}" for place, player in enumerate(players)}
         self._calls: dict[Any, Call] = {}
         self._deadlines = setup.deadlines
+        self._gpus = GpuPlan(0.0)
+        self._groups: dict[str, PlacementGroup] = {}
         self._frozen = FrozenObjects(ray.put, max_bytes=settings.object_store_mb * 1024 * 1024 // 2)
         self._reports: list[Report] = []
 
@@ -116,6 +124,7 @@ class RayRuntime:
         if not self._shares_cluster:
             self._reaper.start()
             self._cluster.start()
+        self._place()
         for host in self._hosts.values():
             self._spawn(host)
 
@@ -166,13 +175,19 @@ class RayRuntime:
 
     def workers(self) -> tuple[WorkerStatus, ...]:
         """Every host that is up."""
-        return tuple(WorkerStatus(host.kind, host.pid) for host in self._hosts.values() if host.pid)
+        return tuple(
+            WorkerStatus(host.kind, host.pid, self._device_of(host)) for host in self._hosts.values() if host.pid
+        )
 
     def close(self) -> None:
         """End the hosts and a Ray of our own; may be called twice."""
         for host in self._hosts.values():
             self._kill(host, at_once=False)
         self._calls.clear()
+        for group in self._groups.values():
+            with contextlib.suppress(ray.exceptions.RayError, ValueError, RuntimeError):
+                remove_placement_group(group)
+        self._groups.clear()
         if not self._shares_cluster:
             self._cluster.close()
             self._reaper.close()
@@ -223,16 +238,40 @@ class RayRuntime:
 
     def _spawn(self, host: Host) -> None:
         learner = host.kind == "learner_host"
-        gpus = self._cluster.gpus_per_learner(self._settings.learner_hosts) if learner else 0.0
+        gpus = self._gpus.host_share if learner else 0.0
         limits: dict[str, Any] = {"num_cpus": 1, "num_gpus": gpus, "max_restarts": 0, "max_task_retries": 0}
         if learner:
             # Every chunk on its way may wait for room, and one question more of each actor host must still get through.
             threads = self._settings.actor_hosts * (CREDITS + 2)
             make_learner = ray.remote(**limits, concurrency_groups={ACTORS: threads, PROGRESS: 1})
-            host.handle = make_learner(LearnerHostProcess).remote(self._setup, host.name)
+            host.handle = make_learner(LearnerHostProcess).remote(self._setup, host.name, self._groups)
         else:
             host.handle = ray.remote(**limits)(ActorHostProcess).remote(self._setup, host.name)
         self._expect(host.handle.ready.remote(), host, lambda pid: self._ready(host, pid), deadline_s=START_S)
+
+    def _place(self) -> None:
+        """Decide which GPU is whose, for as long as the run lasts, and keep those of the learners' workers for them."""
+        players, num_workers = tuple(self._learner_of), self._setup.learner.num_workers
+        num_gpus = self._cluster.num_gpus()
+        plan = plan_gpus(num_gpus, players=players, learner_hosts=self._settings.learner_hosts, num_workers=num_workers)
+        for player in plan.players:
+            group = placement_group([{"GPU": 1.0}] * num_workers, strategy="PACK")
+            if not group.wait(PLACE_S):  # the GPUs are there and somebody else has them
+                remove_placement_group(group)
+                break
+            self._groups[player] = group
+        without = tuple(player for player in players if player not in self._groups) if num_gpus and num_workers else ()
+        self._gpus = dataclasses.replace(plan, players=tuple(self._groups), on_cpu=without)
+        for warning in self._gpus.warnings():
+            logger.warning(warning)
+
+    def _device_of(self, host: Host) -> str:
+        if host.kind != "learner_host":
+            return ""
+        if not self._gpus.num_workers:
+            return self._gpus.device_of("")
+        players = [player for player, name in self._learner_of.items() if name == host.name]
+        return ", ".join(f"{player}: {self._gpus.device_of(player)}" for player in players)
 
     def _ready(self, host: Host, pid: int) -> list[Report]:
         host.pid = pid

@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import torch
 
 from agents.codec import ChunkError, Lz4Codec
-from agents.learner.crew import Launcher, ProcessCrew
 from agents.learner.errors import FeederClosedError, FeederTimeoutError, LearnerError
 from agents.learner.feeder import Feeder
 from agents.learner.learner import Learner, UpdateReport
@@ -30,7 +29,7 @@ from agents.trajectory import Unrolls
 from agents.weights import Weights
 from envs.registry import spec_of
 from league.core.records import Hyperparameter, Progress
-from league.runtime.learner_host import UnknownPlayer, check_address, check_versions, player_learner
+from league.runtime.learner_host import UnknownPlayer, Workers, check_address, check_versions, player_learner
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
 
 Answer = TypeVar("Answer")
@@ -82,7 +81,7 @@ class StreamingLearnerHost:
     Args:
       setup: what to build.
       dtype: compute type of the forward passes.
-      launcher: starts the workers of learners that are cut into stages or replicas.
+      workers_of: of the learner of a player, where it is cut into stages or replicas.
       clock: seconds, for the share of time in which there was nothing to learn from.
       patience_s: see `PATIENCE_S`.
     """
@@ -92,13 +91,13 @@ class StreamingLearnerHost:
         setup: HostSetup,
         *,
         dtype: torch.dtype,
-        launcher: Launcher = ProcessCrew,
+        workers_of: Callable[[str], Workers] = lambda player: Workers(),
         clock: Callable[[], float] = time.perf_counter,
         patience_s: float = PATIENCE_S,
     ) -> None:
         self._setup = setup
         self._dtype = dtype
-        self._launcher = launcher
+        self._workers_of = workers_of
         self._clock = clock
         self._patience_s = patience_s
         self._order_deadline_s = setup.learner.start_timeout_s + setup.learner.stage_timeout_s
@@ -283,7 +282,7 @@ class StreamingLearnerHost:
             hyperparameters=hyperparameters,
             trained_steps=trained_steps,
             dtype=self._dtype,
-            launcher=self._launcher,
+            workers=self._workers_of(player),
         )
         self._hold(player, learner, first_version=0)
 

@@ -29,10 +29,19 @@ _FOLDERS = ("snapshots", "checkpoints", "logs", "wandb")
 
 @dataclass(frozen=True)
 class WorkerStatus:
-    """One process of the run: kind is "actor_host", "learner_host", "tracker" or the like."""
+    """One process of the run.
+
+    Fields:
+      kind: "actor_host", "learner_host", "tracker" or the like. device: where its learners compute, for people.
+    """
 
     kind: str
     pid: int
+    device: str = ""
+
+    def text(self) -> str:
+        """For people."""
+        return f"{self.kind} {self.pid}" + (f" ({self.device})" if self.device else "")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from league.core.events import (
 )
 from league.daemon import LIMIT
 from league.errors import LeagueError
-from league.inspection import verify_run
+from league.eval.choose import UnknownPolicy, choose
+from league.inspection import read_status, verify_run
 from league.runtime.protocol import InstallPlayer, PlayLease, ResetPlayer
 from league.store.snapshots import LocalSnapshotStore
 from tests.league.fake_runtime import Bench
@@ -146,3 +147,29 @@ def test_verify_tells_of_a_quarantined_snapshot_and_holds_where_its_folder_is_go
     report = verify_run(bench.folder.path)
     assert any("main-0-s1" in line and "set aside" in line for line in report.checked)
     assert bool(report.problems) == (harm is not shutil.rmtree)
+
+
+def test_exports_name_no_snapshot_that_is_set_aside(tmp_path: Path) -> None:
+    bench = grown(tmp_path / "run", league=ONE_PLAYER)
+    newest = bench.book.state.players["main-0"].parent
+    assert newest is not None
+    flip(folder_of(bench, newest))
+    bench.run(env_steps=100)
+    state = bench.book.state
+    state.population.set_aside(state.population.index[newest], reason="damaged")
+    state.players["main-0"].checkpoint = None
+    for name in ("best", "average", "main-0"):
+        assert newest not in [snapshot.snapshot_id for _, snapshot in choose(state, name).members]
+    for snapshot in state.snapshots:
+        state.population.set_aside(state.population.index[snapshot], reason="damaged")
+    with pytest.raises(UnknownPolicy):
+        choose(state, "best")
+
+
+def test_status_tells_of_snapshots_that_cannot_be_read(tmp_path: Path) -> None:
+    bench = grown(tmp_path / "run", league=ONE_PLAYER)
+    flip(folder_of(bench, "main-0-s1"))
+    bench.run(env_steps=6_000)
+    report = read_status(bench.folder.path)
+    assert report.set_aside == ("main-0-s1",)
+    assert "snapshots set aside, as they cannot be read: main-0-s1" in report.text()

@@ -12,8 +12,8 @@ from league.runtime.reaper import Reaper
 
 @pytest.fixture(scope="session")
 def ray_cluster() -> Iterator[Cluster]:
-    """A Ray with room for every runtime of these tests, one after the other."""
-    cluster = Cluster("local", num_hosts=4, object_store_mb=80)
+    """A Ray with room for every runtime of these tests, one after the other, and two pretended GPUs."""
+    cluster = Cluster("local", num_hosts=4, object_store_mb=80, num_gpus=2)
     reaper = Reaper(cluster.folder)
     reaper.start()
     try:

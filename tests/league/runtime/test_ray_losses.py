@@ -119,8 +119,8 @@ class NoCluster:
 
     folder = None
 
-    def gpus_per_learner(self, num_learners: int) -> float:
-        return 0.0
+    def num_gpus(self) -> int:
+        return 0
 
 
 class Handle:

@@ -1,0 +1,97 @@
+"""Who gets which GPU: shares that pack, GPUs kept for the workers of a learner, a word where one does without."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import pytest
+import ray
+
+from agents.learner.config import LearnerConfig
+from league.config import RuntimeSettings
+from league.runtime.cluster import Cluster
+from league.runtime.learner_host import Workers
+from league.runtime.placement import GpuPlan, plan_gpus
+from league.runtime.protocol import HostStarted, InstallPlayer, PlayerInstalled
+from league.runtime.ray_hosts import ActorHostProcess
+from league.runtime.ray_runtime import RayRuntime
+from league.store.run_folder import WorkerStatus
+from tests.league.runtime.host_cases import setup_of
+from tests.league.runtime.test_ray_runtime import Watched
+
+pytestmark = pytest.mark.xdist_group("ray")
+"""All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
+
+TWO_STAGES = LearnerConfig(
+    unroll_length=4, batch_rows=8, precision="float32", backend="dist_pipe", stages=2, microbatches=2
+)
+
+
+@pytest.mark.parametrize("num_gpus", range(1, 9))
+@pytest.mark.parametrize("hosts", range(1, 13))
+def test_the_shares_of_all_learner_hosts_find_room_on_whole_gpus(num_gpus: int, hosts: int) -> None:
+    share = plan_gpus(num_gpus, players=["a"], learner_hosts=hosts, num_workers=0).host_share
+    assert 0.0 < share <= 1.0
+    assert math.floor(1.0 / share + 1e-9) * num_gpus >= hosts
+    assert plan_gpus(0, players=["a"], learner_hosts=hosts, num_workers=0) == GpuPlan(0.0)
+
+
+def test_a_host_whose_learners_compute_in_workers_leaves_the_gpus_to_these() -> None:
+    plan = plan_gpus(2, players=["main-0"], learner_hosts=1, num_workers=2)
+    assert (plan.host_share, plan.players, plan.on_cpu) == (0.0, ("main-0",), ())
+    assert list(plan.warnings()) == []
+    assert plan.device_of("main-0") == "2 GPUs"
+
+
+def test_workers_that_must_do_without_a_gpu_are_told_of_with_the_arithmetic() -> None:
+    plan = plan_gpus(5, players=["a", "b", "c"], learner_hosts=2, num_workers=2)
+    assert (plan.players, plan.on_cpu) == (("a", "b"), ("c",))
+    (warning,) = plan.warnings()
+    assert warning.startswith("c: the 2 workers of each learner run on the CPU, as there are 5 GPUs for 6 workers")
+    assert list(plan_gpus(0, players=["a"], learner_hosts=1, num_workers=2).warnings()) == []
+
+
+@pytest.fixture
+def piped(ray_cluster: Cluster) -> Iterator[Watched]:
+    """A runtime whose one learner has two stages, on two pretended GPUs."""
+    setup = dataclasses.replace(setup_of(), learner=TWO_STAGES)
+    settings = RuntimeSettings(kind="ray", actor_hosts=1, learner_hosts=1)
+    made = Watched(RayRuntime(setup, settings, players=("main-0",), cluster=ray_cluster))
+    made.runtime.start()
+    made.until_all(HostStarted("actor-0", "actor_host"), HostStarted("learner-0", "learner_host"))
+    yield made
+    made.runtime.close()
+
+
+def test_two_stages_have_the_two_gpus_for_as_long_as_the_run_lasts_and_status_says_so(piped: Watched) -> None:
+    assert ray.available_resources().get("GPU", 0.0) == 0.0, "both are kept for the stages, none is the host's"
+    (learner,) = (worker for worker in piped.runtime.workers() if worker.kind == "learner_host")
+    assert learner.device == "main-0: 2 GPUs"
+    assert learner.text() == f"learner_host {learner.pid} (main-0: 2 GPUs)"
+    group = piped.runtime._groups["main-0"]
+    for _ in range(2):  # installed again, as after a lost stage, the workers find the same GPUs
+        piped.runtime.submit(InstallPlayer("main-0"))
+        piped.until_all(PlayerInstalled("main-0"))
+        assert piped.runtime._groups["main-0"] is group
+        assert ray.available_resources().get("GPU", 0.0) == 0.0
+
+
+def test_a_worker_without_a_device_is_its_kind_and_process() -> None:
+    assert WorkerStatus("actor_host", 7).text() == "actor_host 7"
+    assert Workers().device is None
+
+
+def test_actor_hosts_see_no_gpu(ray_cluster: Cluster) -> None:
+    class Probe(ActorHostProcess):
+        def visible(self) -> str | None:
+            import os
+
+            return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+    host = ray.remote(num_cpus=0, num_gpus=0)(Probe).remote(setup_of(), "actor-0")
+    try:
+        assert ray.get(host.visible.remote(), timeout=60.0) == ""
+    finally:
+        ray.kill(host)
