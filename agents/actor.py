@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from agents.policy import Choice, SeatPolicy, View
 from agents.tally import SeatingTotals, Tally
 from agents.trajectory import UnrollBuilder, Unrolls, turn_rewards
+from envs import calls
 from envs.protocol import BatchedEnv, ForkableEnv, Turn
 
 
@@ -94,7 +95,7 @@ class Arena:
         first = self._take_table(seatings, policies)
         shares = np.cumsum([seating.share for seating in seatings])
         if self._turn is None:
-            self._turn = self._env.reset(self._seed)
+            self._turn = calls.reset(self._env, self._seed)
             self._seat(np.arange(self._env.num_envs), first, shares)
         for _ in range(turns):
             yield from self._step(first, shares)
@@ -193,7 +194,7 @@ class Arena:
                 part_log_probs=None if choice.part_log_probs is None else choice.part_log_probs[recorded],
             )
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
-        self._turn = self._env.step(self._within_bounds(choice.actions))
+        self._turn = calls.step(self._env, self._within_bounds(choice.actions))
         ended = np.flatnonzero(self._turn.ended)
         if len(ended):
             done = self._end(self._turn, ended)

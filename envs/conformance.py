@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from envs import calls
 from envs.bots import Copyable, RandomBot
 from envs.parts import illegal_answer
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, ForkableEnv, Turn
@@ -50,7 +51,8 @@ def check_env(
     Returns: the faults, one a rule at most, then the facts. An env without faults can be trained on.
     """
     try:
-        env = make(config, num_envs=num_envs)
+        with calls.going_on(config.id, "the making of it"):
+            env = make(config, num_envs=num_envs)
     except EnvError as error:
         return [Finding("fault", "it can be made", str(error))]
     check = Check(env.spec)
@@ -179,7 +181,7 @@ class Played:
 def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check, clock: Callable[[], float]) -> Played:
     """Play at random, checking every turn and that rewards add up to returns."""
     spec, bot = env.spec, RandomBot(seed=seed)
-    turns, actions = [_kept(env.reset(seed))], []
+    turns, actions = [_kept(calls.reset(env, seed))], []
     collected = np.zeros((env.num_envs, spec.num_seats))
     lengths = np.zeros(env.num_envs, np.int64)
     for step in range(steps + 1):
@@ -217,7 +219,7 @@ def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check, clock: Call
         check.num_steps += 1
         lengths += 1
         began = clock()
-        turn = env.step(actions[-1])
+        turn = calls.step(env, actions[-1])
         check.step_seconds += clock() - began
         turns.append(_kept(turn))
     return Played(turns, actions)
@@ -227,7 +229,7 @@ def _repeat(config: EnvConfig, first: Played, *, num_envs: int, seed: int, check
     """The same seed and actions give the same games, also when copies are made on the way."""
     env = make(config, num_envs=num_envs)
     try:
-        turn = env.reset(seed)
+        turn = calls.reset(env, seed)
         for step, (expected, actions) in enumerate(zip(first.turns, first.actions, strict=False)):
             difference = differs(expected, turn)
             if difference:
@@ -237,7 +239,7 @@ def _repeat(config: EnvConfig, first: Played, *, num_envs: int, seed: int, check
                     " the seed given to reset",
                 )
                 return
-            turn = env.step(actions)
+            turn = calls.step(env, actions)
             if step == len(first.actions) // 2 and isinstance(env, Copyable):
                 _try_copy(env, check, seed=seed)
     finally:
@@ -246,7 +248,7 @@ def _repeat(config: EnvConfig, first: Played, *, num_envs: int, seed: int, check
 
 def _refuse(env: BatchedEnv, check: Check, *, seed: int) -> None:
     """An illegal action raises an `EnvError`."""
-    turn, spec = env.reset(seed), env.spec
+    turn, spec = calls.reset(env, seed), env.spec
     legal = RandomBot(seed=seed).act(env, turn, np.arange(turn.env_index.size))
     bad = legal.copy()
     if spec.actions.kind == "box":
@@ -256,19 +258,19 @@ def _refuse(env: BatchedEnv, check: Check, *, seed: int) -> None:
         bad[0] = illegal_answer(spec.actions, mask=mask)
     for actions, what in ((bad, f"the illegal action {bad[0]}"), (legal[:-1], "too few actions")):
         try:
-            env.step(actions)
+            calls.step(env, actions)
         except EnvError:
             continue
         check.fault("illegal actions are refused", f"{what} was taken; raise EnvError naming the legal ones")
-        env.reset(seed)
+        calls.reset(env, seed)
 
 
 def _copy(env: BatchedEnv, check: Check, *, seed: int) -> None:
     """Copies show what the originals show, and a saved env goes on as it would have."""
     bot = RandomBot(seed=seed)
-    turn = env.reset(seed)
+    turn = calls.reset(env, seed)
     for _ in range(3):
-        turn = env.step(bot.act(env, turn, np.arange(turn.env_index.size)))
+        turn = calls.step(env, bot.act(env, turn, np.arange(turn.env_index.size)))
     turn = _kept(turn)
     if not isinstance(env, Copyable):
         check.copies = "games cannot be copied"
@@ -284,7 +286,7 @@ def _copy(env: BatchedEnv, check: Check, *, seed: int) -> None:
             again, bot = env.load(saved), RandomBot(seed=seed + 1)
             run = [_kept(again)]
             for _ in range(30):
-                run.append(_kept(env.step(bot.act(env, run[-1], np.arange(run[-1].env_index.size)))))
+                run.append(_kept(calls.step(env, bot.act(env, run[-1], np.arange(run[-1].env_index.size)))))
             runs.append(run)
         for step, (one, two) in enumerate(zip(*runs, strict=True)):
             difference = differs(one, two)

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from league.config import RuntimeSettings
 from league.core.records import Progress
 from league.core.state import LeagueState, PlayerState
-from league.runtime.protocol import InstallPlayer
+from league.runtime.protocol import InstallPlayer, LearnerProgress, TakeCheckpoint
+
+RESCUE_S = 20.0
+"""Longest wait for the restart states of learners after an error."""
 
 
 class RestartStates:
-    """Keeps count of one run's restart states; asking for them and storing them is the daemon's.
+    """Asks learners for their restart states; storing them is the daemon's.
 
     Args:
       settings: `checkpoint_updates` and `checkpoint_seconds`.
       state: the league as this start of the daemon finds it.
+      submit: to the runtime.
     """
 
-    def __init__(self, settings: RuntimeSettings, state: LeagueState) -> None:
+    def __init__(
+        self, settings: RuntimeSettings, state: LeagueState, *, submit: Callable[[TakeCheckpoint], None]
+    ) -> None:
         self._settings = settings
+        self._submit = submit
         self._saved = {
             name: player.checkpoint.version for name, player in state.players.items() if player.checkpoint is not None
         }
@@ -31,11 +38,17 @@ class RestartStates:
         """Whether a learner has been asked and has not answered."""
         return bool(self._waiting)
 
+    def ask_due(self, reports: Iterable[LearnerProgress], installed: Collection[str], *, now: float) -> None:
+        """Ask every learner that is in place and whose restart state is due, see `due`."""
+        known = [report.progress for report in reports if report.progress.player in installed]
+        for player in self.due(known, now=now):
+            self.ask(player)
+
     def due(self, progress: Iterable[Progress], *, now: float) -> list[str]:
         """Players whose restart state is due.
 
-        By updates since the last one (a version below it, as after a transplant, counts as all of them), and by the
-        time for which there has been something to save.
+        By the updates that lie between it and the last one, and by the time for which there has been something to save.
+        A version may be below the saved one: after a transplant, or where the report is older than the restart state.
 
         Args:
           progress: of every player that has reported any. now: seconds that never go back.
@@ -48,16 +61,20 @@ class RestartStates:
                 continue
             since = self._since.setdefault(known.player, now)
             by_time = now - since >= self._settings.checkpoint_seconds
-            if by_time or not 0 <= updates < self._settings.checkpoint_updates:
+            if by_time or abs(updates) >= self._settings.checkpoint_updates:
                 found.append(known.player)
         return found
 
-    def ask(self, player: str) -> bool:
-        """Note that a player's learner is asked; False where it is being asked already."""
-        if player in self._waiting:
-            return False
-        self._waiting.add(player)
-        return True
+    def ask(self, player: str) -> None:
+        """Ask a player's learner, unless it is being asked already."""
+        if player not in self._waiting:
+            self._waiting.add(player)
+            self._submit(TakeCheckpoint(player))
+
+    def ask_all(self, players: Iterable[str]) -> None:
+        """As `ask`, each of them."""
+        for player in list(players):
+            self.ask(player)
 
     def forget(self, players: Iterable[str]) -> None:
         """Their host was lost, and every answer with it."""

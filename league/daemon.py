@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from envs.protocol import EnvError
 from league.book import Book
-from league.checkpointing import RestartStates, restored_progress
+from league.checkpointing import RESCUE_S, RestartStates, restored_progress
 from league.config import LeagueConfig
 from league.core.commands import (
     Command,
@@ -44,6 +44,7 @@ from league.runtime.protocol import (
     ExactRuntime,
     HostLost,
     HostStarted,
+    HostStuck,
     LearnerProgress,
     LeaseDone,
     LeaseLost,
@@ -54,15 +55,12 @@ from league.runtime.protocol import (
     ResetPlayer,
     Runtime,
     SnapshotTaken,
-    TakeCheckpoint,
     TakeSnapshot,
 )
 
 POLL_S = 0.2
 DRAIN_S = 60.0
 """Longest wait for leases and orders in hand before a stop gives them up."""
-RESCUE_S = 20.0
-"""Longest wait for the restart states of learners after an error."""
 
 BUDGET, LIMIT, SIGNAL = "the budget is spent", "the limit of this command is reached", "a signal asked for it"
 
@@ -109,12 +107,13 @@ class Daemon:
         self._idle: dict[str, None] = {}
         self._installed: set[str] = set()
         self._progress: dict[str, LearnerProgress] = {}
-        self._restart_states = RestartStates(config.runtime, book.state)
+        self._restart_states = RestartStates(config.runtime, book.state, submit=runtime.submit)
         self._effects: list[Event] = []
         self._spent = meter.read(env_steps=book.state.totals.env_steps)
         self._refused = 0
         self._losses = HostLosses()
         self._metering = False
+        self._stuck = ""
         self.stop_requested = False
         self.on_started: Callable[[], object] = lambda: None
         self.say: Callable[[str], object] = lambda sentence: None
@@ -132,6 +131,7 @@ class Daemon:
         if reason == BUDGET or (reason == LIMIT and not self._exact):
             self._finish(since=Spent() if reason == BUDGET else self._begun)
         self._drain()
+        self._abandon()
         self._checkpoint_all()
         self._do(StopRun(reason))
         self._book.commit()
@@ -140,9 +140,9 @@ class Daemon:
     def rescue(self) -> None:
         """After an error: save what the learners hold, as far as that goes within `RESCUE_S`. Begins nothing new."""
         self._effects.clear()
+        self._abandon()
         deadline = self._meter.now() + RESCUE_S
-        for player in list(self._installed):
-            self._checkpoint(player)
+        self._restart_states.ask_all(self._installed)
         while self._restart_states.waiting and self._meter.now() < deadline:
             try:
                 self._turn("draining", grant=None)
@@ -172,7 +172,7 @@ class Daemon:
         effects, self._effects = self._effects, []
         for event in effects:
             self._carry_out(event)
-        self._order_checkpoints()
+        self._restart_states.ask_due(self._progress.values(), self._installed, now=self._meter.now())
         self._observe(self.observation(phase))
 
     def observation(self, phase: str) -> Observation:
@@ -203,7 +203,7 @@ class Daemon:
 
     def _handle(self, report: Report) -> None:
         if isinstance(report, LeaseDone):
-            self._idle[report.host] = None
+            self._idle[report.host], self._stuck = None, ""
             if not self._do(FinishLease(report.lease_id, report.token, report.env_steps, report.outcomes)):
                 lease = self._book.state.leases.get(report.lease_id)
                 if lease is not None and (lease.host, lease.token) == (report.host, report.token):
@@ -225,6 +225,9 @@ class Daemon:
             self._resubmit_orders(report.player)
         elif isinstance(report, HostStarted):
             self._host_started(report)
+        elif isinstance(report, HostStuck):
+            self._stuck = report.text
+            self.say(f"{report.host}: {report.text}")
         elif isinstance(report, HostLost):
             self._host_lost(report)
 
@@ -346,15 +349,6 @@ class Daemon:
         digest = self._policies.put_snapshot(player, report.weights, trained_steps=report.trained_steps)
         self._do(ConfirmSnapshot(report.order_id, digest, report.weights.version, report.trained_steps))
 
-    def _order_checkpoints(self) -> None:
-        known = [report.progress for report in self._progress.values()]
-        for player in self._restart_states.due(known, now=self._meter.now()):
-            self._checkpoint(player)
-
-    def _checkpoint(self, player: str) -> None:
-        if player in self._installed and self._restart_states.ask(player):
-            self._runtime.submit(TakeCheckpoint(player))
-
     def _save_checkpoint(self, report: CheckpointTaken) -> None:
         progress = report.progress
         digest = self._policies.put_checkpoint(progress.player, report.saved)
@@ -387,13 +381,19 @@ class Daemon:
 
         self._settle(settled)
 
+    def _abandon(self) -> None:
+        """Let a task go that hangs, so that the learners of the same process can still be saved."""
+        self._stuck = ""
+        if isinstance(self._runtime, ExactRuntime):
+            self._runtime.abandon()
+
     def _checkpoint_all(self) -> None:
-        for player in list(self._installed):
-            self._checkpoint(player)
+        self._restart_states.ask_all(self._installed)
         self._settle(lambda: not self._restart_states.waiting)
 
     def _settle(self, settled: Callable[[], bool]) -> None:
         """Go on without new leases until something is so, or too much time has gone."""
-        deadline = self._meter.now() + DRAIN_S
-        while not settled() and self._meter.now() < deadline:
+        patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._exact else DRAIN_S
+        deadline = self._meter.now() + patience_s
+        while not settled() and self._meter.now() < deadline and not (self._exact and self._stuck):
             self._turn("draining", grant=None)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 import yaml
 
-from envs.conformance import STEPS, check_env
+from envs.conformance import STEPS, Finding, check_env
 from envs.protocol import EnvConfig
 from league.errors import LeagueError
+from league.runtime.task_thread import watched
+
+CALL_DEADLINE_S = 120.0
+"""For one call of the env, as in a run where nothing else is configured."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ def check_environment(env_id: str, options: Sequence[str], *, steps: int = STEPS
       steps: turns that are played at random.
     Raises:
       LeagueError: an option is not of that form.
+      EnvError: a call of the env did not come back within `CALL_DEADLINE_S`.
     """
     kwargs = {}
     for option in options:
@@ -52,7 +58,12 @@ def check_environment(env_id: str, options: Sequence[str], *, steps: int = STEPS
             kwargs[name] = yaml.safe_load(value)
         except yaml.YAMLError as error:
             raise LeagueError(f"{option!r}: the value is no YAML; put it in quotes if it is text.") from error
-    findings = check_env(EnvConfig(env_id, kwargs), steps=steps)
+    findings: list[Finding] = []
+    watched(
+        lambda: findings.extend(check_env(EnvConfig(env_id, kwargs), steps=steps)),
+        deadline_s=CALL_DEADLINE_S,
+        say=lambda sentence: print(sentence, file=sys.stderr, flush=True),
+    )
     return EnvReport(
         env_id,
         facts=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fact"),

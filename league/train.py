@@ -148,7 +148,7 @@ def _with_precision(config: LeagueConfig, spec: EnvSpec) -> LeagueConfig:
 def make_runtime(config: LeagueConfig, setup: HostSetup, state: LeagueState) -> Runtime:
     """The runtime that the configuration names. Ray is imported only where it is used."""
     if config.runtime.kind == "inprocess":
-        return InProcessRuntime(setup)
+        return InProcessRuntime(setup, deadline_s=config.runtime.lease_deadline_s)
     from league.runtime.ray_runtime import RayRuntime
 
     return RayRuntime(setup, config.runtime, players=tuple(state.players))

@@ -149,6 +149,11 @@ class OutsideEnv:
         except Exception as error:  # code of others: whatever it raises is their env's error, not ours
             raise self._failed("step", error) from error
 
+    def whereabouts(self) -> tuple[str, int, int, int]:
+        """As in `Located`."""
+        game = self._at
+        return "step" if self._steps[game] else "reset", game, self._episodes[game], self._steps[game]
+
     def close(self) -> None:
         """Close every game; a second call does nothing."""
         if not self._closed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections import deque
 from collections.abc import Mapping
@@ -16,6 +17,7 @@ from league.runtime.protocol import (
     HostSetup,
     HostStarted,
     HostState,
+    HostStuck,
     InstallPlayer,
     LeaseDone,
     PlayerInstalled,
@@ -28,6 +30,7 @@ from league.runtime.protocol import (
     TakeSnapshot,
     Task,
 )
+from league.runtime.task_thread import TaskThread
 from league.store.run_folder import WorkerStatus
 
 ACTOR_HOST = "actor-0"
@@ -50,14 +53,17 @@ class DirectClient:
 
 
 class InProcessRuntime:
-    """One host of each kind, driven by `poll`.
+    """One host of each kind, in one thread beside the caller's, who can so say what hangs and go on without it.
 
     Args:
       setup: what the hosts build.
+      deadline_s: for one call of the env.
     """
 
-    def __init__(self, setup: HostSetup) -> None:
+    def __init__(self, setup: HostSetup, *, deadline_s: float) -> None:
         self._setup = setup
+        self._deadline_s = deadline_s
+        self._thread = self._new_thread()
         self._tasks: deque[Task] = deque()
         self._reports: list[Report] = []
         self._actor: ActorHost | None = None
@@ -66,12 +72,7 @@ class InProcessRuntime:
 
     def start(self) -> None:
         """Build both hosts with one torch thread, whatever the machine has: more would change the sums."""
-        prepare_process()
-        spec = spec_of(self._setup.env)
-        dtype = choose_dtype(spec, self._setup.network, self._setup.learner.precision)
-        self._learners = LearnerHost(self._setup, dtype=dtype)
-        self._actor = ActorHost(self._setup, name=ACTOR_HOST, dtype=dtype)
-        self._client = DirectClient(self._learners)
+        self._thread.run(self._build)
         self._reports = [HostStarted(LEARNER_HOST, "learner_host"), HostStarted(ACTOR_HOST, "actor_host")]
 
     def submit(self, task: Task) -> None:
@@ -79,9 +80,21 @@ class InProcessRuntime:
         self._tasks.append(task)
 
     def poll(self, timeout_s: float) -> list[Report]:
-        """Carry out the first task of the queue, however long it takes; reports that were there already come first."""
-        if not self._reports and self._tasks:
-            self._run(self._tasks.popleft())
+        """Begin the next task of the queue, and wait for it so long; reports that were there already come first.
+
+        Raises:
+          EnvError: a call of the env hangs. And whatever a task raises.
+        """
+        if not self._reports:
+            if not self._thread.busy and self._tasks:
+                task = self._tasks.popleft()
+                self._thread.begin(lambda: self._run(task))
+            self._thread.wait(timeout_s)
+            stuck = self._thread.stuck()
+            if stuck is not None:
+                return [HostStuck(ACTOR_HOST, stuck)]
+            if self._thread.busy:
+                return []
         reports, self._reports = self._reports, []
         return reports
 
@@ -91,30 +104,54 @@ class InProcessRuntime:
 
     def save_hosts(self) -> HostState | None:
         """As in `ExactRuntime`."""
-        assert self._actor is not None and not self._tasks, "a task is still waiting"
-        return self._actor.save()
+        assert not self._tasks and not self._thread.busy, "a task is still waiting"
+        return None if self._actor is None else self._actor.save()
 
     def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
         """As in `ExactRuntime`."""
         assert self._actor is not None and self._client is not None, "not started"
-        self._drain()
-        self._actor.load(state, frozen=frozen, learners=self._client)
+        actor, client = self._actor, self._client
+        while self._tasks:
+            self._thread.run(functools.partial(self._run, self._tasks.popleft()))
+        self._thread.run(lambda: actor.load(state, frozen=frozen, learners=client))
+
+    def abandon(self) -> None:
+        """As in `ExactRuntime`."""
+        if not self._thread.busy:
+            return
+        self._thread.give_up()
+        self._thread = self._new_thread()
+        self._tasks = deque(task for task in self._tasks if not isinstance(task, PlayLease))
+        self._actor = None  # its env is in a call that may never end, and cannot be closed
 
     def close(self) -> None:
-        """Close the envs and learners."""
+        """Close the envs and learners; one that is in a call that may never end is left."""
+        self.abandon()
+        self._thread.give_up()
         if self._actor is not None:
             self._actor.close()
         if self._learners is not None:
             self._learners.close()
 
-    def _drain(self) -> None:
-        while self._tasks:
-            self._run(self._tasks.popleft())
+    def _new_thread(self) -> TaskThread:
+        advice = (
+            f"Mend the env, or raise runtime.lease_deadline_s ({self._deadline_s:g}) where a call may take so long."
+        )
+        return TaskThread(deadline_s=self._deadline_s, advice=advice)
+
+    def _build(self) -> None:
+        prepare_process()
+        spec = spec_of(self._setup.env)
+        dtype = choose_dtype(spec, self._setup.network, self._setup.learner.precision)
+        self._learners = LearnerHost(self._setup, dtype=dtype)
+        self._actor = ActorHost(self._setup, name=ACTOR_HOST, dtype=dtype)
+        self._client = DirectClient(self._learners)
 
     def _run(self, task: Task) -> None:
-        assert self._learners is not None and self._actor is not None and self._client is not None, "not started"
+        assert self._learners is not None and self._client is not None, "not started"
         learners = self._learners
         if isinstance(task, PlayLease):
+            assert self._actor is not None, "its env hangs"
             lease = task.lease
             result = self._actor.play(lease, share=task.share, frozen=task.frozen, learners=self._client)
             self._reports.append(LeaseDone(ACTOR_HOST, lease.lease_id, lease.token, result.env_steps, result.outcomes))

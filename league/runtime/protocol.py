@@ -128,6 +128,14 @@ class HostLost:
 
 
 @dataclass(frozen=True)
+class HostStuck:
+    """A host is in a call that has not come back for long; it is not lost yet. text: which call, and for how long."""
+
+    host: str
+    text: str
+
+
+@dataclass(frozen=True)
 class PlayerInstalled:
     """Answer to `InstallPlayer`."""
 
@@ -199,6 +207,7 @@ class LearnerProgress:
 Report = (
     HostStarted
     | HostLost
+    | HostStuck
     | PlayerInstalled
     | LeaseDone
     | LeaseLost
@@ -255,4 +264,8 @@ class ExactRuntime(Protocol):
 
     def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
         """Go on from a saved state. frozen: weights of every snapshot in it."""
+        ...
+
+    def abandon(self) -> None:
+        """Go on without the task in hand and the leases that wait: its env hangs, and nothing can end it."""
         ...

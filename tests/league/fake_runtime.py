@@ -72,6 +72,7 @@ class FakeRuntime:
         self.now = 0.0
         self.varied = False
         self._polls = 0
+        self.abandoned = False
         self._later: list[tuple[int, list[Report]]] = []
         self.versions: dict[str, int] = {}
         self._weights = weights
@@ -159,6 +160,9 @@ class ExactFakeRuntime(FakeRuntime):
 
     def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
         assert state == HOSTS
+
+    def abandon(self) -> None:
+        self.abandoned = True
 
 
 def outcomes_of(lease: Lease) -> tuple[SeatingOutcome, ...]:

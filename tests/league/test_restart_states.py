@@ -34,16 +34,17 @@ def test_learners_are_saved_by_time_however_few_updates_they_make(tmp_path: Path
     assert all(later - earlier <= 24 for earlier, later in itertools.pairwise(versions[:-1]))
 
 
-def test_a_version_below_the_last_saved_one_is_saved_at_once() -> None:
-    states = RestartStates(RuntimeSettings(checkpoint_updates=10), LeagueState())
+def test_a_version_far_below_the_last_saved_one_is_saved_and_a_report_that_is_late_is_not() -> None:
+    states = RestartStates(RuntimeSettings(checkpoint_updates=10), LeagueState(), submit=[].append)
     states.saved(Progress("main-0", 50, 500))
     assert states.due([Progress("main-0", 50, 500)], now=1_000.0) == []
     assert states.due([Progress("main-0", 59, 590)], now=1_000.0) == []
+    assert states.due([Progress("main-0", 49, 490)], now=1_000.0) == []
     assert states.due([Progress("main-0", 20, 200)], now=1_000.0) == ["main-0"]
 
 
 def test_nothing_new_means_nothing_to_save_however_long_it_lasts() -> None:
-    states = RestartStates(RuntimeSettings(checkpoint_seconds=60.0), LeagueState())
+    states = RestartStates(RuntimeSettings(checkpoint_seconds=60.0), LeagueState(), submit=[].append)
     states.saved(Progress("main-0", 5, 50))
     assert states.due([Progress("main-0", 5, 50)], now=0.0) == []
     assert states.due([Progress("main-0", 6, 60)], now=900.0) == []
