@@ -52,6 +52,9 @@ Model = Annotated[
         "(Nash averaging, alpha-rank and cycles, where strength is not one number).",
     ),
 ]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Load code that a folder names although you did not train it: it runs as you.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -64,12 +67,13 @@ def train(
     env_steps: EnvSteps = None,
     core_seconds: CoreSeconds = None,
     no_eval: NoEval = False,
+    trust: Trust = False,
 ) -> None:
     """Start a run. Schedules follow the configuration's budget; the limits only say when this command stops."""
     limits = _limits(for_time, env_steps, core_seconds)
     from league.train import train as start
 
-    ended = start(config, overrides=overrides or [], run_dir=run_dir, limits=limits)
+    ended = start(config, overrides=overrides or [], run_dir=run_dir, limits=limits, trust=trust)
     _show_end(ended, evaluates=not no_eval)
 
 
@@ -84,12 +88,13 @@ def resume(
     restore_config: Annotated[
         bool, typer.Option("--restore-config", help="Write config.yaml again as the journal has it.")
     ] = False,
+    trust: Trust = False,
 ) -> None:
     """Go on with a run after a stop, a crash or a kill; a key that is set is changed from here on."""
     limits = _limits(for_time, env_steps, core_seconds)
     from league.train import resume as go_on
 
-    ended = go_on(run, limits=limits, overrides=overrides or [], restore_config=restore_config)
+    ended = go_on(run, limits=limits, overrides=overrides or [], restore_config=restore_config, trust=trust)
     _show_end(ended, evaluates=not no_eval)
 
 
@@ -145,6 +150,7 @@ def evaluate(
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write a line for each match here.")] = None,
+    trust: Trust = False,
 ) -> None:
     """Play policies of a run against bots and each other, seats paired, with intervals."""
     from league.eval.report import evaluate_run
@@ -159,6 +165,7 @@ def evaluate(
             games=games,
             seed=seed,
             greedy=greedy,
+            trust=trust,
             progress=progress,
         )
     print_report(report)
@@ -188,6 +195,7 @@ def exploit(
     games: Annotated[int, typer.Option(min=2, help="Games of the match after the training.")] = 1000,
     seed: Annotated[int, typer.Option(min=0, help="Of the match.")] = 0,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
+    trust: Trust = False,
 ) -> None:
     """Train a fresh player against nothing but a frozen policy, and show what it wins; repeat the command to go on."""
     from league.config import BudgetSettings
@@ -205,6 +213,7 @@ def exploit(
             overrides=overrides or [],
             games=games,
             seed=seed,
+            trust=trust,
             progress=progress,
         )
     if report is None:
@@ -265,12 +274,13 @@ def fork(
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the new run.", show_default=False)],
     at: At,
     overrides: Overrides = None,
+    trust: Trust = False,
     as_json: Json = False,
 ) -> None:
     """Begin a new run as the past of another, which may be live: its journal, snapshots and restart states."""
     from league.fork import fork_run
 
-    report = fork_run(run, new, at=at, overrides=overrides or [])
+    report = fork_run(run, new, at=at, overrides=overrides or [], trust=trust)
     typer.echo(report.to_json() if as_json else report.text())
 
 

@@ -195,7 +195,7 @@ def load_config(path: Path, *, overrides: Sequence[str] = ()) -> LeagueConfig:
         raise ConfigError(str(path), [f"the file cannot be read: {reason}"]) from error
     plain, problems = plain_config(text, source=str(path), overrides=overrides, folder=path.parent)
     admit(found.entry for found in outside_names(plain))
-    return _config_of(plain, problems, source=str(path))
+    return config_of(plain, problems, source=str(path))
 
 
 def parse_config(text: str, *, source: str, overrides: Sequence[str] = (), folder: Path | None = None) -> LeagueConfig:
@@ -205,7 +205,7 @@ def parse_config(text: str, *, source: str, overrides: Sequence[str] = (), folde
       folder: where files are looked for beside the current one.
     """
     plain, problems = plain_config(text, source=source, overrides=overrides, folder=folder)
-    return _config_of(plain, problems, source=source)
+    return config_of(plain, problems, source=source)
 
 
 def plain_config(
@@ -230,7 +230,7 @@ def plain_config(
     return plain, problems
 
 
-def _config_of(plain: dict[str, object], problems: list[str], *, source: str) -> LeagueConfig:
+def config_of(plain: dict[str, object], problems: list[str], *, source: str) -> LeagueConfig:
     """The records of plain values; `problems` is what is wrong with them already."""
     sections, found = validate(plain, LeagueConfig, known_paths(LeagueConfig))
     problems = problems + found

@@ -11,16 +11,15 @@ import json
 import socket
 from collections.abc import Iterator, Sequence
 
-from envs.plugins import admit
 from league.book import Book
 from league.carried_over import HOSTS_FILE
-from league.config import LeagueConfig, config_plain, dump_config, parse_config, plain_config
+from league.config import LeagueConfig, config_plain, dump_config, parse_config
 from league.core.commands import ChangeConfig
 from league.core.events import ConfigChange
 from league.core.state import LeagueState
 from league.errors import ConfigError, LeagueError
-from league.plugin_names import outside_names
 from league.store.run_folder import RunFolder
+from league.trust import read_config
 
 FIXED = {
     "env": "its snapshots and learners were made for this game; `league fork RUN NEW -s ...` takes equal ones",
@@ -49,9 +48,9 @@ def settled_config(
       restore: write config.yaml again as the journal has it, whatever the file says now.
     Raises:
       ConfigError: an override does not fit, or changes what is fixed.
+      Untrusted: it names code that may not be loaded.
       LeagueError: the file was edited by hand; the sentence names the keys.
     """
-    source = str(folder.config_path)
     state = book.state
     if restore and state.config:
         folder.write_config(state.config)
@@ -60,11 +59,9 @@ def settled_config(
         folder.write_config(state.config)
         file_text = state.config
     text = state.config or file_text
-    plain, _ = plain_config(text, source=source)
-    admit(found.entry for found in outside_names(plain))
-    before = config = parse_config(text, source=source)
+    before = config = read_config(folder, text=text)
     if overrides:
-        config = parse_config(text, source=source, overrides=overrides)
+        config = read_config(folder, text=text, overrides=overrides)
     if file_text != text:
         _require_the_same(folder, file_text, config)
     changes = tuple(differences(config_plain(before), config_plain(config)))

@@ -12,16 +12,19 @@ from typing import cast
 
 import numpy as np
 
+from envs.plugins import is_admitted
 from envs.registry import spec_of
 from league.carried_over import CLOCK_FILE, HOSTS_FILE, clock_at, files_to_note, hosts_at
-from league.config import LeagueConfig, config_plain, dump_config, parse_config
+from league.config import LeagueConfig, config_plain, dump_config
 from league.config_changes import noted_config, plays_the_same
 from league.core.commands import ChangeConfig, Command, NoteFork, QuarantineSnapshot
 from league.core.events import EVENTS
 from league.core.league import apply, decide
+from league.core.records import OUTSIDE_PREFIX
 from league.core.state import LeagueState, to_plain
 from league.core.tuning import pinned_checkpoints
 from league.errors import ConfigError, CorruptSnapshot, MissingSnapshot
+from league.plugin_names import OutsideName, outside_names
 from league.points import point_at, state_at
 from league.restart_points import RestartPoint, lost_players, restart_points
 from league.store.checkpoints import CheckpointStore
@@ -31,6 +34,7 @@ from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore
 from league.store.staging import staged_run
 from league.store.storage import Storage
+from league.trust import mark, names_of_manifest, read_config, trust_folder
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,7 @@ def fork_run(
     *,
     at: str,
     overrides: Sequence[str] = (),
+    trust: bool = False,
     wall_time: Callable[[], float] = time.time,
     storage: Storage | None = None,
 ) -> ForkReport:
@@ -92,14 +97,16 @@ def fork_run(
       new: its folder, which must not be there yet.
       at: see `league.points.FORMS`.
       overrides: "dotted.key=value" each, over the configuration of the source.
+      trust: whether code that the source names is loaded, whoever made it.
     Raises:
       LeagueError, EnvError: one sentence for the user; nothing is at `new`.
     """
     origin = RunFolder.open(source)
-    text, name = origin.read_config(), str(origin.config_path)
-    before = config = parse_config(text, source=name)
+    if trust:
+        trust_folder(origin.path)
+    before = config = read_config(origin)
     if overrides:
-        config = parse_config(text, source=name, overrides=overrides)
+        config = read_config(origin, overrides=overrides)
     with JournalReader.open_readonly(origin.journal_path, events=EVENTS) as journal, journal.one_moment():
         point = point_at(journal, at)
         state = state_at(journal, point.seq)
@@ -111,6 +118,7 @@ def fork_run(
             unreadable = _take_snapshots(origin, folder, state, teacher=config.teacher.digest)
             points = _take_restart_states(origin, folder, state)
             note = NoteFork(str(origin.path), point.seq, point.chain, lost_players(points))
+            mark(folder, _names(config, folder, state))
             hosts = hosts_at(origin, state) if plays_the_same(config, before) else None
             if hosts is not None:
                 folder.storage.atomic_write_bytes(folder.path / HOSTS_FILE, hosts)
@@ -133,6 +141,16 @@ def fork_run(
         players=points,
         set_aside=tuple(command.snapshot for command in unreadable),
     )
+
+
+def _names(config: LeagueConfig, folder: RunFolder, state: LeagueState) -> Iterator[OutsideName]:
+    """The code from outside that the fork loads, which this user has trusted or marked in the source."""
+    yield from outside_names(config_plain(config))
+    store = LocalSnapshotStore(folder.snapshots_path)
+    for info in state.snapshots.values():
+        if info.snapshot_id.startswith(OUTSIDE_PREFIX):
+            names = names_of_manifest(store.get(info.digest)[1])
+            yield from (found for found in names if found.kind != "env" and is_admitted(found.entry))
 
 
 def branch_journal(folder: RunFolder) -> BranchJournal:

@@ -23,6 +23,7 @@ from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnaps
 from league.eval.load import FrozenCopy, PolicyMismatch, build_policy, copies_at, find_source
 from league.policies import fits, network_of
 from league.store.snapshots import SnapshotStore
+from league.trust import trust_folder
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,14 @@ def absent_outsiders(config: LeagueConfig, state: LeagueState, spec: EnvSpec) ->
     """Those that a run should have and has not, because it ended before they were added. Raises as above."""
     absent = [guest for guest in config.league.guests if _is_outside(guest) and not _is_there(guest, state)]
     return tuple(outsider for guest in absent for outsider in _outsiders_of(guest, spec, folder=Path.cwd()))
+
+
+def trust_sources(config: LeagueConfig, *, folder: Path) -> None:
+    """Trust the folders that guests and the teacher come from, see `league.trust`."""
+    for source in (config.teacher.source, *(guest.source for guest in config.league.guests)):
+        path = find_source(source, folder=folder) if source else None
+        if path is not None:
+            trust_folder(path)
 
 
 def admit(outsiders: Sequence[Outsider], *, book: Book, store: SnapshotStore) -> None:

@@ -27,6 +27,7 @@ from league.runtime.protocol import Arrays
 from league.runtime.tuned import tuned
 from league.store.checkpoints import CheckpointStore
 from league.store.snapshots import CANONICAL_SPEC_HASH, SnapshotManifest, SnapshotStore
+from league.trust import names_of_manifest, require_trusted
 
 MANIFEST_BYTES = 4_096
 """About what a manifest and the header of the weights take."""
@@ -165,8 +166,10 @@ def network_of(manifest: SnapshotManifest) -> NetworkConfig:
     """The settings of a snapshot's network.
 
     Raises:
-      msgspec.ValidationError: the manifest holds none.
+      msgspec.ValidationError: the manifest holds none. Untrusted: it names code that may not be loaded here.
     """
+    names = [found for found in names_of_manifest(manifest) if found.kind != "env"]
+    require_trusted(names, what=f"The snapshot {manifest.digest[:12]} of {manifest.player or 'a file'}")
     return msgspec.convert(manifest.network, NetworkConfig)
 
 

@@ -33,6 +33,7 @@ from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore
 from league.store.staging import staged_run
 from league.store.storage import TEMPORARY_PREFIX, Storage
+from league.trust import MARK_FILE
 
 SET_ASIDE = "rewound-"
 _CARRIED = (HOSTS_FILE, CLOCK_FILE, "status.json")
@@ -202,7 +203,7 @@ def _set_aside(folder: RunFolder, journal: JournalReader, *, head: Head, now: fl
             branch.take_over(journal, to_seq=head.seq)
         for store in (folder.snapshots_path, folder.checkpoints_path):
             _link_all(store, aside.path / store.name, storage)
-        for name in _CARRIED:
+        for name in (*_CARRIED, MARK_FILE):
             if (folder.path / name).exists():
                 storage.link(folder.path / name, aside.path / name)
     return path

@@ -19,6 +19,8 @@ from types import FrameType
 import msgspec
 
 from agents.learner.build import choose_dtype, default_device
+from agents.nets.config import NetworkConfig
+from envs.plugins import admit as admit_names
 from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.book import Book
@@ -34,8 +36,9 @@ from league.limits import ClockFile, Limits, Meter, Spent
 from league.monitor.console import RunConsole
 from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
 from league.observer import Observer
-from league.outsiders import absent_outsiders, admit, find_outsiders, guest_networks, remarks
-from league.policies import PolicyStore
+from league.outsiders import absent_outsiders, admit, find_outsiders, guest_networks, remarks, trust_sources
+from league.plugin_names import OutsideName, outside_names
+from league.policies import PolicyStore, network_plain
 from league.preset_remarks import preset_remarks
 from league.runtime.host_log import logged_to
 from league.runtime.hosts_file import decode_hosts, encode_hosts
@@ -46,6 +49,7 @@ from league.store.checkpoints import CheckpointStore
 from league.store.run_folder import RunFolder, new_run_path
 from league.store.snapshots import LocalSnapshotStore
 from league.teacher import find_teacher, teacher_weights
+from league.trust import mark, names_of_league, read_config, require_trusted, trust_folder
 
 MAX_CHUNK_BATCHES = 4
 """Batches in one chunk at most: larger chunks cost fewer calls, smaller ones keep the policy lag down."""
@@ -61,13 +65,19 @@ class Ended:
     seconds: float
 
 
-def train(config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, limits: Limits) -> Ended:
+def train(
+    config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, limits: Limits, trust: bool = False
+) -> Ended:
     """Start a new run.
 
+    Args:
+      trust: whether code is loaded that the sources of guests and teacher name, see `league.trust`.
     Raises:
       LeagueError, EnvError: one sentence for the user.
     """
     config = load_config(config_path, overrides=overrides)
+    if trust:
+        trust_sources(config, folder=config_path.parent)
     spec = spec_of(config.env)
     config = _with_precision(config, spec)
     config, outsiders = find_outsiders(config, spec, folder=config_path.parent)
@@ -85,10 +95,18 @@ def train(config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, 
         return _session(config, spec, folder=folder, book=book, limits=limits, notes=notes)
 
 
-def resume(path: Path, *, limits: Limits, overrides: Sequence[str] = (), restore_config: bool = False) -> Ended:
+def resume(
+    path: Path,
+    *,
+    limits: Limits,
+    overrides: Sequence[str] = (),
+    restore_config: bool = False,
+    trust: bool = False,
+) -> Ended:
     """Go on with a run from what its journal and stores say.
 
     Args:
+      trust: whether code is loaded that the run names although this user did not train it; from then on it is theirs.
       overrides: "dotted.key=value" each, a change of the configuration that the journal keeps.
       restore_config: write config.yaml again as the journal has it.
     Raises:
@@ -99,7 +117,10 @@ def resume(path: Path, *, limits: Limits, overrides: Sequence[str] = (), restore
         status = folder.read_status()
         at_least = 0 if status is None else status.journal_seq
         book = Book.open(folder.journal_path, at_least_seq=at_least, wall_time=time.time)
+        if trust:
+            _trust_run(folder, book)
         config = settled_config(folder, book, overrides=overrides, restore=restore_config)
+        require_trusted(names_of_league(book.state), what=str(folder.path))
         spec = spec_of(config.env)
         if book.state.settings is None:
             scoring = scoring_of(config.league.payoff, spec)
@@ -108,6 +129,20 @@ def resume(path: Path, *, limits: Limits, overrides: Sequence[str] = (), restore
         admit(absent_outsiders(config, book.state, spec), book=book, store=_snapshot_store(folder))
         book.commit()
         return _session(config, spec, folder=folder, book=book, limits=limits, notes=book.notes)
+
+
+def _trust_run(folder: RunFolder, book: Book) -> None:
+    """Trust a run folder, its journal, and the sources of its outsiders."""
+    trust_folder(folder.path)
+    admit_names(found.entry for found in names_of_league(book.state))
+    trust_sources(read_config(folder), folder=Path.cwd())
+
+
+def _names_of_run(config: LeagueConfig, guests: Mapping[str, NetworkConfig]) -> Iterator[OutsideName]:
+    """The code from outside that a run loads: its configuration's, and that of its guests' networks."""
+    yield from outside_names(config_plain(config))
+    for network in guests.values():
+        yield from outside_names({"network": network_plain(network)})
 
 
 def has_spent_its_budget(folder: RunFolder) -> bool:
@@ -168,13 +203,14 @@ def _session(
         stack.callback(book.close)
         stack.enter_context(logged_to(folder.logs_path, "daemon"))
         guests = guest_networks(book.state, _snapshot_store(folder))
+        unmarked = mark(folder, _names_of_run(config, guests))
         teacher = teacher_weights(config, spec, store=_snapshot_store(folder))
         setup = host_setup(config, spec, run=folder.path.name)
         setup = replace(setup, guest_networks=guests, teacher=teacher, logs=str(folder.logs_path))
         runtime = make_runtime(config, setup, book.state)
         stack.callback(runtime.close)
         console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
-        for note in notes:
+        for note in (*notes, *([] if unmarked is None else [unmarked])):
             console.say(note)
         sink = stack.enter_context(contextlib.closing(_sinks(config, folder, console)))
         noted = book.noted_files

@@ -333,16 +333,15 @@ class LeagueSettings:
     def _expand(self) -> None:
         """Put the preset in the place of what was not given."""
         check_name(PRESETS, self.preset, what="preset")
+        defaults = {"players": ONE_OF_EACH_ROLE, "ratings": RATINGS, "meta_game": META_GAME, "tuning": TUNING}
+        missing = [name for name, default in defaults.items() if getattr(self, name) is default]
+        if not missing:  # a journal holds every part: reading it runs no preset
+            return
         preset = load(PRESETS, self.preset, what="preset")
         parts = preset(self.population)  # type: ignore[operator]  # the registry's protocol
-        for name, default in (
-            ("players", ONE_OF_EACH_ROLE),
-            ("ratings", RATINGS),
-            ("meta_game", META_GAME),
-            ("tuning", TUNING),
-        ):
+        for name in missing:
             part = getattr(parts, name)
-            if part is not None and getattr(self, name) is default:
+            if part is not None:
                 object.__setattr__(self, name, part)  # a frozen record is completed before it is seen
 
     def _check_guests(self) -> None:

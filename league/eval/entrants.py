@@ -21,6 +21,7 @@ from league.eval.load import (
     require_player_of,
 )
 from league.eval.loaded import LoadedMixture, LoadedPolicy
+from league.trust import trust_folder
 
 FROM = ":"
 """Between the folder of another run, or of a snapshot, and the player of it that is meant."""
@@ -40,16 +41,22 @@ class Entrant:
     reason: str
 
 
-def open_entrants(path: Path, players: Sequence[str], *, seed: int) -> tuple[OpenRun, tuple[Entrant, ...]]:
+def open_entrants(
+    path: Path, players: Sequence[str], *, seed: int, trust: bool = False
+) -> tuple[OpenRun, tuple[Entrant, ...]]:
     """The run at `path`, or the snapshot as a run of its own, and those who play.
 
     Args:
       players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot.
+      trust: whether code that these folders name is loaded, whoever made them.
     Raises:
       LeagueError: a folder or a name stands for nothing, or a file cannot be used. EnvError: the game cannot be made.
     """
     if not players:
         raise UnknownPolicy("nobody was named to play: give best, mixture, average, a player or a snapshot.")
+    if trust:
+        for folder in (path, *(Path(player.rpartition(FROM)[0]) for player in players if FROM in player)):
+            trust_folder(folder)
     if is_snapshot_folder(path):
         run, weights, manifest = open_snapshot(path)
         name = name_of(manifest)

@@ -17,7 +17,6 @@ from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import spec_of
 from league.book import read_state
-from league.config import parse_config
 from league.core.events import EVENTS
 from league.core.state import CheckpointPointer, LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingRun
@@ -35,6 +34,7 @@ from league.store.snapshots import (
     sha256_hex,
 )
 from league.store.storage import Storage
+from league.trust import names_of_manifest, read_config, require_trusted, trust_folder
 
 
 class PolicyMismatch(LeagueError):  # noqa: N818
@@ -85,8 +85,12 @@ def load_policy(
     greedy: bool = False,
     seed: int = 0,
     env: EnvConfig | None = None,
+    trust: bool = False,
 ) -> LoadedPolicy | LoadedMixture:
     """A policy to play with.
+
+    A folder that this user's own `league train` did not make gives weights only: code that it names is not loaded, see
+    `league.trust`.
 
     Args:
       run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
@@ -96,34 +100,45 @@ def load_policy(
         snapshot if that is newer), or a mixture of these: "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
-      env: the game to make instead of the one that a snapshot's folder names, for one that was made elsewhere (the
-        path of its file, for example, is another here).
+      env: the game to make instead of the one that the folder names, for one that was made elsewhere (the path of its
+        file, for example, is another here).
+      trust: whether code that the folder names is loaded, whoever made it.
     Raises:
+      Untrusted: the folder names code of somebody else's.
       LeagueError: no such run or player, or a damaged file; one sentence with what to do.
       EnvError: the game that it was trained on cannot be made here.
     """
     path = Path(run_or_snapshot)
+    if trust:
+        trust_folder(path)
     if is_snapshot_folder(path):
         return _load_folder(path, player, greedy=greedy, seed=seed, env=env)
-    return load_from_run(open_run(path), player, greedy=greedy, seed=seed)
+    return load_from_run(open_run(path, env=env), player, greedy=greedy, seed=seed)
 
 
-def open_run(path: Path) -> OpenRun:
+def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -> OpenRun:
     """Read a run: its configuration, and its journal up to the last durable event.
 
+    Args:
+      env: the caller's own game in place of the run's.
+      trust: whether code that the folder names is loaded, whoever made it.
     Raises:
+      Untrusted: it names code that may not be loaded here.
       MissingRun, ConfigError, JournalError: see there. EnvError: its game cannot be made here.
     """
     if not path.exists():
         raise MissingRun(f"{path} does not exist: give a run folder (runs/NAME) or the folder of a snapshot.")
     run = RunFolder.open(path)
-    config = parse_config(run.read_config(), source=str(run.config_path))
+    if trust:
+        trust_folder(path)
+    config = read_config(run, env=env)
+    game = config.env if env is None else env
     with JournalReader.open_readonly(run.journal_path, events=EVENTS) as journal:
         state = read_state(journal)
     return OpenRun(
         path=run.path,
-        env=config.env,
-        spec=spec_of(config.env),
+        env=game,
+        spec=spec_of(game),
         network=config.network,
         state=state,
         store=LocalSnapshotStore(run.snapshots_path),
@@ -316,8 +331,11 @@ def open_snapshot(folder: Path, *, env: EnvConfig | None = None) -> tuple[OpenRu
     env: the game to make instead of the one that the manifest names.
     Raises:
       CorruptSnapshot: a file is missing or not what was written. EnvError: the game cannot be made here.
+      Untrusted: it names code that may not be loaded here.
     """
     weights, manifest = read_snapshot_folder(folder)
+    if env is None:
+        require_trusted(names_of_manifest(manifest), what=str(folder))
     game = env if env is not None else EnvConfig(manifest.env_id, manifest.env)
     run = OpenRun(
         path=folder,

@@ -113,6 +113,7 @@ def evaluate_run(
     seed: int = 0,
     opening_plies: int = 2,
     greedy: bool | None = None,
+    trust: bool = False,
     progress: Progress | None = None,
     limit_s: float | None = None,
 ) -> EvalReport:
@@ -123,10 +124,10 @@ def evaluate_run(
       players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot.
       bots: names as in `make_bot`; one that cannot play the game is left out with a note.
       games: of each match; rounded up to a multiple of the number of teams.
-      seed: of openings, bots and sampled actions.
-      opening_plies: see `play_match`.
+      seed: of openings, bots and sampled actions. opening_plies: see `play_match`.
       greedy: None takes the likeliest action where one seat acts at a time, and samples where several act at once (a
         fixed choice there is one that anybody can exploit).
+      trust: whether code that the folder names is loaded, whoever made it.
       progress: see `Progress`.
       limit_s: seconds after which it ends with the games that it has; bots too dear for them are left out with a note.
     Raises:
@@ -134,7 +135,7 @@ def evaluate_run(
       EnvError: the game cannot be played here, or there is no such bot.
     """
     deadline = None if limit_s is None else Deadline.after(limit_s)
-    run, found = open_entrants(Path(run_path), players, seed=seed)
+    run, found = open_entrants(Path(run_path), players, seed=seed, trust=trust)
     if greedy is None:
         greedy = not _acts_at_once(run.env)
     entrants: dict[str, SeatPolicy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}

@@ -380,7 +380,7 @@ def test_death_at_any_write_leaves_no_fork_or_a_whole_one_and_the_next_attempt_m
 ) -> None:
     source = small_source(tmp_path)
     config = parse_config(RunFolder.open(source).read_config(), source="test")
-    monkeypatch.setattr("league.fork.parse_config", lambda *text, **options: config)  # half of the time of a fork
+    monkeypatch.setattr("league.fork.read_config", lambda *folder, **options: config)  # half of the time of a fork
     before = contents(source)
     new, deaths = tmp_path / "new", 0
     while True:
