@@ -12,8 +12,9 @@ from league.core.chance import seed_of
 from league.core.commands import Command, CreateLeague, Refused
 from league.core.events import EVENTS, Event
 from league.core.league import apply, decide
+from league.core.plugin_calls import PluginFault
 from league.core.state import LeagueState, digest, from_plain, to_plain
-from league.errors import JournalError
+from league.errors import JournalError, LeagueError
 from league.store.journal import Journal
 from league.store.journal_reader import Head, JournalReader, StoredState
 
@@ -77,10 +78,14 @@ class Book:
         """Decide, note down, apply; durable after the next `commit`.
 
         Raises:
+          LeagueError: a plug-in of the user's own raised, or returned what it may not.
           Refused: the command does not fit, or brings what cannot be recorded or folded; nothing has changed.
         """
         now = self._wall_time()
-        events = decide(self.state, command, self._rng(command), now)
+        try:
+            events = decide(self.state, command, self._rng(command), now)
+        except PluginFault as error:
+            raise LeagueError(f"{error}.") from error
         try:
             numbers = self._journal.append(events, wall_time=now)
         except JournalError as error:

@@ -356,6 +356,9 @@ def _limits(for_time: str | None, env_steps: int | None, core_seconds: float | N
     from league.limits import Limits
 
     seconds = None if for_time is None else seconds_of(for_time)
+    for option, limit in (("--for", seconds), ("--core-seconds", core_seconds)):
+        if limit is not None and limit <= 0:
+            raise LeagueError(f"{option} 0 leaves no time to train: give more, or leave it out for the whole budget.")
     return Limits(seconds=seconds, core_seconds=core_seconds, env_steps=env_steps)
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from league.core.settings import LeagueSettings
 
+MAX_NUM_ENVS = 1 << 20
 _ADDRESS = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}")
 
 
@@ -114,6 +115,8 @@ def _at_least(value: object, **minima: float) -> Iterator[str]:
 
 def _actors_problems(actors: ActorSettings) -> Iterator[str]:
     yield from _at_least(actors, num_envs=1)
+    if actors.num_envs > MAX_NUM_ENVS:
+        yield f"num_envs: {actors.num_envs} must be at most {MAX_NUM_ENVS}; more games go on more actor hosts"
 
 
 def _runtime_problems(runtime: RuntimeSettings) -> Iterator[str]:

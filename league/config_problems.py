@@ -137,6 +137,8 @@ def _sentence(problem: Any, location: tuple[str | int, ...], paths: KnownPaths) 
     if kind in ("dataclass_type", "dataclass_exact_type"):
         keys = ", ".join(paths.keys_of(_generic(location)))
         return f"{dotted}: {value} is not a section; its keys are {keys}"
+    if kind in ("tuple_type", "list_type"):
+        return f"{dotted}: {value} is no list, write [{_shown(problem['input']).strip(chr(39))}]"
     message = problem["msg"]
     return f"{dotted}: {value} does not fit: {message[0].lower()}{message[1:]}"
 

@@ -37,6 +37,7 @@ from league.monitor.console import RunConsole
 from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
 from league.observer import Observer
 from league.outsiders import absent_outsiders, admit, find_outsiders, guest_networks, remarks, trust_sources
+from league.plugin_checks import require_working_names
 from league.plugin_names import OutsideName, outside_names
 from league.policies import PolicyStore, network_plain
 from league.preset_remarks import preset_remarks
@@ -82,6 +83,7 @@ def train(
     config = _with_precision(config, spec)
     config, outsiders = find_outsiders(config, spec, folder=config_path.parent)
     config = find_teacher(config, spec, folder=config_path.parent)
+    require_working_names(config, spec, source=str(config_path))
     scoring = scoring_of(config.league.payoff, spec)
     path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
     folder = RunFolder.create(path, config_yaml=dump_config(config))
@@ -122,6 +124,7 @@ def resume(
         config = settled_config(folder, book, overrides=overrides, restore=restore_config)
         require_trusted(names_of_league(book.state), what=str(folder.path))
         spec = spec_of(config.env)
+        require_working_names(config, spec, source=str(folder.path))
         if book.state.settings is None:
             scoring = scoring_of(config.league.payoff, spec)
             book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))

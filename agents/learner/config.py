@@ -31,6 +31,10 @@ CHOICES = {
 }
 
 
+MAX_UNROLL_LENGTH = 4096
+"""Decisions in one unroll: an actor host keeps one of it for every game and seat."""
+
+
 @dataclass(frozen=True)
 class LearnerConfig:
     """Settings of one learner; the defaults are those that learnt Connect Four and poker fastest when measured.
@@ -191,6 +195,8 @@ class LearnerConfig:
         for name in positive:
             if getattr(self, name) <= 0:
                 found.append(f"{name}: {getattr(self, name)} must be greater than 0")
+        if self.unroll_length > MAX_UNROLL_LENGTH:
+            found.append(f"unroll_length: {self.unroll_length} must be at most {MAX_UNROLL_LENGTH}")
         for name in ("unroll_length", "slow_every", "rollback_after", "epochs"):
             if getattr(self, name) < 1:
                 found.append(f"{name}: {getattr(self, name)} must be at least 1")

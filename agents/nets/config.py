@@ -17,6 +17,9 @@ _AT_LEAST_ONE = (
     "pointer_size",
 )
 
+MAX_WIDTH = 65_536
+"""Of a layer: two such layers in a row take 17 GB."""
+
 
 @dataclass(frozen=True)
 class NetworkConfig:
@@ -72,10 +75,13 @@ class NetworkConfig:
         """Check the numbers.
 
         Raises:
-          ValueError: a width or count is below 1, or the gain is not a positive finite number.
+          ValueError: a width or count is below 1, a width is above `MAX_WIDTH`, or the gain is not positive and finite.
         """
         if any(width < 1 for width in (*self.hidden, *self.channels)):
             raise ValueError(f"hidden and channels must hold widths of at least 1, got {self.hidden}, {self.channels}")
+        widths = (*self.hidden, *self.channels, self.core_size, self.entity_size, self.head_size, self.pointer_size)
+        if max(widths) > MAX_WIDTH:
+            raise ValueError(f"a width of {max(widths)} is above {MAX_WIDTH}, the most that a layer may have")
         below = [name for name in _AT_LEAST_ONE if getattr(self, name) < 1]
         if below:
             given = ", ".join(f"{name} {getattr(self, name)}" for name in below)

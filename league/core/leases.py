@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 
+from league.core import plugin_calls
 from league.core.bounds import MAX_COUNT, check_answer
 from league.core.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease
 from league.core.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
@@ -17,7 +18,6 @@ from league.core.payoff import counted_pairs
 from league.core.pfsp import sparse_shares
 from league.core.quality import book_quality, note_chances
 from league.core.records import Lease, Seating, SeatingOutcome
-from league.core.roles import matchmaker_of
 from league.core.scoring import score_sum
 from league.core.seatings import paired_seatings
 from league.core.state import LeagueState
@@ -73,7 +73,7 @@ def training_seatings(state: LeagueState, rng: np.random.Generator) -> tuple[str
     settings = state.settings_of(player)
     if len(set(state.teams)) == 1:
         return player, paired_seatings(player, [(player, 1.0)], teams=state.teams, records=True)
-    shares = with_guests(state, player, matchmaker_of(settings).opponents(view_of(state, player), rng))
+    shares = with_guests(state, player, plugin_calls.opponents(view_of(state, player), rng))
     chosen = sparse_shares(shares, limit=settings.matchmaking.opponents_per_lease, rng=rng)
     return player, paired_seatings(player, _named(state, *chosen), teams=state.teams, records=True)
 

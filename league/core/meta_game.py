@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.core.events import MixtureMember, MixtureSolved
+from league.core.plugin_calls import solved
 from league.core.ratings import PairGames, bradley_terry, frozen_pairs, most_probable_ratings, win_probability
 from league.core.roles import MAIN_ROLE
-from league.core.solvers import Solver, exploitability, solver_of
+from league.core.solvers import exploitability
 from league.core.state import LeagueState, Mixture
 
 Array = NDArray[np.float64]
@@ -71,7 +72,7 @@ def mixture_event(state: LeagueState) -> list[MixtureSolved]:
         return []
     names = _participants(state)
     win_rates = snapshot_win_rates(state, names)
-    mixture = _solver(state)(win_rates)
+    mixture = solved(state.settings.meta_game.solver, win_rates, num_sides=len(set(state.teams)))
     members = tuple(MixtureMember(names[i], float(mixture[i])) for i in heaviest(mixture).tolist())
     return [MixtureSolved(members, exploitability(win_rates, mixture), games, num_snapshots)]
 
@@ -148,8 +149,3 @@ def _participants(state: LeagueState) -> list[str]:
     names = own_snapshots(state)
     newest = set(names[-state.settings.meta_game.most_policies :])
     return [name for name in names if name in newest or name in state.mixture.weights]
-
-
-def _solver(state: LeagueState) -> Solver:
-    assert state.settings is not None
-    return solver_of(state.settings.meta_game.solver, num_sides=len(set(state.teams)))

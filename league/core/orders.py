@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from league.core import plugin_calls
 from league.core.commands import ConfirmReset, ConfirmSnapshot, Refused, ReportProgress, RequestSnapshot, SaveCheckpoint
 from league.core.episodes import Episodes
 from league.core.events import (
@@ -16,13 +17,13 @@ from league.core.events import (
     ProgressReported,
     SnapshotAdded,
 )
-from league.core.gates import GATE, TIMEOUT, Trial, gate_of
+from league.core.gates import GATE, TIMEOUT, Trial
 from league.core.guests import guest_shares
 from league.core.meta_game import mixture_weights
 from league.core.population import SNAPSHOT
 from league.core.quality import add_quality
 from league.core.records import Order, SnapshotInfo
-from league.core.roles import MAIN_ROLE, View, matchmaker_of
+from league.core.roles import MAIN_ROLE, View
 from league.core.state import CheckpointPointer, LeagueState, PlayerState
 from league.core.tuning import (
     TRANSPLANT_KIND,
@@ -58,9 +59,9 @@ def gate_order(state: LeagueState, player: str, *, trained_steps: int) -> list[O
     if steps < settings.gate.min_steps or state.open_orders(player):
         return []
     view = view_of(state, player)
-    rivals = matchmaker_of(settings).rivals(view) if len(set(state.teams)) > 1 else np.array([], dtype=np.int64)
+    rivals = plugin_calls.rivals(view) if len(set(state.teams)) > 1 else np.array([], dtype=np.int64)
     known = view.posterior.take(rivals)
-    verdict = gate_of(settings.gate)(Trial(steps, rivals, state.population.names, known, settings.gate))
+    verdict = plugin_calls.verdict(Trial(steps, rivals, state.population.names, known, settings.gate))
     if verdict is None:
         return []
     order = Order(state.next_order_id, SNAPSHOT_KIND, player, verdict.reason)

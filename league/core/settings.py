@@ -338,9 +338,14 @@ class LeagueSettings:
         if not missing:  # a journal holds every part: reading it runs no preset
             return
         preset = load(PRESETS, self.preset, what="preset")
-        parts = preset(self.population)  # type: ignore[operator]  # the registry's protocol
-        for name in missing:
-            part = getattr(parts, name)
+        try:
+            made = preset(self.population)  # type: ignore[operator]  # the registry's protocol
+            parts = {name: getattr(made, name) for name in missing}
+        except ValueError:
+            raise
+        except Exception as error:  # code of others: whatever a preset raises or returns is a sentence for its user
+            raise ValueError(f"the preset {self.preset!r} failed, {type(error).__name__}: {error}") from error
+        for name, part in parts.items():
             if part is not None:
                 object.__setattr__(self, name, part)  # a frozen record is completed before it is seen
 

@@ -12,6 +12,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from league.core import plugin_calls
 from league.core.commands import ConfirmTransplant, DropTransplant, Refused
 from league.core.episodes import Episodes
 from league.core.events import Event, OrderDropped, OrderIssued, PlayerTransplanted
@@ -20,7 +21,7 @@ from league.core.ratings import present_ratings
 from league.core.records import Hyperparameter, Order
 from league.core.settings import MatchmakingSettings, PlayerSettings
 from league.core.state import CheckpointPointer, LeagueState, PlayerState
-from league.core.tuners import TuningTrial, tuner_of
+from league.core.tuners import TuningTrial
 
 TRANSPLANT_KIND = "transplant"
 START_SPREAD = 3.0
@@ -128,7 +129,8 @@ def _copy_order(state: LeagueState, player: str, rng: np.random.Generator) -> li
         return []
     score, deviation = _scores(state, candidates)
     is_rating = len(set(state.teams)) > 1
-    copy = tuner_of(settings)(TuningTrial(names, names.index(player), score, deviation, is_rating, settings), rng)
+    trial = TuningTrial(names, names.index(player), score, deviation, is_rating, settings)
+    copy = plugin_calls.donor(trial, rng)
     if copy is None:
         return []
     donor = candidates[copy.donor]
