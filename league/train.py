@@ -206,14 +206,13 @@ def _session(
         stack.callback(book.close)
         stack.enter_context(logged_to(folder.logs_path, "daemon"))
         guests = guest_networks(book.state, _snapshot_store(folder))
-        unmarked = mark(folder, _names_of_run(config, guests))
         teacher = teacher_weights(config, spec, store=_snapshot_store(folder))
         setup = host_setup(config, spec, run=folder.path.name)
         setup = replace(setup, guest_networks=guests, teacher=teacher, logs=str(folder.logs_path))
         runtime = make_runtime(config, setup, book.state)
         stack.callback(runtime.close)
         console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
-        for note in (*notes, *([] if unmarked is None else [unmarked])):
+        for note in (*notes, *mark(folder, _names_of_run(config, guests))):
             console.say(note)
         sink = stack.enter_context(contextlib.closing(_sinks(config, folder, console)))
         noted = book.noted_files

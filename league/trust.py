@@ -113,25 +113,25 @@ def trust_folder(path: Path) -> None:
         admit(found.entry for found in outside_names(plain))
 
 
-def mark(folder: RunFolder, names: Iterable[OutsideName]) -> str | None:
-    """Note in the folder that this user's own command put these names there; one sentence where that cannot be done.
+def mark(folder: RunFolder, names: Iterable[OutsideName]) -> list[str]:
+    """Note in the folder that this user's own command put these names there; a sentence where that cannot be done.
 
     Nothing is written where there are none.
     """
     entries = sorted({found.entry for found in names})
     if not entries:
-        return None
+        return []
     try:
         key = _key(create=True)
     except OSError as error:
-        return (
+        return [
             f"{_key_path()} cannot be made ({error.strerror}), so that this run is taken for somebody else's later: "
             "`league resume` will ask for --trust."
-        )
+        ]
     assert key is not None
     payload = json.dumps({"names": entries, "hmac": _sign(key, entries)}, indent=1)
     folder.storage.atomic_write_bytes(folder.path / MARK_FILE, payload.encode())
-    return None
+    return []
 
 
 def admit_marked(folder: RunFolder) -> None:
