@@ -20,7 +20,7 @@ from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.config import LeagueConfig
 from league.core.records import SnapshotInfo
-from league.core.retention import SLACK
+from league.core.retention import most_snapshots
 from league.core.state import LeagueState, PlayerState
 from league.errors import CorruptSnapshot, LeagueError
 from league.runtime.protocol import Arrays
@@ -123,8 +123,8 @@ class PolicyStore:
     def max_snapshots(self) -> int:
         """Snapshots that the league may hold so that their weights, with those retired last, keep within the limits."""
         retention = self._config.retention
-        by_size = retention.snapshots_gib * 2**30 / snapshot_bytes(self._layout)
-        return max(int(min(retention.snapshots, by_size) * (1.0 - SLACK)), 1)
+        num_bytes = retention.snapshots_gib * 2**30
+        return most_snapshots(retention.snapshots, num_bytes, snapshot_bytes=snapshot_bytes(self._layout))
 
     def put_checkpoint(self, player: str, saved: Arrays) -> str:
         """Store a learner's restart state durably; returns its digest."""

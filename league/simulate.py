@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from agents.nets.network import build_network
+from agents.weights import layout_of
 from envs.registry import spec_of
 from league.config import LeagueConfig
 from league.core import commands
@@ -27,8 +28,10 @@ from league.core.events import (
 from league.core.finishing import Orders, are_ordered
 from league.core.league import apply, decide
 from league.core.records import BOT_PREFIX, OUTSIDE_PREFIX, Lease, Order, Progress, Seating, SeatingOutcome
+from league.core.retention import most_snapshots
 from league.core.settings import LeagueSettings, MatchmakingSettings
 from league.core.state import LeagueState
+from league.policies import snapshot_bytes
 from league.scoring import scoring_of
 from league.simulated_worlds import WORLDS, Policy, World, drawn_orders
 from league.simulation_report import Pace, SimulationReport, Tally, report_on
@@ -79,12 +82,15 @@ def simulate(
     spec = spec_of(config.env)
     hosts = config.runtime.actor_hosts if config.runtime.kind == "ray" else 1
     network = build_network(spec, config.network, seed=0)
+    num_bytes, retention = snapshot_bytes(layout_of(network)), config.retention
     pace = Pace(
         steps_per_s,
         turns_per_game,
         hosts,
         lease_steps=_lease_steps(config, seconds * hosts * steps_per_s),
-        snapshot_bytes=4 * sum(parameter.numel() for parameter in network.parameters()),
+        snapshot_bytes=num_bytes,
+        most_snapshots=most_snapshots(retention.snapshots, retention.snapshots_gib * 2**30, snapshot_bytes=num_bytes),
+        metrics_bytes=round((retention.metrics_mib + retention.spool_mib) * 2**20),
     )
     started = clock()
     settings = _with_opponents(config.league, pace.lease_steps / _real_lease_steps(config))
@@ -225,6 +231,8 @@ class Simulation:
             name = f"{player.name}-s{player.num_snapshots}"
             self._frozen[name] = self._live[player.name]
             self._ask(commands.ConfirmSnapshot(order.order_id, NO_DIGEST, player.version, player.trained_steps))
+            if len(self.state.population.snapshots()) > self._pace.most_snapshots:
+                self._ask(commands.RetireSnapshots(self._pace.most_snapshots))
         elif order.kind == "reset":
             assert order.source is not None
             self._live[player.name] = self._frozen[order.source]

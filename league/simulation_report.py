@@ -13,9 +13,12 @@ from league.core.orders import view_of
 from league.core.roles import matchmaker_of
 from league.core.scoring import Scoring
 from league.core.state import LeagueState
+from league.store.journal_segments import PLAIN_EVENTS
 
 JOURNAL_ROW_BYTES = 120
 """What an event takes beside its body: chain hash, number, time, index."""
+PACKED_SHARE = 0.12
+"""Of its body that an event takes in a segment: measured, see `benchmarks/disk_use.py`."""
 MOST_SHOWN = 5
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 
@@ -27,6 +30,7 @@ class Pace:
     Fields:
       steps_per_s: env steps of one actor host. turns_per_game: env steps of one game.
       hosts: actor hosts. lease_steps: env steps of a simulated lease. snapshot_bytes: of one frozen policy on disk.
+      most_snapshots: that may be kept. metrics_bytes: limit of the metrics and of those that wait for their upload.
     """
 
     steps_per_s: float
@@ -34,6 +38,8 @@ class Pace:
     hosts: int
     lease_steps: int
     snapshot_bytes: int
+    most_snapshots: int = 1_000_000
+    metrics_bytes: int = 0
 
 
 @dataclass
@@ -78,7 +84,9 @@ class SimulationReport:
       games, env_steps, rating_games, snapshots, mixtures: totals.
       pairs: pairs that have met. games_per_pair: 5 %, 50 % and 95 % of their games.
       starved: (player, rival, effective games) of the least known rivals of gates.
-      snapshot_bytes, journal_bytes: on disk.
+      snapshots_kept: snapshots whose weights are still there at the end.
+      snapshot_bytes, journal_bytes: on disk, within the limits of `retention` and with old events compressed.
+      metrics_bytes: what metrics, and those that wait for their upload, take at most.
     """
 
     asked_s: float
@@ -99,6 +107,8 @@ class SimulationReport:
     snapshot_bytes: int
     journal_bytes: int
     counts: Scoring
+    snapshots_kept: int = 0
+    metrics_bytes: int = 0
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -124,7 +134,8 @@ class SimulationReport:
         lines += [
             f"{self.env_steps:,} env steps, {self.games:,} games, {self.rating_games:,} of them rating games",
             f"{self.snapshots:,} snapshots ({self.snapshots / days:,.1f} a day), {self.mixtures} mixtures solved",
-            f"disk: {size(self.snapshot_bytes)} of snapshots, {size(self.journal_bytes)} of journal",
+            f"disk: {size(self.snapshot_bytes)} of {self.snapshots_kept:,} snapshots that are kept, "
+            f"{size(self.journal_bytes)} of journal, at most {size(self.metrics_bytes)} of metrics",
             f"{self.pairs:,} pairs met; games of a pair: {low:,.0f} (5 %), {middle:,.0f} (median), {high:,.0f} (95 %)",
             f"{'player':<24} {'trained steps':>15} {'snapshots':>10} {'gate':>7} {'timeout':>8} {'resets':>7} "
             f"{'copies':>7} {'starved rivals':>15}",
@@ -173,6 +184,8 @@ def report_on(
     once = payoff.home.values < payoff.away.values
     met = payoff.totals.values[once].sum(axis=(1, 2))
     body = tally.encoded_bytes / max(tally.encoded, 1)
+    single = min(tally.events, PLAIN_EVENTS)
+    kept = len(state.population.snapshots())
     return SimulationReport(
         asked_s=asked_s,
         done_s=min(done_s, asked_s) if len(met) else done_s,
@@ -189,9 +202,11 @@ def report_on(
         pairs=len(met),
         games_per_pair=quantiles(met),
         starved=tuple(sorted(starved, key=lambda row: row[2])[:MOST_SHOWN]),
-        snapshot_bytes=len(state.snapshots) * pace.snapshot_bytes,
-        journal_bytes=round(tally.events * (body + JOURNAL_ROW_BYTES)),
+        snapshot_bytes=kept * pace.snapshot_bytes,
+        journal_bytes=round(single * (body + JOURNAL_ROW_BYTES) + (tally.events - single) * body * PACKED_SHARE),
         counts=counts,
+        snapshots_kept=kept,
+        metrics_bytes=pace.metrics_bytes,
     )
 
 

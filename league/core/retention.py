@@ -19,6 +19,15 @@ NEWEST_KEPT = 5
 """Newest snapshots of each player whose weights always stay."""
 
 
+def most_snapshots(count: int, num_bytes: float, *, snapshot_bytes: int) -> int:
+    """Snapshots that a league may hold so that their weights, with those retired last, keep within both limits.
+
+    Args:
+      count, num_bytes: the limits. snapshot_bytes: of one frozen policy.
+    """
+    return max(int(min(count, num_bytes / snapshot_bytes) * (1.0 - SLACK)), 1)
+
+
 def retire_snapshots(state: LeagueState, command: RetireSnapshots, rng: np.random.Generator) -> list[Event]:
     """Set aside the snapshots that are needed least, until a little fewer than `command.keep` are left.
 

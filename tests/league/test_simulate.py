@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -31,6 +32,19 @@ def config_of(league: str, *, env: str = "connect_four") -> LeagueConfig:
 def simulated(league: str, *, hours: float = 0.5, world: str = "disc") -> SimulationReport:
     ticks = itertools.count()
     return simulate(config_of(league), 3_600.0 * hours, world=world, clock=lambda: float(next(ticks)))
+
+
+def test_the_disk_that_is_told_keeps_within_the_limits_of_retention() -> None:
+    config = config_of(f"preset: self_play, {QUICK}")
+    free = simulate(config, 1_800.0, clock=itertools.count().__next__)
+    limited = simulate(
+        replace(config, retention=replace(config.retention, snapshots=40)), 1_800.0, clock=itertools.count().__next__
+    )
+    assert free.snapshots_kept == free.snapshots == limited.snapshots > 80
+    assert limited.snapshots_kept <= 40
+    assert limited.snapshot_bytes == limited.snapshots_kept * free.snapshot_bytes // free.snapshots
+    assert f"of {limited.snapshots_kept:,} snapshots that are kept" in limited.text()
+    assert limited.metrics_bytes == 128 << 20
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
