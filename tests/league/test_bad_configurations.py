@@ -165,7 +165,7 @@ ARGUMENTS = [
     (["train", "list.yaml"], "holds a list"),
     (["train", "twice.yaml"], "is given twice"),
     (["train", "{config}", "--run-dir", "{run}"], "already holds a run"),
-    (["resume", "nowhere"], "is not a run folder"),
+    (["resume", "nowhere"], "does not exist"),
     (["resume", "{run}", "-s", "seed=3"], "cannot change"),
     (["resume", "{run}", "-s", "learner.algorithm=vtrac"], "did you mean 'vtrace'"),
     (["resume", "{run}", "--for", "0"], "leaves no time"),
