@@ -138,9 +138,16 @@ def _sentence(problem: Any, location: tuple[str | int, ...], paths: KnownPaths) 
         keys = ", ".join(paths.keys_of(_generic(location)))
         return f"{dotted}: {value} is not a section; its keys are {keys}"
     if kind in ("tuple_type", "list_type"):
-        return f"{dotted}: {value} is no list, write [{_shown(problem['input']).strip(chr(39))}]"
+        return f"{dotted}: {value} is no list, write [{_entries(problem['input'])}]"
     message = problem["msg"]
     return f"{dotted}: {value} does not fit: {message[0].lower()}{message[1:]}"
+
+
+def _entries(given: object) -> str:
+    """The entries of the intended list; for a section with numbered keys, as PATH.0.KEY makes it, its values."""
+    if isinstance(given, dict) and given and all(str(key).isdigit() for key in given):
+        return ", ".join(_shown(value) for value in given.values())
+    return _shown(given).strip("'")
 
 
 def _unknown_key(location: tuple[str | int, ...], paths: KnownPaths) -> str:

@@ -60,8 +60,8 @@ def test_facts_are_told() -> None:
 
 def test_an_env_that_cannot_be_made_is_a_fault() -> None:
     assert faults_of(EnvConfig("conect_four")) == [
-        "it can be made: unknown env 'conect_four'; did you mean connect_four?; an id is a built-in id, pettingzoo:ID,"
-        " gymnasium:ID, module:function or path/file.py:function"
+        "it can be made: unknown env 'conect_four'; did you mean connect_four? (an id is a built-in id, pettingzoo:ID,"
+        " gymnasium:ID, module:function or path/file.py:function)"
     ]
 
 

@@ -145,7 +145,7 @@ class FakeRuntime:
         return [CheckpointTaken(progress, {"counters": np.array([progress.version, progress.trained_steps])})]
 
     def _play(self, lease: Lease) -> list[Report]:
-        done = LeaseDone("actor-0", lease.lease_id, lease.token, STEPS_PER_LEASE, outcomes_of(lease))
+        done = LeaseDone("actor-0", lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease))
         if lease.home is None:
             return [done]
         self.versions[lease.home] = self.versions.get(lease.home, 0) + UPDATES_PER_LEASE
@@ -163,6 +163,11 @@ class ExactFakeRuntime(FakeRuntime):
 
     def abandon(self) -> None:
         self.abandoned = True
+
+
+def steps_of(lease: Lease) -> int:
+    """Env steps that a lease brings: the rating leases after training are too short for all of `STEPS_PER_LEASE`."""
+    return min(STEPS_PER_LEASE, lease.turns * lease.num_envs)
 
 
 def outcomes_of(lease: Lease) -> tuple[SeatingOutcome, ...]:

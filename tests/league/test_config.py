@@ -180,7 +180,7 @@ def test_overrides_are_yaml_applied_in_order() -> None:
         ("=3", "-s '=3': write it"),
         ("a..b=3", "-s 'a..b=3': write it"),
         ("seed.x=3", "-s seed.x: seed holds no keys"),
-        ("league.players.0.count=2", "league.players: {'0': {'count': 2}} does not fit"),
+        ("league.players.0.count=2", "league.players: {'0': {'count': 2}} is no list, write [{'count': 2}]"),
         ("learner.gamma=[", "-s learner.gamma: line 1:"),
         ("lerner.gamma=0.9", "lerner: unknown key, nearest is 'learner'"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from league.core.events import (
     RunStopped,
     SnapshotAdded,
 )
-from league.core.records import Progress
+from league.core.records import Lease, Progress
 from league.daemon import BUDGET, DRAIN_S, LIMIT, SIGNAL
 from league.limits import Limits
 from league.runtime.protocol import (
@@ -35,8 +36,19 @@ from league.runtime.protocol import (
     TakeSnapshot,
     Task,
 )
-from tests.league.fake_runtime import STEPS_PER_LEASE, Bench, outcomes_of
+from tests.league.fake_runtime import Bench, outcomes_of, steps_of
 from tests.league.tiny_runs import ONE_PLAYER, events_of, tiny
+
+
+def leases_of(bench: Bench) -> list[Lease]:
+    """Every lease that was handed to a host."""
+    return [task.lease for task in bench.runtime.of(PlayLease) if isinstance(task, PlayLease)]
+
+
+def steps_of_all(bench: Bench, lease_ids: Iterable[int]) -> int:
+    """Env steps that the leases with these ids bring together."""
+    steps = {lease.lease_id: steps_of(lease) for lease in leases_of(bench)}
+    return sum(steps[lease_id] for lease_id in lease_ids)
 
 
 def test_nothing_is_acted_on_before_it_is_in_the_journal_on_disk(tmp_path: Path) -> None:
@@ -59,12 +71,12 @@ def test_nothing_is_acted_on_before_it_is_in_the_journal_on_disk(tmp_path: Path)
 def test_every_answered_lease_counts_once(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run")
     bench.run(env_steps=1_000)
-    leases = [task.lease for task in bench.runtime.of(PlayLease) if isinstance(task, PlayLease)]
+    leases = leases_of(bench)
     finished = [event for event in events_of(bench.folder.path) if isinstance(event, LeaseFinished)]
     assert Counter(event.lease_id for event in finished) == Counter(lease.lease_id for lease in leases)
     assert bench.book.state.totals.games == sum(2 * len(lease.seatings) for lease in leases)
     totals = bench.book.state.totals
-    assert totals.env_steps + totals.settling_steps == STEPS_PER_LEASE * len(leases)
+    assert totals.env_steps + totals.settling_steps == steps_of_all(bench, [event.lease_id for event in finished])
 
 
 def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path) -> None:
@@ -74,7 +86,7 @@ def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path
     def repeat(task: Task) -> None:
         if isinstance(task, PlayLease):
             lease = task.lease
-            late.append(LeaseDone("actor-0", lease.lease_id, lease.token, 100, outcomes_of(lease)))
+            late.append(LeaseDone("actor-0", lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease)))
             bench.runtime.report(*late[-2:])
 
     bench.runtime.watch = repeat
@@ -83,7 +95,7 @@ def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path
     assert len(finished) == len(set(finished))
     assert bench.seen[-1].refused > 0
     totals = bench.book.state.totals
-    assert totals.env_steps + totals.settling_steps == 100 * len(finished)
+    assert totals.env_steps + totals.settling_steps == steps_of_all(bench, finished)
 
 
 def test_a_host_that_lies_loses_its_lease_and_the_others_work_goes_on(tmp_path: Path) -> None:
@@ -97,7 +109,7 @@ def test_a_host_that_lies_loses_its_lease_and_the_others_work_goes_on(tmp_path: 
             lies.append(lease.lease_id)
             games = tuple(replace(outcome, games=2**70, wins=((0, 2**70), (0, 0))) for outcome in outcomes_of(lease))
             bench.runtime.report(
-                LeaseDone("actor-0", lease.lease_id, lease.token, 100, games),
+                LeaseDone("actor-0", lease.lease_id, lease.token, steps_of(lease), games),
                 LearnerProgress(Progress("nobody", 1, 10**300), None, 0),
             )
 
@@ -110,7 +122,7 @@ def test_a_host_that_lies_loses_its_lease_and_the_others_work_goes_on(tmp_path: 
     assert {number: "its answer was refused" for number in lies if number not in finished}.items() <= lost.items()
     assert not set(lies) & finished
     totals = bench.book.state.totals
-    assert totals.env_steps + totals.settling_steps == 100 * len(finished) >= 900
+    assert totals.env_steps + totals.settling_steps == steps_of_all(bench, finished) >= 900
     assert not bench.book.state.leases
 
 

@@ -12,10 +12,12 @@ from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import make
 from league.core.scoring import BY_WINS, Scoring
 from league.core.settings import PayoffSettings
-from league.errors import ConfigError
+from league.errors import ConfigError, LeagueError
 from league.eval.choose import choose
 from league.inspection import read_ratings, read_status, verify_run
+from league.limits import Limits
 from league.scoring import scoring_of
+from league.train import resume
 from tests.league.tiny_runs import go_on, start, state_of, tiny
 
 UNEQUAL = {"stakes": [1, 2, 3]}
@@ -78,6 +80,10 @@ def test_a_run_keeps_counting_as_it_was_founded(tmp_path: Path) -> None:
     changed = yaml.safe_load((run / "config.yaml").read_text())
     changed["league"]["payoff"]["score"] = "wins"
     (run / "config.yaml").write_text(yaml.safe_dump(changed))
+    with pytest.raises(LeagueError, match=r"changed by hand in league\.payoff\.score \(null -> \"wins\"\)"):
+        go_on(run, env_steps=600)
+    with pytest.raises(ConfigError, match=r"league\.payoff\.score: cannot change"):
+        resume(run, limits=Limits(env_steps=600), overrides=["league.payoff.score=wins"], restore_config=True)
     go_on(run, env_steps=600)
     state = state_of(run)
     assert state.scoring == scoring

@@ -35,7 +35,7 @@ def test_a_mixture_draws_its_members_by_weight_at_reset(tmp_path: Path) -> None:
     made = MadeRun(tmp_path / "run", env=ROSHAMBO)
     hands = {
         made.snapshot("main-0", constant_network(made.config, action=0)): 0,
-        made.snapshot("main-exploiter-0", constant_network(made.config, action=1)): 1,
+        made.snapshot("main-0", constant_network(made.config, action=1)): 1,
         made.snapshot("main-0", constant_network(made.config, action=2)): 2,
     }
     made.rate_cycle(hands)
