@@ -10,10 +10,10 @@ from pathlib import Path
 
 from follow import Noted, league_program
 
-from league.core.events import EVENTS, LeaseExpired, LeaseFinished, LeaseGranted
-from league.core.records import Lease
-from league.core.state import Totals
-from league.inspection import open_state
+from league.core.state.events import EVENTS, LeaseExpired, LeaseFinished, LeaseGranted
+from league.core.state.records import Lease
+from league.core.state.state import Totals
+from league.reports.status import open_state
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
 

@@ -14,17 +14,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.actor import Arena
-from agents.codec import ChunkHeader, Lz4Codec
+from agents.acting.arena import Arena
+from agents.acting.policy import NetworkPolicy, SeatPolicy, View
 from agents.learner.build import build_learner
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
-from agents.policy import NetworkPolicy, SeatPolicy, View
-from agents.trajectory import Unrolls, concatenate
+from agents.unroll.codec import ChunkHeader, Lz4Codec
+from agents.unroll.unroll import Unrolls, concatenate
 from envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
 from envs.registry import make
-from league.core.records import Seating
+from league.core.state.records import Seating
 
 WARM_CALLS = 3
 """Calls before the clock starts."""

@@ -30,7 +30,7 @@ from follow import Command, JournalFollower, Noted, RunFailed, league_program, o
 from remains import Remains, left_of, remains_of
 from report import Report
 
-from league.core.events import LeaseFinished, LeaseGranted
+from league.core.state.events import LeaseFinished, LeaseGranted
 from league.runtime.reaper import descendants
 
 TARGETS = {"daemon": "daemon", "actor": "actor_host", "learner": "learner_host"}

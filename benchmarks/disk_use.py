@@ -20,10 +20,10 @@ import numpy as np
 from league_scale import COMMIT_EVERY, founded, outcomes_of, spread_games
 from report import Report
 
-from league.config import RetentionSettings
-from league.core.commands import FinishLease, RequestLease
-from league.core.events import EVENTS, LeaseGranted
+from league.config.run_config import RetentionSettings
 from league.core.retention import most_snapshots
+from league.core.state.commands import FinishLease, RequestLease
+from league.core.state.events import EVENTS, LeaseGranted
 from league.monitor.jsonl_sink import JsonlSink, MetricRow
 from league.monitor.names import METRICS
 from league.monitor.wandb_sink import ROWS_PER_E_FOLD

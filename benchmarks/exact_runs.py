@@ -14,13 +14,13 @@ import repeated_games
 from strength_runs import core_budget
 
 from envs.protocol import EnvConfig
-from league.core.records import SnapshotInfo
-from league.core.roles import MAIN_ROLE
-from league.core.solvers import regret_matching
+from league.core.matchmaking.roles import MAIN_ROLE
+from league.core.metagame.solvers import regret_matching
+from league.core.state.records import SnapshotInfo
 from league.eval import exploitability
-from league.eval.choose import Selection
 from league.eval.exploitability import Mixture, PolicyFunction, members_of
-from league.eval.load import OpenRun, load_from_run, load_selection, open_run
+from league.policies.loading import OpenRun, load_from_run, load_selection, open_run
+from league.policies.select import Selection
 
 MOST_MEMBERS = 60
 """Snapshots that the Nash mixture is solved over; of more, evenly spaced ones are taken."""

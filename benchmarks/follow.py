@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from league.core.events import EVENTS
+from league.core.state.events import EVENTS
 from league.errors import StorageError
-from league.limits import cpu_seconds
+from league.run.budget import cpu_seconds
 from league.runtime.reaper import descendants
 from league.store.journal_reader import JournalReader
 from league.store.lock import start_ticks

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from league.core.gates import Gate, Trial, gate_of
-from league.core.payoff import Posterior
-from league.core.pfsp import pfsp, sparse_shares
-from league.core.settings import GateSettings
+from league.core.gates.gates import Gate, Trial, gate_of
+from league.core.matchmaking.pfsp import pfsp, sparse_shares
+from league.core.state.league_config import GateSettings
+from league.core.state.payoff import Posterior
 
 SIZES = (1, 2, 5, 10, 50, 200)
 RESISTERS = (0.50, 0.60, 0.64)

@@ -18,15 +18,15 @@ from policies import CONTROL, GAME, SIZES, build_lstm, build_transformer
 from torch import Tensor
 from torch.multiprocessing.spawn import spawn
 
-from agents.learner.backend import Placement, SingleBackend, make_backend
-from agents.learner.batch import Batch, batch_from
+from agents.learner.algorithms.objective import Coefficients, make_objective
 from agents.learner.config import LearnerConfig
-from agents.learner.example import example_unrolls
-from agents.learner.objective import Coefficients, make_objective
-from agents.learner.stages import boundaries_of, cut_network, even_cut
-from agents.learner.update_mode import AllReduce
+from agents.learner.data.batch import Batch, batch_from
+from agents.learner.pipeline.stages import boundaries_of, cut_network, even_cut
+from agents.learner.step.backend import Placement, SingleBackend, make_backend
+from agents.learner.step.replica_sync import AllReduce
 from agents.nets.network import Network
-from agents.process import prepare_process
+from agents.torch_runtime import prepare_process
+from agents.unroll.synthetic import example_unrolls
 
 CPU = torch.device("cpu")
 ROWS, STEPS = 24, 6

@@ -20,15 +20,22 @@ from pathlib import Path
 import numpy as np
 from report import Report
 
-from league.book import Book, read_state
-from league.core.commands import ConfirmSnapshot, CreateLeague, FinishLease, ReportProgress, RequestLease, StartRun
-from league.core.events import EVENTS, LeaseGranted
 from league.core.league import decide
-from league.core.ratings import league_ratings
-from league.core.records import Lease, Progress, SeatingOutcome
-from league.core.settings import LeagueSettings, MatchmakingSettings, PlayerSettings
-from league.core.state import digest
+from league.core.metagame.ratings import league_ratings
+from league.core.state.commands import (
+    ConfirmSnapshot,
+    CreateLeague,
+    FinishLease,
+    ReportProgress,
+    RequestLease,
+    StartRun,
+)
+from league.core.state.events import EVENTS, LeaseGranted
+from league.core.state.league_config import LeagueSettings, MatchmakingSettings, PlayerSettings
+from league.core.state.records import Lease, Progress, SeatingOutcome
+from league.core.state.state import digest
 from league.store.journal_reader import JournalReader
+from league.store.journaled_league import Book, read_state
 
 PLAYERS = (10, 100, 1_000, 10_000)
 LARGEST = PLAYERS[-1]

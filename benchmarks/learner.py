@@ -22,19 +22,19 @@ import torch
 from report import Report
 from torch.utils.flop_counter import FlopCounterMode
 
-from agents.learner.backend import Placement
-from agents.learner.batch import batch_from
 from agents.learner.build import default_device, local_updater
 from agents.learner.config import LearnerConfig
-from agents.learner.example import example_unrolls
-from agents.learner.feeder import Feeder
+from agents.learner.data.batch import batch_from
+from agents.learner.data.feeder import Feeder
 from agents.learner.learner import Learner
+from agents.learner.step.backend import Placement
 from agents.nets.config import NetworkConfig
 from agents.nets.dense import product
 from agents.nets.network import Network, build_network
-from agents.nets.parts import num_parts
-from agents.process import prepare_process
-from agents.trajectory import Unrolls
+from agents.nets.sub_actions import num_parts
+from agents.torch_runtime import prepare_process
+from agents.unroll.synthetic import example_unrolls
+from agents.unroll.unroll import Unrolls
 from agents.weights import layout_of
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 

@@ -20,17 +20,17 @@ from gradient_ranks import COEFFICIENTS, CPU, Case, largest_difference, let_floa
 from policies import BACKWARD_S_PER_ROW, FORWARD_S_PER_ROW, GAME, SIZES, build_lstm, build_transformer
 from report import Report
 
-from agents.learner.backend import Placement, SingleBackend
-from agents.learner.batch import batch_from
+from agents.learner.algorithms.objective import make_objective
 from agents.learner.build import build_updater, local_updater
 from agents.learner.config import LearnerConfig
-from agents.learner.example import example_unrolls
+from agents.learner.data.batch import batch_from
 from agents.learner.learner import Learner, UpdateReport
-from agents.learner.objective import make_objective
-from agents.learner.schedules import ideal_bubble
-from agents.learner.worker import NetworkPlan
-from agents.process import prepare_process
-from agents.trajectory import Unrolls
+from agents.learner.pipeline.schedules import ideal_bubble
+from agents.learner.step.backend import Placement, SingleBackend
+from agents.learner.workers.worker import NetworkPlan
+from agents.torch_runtime import prepare_process
+from agents.unroll.synthetic import example_unrolls
+from agents.unroll.unroll import Unrolls
 from agents.weights import layout_of
 
 NETS = ("lstm", "transformer")

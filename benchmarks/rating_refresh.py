@@ -19,11 +19,11 @@ import numpy as np
 from league_scale import founded, outcomes_of, spread_games
 from report import Report
 
-from league.background_ratings import BackgroundRatings
-from league.book import Book
-from league.core.commands import FinishLease, RequestLease
-from league.core.events import LeaseGranted
-from league.core.ratings import league_ratings
+from league.core.metagame.ratings import league_ratings
+from league.core.state.commands import FinishLease, RequestLease
+from league.core.state.events import LeaseGranted
+from league.run.background_ratings import BackgroundRatings
+from league.store.journaled_league import Book
 
 EVERY_S = 2.0
 RATING_LEASES = 3_000

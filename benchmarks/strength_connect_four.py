@@ -23,10 +23,10 @@ from strength_robustness import against_past, load_snapshot, main_snapshots
 from strength_runs import HALF, LATEST, LEAGUE, ROOT, Plan, control_sections, core_budget, finished_run, wall_limit
 
 from envs.protocol import EnvConfig
-from league.eval.load import OpenRun, load_from_run, open_run
-from league.eval.loaded import LoadedMixture, LoadedPolicy
 from league.eval.match import play_match
 from league.eval.pairs import bot_entrant
+from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
+from league.policies.loading import OpenRun, load_from_run, open_run
 
 POPULATIONS = (LEAGUE, LATEST, HALF)
 GAME = "c4"

@@ -13,11 +13,11 @@ from report import Report
 from strength_runs import LEAGUE, ROOT, START_UP_S, Plan, finished_run
 
 from envs.protocol import EnvConfig
-from league.eval.load import open_run
 from league.eval.match import play_match
 from league.eval.pairs import bot_entrant
 from league.eval.report import EvalReport, evaluate_run
 from league.eval.report_table import report_lines
+from league.policies.loading import open_run
 
 POPULATIONS = (LEAGUE,)
 CONFIG = ROOT / "configs" / "connect_four.yaml"

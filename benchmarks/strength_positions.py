@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.policy import SeatPolicy, View
+from agents.acting.policy import SeatPolicy, View
 from envs.bots import TacticalBot
-from envs.chance import uniform_legal
 from envs.games.connect_four import COLS, ConnectFour
-from league.eval.loaded import LoadedMixture, LoadedPolicy
+from envs.sampling import uniform_legal
+from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 
 FILE = Path(__file__).resolve().parent.parent / "tests" / "golden" / "connect_four_critical.json"
 NUM_POSITIONS = 500

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from league.core.records import SnapshotInfo
-from league.core.roles import MAIN_ROLE
-from league.eval.choose import Selection
-from league.eval.load import OpenRun, load_selection
-from league.eval.loaded import LoadedPolicy
+from league.core.matchmaking.roles import MAIN_ROLE
+from league.core.state.records import SnapshotInfo
 from league.eval.match import play_match
+from league.policies.loaded_policy import LoadedPolicy
+from league.policies.loading import OpenRun, load_selection
+from league.policies.select import Selection
 
 EARLIER = 0.75
 """Snapshots up to this part of a player's training count as its past: later ones are nearly the same policy."""

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from run_to_end import run_to_end
 
-from league.config import LeagueConfig, load_config, parse_config, paths_that_differ
-from league.config_yaml import parse_yaml
+from league.config.run_config import LeagueConfig, load_config, parse_config, paths_that_differ
+from league.config.yaml import parse_yaml
+from league.run.launch import has_spent_its_budget
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
-from league.train import has_spent_its_budget
 
 ROOT = Path(__file__).resolve().parent.parent
 WALL_FACTOR = 4.0

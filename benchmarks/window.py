@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 from follow import LOOK_S, Command, JournalFollower, Noted, of_kind, tree_core_seconds
 
-from league.core.events import LeaseFinished, ProgressReported, SnapshotAdded
+from league.core.state.events import LeaseFinished, ProgressReported, SnapshotAdded
 
 START_UP_S = 180.0
 """Longest wait for the first finished lease."""

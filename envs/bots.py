@@ -9,16 +9,16 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.chance import uniform_legal
-from envs.parts import draw_parts
 from envs.plugins import PluginError, load
 from envs.protocol import BatchedEnv, EnvError, Turn
 from envs.registry import nearest
+from envs.sampling import uniform_legal
+from envs.sub_actions import draw_parts
 
 BOTS: Mapping[str, str] = {
     "random": "envs.bots:RandomBot",
     "tactical": "envs.bots:TacticalBot",
-    "perfect": "envs.perfect:PerfectBot",
+    "perfect": "envs.minimax_bot:PerfectBot",
     "mcts": "envs.mcts:MctsBot",
 }
 

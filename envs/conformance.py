@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from envs import calls
 from envs.bots import Copyable, RandomBot
-from envs.parts import illegal_answer
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, ForkableEnv, Turn
 from envs.registry import make
-from envs.return_facts import check_returns, returns_text
+from envs.return_range import check_returns, returns_text
+from envs.sub_actions import illegal_answer
 
 STEPS = 200  # turns that a check plays unless it is told otherwise
 

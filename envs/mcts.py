@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.bots import Copyable, copies, legal_actions
-from envs.chance import uniform_legal
 from envs.protocol import BatchedEnv, EnvError, Turn
+from envs.sampling import uniform_legal
 
 WIN = 1.0  # the most a seat can get out of a game of two: a proven win needs no further search
 MAX_TURNS = 1000  # of one simulation; a game that is not over by then counts 0 for all

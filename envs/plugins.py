@@ -2,7 +2,8 @@
 
 Loading a name runs code. A name that the user gives (in a configuration of their own, on the command line, in a call)
 is simply loaded. A name that a run folder or a snapshot brings along is loaded only where this process has admitted it:
-`league.trust` admits what the user's own `league train` marked, and what the user trusts by `--trust` or `trust=True`.
+`league.policies.trust` admits what the user's own `league train` marked, and what the user trusts by `--trust` or
+`trust=True`.
 """
 
 from __future__ import annotations

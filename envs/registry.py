@@ -30,7 +30,7 @@ BUILT_IN: Mapping[str, str] = {
     "probe_simultaneous": "envs.probe:SimultaneousProbe",
     "probe_mask": "envs.probe:MaskProbe",
     "probe_last_move": "envs.probe:LastMoveProbe",
-    "probe_parts": "envs.probe_parts:PartsProbe",
+    "probe_parts": "envs.probe_sub_actions:PartsProbe",
 }
 ADAPTERS: Mapping[str, str] = {
     "pettingzoo": "envs.adapters.pettingzoo:make_registered",
@@ -94,7 +94,7 @@ def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
                     f"{config.id} takes num_envs and returned a {type(made).__name__}; return a BatchedEnv of that many"
                     " games, or drop the parameter and return one PettingZoo or Gymnasium env a call"
                 )
-        behind_guard: BatchedEnv = load("envs.adapters.own:guarded")(made)
+        behind_guard: BatchedEnv = load("envs.adapters.user_env:guarded")(made)
         return behind_guard
     first = _call_own(factory, config, {})
     make_one = _one_by_one(first, lambda: _call_own(factory, config, {}))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from envs.plugins import load, load_admitted
-from league.core.registry import use_loaders
+from league.core.state.registry import use_loaders
 
 if TYPE_CHECKING:
-    from league.eval.load import load_policy as load_policy
+    from league.policies.loading import load_policy as load_policy
 
 __all__ = ["load_policy"]
 
@@ -18,7 +18,7 @@ use_loaders(built_in=load, own=load_admitted)
 def __getattr__(name: str) -> object:
     # Loading brings in torch, which `import league` (and with it every command) must not wait for.
     if name == "load_policy":
-        from league.eval.load import load_policy
+        from league.policies.loading import load_policy
 
         return load_policy
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,7 +15,7 @@ from league.command_line import run_command
 from league.errors import LeagueError
 
 if TYPE_CHECKING:
-    from league.train import Ended
+    from league.run.launch import Ended
 
 app = typer.Typer(
     name="league",
@@ -71,7 +71,7 @@ def train(
 ) -> None:
     """Start a run. Schedules follow the configuration's budget; the limits only say when this command stops."""
     limits = _limits(for_time, env_steps, core_seconds)
-    from league.train import train as start
+    from league.run.launch import train as start
 
     ended = start(config, overrides=overrides or [], run_dir=run_dir, limits=limits, trust=trust)
     _show_end(ended, evaluates=not no_eval)
@@ -92,7 +92,7 @@ def resume(
 ) -> None:
     """Go on with a run after a stop, a crash or a kill; a key that is set is changed from here on."""
     limits = _limits(for_time, env_steps, core_seconds)
-    from league.train import resume as go_on
+    from league.run.launch import resume as go_on
 
     ended = go_on(run, limits=limits, overrides=overrides or [], restore_config=restore_config, trust=trust)
     _show_end(ended, evaluates=not no_eval)
@@ -101,7 +101,7 @@ def resume(
 @app.command()
 def status(run: RunArgument, as_json: Json = False) -> None:
     """What a run is doing, whether its daemon lives, and how far it is."""
-    from league.inspection import read_status
+    from league.reports.status import read_status
 
     report = read_status(run)
     typer.echo(report.to_json() if as_json else report.text())
@@ -110,7 +110,7 @@ def status(run: RunArgument, as_json: Json = False) -> None:
 @app.command()
 def ratings(run: RunArgument, model: Model = "bradley-terry", as_json: Json = False) -> None:
     """Ratings of all snapshots, strongest first: Elo with 95 % intervals, skills by openskill, or the meta-game."""
-    from league.rating_models import read_rating_model
+    from league.reports.rating_models import read_rating_model
 
     report = read_rating_model(run, model)
     typer.echo(report.to_json() if as_json else report.text())
@@ -125,7 +125,7 @@ def payoff(
     as_json: Json = False,
 ) -> None:
     """Who beats whom: win rates as matchmaking and gates see them, games, and scores by seat; hardest first."""
-    from league.payoff_report import read_payoff
+    from league.reports.payoff import read_payoff
 
     report = read_payoff(run, homes=tuple(homes or ()))
     typer.echo(report.to_json() if as_json else report.text())
@@ -155,7 +155,7 @@ def evaluate(
     """Play policies of a run against bots and each other, seats paired, with intervals."""
     from league.eval.report import evaluate_run
     from league.eval.report_table import report_csv
-    from league.monitor.tables import print_report
+    from league.reports.tables import print_report
 
     with _games_line() as progress:
         report = evaluate_run(
@@ -198,8 +198,8 @@ def exploit(
     trust: Trust = False,
 ) -> None:
     """Train a fresh player against nothing but a frozen policy, and show what it wins; repeat the command to go on."""
-    from league.config import BudgetSettings
-    from league.exploit import exploit_run
+    from league.config.run_config import BudgetSettings
+    from league.run.exploit import exploit_run
 
     budget = BudgetSettings(
         seconds=None if for_time is None else seconds_of(for_time), core_seconds=core_seconds, env_steps=env_steps
@@ -226,7 +226,7 @@ def exploit(
 @app.command()
 def verify(run: RunArgument, as_json: Json = False) -> None:
     """Check that the journal replays to the stored state and that every stored digest holds; exit 1 if not."""
-    from league.inspection import verify_run
+    from league.reports.status import verify_run
 
     report = verify_run(run)
     typer.echo(report.to_json() if as_json else report.text())
@@ -244,7 +244,7 @@ def check_env_command(
     as_json: Json = False,
 ) -> None:
     """Try an environment against the contract; exit 1 where it breaks it."""
-    from league.env_check import check_environment
+    from league.reports.env_check import check_environment
 
     report = check_environment(env_id, kwargs or [], steps=steps)
     typer.echo(report.to_json() if as_json else report.text())
@@ -262,7 +262,7 @@ def lineage(
     ] = None,
 ) -> None:
     """Who descends from whom: parents, resets, transplants, what each gate saw, and what each met."""
-    from league.lineage_report import read_lineage
+    from league.reports.lineage import read_lineage
 
     report = read_lineage(run, of=of)
     typer.echo(report.to_json() if as_json else report.to_dot() if dot else report.text())
@@ -278,7 +278,7 @@ def fork(
     as_json: Json = False,
 ) -> None:
     """Begin a new run as the past of another, which may be live: its journal, snapshots and restart states."""
-    from league.fork import fork_run
+    from league.history.fork import fork_run
 
     report = fork_run(run, new, at=at, overrides=overrides or [], trust=trust)
     typer.echo(report.to_json() if as_json else report.text())
@@ -292,7 +292,7 @@ def rewind(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Take a run back to an earlier event; what came after is set aside in a folder of the run."""
-    from league.rewind import RewindReport, rewind_run
+    from league.history.rewind import RewindReport, rewind_run
 
     def confirm(plan: RewindReport) -> bool:
         if yes:
@@ -312,7 +312,7 @@ def rewind(
 @app.command()
 def doctor(run: RunArgument, as_json: Json = False) -> None:
     """What is wrong with a league, on what evidence, and which setting to change."""
-    from league.doctor import examine_run
+    from league.reports.doctor import examine_run
 
     report = examine_run(run)
     typer.echo(report.to_json() if as_json else report.text())
@@ -327,9 +327,9 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """What a configuration's league would do in days, tried in seconds or minutes with simulated learners."""
-    from league.config import load_config
+    from league.config.run_config import load_config
     from league.monitor.progress import ProgressLine
-    from league.simulate import simulate as try_out
+    from league.simulation.simulate import simulate as try_out
 
     if world not in ("skill", "disc", "matrix"):
         raise LeagueError(f"there is no simulated world {world!r}: use skill, disc or matrix.")
@@ -353,7 +353,7 @@ def main() -> NoReturn:
 
 
 def _limits(for_time: str | None, env_steps: int | None, core_seconds: float | None):  # type: ignore[no-untyped-def]
-    from league.limits import Limits
+    from league.run.budget import Limits
 
     seconds = None if for_time is None else seconds_of(for_time)
     for option, limit in (("--for", seconds), ("--core-seconds", core_seconds)):
@@ -391,7 +391,7 @@ def _games_line() -> Iterator[Callable[[int, int], None]]:
 
 def _show_end(ended: Ended, *, evaluates: bool) -> None:
     """The league table, the score against bots, and what to do next."""
-    from league.ending import evaluation_limit_s, show_end
+    from league.reports.run_summary import evaluation_limit_s, show_end
 
     limit_s = evaluation_limit_s(ended.seconds) if evaluates else None
     with _games_line() as progress:

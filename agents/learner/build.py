@@ -9,23 +9,23 @@ import time
 import numpy as np
 import torch
 
-from agents.learner.backend import Boundary, Placement, make_backend
-from agents.learner.balance import plan_pipeline
-from agents.learner.batch import batch_from
+from agents.learner.algorithms.objective import make_objective
 from agents.learner.config import PRECISIONS, LearnerConfig
-from agents.learner.crew import Launcher, ProcessCrew
-from agents.learner.example import example_unrolls
-from agents.learner.group import UpdaterGroup
+from agents.learner.data.batch import batch_from
+from agents.learner.gradient_check import PROBE_SEED, check_parity, tolerance
 from agents.learner.learner import Learner
-from agents.learner.objective import make_objective
-from agents.learner.parity import PROBE_SEED, check_parity, tolerance
-from agents.learner.stages import boundaries_of, cut_network
-from agents.learner.tail import Tail
-from agents.learner.update_mode import make_update_mode
-from agents.learner.updater import LocalUpdater, Updater
-from agents.learner.worker import NetworkPlan, WorkerSetup
+from agents.learner.pipeline.partition import plan_pipeline
+from agents.learner.pipeline.stages import boundaries_of, cut_network
+from agents.learner.step.backend import Boundary, Placement, make_backend
+from agents.learner.step.optimizer import Tail
+from agents.learner.step.replica_sync import make_update_mode
+from agents.learner.step.updater import LocalUpdater, Updater
+from agents.learner.workers.distributed_updater import UpdaterGroup
+from agents.learner.workers.worker import NetworkPlan, WorkerSetup
+from agents.learner.workers.worker_group import Launcher, ProcessCrew
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
+from agents.unroll.synthetic import example_unrolls
 from agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
 from envs.protocol import EnvSpec
 

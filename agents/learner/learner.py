@@ -13,14 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.learner.advantage_scale import AdvantageScale
+from agents.learner.algorithms.loss_stats import LossSums
+from agents.learner.algorithms.objective import Coefficients
 from agents.learner.config import LearnerConfig
 from agents.learner.errors import NonFiniteError, StageError
-from agents.learner.objective import Coefficients
-from agents.learner.sums import LossSums
-from agents.learner.tail import Arrays
-from agents.learner.updater import UpdateOrder, Updater, UpdateResult
-from agents.trajectory import Unrolls
+from agents.learner.step.advantage_scale import AdvantageScale
+from agents.learner.step.optimizer import Arrays
+from agents.learner.step.updater import UpdateOrder, Updater, UpdateResult
+from agents.unroll.unroll import Unrolls
 from agents.weights import Layout, Weights, WeightsError, require_finite
 
 KEEP_GOOD_EVERY = 50

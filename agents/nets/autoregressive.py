@@ -25,7 +25,7 @@ from agents.nets.config import NetworkConfig
 from agents.nets.dense import Dense
 from agents.nets.distributions import mask_logits
 from agents.nets.heads import POLICY_GAIN, require_kind
-from agents.nets.parts import Choose, Part, PartsHead, part_of
+from agents.nets.sub_actions import Choose, Part, PartsHead, part_of
 from envs.protocol import ActionSpec, PartMask
 
 

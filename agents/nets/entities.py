@@ -21,7 +21,7 @@ from agents.nets.attention import EXCLUDED, Norm, TransformerLayer
 from agents.nets.blocks import Block, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
 from agents.nets.mlp import FlattenFields, dense_blocks
-from agents.nets.pass_by import let_pass
+from agents.nets.passthrough import let_pass
 from envs.protocol import ArraySpec
 
 SET_RANK = 2

@@ -27,9 +27,9 @@ from agents.nets.blocks import (
 from agents.nets.centralised import check_central, policy_fields, tolerate_missing
 from agents.nets.config import NetworkConfig
 from agents.nets.heads import Head, HeadBuilder, HeadsBlock
-from agents.nets.pass_by import let_pass
+from agents.nets.passthrough import let_pass
 from agents.nets.registry import CORES, ENCODERS, HEADS, resolve
-from agents.nets.separate import TwinHeads, pair_trunks
+from agents.nets.separate_value import TwinHeads, pair_trunks
 from envs.protocol import ArraySpec, EnvSpec
 
 __all__ = ["Network", "NetworkOutput", "SideInputs", "build_network", "run_block"]

@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from envs import plugins
 
 ENCODERS: dict[str, str] = {
-    "conv": "agents.nets.pictures:build_conv",
-    "dict": "agents.nets.fields:build_fields",
+    "conv": "agents.nets.image_encoders:build_conv",
+    "dict": "agents.nets.dict_encoder:build_fields",
     "entities": "agents.nets.entities:build_entities",
-    "impala_resnet": "agents.nets.pictures:build_impala_resnet",
+    "impala_resnet": "agents.nets.image_encoders:build_impala_resnet",
     "mlp": "agents.nets.mlp:build_mlp",
 }
 
 CORES: dict[str, str] = {
     "lstm": "agents.nets.lstm:build_lstm",
-    "transformer": "agents.nets.memory:build_transformer",
+    "transformer": "agents.nets.transformer_core:build_transformer",
 }
 
 HEADS: dict[str, str] = {
     "autoregressive": "agents.nets.autoregressive:AutoregressiveHead",
     "box": "agents.nets.heads:GaussianHead",
     "categorical": "agents.nets.heads:CategoricalHead",
-    "multi_categorical": "agents.nets.parts:MultiCategoricalHead",
-    "squashed_gaussian": "agents.nets.squashed:SquashedGaussianHead",
+    "multi_categorical": "agents.nets.sub_actions:MultiCategoricalHead",
+    "squashed_gaussian": "agents.nets.tanh_gaussian:SquashedGaussianHead",
 }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from agents.losses.popart import ValueStatistics, denormalise_values, rescale_output
+from agents.nets.popart import ValueStatistics, denormalise_values, rescale_output
 
 
 class ValueScale(nn.Module):

@@ -10,8 +10,8 @@ from typing import Any
 
 import gymnasium
 
+from envs.adapters.external import OutsideEnv, make_games, outline_of
 from envs.adapters.gymnasium_arrays import array_env
-from envs.adapters.outside import OutsideEnv, make_games, outline_of
 from envs.adapters.spaces import MASK, mask_of
 from envs.closing import closed_on_error
 from envs.protocol import BatchedEnv, EnvError

@@ -19,9 +19,9 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from envs.adapters.outside import Outline, outline_of
+from envs.adapters.external import Outline, outline_of
 from envs.adapters.spaces import MASK
-from envs.adapters.turns import legal_answers
+from envs.adapters.turn_builder import legal_answers
 from envs.protocol import BatchedEnv, EnvError, FinalObservation, Turn
 
 PROOF_STEPS = 64

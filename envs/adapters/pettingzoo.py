@@ -17,7 +17,7 @@ import pettingzoo
 from numpy.typing import NDArray
 from pettingzoo.utils import wrappers
 
-from envs.adapters.outside import Outline, OutsideEnv, make_games, outline_of
+from envs.adapters.external import Outline, OutsideEnv, make_games, outline_of
 from envs.adapters.spaces import MASK, mask_of
 from envs.closing import closed_on_error
 from envs.protocol import EnvError

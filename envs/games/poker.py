@@ -16,8 +16,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.chance import pack_stream, split_stream, unpack_stream
 from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
+from envs.sampling import pack_stream, split_stream, unpack_stream
 
 FIELD = "information_state"
 ILLEGAL = 1 << 40  # in `BettingTree.child`: no such situation

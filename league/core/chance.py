@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlib
 
-from league.core.commands import Command, ConfirmSnapshot, CreateLeague, ReportProgress, RequestLease
-from league.core.state import LeagueState
+from league.core.state.commands import Command, ConfirmSnapshot, CreateLeague, ReportProgress, RequestLease
+from league.core.state.state import LeagueState
 
 _WORD = 1 << 32
 

@@ -7,11 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from league.core import commands, events, leases, meta_game, orders, quarantine, retention, runs, tuning
-from league.core.bounds import check_numbers
-from league.core.commands import Command, CreateLeague, FinishLease, Refused, RequestLease
-from league.core.events import Event
-from league.core.state import LeagueState
+from league.core import directives as orders
+from league.core import leases, quarantine, retention
+from league.core import lifecycle as runs
+from league.core.metagame import meta_game
+from league.core.pbt import pbt as tuning
+from league.core.state import commands, events
+from league.core.state.bounds import check_numbers
+from league.core.state.commands import Command, CreateLeague, FinishLease, Refused, RequestLease
+from league.core.state.events import Event
+from league.core.state.state import LeagueState
 
 Decider = Callable[[LeagueState, Any, np.random.Generator], list[Event]]
 Applier = Callable[[LeagueState, Any], None]

@@ -7,20 +7,20 @@ import functools
 import numpy as np
 
 from league.core import plugin_calls
-from league.core.bounds import MAX_COUNT, check_answer
-from league.core.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease
-from league.core.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
-from league.core.finishing import order_problem
-from league.core.guests import guest_shares
-from league.core.meta_game import mixture_event
-from league.core.orders import gate_order, view_of
-from league.core.payoff import counted_pairs
-from league.core.pfsp import sparse_shares
-from league.core.quality import book_quality, note_chances
-from league.core.records import Lease, Seating, SeatingOutcome
-from league.core.scoring import score_sum
-from league.core.seatings import paired_seatings
-from league.core.state import LeagueState
+from league.core.directives import gate_order, view_of
+from league.core.matchmaking.fixed_opponents import guest_shares
+from league.core.matchmaking.pfsp import sparse_shares
+from league.core.matchmaking.quality import book_quality, note_chances
+from league.core.metagame.meta_game import mixture_event
+from league.core.state.assignments import paired_seatings
+from league.core.state.bounds import MAX_COUNT, check_answer
+from league.core.state.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease
+from league.core.state.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
+from league.core.state.payoff import counted_pairs
+from league.core.state.placements import order_problem
+from league.core.state.records import Lease, Seating, SeatingOutcome
+from league.core.state.scoring import score_sum
+from league.core.state.state import LeagueState
 
 RETURN_GAMES = 1000.0
 """Games over which a player's mean return is taken; older ones fade."""

@@ -8,11 +8,11 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.events import Evidence
-from league.core.gates import Trial, Verdict, gate_of
-from league.core.roles import View, matchmaker_of
-from league.core.solvers import solver_of
-from league.core.tuners import Copy, TuningTrial, tuner_of
+from league.core.gates.gates import Trial, Verdict, gate_of
+from league.core.matchmaking.roles import View, matchmaker_of
+from league.core.metagame.solvers import solver_of
+from league.core.pbt.pbt_selection import Copy, TuningTrial, tuner_of
+from league.core.state.events import Evidence
 
 T = TypeVar("T")
 SHARE_ROUNDING = 1e-6
@@ -65,7 +65,9 @@ def verdict(trial: Trial) -> Verdict | None:
     if answer is None or not _is_own(name):
         return cast(Verdict | None, answer)
     if not isinstance(answer, Verdict) or not isinstance(answer.reason, str):
-        raise PluginFault(f"the gate {name!r} returned {_shown(answer)}; return None or a league.core.gates.Verdict")
+        raise PluginFault(
+            f"the gate {name!r} returned {_shown(answer)}; return None or a league.core.gates.gates.Verdict"
+        )
     if not isinstance(answer.evidence, tuple) or not all(isinstance(item, Evidence) for item in answer.evidence):
         raise PluginFault(f"the gate {name!r} gave the evidence {_shown(answer.evidence)}; give a tuple of Evidence")
     return answer
@@ -82,7 +84,9 @@ def donor(trial: TuningTrial, rng: np.random.Generator) -> Copy | None:
     if answer is None or not _is_own(name):
         return cast(Copy | None, answer)
     if not isinstance(answer, Copy) or not isinstance(answer.evidence, str):
-        raise PluginFault(f"the tuner {name!r} returned {_shown(answer)}; return None or a league.core.tuners.Copy")
+        raise PluginFault(
+            f"the tuner {name!r} returned {_shown(answer)}; return None or a league.core.pbt.pbt_selection.Copy"
+        )
     place = answer.donor
     if not isinstance(place, int | np.integer) or not 0 <= place < size or place == trial.player:
         raise PluginFault(f"the tuner {name!r} chose the donor {_shown(place)}; give another place in [0, {size})")

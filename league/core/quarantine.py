@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from league.core.commands import QuarantineSnapshot, Refused, RestoreSnapshot
-from league.core.events import (
+from league.core.directives import RESET_KIND, start_again_from
+from league.core.retention import RETIRED
+from league.core.state.commands import QuarantineSnapshot, Refused, RestoreSnapshot
+from league.core.state.events import (
     Event,
     OrderDropped,
     OrderIssued,
     SnapshotQuarantined,
     SnapshotRestored,
 )
-from league.core.orders import RESET_KIND, start_again_from
-from league.core.records import Order
-from league.core.retention import RETIRED
-from league.core.state import LeagueState
+from league.core.state.records import Order
+from league.core.state.state import LeagueState
 
 
 def quarantine_snapshot(state: LeagueState, command: QuarantineSnapshot, rng: np.random.Generator) -> list[Event]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from league.core.commands import Refused, RetireSnapshots
-from league.core.events import Event, SnapshotRetired
-from league.core.ratings import league_ratings, strongest
-from league.core.state import LeagueState
+from league.core.metagame.ratings import league_ratings, strongest
+from league.core.state.commands import Refused, RetireSnapshots
+from league.core.state.events import Event, SnapshotRetired
+from league.core.state.state import LeagueState
 
 RETIRED = "retired to keep within the limit of snapshots"
 """Beginning of the reason why such a snapshot is absent."""

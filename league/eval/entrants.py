@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from league.core.state import LeagueState
-from league.eval.choose import UnknownPolicy, choose
-from league.eval.load import (
+from league.core.state.state import LeagueState
+from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
+from league.policies.loading import (
     OpenRun,
     build_policy,
     copies_at,
@@ -20,8 +20,8 @@ from league.eval.load import (
     open_snapshot,
     require_player_of,
 )
-from league.eval.loaded import LoadedMixture, LoadedPolicy
-from league.trust import trust_folder
+from league.policies.select import UnknownPolicy, choose
+from league.policies.trust import trust_folder
 
 FROM = ":"
 """Between the folder of another run, or of a snapshot, and the player of it that is meant."""

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.policy import SeatPolicy, View
-from envs.chance import uniform_legal
-from envs.parts import draw_parts, first_parts
+from agents.acting.policy import SeatPolicy, View
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import make, spec_of
-from league.eval.scores import MatchResult, score_games
+from envs.sampling import uniform_legal
+from envs.sub_actions import draw_parts, first_parts
+from league.eval.match_result import MatchResult, score_games
 
 MAX_BATCH = 512
 """Games stepped together; more gain no speed and tree-searching bots hold a tree for each."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
-from agents.policy import BotPolicy
+from agents.acting.policy import BotPolicy
 from envs.bots import make_bot
-from league.core.records import BOT_PREFIX
-from league.eval.scores import Interval, MatchResult
+from league.core.state.records import BOT_PREFIX
+from league.eval.match_result import Interval, MatchResult
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.policy import SeatPolicy, View
+from agents.acting.policy import SeatPolicy, View
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
-from league.eval.choose import BEST, MIXTURE
 from league.eval.entrants import open_entrants
+from league.eval.match_result import Interval, MatchResult
 from league.eval.pairs import PairRow, bot_entrant, pair_row
-from league.eval.scores import Interval, MatchResult
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
+from league.policies.select import BEST, MIXTURE
 
 Progress = Callable[[int, int], None]
 """Called with (games finished, games in all), at least once in every turn of a match."""

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from league.eval.match_result import Interval
 from league.eval.report import EvalReport, PlayerRow
-from league.eval.scores import Interval
 
 GAP = "  "
 MEAN = "mean"

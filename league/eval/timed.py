@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.policy import SeatPolicy, View
+from agents.acting.policy import SeatPolicy, View
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.eval.match import OutOfTime, play_match
+from league.eval.match_result import MatchResult, merged
 from league.eval.pairs import bot_entrant
-from league.eval.scores import MatchResult, merged
 
 GROWTH = 4
 """Games of a round over those of the round before."""

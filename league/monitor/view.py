@@ -35,8 +35,8 @@ class PlayerView:
       win_rate: mean over its opponents, None before the first game.
       loss: policy + value loss; entropy: nats; policy_lag: updates, mean; None before the first update.
       gate: None where the player has none.
-      mean_return, seat_returns, episode_length, score: of its last games, see `league.core.episodes`; None and empty
-        before the first, `score` also where it has met nobody else.
+      mean_return, seat_returns, episode_length, score: of its last games, see `league.core.state.episodes`; None and
+        empty before the first, `score` also where it has met nobody else.
     """
 
     player: str

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from league.config import WandbSettings
+from league.config.run_config import WandbSettings
 from league.monitor.names import ELAPSED_S
 from league.monitor.sink import SinkContext
 from league.monitor.spool import Spool

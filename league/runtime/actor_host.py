@@ -11,18 +11,18 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from agents.actor import Arena
-from agents.codec import ChunkError, ChunkHeader, Lz4Codec
+from agents.acting.arena import Arena
+from agents.acting.outcome_counter import SeatingTotals
+from agents.acting.policy import BotPolicy, NetworkPolicy, SeatPolicy
 from agents.nets.network import build_network
-from agents.nets.parts import num_parts
-from agents.policy import BotPolicy, NetworkPolicy, SeatPolicy
-from agents.tally import SeatingTotals
-from agents.trajectory import Unrolls, concatenate
+from agents.nets.sub_actions import num_parts
+from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
+from agents.unroll.unroll import Unrolls, concatenate
 from agents.weights import Weights
 from envs.bots import make_bot
 from envs.protocol import EnvError
 from envs.registry import make, spec_of
-from league.core.records import BOT_PREFIX, Lease, Seating, SeatingOutcome
+from league.core.state.records import BOT_PREFIX, Lease, Seating, SeatingOutcome
 from league.runtime.protocol import Arrays, HostSetup, HostState
 
 RATING_ARENA = ""

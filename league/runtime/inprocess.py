@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 
 from agents.learner.build import choose_dtype
-from agents.process import prepare_process
+from agents.torch_runtime import prepare_process
 from agents.weights import Weights
 from envs.registry import spec_of
 from league.runtime.actor_host import ActorHost

@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 import torch
 
-from agents.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.learner.build import build_learner
-from agents.learner.crew import Launcher, ProcessCrew
 from agents.learner.learner import Learner, UpdateReport
-from agents.trajectory import Unrolls, concatenate
+from agents.learner.workers.worker_group import Launcher, ProcessCrew
+from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
+from agents.unroll.unroll import Unrolls, concatenate
 from agents.weights import Weights
 from envs.protocol import EnvSpec
 from envs.registry import spec_of
-from league.core.records import Hyperparameter, Progress
+from league.core.state.records import Hyperparameter, Progress
+from league.runtime.hyperparameters import tuned
 from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
-from league.runtime.tuned import tuned
 
 
 @dataclass(frozen=True)

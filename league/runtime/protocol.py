@@ -18,8 +18,8 @@ from agents.learner.learner import UpdateReport
 from agents.nets.config import NetworkConfig
 from agents.weights import Weights
 from envs.protocol import EnvConfig
-from league.core.records import Hyperparameter, Lease, Progress, SeatingOutcome
-from league.runtime.deadlines import Deadlines
+from league.config.deadlines import Deadlines
+from league.core.state.records import Hyperparameter, Lease, Progress, SeatingOutcome
 from league.store.run_folder import WorkerStatus
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -68,7 +68,7 @@ class PlayLease:
 class InstallPlayer:
     """For a learner host: hold a player's learner, from a checkpoint, from weights, or (both None) anew.
 
-    hyperparameters: (name, factor) of its tuned values, see `league.runtime.tuned`.
+    hyperparameters: (name, factor) of its tuned values, see `league.runtime.hyperparameters`.
     trained_steps: those of the player when it was as in `weights`; a checkpoint holds its own.
     """
 

@@ -14,16 +14,16 @@ from ray.util.placement_group import PlacementGroup
 
 from agents.learner.build import choose_dtype
 from agents.learner.errors import LearnerError
-from agents.process import prepare_process
+from agents.torch_runtime import prepare_process
 from agents.weights import Weights
 from envs.registry import spec_of
-from league.core.records import Lease
+from league.core.state.records import Lease
 from league.runtime.actor_host import ActorHost, LeaseResult
+from league.runtime.async_learner_host import StreamingLearnerHost
 from league.runtime.host_log import logs_its_errors, open_log
 from league.runtime.learner_host import Workers
 from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, SnapshotTaken
-from league.runtime.ray_crew import RayCrew
-from league.runtime.streaming_host import StreamingLearnerHost
+from league.runtime.ray_worker_group import RayCrew
 
 CREDITS = 1
 """Chunks of one actor host on their way to a learner while it plays on. The learner answers when it has room for the

@@ -15,10 +15,10 @@ import ray
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
 from envs.protocol import EnvError
-from league.config import RuntimeSettings
+from league.config.deadlines import PROGRESS_EVERY_S, START_S
+from league.config.run_config import RuntimeSettings
 from league.errors import LeagueError
 from league.runtime.cluster import Cluster
-from league.runtime.deadlines import PROGRESS_EVERY_S, START_S
 from league.runtime.frozen_objects import FrozenObjects
 from league.runtime.placement import GpuPlan, plan_gpus
 from league.runtime.protocol import (

@@ -10,7 +10,7 @@ from torch import nn
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.weights import FlatParameters, Weights, WeightsError, adopt, from_named, layout_of, require_finite
-from tests.agents.learner_cases import BOARD_GAME, weights_in
+from tests.agents.learner.learner_cases import BOARD_GAME, weights_in
 
 
 def network_of(*hidden: int, seed: int = 0) -> Network:

@@ -3,9 +3,9 @@
 from audit import audit
 from follow import Noted
 
-from league.core.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
-from league.core.records import Lease, SeatingOutcome
-from league.core.state import Totals
+from league.core.state.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
+from league.core.state.records import Lease, SeatingOutcome
+from league.core.state.state import Totals
 
 
 def granted(lease_id: int, token: int = 1) -> LeaseGranted:

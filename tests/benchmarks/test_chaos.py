@@ -11,9 +11,9 @@ from audit import Audit
 from follow import Noted
 from remains import Remains
 
-from league.config import load_config
-from league.core.events import LeaseFinished, LeaseGranted
-from league.core.records import Lease
+from league.config.run_config import load_config
+from league.core.state.events import LeaseFinished, LeaseGranted
+from league.core.state.records import Lease
 
 SOUND = Audit((), (), (), leases=3, games=9)
 

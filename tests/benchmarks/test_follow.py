@@ -8,7 +8,7 @@ import follow
 import pytest
 from remains import command_line, left_of, remains_of
 
-from league.core.events import EVENTS, LeaseExpired, RunStarted
+from league.core.state.events import EVENTS, LeaseExpired, RunStarted
 from league.errors import JournalError
 from league.runtime.reaper import descendants
 from league.store.journal import Journal

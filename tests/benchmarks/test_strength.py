@@ -14,10 +14,10 @@ import strength_tic_tac_toe
 from report import Report
 from strength_runs import FOLDER_WORDS, HALF, LATEST, LEAGUE, Plan
 
-from league.config import load_config
-from league.eval.load import OpenRun, open_run
-from league.limits import Limits
-from league.train import train
+from league.config.run_config import load_config
+from league.policies.loading import OpenRun, open_run
+from league.run.budget import Limits
+from league.run.launch import train
 
 EXPLOITER_V_LAST, EXPLOITER_V_HALF = strength_exploiters.EXPLOITER_SCORES.values()
 PLAYED = ["repeated_rps", "--seeds", "0", "--populations", "league", "--core-seconds", "0.3", "--evaluation-seed", "1"]

@@ -10,7 +10,7 @@ import strength_positions
 from numpy.typing import NDArray
 from strength_positions import Position, answers, chance, make_positions, moves_keep, stored_positions
 
-from agents.policy import Choice, View
+from agents.acting.policy import Choice, View
 from envs.games.connect_four import COLS, ROWS, ConnectFour
 
 

@@ -10,9 +10,9 @@ import yaml
 from bound import Parts
 from follow import Noted, RunFailed
 
-from league.config import load_config
-from league.core.events import LeaseFinished, ProgressReported, SnapshotAdded
-from league.core.records import Progress, SnapshotInfo
+from league.config.run_config import load_config
+from league.core.state.events import LeaseFinished, ProgressReported, SnapshotAdded
+from league.core.state.records import Progress, SnapshotInfo
 
 PARTS = Parts(env=1e6, forward=1e6, update=1e6, codec=1e6)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from slow_boards import SlowBoard, slow_connect_four
 
 from envs.bots import Bot, TacticalBot, make_bot
-from envs.chance import uniform_legal
 from envs.games.connect_four import ConnectFour
 from envs.games.tic_tac_toe import TicTacToe
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, Turn
 from envs.registry import make
+from envs.sampling import uniform_legal
+from tests.envs.oracles.slow_boards import SlowBoard, slow_connect_four
 
 
 def all_slots(turn: Turn) -> np.ndarray:

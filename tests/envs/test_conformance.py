@@ -15,11 +15,11 @@ from envs import conformance
 from envs.bots import RandomBot
 from envs.conformance import check_env
 from envs.games.connect_four import ConnectFour
-from envs.parts import parts_are_legal
 from envs.probe import SimultaneousProbe, TurnProbe
-from envs.probe_parts import PartsProbe
+from envs.probe_sub_actions import PartsProbe
 from envs.protocol import EnvConfig, EnvError, Turn
 from envs.registry import BUILT_IN
+from envs.sub_actions import parts_are_legal
 from tests.envs.uncopyable_games import HELD
 
 OUTSIDE = [

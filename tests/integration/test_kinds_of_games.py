@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from agents.policy import BotPolicy
+from agents.acting.policy import BotPolicy
 from envs.bots import make_bot
 from envs.protocol import EnvConfig
-from league.eval.load import load_policy
 from league.eval.match import play_match
-from league.inspection import verify_run
+from league.policies.loading import load_policy
+from league.reports.status import verify_run
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny, write_config
 

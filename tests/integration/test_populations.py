@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from league.core.events import (
+from league.core.metagame.ratings import league_ratings
+from league.core.state.events import (
     Event,
     LeaseGranted,
     MixtureSolved,
@@ -21,11 +22,10 @@ from league.core.events import (
     PlayerTransplanted,
     SnapshotAdded,
 )
-from league.core.population_settings import PopulationSettings
-from league.core.presets import pbt
-from league.core.ratings import league_ratings
-from league.core.state import LeagueState
-from league.inspection import verify_run
+from league.core.state.population_config import PopulationSettings
+from league.core.state.presets import pbt
+from league.core.state.state import LeagueState
+from league.reports.status import verify_run
 from tests.league.tiny_runs import events_of, start, state_of, tiny
 
 GAMES = {

@@ -16,7 +16,7 @@ from typing import Any
 
 from league.cli import main
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60.0
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import yaml
 
-from league.core.events import EVENTS, CheckpointSaved, Event, RunStarted, RunStopped
-from league.core.state import LeagueState
-from league.inspection import open_state
-from league.limits import Limits
+from league.core.state.events import EVENTS, CheckpointSaved, Event, RunStarted, RunStopped
+from league.core.state.state import LeagueState
+from league.reports.status import open_state
+from league.run.budget import Limits
+from league.run.launch import Ended, resume, train
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
-from league.train import Ended, resume, train
 
 GATE = {"min_steps": 100, "timeout_steps": 350, "min_games": 4}
 TINY: dict[str, Any] = {

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from league.core.commands import (
+from league.core.league import apply, decide
+from league.core.state.commands import (
     Command,
     ConfirmReset,
     ConfirmSnapshot,
@@ -19,13 +20,12 @@ from league.core.commands import (
     RequestLease,
     StartRun,
 )
-from league.core.events import Event, LeaseGranted
-from league.core.finishing import Orders, are_ordered
-from league.core.league import apply, decide
-from league.core.records import Lease, Progress, SeatingOutcome
-from league.core.scoring import BY_WINS, Scoring
-from league.core.settings import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
-from league.core.state import LeagueState
+from league.core.state.events import Event, LeaseGranted
+from league.core.state.league_config import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
+from league.core.state.placements import Orders, are_ordered
+from league.core.state.records import Lease, Progress, SeatingOutcome
+from league.core.state.scoring import BY_WINS, Scoring
+from league.core.state.state import LeagueState
 
 QUICK_GATE = GateSettings(min_games=4, min_steps=1_000, timeout_steps=6_000)
 DIGEST = "0" * 64

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from league.book import Book
 from league.core.chance import seed_of
-from league.core.commands import (
+from league.core.league import apply, decide
+from league.core.state.commands import (
     Command,
     ConfirmSnapshot,
     CreateLeague,
@@ -20,15 +20,15 @@ from league.core.commands import (
     SaveCheckpoint,
     StartRun,
 )
-from league.core.events import Event, LeaseGranted, OrderIssued
-from league.core.league import apply, decide
-from league.core.population_settings import TunedSettings, TuningSettings
-from league.core.records import Progress
-from league.core.settings import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
-from league.core.state import LeagueState
-from league.simulate import Simulation
-from league.simulated_worlds import WORLDS
-from league.simulation_report import Pace
+from league.core.state.events import Event, LeaseGranted, OrderIssued
+from league.core.state.league_config import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
+from league.core.state.population_config import TunedSettings, TuningSettings
+from league.core.state.records import Progress
+from league.core.state.state import LeagueState
+from league.simulation.report import Pace
+from league.simulation.simulate import Simulation
+from league.simulation.worlds import WORLDS
+from league.store.journaled_league import Book
 
 DIGEST = "0" * 64
 SEEDS = 2_000

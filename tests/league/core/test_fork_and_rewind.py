@@ -6,12 +6,12 @@ import dataclasses
 
 import msgspec
 import pytest
-from simulated_league import SimulatedLeague, three_roles
 
-from league.core.commands import FinishLease, NoteFork, NoteRewind, Refused, SaveCheckpoint, StartRun
-from league.core.events import EVENTS, LeagueForked
-from league.core.lineage import lineage_of
-from league.core.state import digest
+from league.core.metagame.lineage import lineage_of
+from league.core.state.commands import FinishLease, NoteFork, NoteRewind, Refused, SaveCheckpoint, StartRun
+from league.core.state.events import EVENTS, LeagueForked
+from league.core.state.state import digest
+from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
 DIGEST = "4" * 64
 BACK = NoteRewind(event=9, chain="ab", ended=99, ended_chain="cd", token=5, set_aside="rewound-1")

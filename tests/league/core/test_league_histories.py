@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from simulated_league import DIGEST, SimulatedLeague, three_roles
 
-from league.core.commands import (
+from league.core.league import APPLIERS, DECIDERS, apply, decide
+from league.core.metagame.ratings import league_ratings
+from league.core.pbt.pbt import pinned_checkpoints
+from league.core.state.commands import (
     AddOutsider,
     Command,
     ConfirmReset,
@@ -36,7 +38,7 @@ from league.core.commands import (
     StartRun,
     StopRun,
 )
-from league.core.events import (
+from league.core.state.events import (
     EVENTS,
     LeagueCreated,
     LeaseFinished,
@@ -48,16 +50,14 @@ from league.core.events import (
     SnapshotQuarantined,
     SnapshotRestored,
 )
-from league.core.league import APPLIERS, DECIDERS, apply, decide
-from league.core.payoff import GAMES, SCORE, counted_pairs
-from league.core.population_settings import GuestSettings, PopulationSettings, TunedSettings, TuningSettings
-from league.core.ratings import league_ratings
-from league.core.records import Lease, Order, Progress
-from league.core.scoring import BY_WINS, Scoring
-from league.core.settings import LeagueSettings
-from league.core.state import LeagueState, digest, from_plain, to_plain
-from league.core.tuning import pinned_checkpoints
-from league.mixture import league_mixture
+from league.core.state.league_config import LeagueSettings
+from league.core.state.payoff import GAMES, SCORE, counted_pairs
+from league.core.state.population_config import GuestSettings, PopulationSettings, TunedSettings, TuningSettings
+from league.core.state.records import Lease, Order, Progress
+from league.core.state.scoring import BY_WINS, Scoring
+from league.core.state.state import LeagueState, digest, from_plain, to_plain
+from league.policies.nash_export import league_mixture
+from tests.league.core.simulated_league import DIGEST, SimulatedLeague, three_roles
 
 TUNING = TuningSettings(
     tuner="tournament",

@@ -6,12 +6,20 @@ import dataclasses
 from collections.abc import Callable
 
 import pytest
-from simulated_league import QUICK_GATE, SimulatedLeague, outcome_of, three_roles
 
-from league.core.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease, StartRun, StopRun
-from league.core.records import Lease
-from league.core.settings import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
-from league.core.state import digest
+from league.core.state.commands import (
+    ExpireLease,
+    FinishLease,
+    NothingToLease,
+    Refused,
+    RequestLease,
+    StartRun,
+    StopRun,
+)
+from league.core.state.league_config import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
+from league.core.state.records import Lease
+from league.core.state.state import digest
+from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague, outcome_of, three_roles
 
 SHAPES = {"single": (0,), "pair": (0, 1), "three": (0, 1, 2), "two against two": (0, 1, 0, 1), "one team": (0, 0)}
 NEVER = GateSettings(min_steps=10**9, timeout_steps=10**9)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_league import DIGEST, SimulatedLeague, three_roles
 
-from league.core.commands import ConfirmReset, ConfirmSnapshot, QuarantineSnapshot, Refused, RestoreSnapshot
-from league.core.events import Event, OrderDropped, OrderIssued, SnapshotQuarantined, SnapshotRestored
+from league.core.directives import view_of
 from league.core.leases import rating_seatings
-from league.core.meta_game import mixture_weights
-from league.core.orders import view_of
+from league.core.matchmaking.roles import matchmaker_of
+from league.core.metagame.meta_game import mixture_weights
+from league.core.metagame.ratings import league_ratings
 from league.core.quarantine import restart_sources
-from league.core.ratings import league_ratings
-from league.core.records import Order
-from league.core.roles import matchmaker_of
-from league.core.settings import GateSettings
-from league.core.state import LeagueState, digest, from_plain, to_plain
+from league.core.state.commands import ConfirmReset, ConfirmSnapshot, QuarantineSnapshot, Refused, RestoreSnapshot
+from league.core.state.events import Event, OrderDropped, OrderIssued, SnapshotQuarantined, SnapshotRestored
+from league.core.state.league_config import GateSettings
+from league.core.state.records import Order
+from league.core.state.state import LeagueState, digest, from_plain, to_plain
+from tests.league.core.simulated_league import DIGEST, SimulatedLeague, three_roles
 
 ALWAYS_RESET = GateSettings(min_games=4, min_steps=1_000, timeout_steps=2_000, reset_probability=1.0)
 GONE = "its weights.safetensors is corrupt"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from simulated_league import SimulatedLeague, three_roles
 
-from league.core.commands import Refused, RetireSnapshots
-from league.core.events import SnapshotRetired
-from league.core.ratings import league_ratings, strongest
+from league.core.metagame.ratings import league_ratings, strongest
 from league.core.retention import NEWEST_KEPT, RETIRED, needed_snapshots
-from league.core.settings import GateSettings
-from league.core.state import LeagueState, digest, from_plain, to_plain
+from league.core.state.commands import Refused, RetireSnapshots
+from league.core.state.events import SnapshotRetired
+from league.core.state.league_config import GateSettings
+from league.core.state.state import LeagueState, digest, from_plain, to_plain
+from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
 OFTEN = GateSettings(min_games=4, min_steps=400, timeout_steps=400, reset_probability=0.1)
 

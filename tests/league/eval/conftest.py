@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from eval_runs import FOUR, MadeRun, constant_network
+
+from tests.league.eval.eval_runs import FOUR, MadeRun, constant_network
 
 
 @pytest.fixture

@@ -10,22 +10,29 @@ import safetensors.numpy
 import torch
 from numpy.typing import NDArray
 
+from agents.acting.policy import Choice, View
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
-from agents.policy import Choice, View
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
-from league.book import Book
-from league.config import LeagueConfig, dump_config
-from league.core.commands import ConfirmSnapshot, CreateLeague, FinishLease, RequestLease, RequestSnapshot, StartRun
-from league.core.events import LeaseGranted
-from league.core.records import Order, Seating, SeatingOutcome
-from league.core.settings import LeagueSettings, PlayerSettings
-from league.eval.loaded import LoadedMixture, LoadedPolicy
-from league.policies import network_plain, spec_hash
+from league.config.run_config import LeagueConfig, dump_config
+from league.core.state.commands import (
+    ConfirmSnapshot,
+    CreateLeague,
+    FinishLease,
+    RequestLease,
+    RequestSnapshot,
+    StartRun,
+)
+from league.core.state.events import LeaseGranted
+from league.core.state.league_config import LeagueSettings, PlayerSettings
+from league.core.state.records import Order, Seating, SeatingOutcome
+from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
+from league.policies.policy_store import network_plain, spec_hash
+from league.store.journaled_league import Book
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
-from tests.agents.learner_cases import weights_in
+from tests.agents.learner.learner_cases import weights_in
 
 TINY = NetworkConfig(hidden=(8,))
 TINY_LSTM = NetworkConfig(hidden=(8,), core="lstm", core_size=4)

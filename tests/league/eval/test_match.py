@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from eval_runs import RulePolicy, always, first_legal
 from numpy.typing import NDArray
 
 import league.eval.match as match_module
+from agents.acting.policy import BotPolicy, View
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
-from agents.policy import BotPolicy, View
 from envs.bots import make_bot
 from envs.protocol import ActionSpec, ArraySpec, BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import spec_of
-from league.eval.loaded import LoadedPolicy
 from league.eval.match import play_match, seat_holders
-from league.eval.observation import ObservationMismatch
-from league.eval.scores import MatchResult
-from tests.agents.learner_cases import weights_in
+from league.eval.match_result import MatchResult
+from league.policies.loaded_policy import LoadedPolicy
+from league.policies.observation import ObservationMismatch
+from tests.agents.learner.learner_cases import weights_in
+from tests.league.eval.eval_runs import RulePolicy, always, first_legal
 
 FOUR = EnvConfig("connect_four")
 ROSHAMBO = EnvConfig("rock_paper_scissors")

@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
-from eval_runs import MadeRun, RulePolicy, always, constant_network, first_legal
 
 from envs.protocol import EnvConfig, EnvError
-from league.eval.choose import UnknownPolicy
 from league.eval.match import play_match
 from league.eval.pairs import bot_entrant, pair_row
 from league.eval.report import EvalReport, evaluate_run
 from league.eval.report_table import report_lines
+from league.policies.select import UnknownPolicy
+from tests.league.eval.eval_runs import MadeRun, RulePolicy, always, constant_network, first_legal
 
 FOUR = EnvConfig("connect_four")
 ROSHAMBO = EnvConfig("rock_paper_scissors")

@@ -8,13 +8,13 @@ import itertools
 from pathlib import Path
 
 import pytest
-from eval_runs import FOUR, MadeRun, constant_network
 
+from league.eval.match_result import Interval
 from league.eval.pairs import PairRow
 from league.eval.report import Conditions, EvalReport, PlayerRow, ReturnRow
 from league.eval.report_table import report_csv, report_lines
-from league.eval.scores import Interval
 from tests.league.commands import league
+from tests.league.eval.eval_runs import FOUR, MadeRun, constant_network
 
 EIGHT = [f"main-exploiter-0-s{number}" for number in range(8)]
 

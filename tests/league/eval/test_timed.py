@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from eval_runs import MadeRun, RulePolicy, constant_network, first_legal
 
 from envs.protocol import EnvConfig
 from league.eval.pairs import bot_entrant
 from league.eval.report import evaluate_run
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
+from tests.league.eval.eval_runs import MadeRun, RulePolicy, constant_network, first_legal
 
 FOUR = EnvConfig("connect_four")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from league.config import WandbSettings
+from league.config.run_config import WandbSettings
 from league.monitor.jsonl_sink import JsonlSink, decode_row
 from league.monitor.names import METRICS, RATING, metric_of
 from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from league.config import WandbSettings
+from league.config.run_config import WandbSettings
 from league.monitor.sink import SinkContext
 from league.monitor.spool import Spool, SpoolReader
 from league.monitor.wandb_job import WandbJob

@@ -8,9 +8,9 @@ from agents.nets.network import build_network
 from agents.weights import Weights
 from envs.protocol import EnvConfig
 from envs.registry import make
-from league.core.records import Lease, Seating
+from league.core.state.records import Lease, Seating
 from league.runtime.protocol import HostSetup
-from tests.agents.learner_cases import weights_in
+from tests.agents.learner.learner_cases import weights_in
 
 TIC_TAC_TOE = EnvConfig("tic_tac_toe")
 

@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from envs.registry import make
-from league.config import LeagueConfig, parse_config
-from league.config_checks import run_deadlines
+from league.config.checks import run_deadlines
+from league.config.deadlines import PROGRESS_EVERY_S, Deadlines
+from league.config.run_config import LeagueConfig, parse_config
 from league.errors import ConfigError
-from league.runtime.deadlines import PROGRESS_EVERY_S, Deadlines
-from league.train import host_setup
+from league.run.launch import host_setup
 from tests.league.tiny_runs import tiny
 
 

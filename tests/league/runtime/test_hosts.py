@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from agents.codec import ChunkError, ChunkHeader, Lz4Codec
-from agents.trajectory import Unrolls
+from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
+from agents.unroll.unroll import Unrolls
 from agents.weights import Weights
 from envs.protocol import EnvConfig, EnvError
-from league.core.records import Seating
+from league.core.state.records import Seating
 from league.errors import StorageError
 from league.runtime import actor_host as actor_host_module
 from league.runtime.actor_host import ActorHost
-from league.runtime.hosts_file import decode_hosts, encode_hosts
+from league.runtime.actor_state_file import decode_hosts, encode_hosts
 from league.runtime.learner_host import LearnerHost, UnknownPlayer
 from league.runtime.protocol import HostSetup, HostState
-from tests.agents.test_actor import equal_unrolls
+from tests.agents.acting.test_arena import equal_unrolls
 from tests.league.runtime.host_cases import lease_of, paired, setup_of, weights_of
 
 

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 import torch
 
-from agents.actor import Arena
+from agents.acting.arena import Arena
+from agents.acting.policy import NetworkPolicy
 from agents.learner.build import build_learner
 from agents.nets.network import build_network
-from agents.policy import NetworkPolicy
-from agents.trajectory import Unrolls, concatenate
+from agents.unroll.unroll import Unrolls, concatenate
 from envs.registry import make
-from league.config import LeagueConfig, load_config
-from league.core.records import Seating
+from league.config.run_config import LeagueConfig, load_config
+from league.core.state.records import Seating
 from league.runtime.cluster import Cluster
-from league.runtime.ray_crew import RayCrew
+from league.runtime.ray_worker_group import RayCrew
 
 pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""

@@ -10,7 +10,7 @@ import pytest
 import ray
 
 from agents.learner.config import LearnerConfig
-from league.config import RuntimeSettings
+from league.config.run_config import RuntimeSettings
 from league.runtime.cluster import Cluster
 from league.runtime.learner_host import Workers
 from league.runtime.placement import GpuPlan, plan_gpus

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from envs.protocol import EnvConfig, EnvError
-from league.config import RuntimeSettings
-from league.core.records import Lease
+from league.config.deadlines import deadlines_of
+from league.config.run_config import RuntimeSettings
+from league.core.state.records import Lease
 from league.errors import LeagueError
 from league.runtime import ray_runtime
 from league.runtime.cluster import Cluster
-from league.runtime.deadlines import deadlines_of
 from league.runtime.protocol import (
     HostLost,
     HostStarted,

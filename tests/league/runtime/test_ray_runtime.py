@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from envs.protocol import EnvConfig, EnvError
-from league.config import RuntimeSettings
+from league.config.run_config import RuntimeSettings
 from league.runtime.cluster import Cluster
 from league.runtime.protocol import (
     CheckpointTaken,

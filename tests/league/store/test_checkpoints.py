@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from store_faults import DieAt, Died, FailAt, Recorder
 
 from league.errors import CorruptSnapshot, DiskFull, InvalidName, MissingSnapshot
 from league.store.checkpoints import CheckpointStore
 from league.store.snapshots import sha256_hex
 from league.store.storage import Storage
+from tests.league.store.store_faults import DieAt, Died, FailAt, Recorder
 
 
 def test_a_checkpoint_comes_back_as_put(tmp_path: Path) -> None:

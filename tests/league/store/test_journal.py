@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from store_faults import DieAt, Died, FailAt
 
 from league.errors import DiskFull, JournalError, StorageError
 from league.store.journal import Journal
 from league.store.journal_reader import GENESIS, JournalReader
 from league.store.storage import Storage
+from tests.league.store.store_faults import DieAt, Died, FailAt
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ KILLED = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from test_journal import EVENTS, counted
+from tests.league.store.test_journal import EVENTS, counted
 from league.store.journal import Journal
 journal = Journal.create(Path(sys.argv[1]) / "journal.db", events=EVENTS)
 number = 0

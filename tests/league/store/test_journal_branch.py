@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from store_faults import DieAt, Died, FailAt
 
 from league.errors import DiskFull, JournalError
 from league.store.journal import Journal
 from league.store.journal_branch import BranchJournal
 from league.store.journal_reader import JournalReader
 from league.store.storage import Storage
+from tests.league.store.store_faults import DieAt, Died, FailAt
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from store_faults import DieAt, Died
-from test_journal import EVENTS, counted, create, filled, numbers
 
 from league.errors import JournalError
 from league.store.journal import Journal
 from league.store.journal_mark import SLOT_BYTES, MarkFile, mark_path, read_mark
 from league.store.journal_reader import JournalReader
 from league.store.storage import Storage
+from tests.league.store.store_faults import DieAt, Died
+from tests.league.store.test_journal import EVENTS, counted, create, filled, numbers
 
 
 def two_commits(folder: Path) -> Path:

@@ -7,8 +7,6 @@ from typing import cast
 
 import numpy as np
 import pytest
-from store_faults import DieAt, Died
-from test_journal import EVENTS, Counted, Seat, change, counted, numbers
 
 from league.errors import JournalError
 from league.store import journal as journal_module
@@ -17,6 +15,8 @@ from league.store.journal_branch import BranchJournal
 from league.store.journal_reader import JournalReader
 from league.store.journal_segments import SEGMENT
 from league.store.storage import Storage
+from tests.league.store.store_faults import DieAt, Died
+from tests.league.store.test_journal import EVENTS, Counted, Seat, change, counted, numbers
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from store_faults import DieAt, Died, FailAt, Recorder
 
 from league.errors import CorruptSnapshot, DiskFull, MissingSnapshot, StorageError
 from league.store.snapshots import (
@@ -18,6 +17,7 @@ from league.store.snapshots import (
     sha256_hex,
 )
 from league.store.storage import Storage
+from tests.league.store.store_faults import DieAt, Died, FailAt, Recorder
 
 WEIGHTS = np.random.default_rng(0).bytes(5000)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from store_faults import Died
 
 from league.errors import CorruptSnapshot, MissingSnapshot, RunExists, RunInUse, StorageError
 from league.store.checkpoints import CheckpointStore
@@ -13,6 +12,7 @@ from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
 from league.store.staging import staged_run, staging_path
 from league.store.storage import Storage
+from tests.league.store.store_faults import Died
 
 WEIGHTS = b"weights" * 100
 STORAGE = Storage()

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from store_faults import DieAt, Died, FailAt, Recorder
 
 from league.errors import DiskFull, InvalidName, StorageError
 from league.store.checkpoints import CheckpointStore
 from league.store.journal import Journal
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
 from league.store.storage import FAULT_POINTS, Storage, checked_name
+from tests.league.store.store_faults import DieAt, Died, FailAt, Recorder
 
 OLD, NEW = b"old" * 100, b"new" * 1000
 

@@ -1,0 +1,1 @@
+"""Acts in batched games and counts the outcomes."""

@@ -1,0 +1,303 @@
+"""From seatings to games to unrolls and outcomes: an arena steps N games and lets each seat's policy answer for it.
+
+Shape letters: N games, S seats, K slots that act in one turn, C core state size. Row of a slot = env_index * S + seat.
+
+An arena outlives the leases under which it is run: games in flight keep the seating that they started with, and only an
+episode that starts draws from the table of the present lease. So no opponent changes inside an episode and nothing is
+thrown away at the end of a lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.acting.outcome_counter import SeatingTotals, Tally
+from agents.acting.policy import Choice, SeatPolicy, View
+from agents.unroll.unroll import UnrollBuilder, Unrolls, turn_rewards
+from envs import calls
+from envs.protocol import BatchedEnv, ForkableEnv, Turn
+
+
+class SeatingLike(Protocol):
+    """One way to fill the seats: [S] policy ids, [S] which seats are recorded, share of the new episodes."""
+
+    @property
+    def policies(self) -> tuple[str, ...]: ...
+    @property
+    def records(self) -> tuple[bool, ...]: ...
+    @property
+    def share(self) -> float: ...
+
+
+class Arena:
+    """N games of one env, stepped in lockstep, their seats held by policies.
+
+    Args:
+      env: the games; owned by the arena from here on.
+      unroll_length: T.
+      core_size: core state of the policies that are recorded.
+      max_core: largest core state of any other policy that will play here.
+      num_parts: H of the policies that are recorded, 0 where their actions are of one piece.
+      seed: of the games, the seatings and the sampled actions.
+    """
+
+    def __init__(
+        self, env: BatchedEnv, *, unroll_length: int, core_size: int, seed: int, num_parts: int = 0, max_core: int = 0
+    ) -> None:
+        spec = env.spec
+        self._env = env
+        self._seats = spec.num_seats
+        self._rng = np.random.default_rng(seed)
+        self._builder = UnrollBuilder(
+            spec,
+            num_rows=env.num_envs * spec.num_seats,
+            unroll_length=unroll_length,
+            core_size=core_size,
+            num_parts=num_parts,
+        )
+        self._num_parts = num_parts
+        self._core_size = core_size
+        self._core = np.zeros((env.num_envs * spec.num_seats, max(core_size, max_core)), np.float32)
+        self._tally = Tally(spec.teams)
+        self._seatings: list[SeatingLike] = []
+        self._policies: list[SeatPolicy] = []
+        self._policy_ids: list[str] = []
+        self._policy_table = np.zeros((0, spec.num_seats), np.int64)
+        self._record_table = np.zeros((0, spec.num_seats), np.bool_)
+        self._tally_of = np.zeros(0, np.int64)
+        self._seating_of = np.full(env.num_envs, -1, np.int64)
+        self._policy_of = np.zeros((env.num_envs, spec.num_seats), np.int64)
+        self._records = np.zeros((env.num_envs, spec.num_seats), np.bool_)
+        self._decisions = np.zeros(env.num_envs, np.int64)
+        self._turn: Turn | None = None
+        self._seed = seed
+
+    @property
+    def num_envs(self) -> int:
+        """N."""
+        return self._env.num_envs
+
+    def run(
+        self, seatings: Sequence[SeatingLike], policies: Mapping[str, SeatPolicy], *, turns: int
+    ) -> Iterator[Unrolls]:
+        """Step every game `turns` times under a table of seatings; yields unrolls as they become complete.
+
+        Args:
+          seatings: table from which each episode that starts now draws.
+          policies: every policy named in the table. Games in flight go on with the objects of their own start.
+        Raises:
+          EnvError: from the env.
+        """
+        first = self._take_table(seatings, policies)
+        shares = np.cumsum([seating.share for seating in seatings])
+        if self._turn is None:
+            self._turn = calls.reset(self._env, self._seed)
+            self._seat(np.arange(self._env.num_envs), first, shares)
+        for _ in range(turns):
+            yield from self._step(first, shares)
+
+    def take_outcomes(self) -> tuple[SeatingTotals, ...]:
+        """Totals of the episodes that ended since the last call."""
+        return self._tally.take()
+
+    def close(self) -> None:
+        """Close the env."""
+        self._env.close()
+
+    def save(self) -> dict[str, NDArray[np.generic]] | None:
+        """Everything needed to go on exactly as now, as plain arrays; None where the env cannot be saved."""
+        if not isinstance(self._env, ForkableEnv) or self._turn is None:
+            return None
+        arrays: dict[str, NDArray[np.generic]] = {
+            "arena.rng": _rng_words(self._rng),
+            "arena.core": self._core.copy(),
+            "arena.decisions": self._decisions.copy(),
+            "arena.seating_of": self._seating_of.copy(),
+        }
+        arrays.update({f"env.{name}": array for name, array in self._env.save().items()})
+        arrays.update({f"builder.{name}": array for name, array in self._builder.save().items()})
+        return arrays
+
+    def saved_seatings(self) -> tuple[SeatingLike, ...]:
+        """The table that `arena.seating_of` of `save` points into."""
+        return tuple(self._seatings)
+
+    def load(
+        self,
+        saved: Mapping[str, NDArray[np.generic]],
+        seatings: Sequence[SeatingLike],
+        policies: Mapping[str, SeatPolicy],
+    ) -> None:
+        """Go on from `save`. Args: the saved arrays and table, and the policies that the table names."""
+        assert isinstance(self._env, ForkableEnv)
+        _restore_rng(self._rng, np.asarray(saved["arena.rng"], np.uint64))
+        self._take_table(seatings, policies)
+        self._turn = self._env.load({k.removeprefix("env."): v for k, v in saved.items() if k.startswith("env.")})
+        self._builder.load({k.removeprefix("builder."): v for k, v in saved.items() if k.startswith("builder.")})
+        self._core[...] = saved["arena.core"]
+        self._decisions[...] = saved["arena.decisions"]
+        self._place(np.arange(self._env.num_envs), np.asarray(saved["arena.seating_of"], np.int64))
+
+    def _take_table(self, seatings: Sequence[SeatingLike], policies: Mapping[str, SeatPolicy]) -> int:
+        """Append a table, after dropping the seatings that no game in flight holds; returns where the table starts."""
+        live, inverse = np.unique(self._seating_of, return_inverse=True)
+        kept = [int(index) for index in live if index >= 0]
+        names = {self._policy_ids[p]: self._policies[p] for p in range(len(self._policies))}
+        names.update(policies)
+        if kept:
+            self._seating_of = inverse.astype(np.int64)
+        self._seatings = [self._seatings[index] for index in kept]
+        first = len(self._seatings)
+        self._seatings.extend(seatings)
+        wanted = dict.fromkeys(policy for seating in self._seatings for policy in seating.policies)
+        self._policy_ids = list(wanted)
+        self._policies = [names[policy] for policy in wanted]
+        index_of = {policy: index for index, policy in enumerate(self._policy_ids)}
+        self._policy_table = np.array([[index_of[p] for p in seating.policies] for seating in self._seatings], np.int64)
+        self._record_table = np.array([seating.records for seating in self._seatings], np.bool_)
+        self._tally_of = np.array([self._tally.index_of(seating.policies) for seating in self._seatings], np.int64)
+        if kept:
+            self._place(np.arange(self._env.num_envs), self._seating_of)
+        return first
+
+    def _seat(self, envs: NDArray[np.int64], first: int, shares: NDArray[np.float64]) -> None:
+        drawn = np.searchsorted(shares, self._rng.random(len(envs)) * shares[-1], side="right")
+        self._place(envs, first + np.minimum(drawn, len(shares) - 1))
+
+    def _place(self, envs: NDArray[np.int64], seating_of: NDArray[np.int64]) -> None:
+        self._seating_of[envs] = seating_of
+        self._policy_of[envs] = self._policy_table[seating_of]
+        self._records[envs] = self._record_table[seating_of]
+
+    def _step(self, first: int, shares: NDArray[np.float64]) -> Iterator[Unrolls]:
+        turn = self._turn
+        assert turn is not None
+        rows = turn.env_index * self._seats + turn.seat
+        recorded = np.flatnonzero(self._records[turn.env_index, turn.seat])
+        if len(recorded):
+            done = self._observe(turn, rows, recorded)
+            if done is not None:
+                yield done
+        choice, versions = self._choose(turn, rows)
+        if self._core.shape[1]:
+            self._core[rows, : choice.core.shape[1]] = choice.core
+        if len(recorded):
+            self._builder.act(
+                rows[recorded],
+                actions=choice.actions[recorded],
+                log_probs=choice.log_probs[recorded],
+                versions=versions[recorded],
+                part_log_probs=None if choice.part_log_probs is None else choice.part_log_probs[recorded],
+            )
+        self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
+        self._turn = calls.step(self._env, self._within_bounds(choice.actions))
+        ended = np.flatnonzero(self._turn.ended)
+        if len(ended):
+            done = self._end(self._turn, ended)
+            if done is not None:
+                yield done
+            self._seat(ended, first, shares)
+
+    def _within_bounds(self, actions: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Box actions clipped to what the env takes; recorded is what was drawn, since a clipped one has no density."""
+        code = self._env.spec.actions
+        return np.clip(actions, code.low, code.high) if code.kind == "box" else actions
+
+    def _observe(self, turn: Turn, rows: NDArray[np.int64], recorded: NDArray[np.int64]) -> Unrolls | None:
+        everyone = len(recorded) == len(rows)
+        chosen = rows if everyone else rows[recorded]
+        rewards = turn_rewards(turn)
+        mask = turn.action_mask
+        return self._builder.observe(
+            chosen,
+            obs=turn.obs if everyone else {name: array[recorded] for name, array in turn.obs.items()},
+            action_mask=mask if everyone or mask is None else mask[recorded],
+            rewards=rewards if everyone else rewards[recorded],
+            core=self._core[chosen, : self._core_size] if self._core_size else None,
+        )
+
+    def _choose(self, turn: Turn, rows: NDArray[np.int64]) -> tuple[Choice, NDArray[np.int32]]:
+        """Every slot's choice, one call per policy; and the version that acted."""
+        holders = self._policy_of[turn.env_index, turn.seat]
+        core = self._core[rows]
+        present = np.flatnonzero(np.bincount(holders, minlength=len(self._policies)))
+        if len(present) == 1:
+            policy = self._policies[int(present[0])]
+            choice = policy.act(View(self._env, turn, np.arange(len(rows)), core), self._rng)
+            return choice, np.full(len(rows), policy.version, np.int32)
+        actions: NDArray[np.generic] | None = None
+        log_probs = np.zeros(len(rows), np.float32)
+        by_part = np.zeros((len(rows), self._num_parts), np.float32) if self._num_parts else None
+        versions = np.zeros(len(rows), np.int32)
+        for index in present:
+            policy, slots = self._policies[int(index)], np.flatnonzero(holders == index)
+            part = policy.act(View(self._env, turn, slots, core[slots]), self._rng)
+            if actions is None:
+                actions = np.zeros((len(rows), *part.actions.shape[1:]), part.actions.dtype)
+            actions[slots], log_probs[slots], versions[slots] = part.actions, part.log_probs, policy.version
+            core[slots, : part.core.shape[1]] = part.core
+            if by_part is not None and part.part_log_probs is not None:
+                by_part[slots] = part.part_log_probs
+        assert actions is not None, "a turn without slots"
+        return Choice(actions=actions, log_probs=log_probs, core=core, part_log_probs=by_part), versions
+
+    def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Unrolls | None:
+        """Count the episodes that ended in this turn, close their rows, clear their core states."""
+        of = self._tally_of[self._seating_of[ended]]
+        self._tally.add(of, returns=turn.returns[ended], turns=self._decisions[ended], truncated=turn.truncated[ended])
+        self._decisions[ended] = 0
+        rows = (ended[:, None] * self._seats + np.arange(self._seats)).reshape(-1)
+        self._core[rows] = 0.0
+        recorded = np.flatnonzero(self._records[ended].reshape(-1))
+        if not len(recorded):
+            return None
+        chosen = rows[recorded]
+        final = None
+        if turn.final is not None:
+            final = self._final_by_row(turn, chosen)
+        return self._builder.end(
+            chosen,
+            rewards=turn.rewards.reshape(-1)[chosen],
+            terminated=turn.terminated[chosen // self._seats],
+            final_obs=final,
+        )
+
+    def _final_by_row(self, turn: Turn, rows: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
+        """Final observations in the order of `rows`; zeros for rows whose episode terminated."""
+        assert turn.final is not None
+        position = np.full(self._env.num_envs * self._seats, -1, np.int64)
+        position[turn.final.env_index * self._seats + turn.final.seat] = np.arange(len(turn.final.seat))
+        found = position[rows]
+        arranged = {}
+        for name, array in turn.final.obs.items():
+            values = np.zeros((len(rows), *array.shape[1:]), array.dtype)
+            values[found >= 0] = array[found[found >= 0]]
+            arranged[name] = values
+        return arranged
+
+
+def _rng_words(rng: np.random.Generator) -> NDArray[np.uint64]:
+    """The whole state of a PCG64 generator as 64-bit words, its half-used 32-bit draw included."""
+    state = rng.bit_generator.state
+    inner = state["state"]
+    words = [
+        inner["state"] >> 64,
+        inner["state"],
+        inner["inc"] >> 64,
+        inner["inc"],
+        state["has_uint32"],
+        state["uinteger"],
+    ]
+    return np.array([word & (2**64 - 1) for word in words], np.uint64)
+
+
+def _restore_rng(rng: np.random.Generator, words: NDArray[np.uint64]) -> None:
+    high, low, inc_high, inc_low, has_uint32, uinteger = (int(word) for word in words)
+    state: dict[str, object] = dict(rng.bit_generator.state)
+    state["state"] = {"state": (high << 64) | low, "inc": (inc_high << 64) | inc_low}
+    state["has_uint32"], state["uinteger"] = has_uint32, uinteger
+    rng.bit_generator.state = state

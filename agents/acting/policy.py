@@ -1,0 +1,140 @@
+"""Acting: a network, a frozen copy of one, or a scripted bot behind one door.
+
+Shape letters: K slots to act for, A actions, H parts of an action, C core state size.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agents.nets.network import Network
+from agents.nets.sub_actions import PartsHead
+from agents.weights import Weights, adopt
+from envs.bots import Bot
+from envs.protocol import BatchedEnv, Turn
+
+BLOCK_SLOTS = 64
+"""Forward passes take a whole number of blocks of so many rows. The slots of one policy are another number every turn,
+and the matrix library builds and keeps a kernel for every number that it meets: time, and hundreds of megabytes."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What a policy is asked about: some of the slots of a turn.
+
+    Fields:
+      env, turn: the games as they stand.
+      slots: int64 [K], positions in the turn.
+      core: float32 [K, C], the slots' core states (zero at the start of an episode).
+    """
+
+    env: BatchedEnv
+    turn: Turn
+    slots: NDArray[np.int64]
+    core: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The answer.
+
+    Fields:
+      actions: [K] int64, or [K, ...] float32 for box actions.
+      log_probs: float32 [K] under the distribution that was sampled; 0 for bots, which are never recorded.
+      core: float32 [K, C], core states after this decision.
+      part_log_probs: float32 [K, H], what each part adds to `log_probs`; None where actions are of one piece.
+    """
+
+    actions: NDArray[np.generic]
+    log_probs: NDArray[np.float32]
+    core: NDArray[np.float32]
+    part_log_probs: NDArray[np.float32] | None = None
+
+
+class SeatPolicy(Protocol):
+    """Whoever can hold a seat. `version` is the learner update that its weights come from, -1 for a bot."""
+
+    version: int
+
+    def act(self, view: View, rng: np.random.Generator) -> Choice: ...
+
+
+class BotPolicy:
+    """A scripted bot as a seat policy."""
+
+    version = -1
+
+    def __init__(self, bot: Bot) -> None:
+        self._bot = bot
+
+    def act(self, view: View, rng: np.random.Generator) -> Choice:
+        """Ask the bot; `rng` is not used, a bot has its own."""
+        actions = self._bot.act(view.env, view.turn, view.slots)
+        return Choice(actions=actions, log_probs=np.zeros(len(view.slots), np.float32), core=view.core)
+
+
+class NetworkPolicy:
+    """A network that samples (or, greedy, takes the likeliest action).
+
+    Args:
+      network: shares no tensor with any learner; made bfloat16 here where `dtype` says so.
+      dtype: compute type of the forward pass; log-probabilities are float32 whatever it is.
+      greedy: take the likeliest action instead of sampling.
+    """
+
+    def __init__(self, network: Network, *, dtype: torch.dtype = torch.float32, greedy: bool = False) -> None:
+        self._network = copy.deepcopy(network).to(dtype).eval().requires_grad_(False)
+        self._greedy = greedy
+        self.version = 0
+
+    @property
+    def core_size(self) -> int:
+        """C."""
+        return self._network.core_size
+
+    def adopt(self, weights: Weights) -> None:
+        """Take over published weights. Raises WeightsError where they do not fit."""
+        adopt(self._network, weights)
+        self.version = weights.version
+
+    @torch.inference_mode()
+    def act(self, view: View, rng: np.random.Generator) -> Choice:
+        """One batched forward pass and one draw for each slot."""
+        parameters, core = self._forward(view)
+        head = self._network.head
+        if self._greedy:
+            actions = head.mode(parameters)
+            log_probs = head.log_prob(parameters, actions)
+            return Choice(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
+        noise = torch.from_numpy(rng.random((len(view.slots), head.num_noise), dtype=np.float32))
+        if isinstance(head, PartsHead):
+            actions, by_part = head.sample_parts(parameters, noise)
+            return Choice(actions.numpy(), by_part.sum(0).numpy(), core, by_part.t().numpy())
+        actions, log_probs = head.sample(parameters, noise)
+        return Choice(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
+
+    def _forward(self, view: View) -> tuple[torch.Tensor, NDArray[np.float32]]:
+        turn, slots = view.turn, view.slots
+        core = np.ascontiguousarray(view.core[:, : self.core_size])  # a policy with a larger one may play here too
+        count = len(slots)
+        filled = _filled(slots)
+        whole = count == len(filled) == len(turn.env_index)
+        obs = {name: torch.from_numpy(array if whole else array[filled]) for name, array in turn.obs.items()}
+        mask = turn.action_mask
+        legal = None if mask is None else torch.from_numpy(mask if whole else mask[filled])
+        if len(filled) > count:
+            core = np.concatenate([core, np.zeros((len(filled) - count, core.shape[1]), np.float32)])
+        output = self._network.step(obs, core=torch.from_numpy(core), action_mask=legal)
+        return output.logits[:count], output.core[:count].numpy() if self.core_size else view.core
+
+
+def _filled(slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The slots, the first of them repeated at the end up to a whole number of blocks."""
+    missing = -len(slots) % BLOCK_SLOTS if len(slots) > BLOCK_SLOTS else 0
+    return np.concatenate([slots, np.full(missing, slots[0])]) if missing else slots

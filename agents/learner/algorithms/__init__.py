@@ -1,0 +1,1 @@
+"""V-trace, PPO and APPO, and the terms their losses share."""

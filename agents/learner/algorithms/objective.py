@@ -1,0 +1,87 @@
+"""What is learnt from a microbatch: the swap point between algorithms, and what they are told in each update.
+
+Shape letters: B rows, T unroll length. Networks answer batch-major [B, T+1]; losses work time-major [T, B].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+from agents.learner.algorithms.registry import OBJECTIVES
+from agents.learner.config import LearnerConfig
+from agents.learner.data.batch import Batch
+from agents.nets.heads import Head
+from agents.nets.network import NetworkOutput
+from envs.plugins import resolve
+
+Total = Callable[[Tensor], Tensor]
+"""Adds a tensor up over all replicas; the identity where there is one."""
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """What changes from update to update.
+
+    Fields:
+      entropy_cost: weight of the entropy; teacher_cost: of the KL to the teacher, 0 for none.
+      advantage_scale: root mean square that advantages are divided by.
+    """
+
+    entropy_cost: float
+    advantage_scale: float
+    teacher_cost: float = 0.0
+
+
+@dataclass(frozen=True)
+class Passes:
+    """Forward-only passes over the whole batch that an objective wants before microbatches are cut.
+
+    Fields:
+      current: with the weights being trained, for `constants`; slow: with the slow copy, for `slow_constants`. That
+        of the teacher is asked for by the update itself: what a teacher says is the same for every objective.
+    """
+
+    current: bool = False
+    slow: bool = False
+
+
+class Objective(Protocol):
+    """A loss. Built as `objective(config, head)`; holds no state between updates."""
+
+    @property
+    def passes(self) -> Passes:
+        """Which constants are wanted."""
+        ...
+
+    def constants(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
+        """Tensors [B, ...] that stay fixed for all microbatches and epochs of this batch; statistics of the whole batch
+        belong here, because those of a microbatch would change the gradient. Asked for where `passes.current` is set.
+        """
+        ...
+
+    def slow_constants(self, batch: Batch, *, slow: NetworkOutput) -> Mapping[str, Tensor]:
+        """The same from the slow copy; asked for where `passes.slow` is set. The network, and so the head with layers
+        of its own, holds the slow weights during the call."""
+        ...
+
+    def loss(self, output: NetworkOutput, batch: Batch, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
+        """Summed loss (a scalar; differentiate it) and the columns of its parts, see `sums.columns_of`.
+
+        Args:
+          output: the network on all T+1 observations of `batch`, a microbatch with its constants.
+        """
+        ...
+
+
+def make_objective(config: LearnerConfig, head: Head) -> Objective:
+    """The objective that `config.algorithm` names, a registered one or "module:attribute".
+
+    Raises:
+      ValueError: there is no such objective.
+    """
+    objective: Objective = resolve(config.algorithm, OBJECTIVES, what="learner.algorithm")(config, head)
+    return objective

@@ -1,0 +1,22 @@
+"""Which objectives, step backends and update modes exist, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+OBJECTIVES: Mapping[str, str] = {
+    "vtrace": "agents.learner.algorithms.vtrace:VTraceObjective",
+    "ppo": "agents.learner.algorithms.ppo:PPOObjective",
+    "appo": "agents.learner.algorithms.appo:APPOObjective",
+}
+"""Name of `learner.algorithm` -> "module:attribute" of an `objective.Objective` class."""
+
+BACKENDS: Mapping[str, str] = {
+    "single": "agents.learner.step.backend:SingleBackend",
+    "local_pipe": "agents.learner.pipeline.threaded_pipeline:LocalPipeBackend",
+    "dist_pipe": "agents.learner.pipeline.torch_pipeline:DistPipeBackend",
+}
+"""Name of `learner.backend` -> "module:attribute" of a `backend.StepBackend` class."""
+
+UPDATE_MODES: Mapping[str, str] = {"all_reduce": "agents.learner.step.replica_sync:AllReduce"}
+"""Name of `learner.update_mode` -> "module:attribute" of an `update_mode.UpdateMode` class."""

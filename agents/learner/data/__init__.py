@@ -1,0 +1,1 @@
+"""Collects unrolls and makes batches of them."""

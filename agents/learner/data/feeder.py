@@ -1,0 +1,266 @@
+"""Between the network and the learner: chunks are decoded in a thread of their own and stand ready as blocks of rows.
+
+The learner starts on the first block of a batch while the last is still on its way. Producers are held back by credits:
+nobody may push more rows than the ring has room for, and nothing is dropped.
+
+Shape letters: B rows of a batch, M microbatches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agents.learner.config import LearnerConfig
+from agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
+from agents.unroll.ring import UnrollRing
+from agents.unroll.unroll import Unrolls
+from envs.protocol import EnvSpec
+
+BATCHES_DEEP = 2
+"""Batches in the ring: one that is learnt from and one that fills."""
+
+
+@dataclass(frozen=True)
+class FeederReport:
+    """What went through since the last report.
+
+    Fields:
+      chunks, rows: decoded. refused: chunks that were not what they should be; reason: of the last of them.
+      decode_s: seconds of the decoding thread. waited_s: seconds in which the learner waited for rows.
+      idle_share: waited_s by the seconds that passed, in [0, 1].
+    """
+
+    chunks: int
+    rows: int
+    refused: int
+    reason: str
+    decode_s: float
+    waited_s: float
+    idle_share: float
+
+
+@dataclass
+class _Counts:
+    chunks: int = 0
+    rows: int = 0
+    refused: int = 0
+    reason: str = ""
+    decode_s: float = 0.0
+    waited_s: float = 0.0
+
+
+class Feeder:
+    """A decoding thread and a ring.
+
+    Args:
+      spec: the game; config: of the learner that is fed; core_size: of its network; num_parts: see `UnrollRing`.
+      decode: bytes to unrolls. refusable: what it raises (beside ValueError) where the bytes are bad; anything else
+        ends the feeder.
+      chunk_rows: most rows of one chunk; the ring is deep enough that a producer only ever waits while a whole batch
+        is there to be learnt from.
+      changed: notified of everything that happens here, for whoever waits for several feeders at once.
+      pinned: see `UnrollRing`.
+      clock: seconds.
+    """
+
+    def __init__(
+        self,
+        spec: EnvSpec,
+        config: LearnerConfig,
+        *,
+        core_size: int,
+        num_parts: int = 0,
+        decode: Callable[[bytes], Unrolls],
+        refusable: tuple[type[Exception], ...] = (),
+        chunk_rows: int = 1,
+        changed: threading.Condition | None = None,
+        pinned: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._batch_rows = config.batch_rows
+        self._block_rows = config.batch_rows // config.microbatches
+        self._ring = UnrollRing(
+            spec,
+            capacity=config.batch_rows * max(BATCHES_DEEP, 1 + -(-chunk_rows // config.batch_rows)),
+            unroll_length=config.unroll_length,
+            core_size=core_size,
+            num_parts=num_parts,
+            pinned=pinned,
+        )
+        self._decode = decode
+        self._refusable: tuple[type[Exception], ...] = (*refusable, ValueError)
+        self._clock = clock
+        self._changed = threading.Condition() if changed is None else changed
+        self._chunks: queue.SimpleQueue[tuple[bytes, int] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._serve, name="feeder", daemon=True)
+        # Rows since the start: promised to producers, written into the ring, done with.
+        self._promised = self._written = self._freed = 0
+        self._counts = _Counts()
+        self._reported_at = clock()
+        self._error: BaseException | None = None
+        self._closed = False
+
+    def start(self) -> None:
+        """Start the decoding thread."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and wake whoever waits; may be called twice."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._chunks.put(None)
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @property
+    def capacity(self) -> int:
+        """Most rows that one chunk may have."""
+        return self._ring.capacity
+
+    @property
+    def credits(self) -> int:
+        """Rows that may be pushed now."""
+        with self._changed:
+            return self._room()
+
+    @property
+    def rows_ready(self) -> int:
+        """Rows that are decoded and not yet done with.
+
+        Raises:
+          FeederError: the feeder is closed or has failed.
+        """
+        with self._changed:
+            self._raise_if_over()
+            return self._written - self._freed
+
+    def push(self, chunk: bytes, *, num_rows: int, timeout_s: float = 0.0) -> None:
+        """Hand over a chunk; returns before it is decoded.
+
+        Args:
+          timeout_s: how long to wait for as many credits.
+        Raises:
+          FeederFullError: there are not as many credits within the deadline.
+          FeederError: the feeder is closed or has failed.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._over() or self._room() >= num_rows, timeout=timeout_s)
+            self._raise_if_over()
+            if num_rows < 1 or num_rows > self._room():
+                raise FeederFullError(f"a chunk of {num_rows} rows came where there is room for {self._room()}")
+            self._promised += num_rows
+        self._chunks.put((chunk, num_rows))
+
+    def wait_for_credits(self, num_rows: int, *, timeout_s: float) -> bool:
+        """Wait until that many rows may be pushed; False where they may not within the deadline.
+
+        Raises:
+          FeederError: the feeder is closed or has failed, or the ring is smaller.
+        """
+        if num_rows > self._ring.capacity:
+            raise FeederError(f"a chunk of {num_rows} rows never fits a ring of {self._ring.capacity}: send fewer rows")
+        with self._changed:
+            self._changed.wait_for(lambda: self._over() or self._room() >= num_rows, timeout=timeout_s)
+            self._raise_if_over()
+            return self._room() >= num_rows
+
+    @contextlib.contextmanager
+    def batch(self, *, timeout_s: float) -> Iterator[Iterator[Unrolls]]:
+        """The next B rows as M blocks, each as soon as it is there; views that are good until the context ends.
+
+        Args:
+          timeout_s: deadline for each block.
+        Raises:
+          FeederTimeoutError: from the iterator, a block did not come in time; the rows that came stay in the ring.
+            After any other error they are given up: a batch that cannot be learnt from must not come again and again.
+        """
+        start = self._freed
+        try:
+            yield self._blocks(start, timeout_s)
+        except FeederError:
+            raise
+        except BaseException:
+            self._free(start + self._batch_rows)
+            raise
+        self._free(start + self._batch_rows)
+
+    def report(self) -> FeederReport:
+        """Counts since the last call."""
+        with self._changed:
+            counts, now = self._counts, self._clock()
+            passed = max(now - self._reported_at, 1e-9)
+            self._counts, self._reported_at = _Counts(), now
+        return FeederReport(**vars(counts), idle_share=min(counts.waited_s / passed, 1.0))
+
+    def _blocks(self, start: int, timeout_s: float) -> Iterator[Unrolls]:
+        for at in range(start, start + self._batch_rows, self._block_rows):
+            end = at + self._block_rows
+            began = self._clock()
+            with self._changed:
+                self._changed.wait_for(lambda end=end: self._over() or self._written >= end, timeout=timeout_s)  # type: ignore[misc]
+                self._counts.waited_s += self._clock() - began
+                if self._written < end:
+                    self._raise_if_over()
+                    refused = f"; the last chunk refused: {self._counts.reason}" if self._counts.reason else ""
+                    raise FeederTimeoutError(
+                        f"{self._written - start} of {self._batch_rows} rows came in {timeout_s:g} s{refused}"
+                    )
+            yield self._ring.read(at=at, count=self._block_rows)
+
+    def _serve(self) -> None:
+        """The life of the decoding thread."""
+        while (item := self._chunks.get()) is not None and not self._closed:
+            try:
+                self._store(*item)
+            except Exception as error:  # the boundary of this thread: raised again in the caller's
+                with self._changed:
+                    self._error = error
+                    self._changed.notify_all()
+                return
+
+    def _store(self, chunk: bytes, num_rows: int) -> None:
+        start = self._clock()
+        try:
+            unrolls = self._decode(chunk)
+            if unrolls.num_rows != num_rows:
+                raise ValueError(f"a chunk of {unrolls.num_rows} rows was announced as {num_rows}")
+            self._ring.check(unrolls)
+        except self._refusable as error:
+            with self._changed:
+                self._promised -= num_rows
+                self._counts.refused += 1
+                self._counts.reason = str(error)
+                self._changed.notify_all()
+            return
+        # Credits say that these rows are free, and this thread alone writes: no lock is held while copying.
+        self._ring.write(unrolls, at=self._written)
+        with self._changed:
+            self._written += num_rows
+            self._counts.chunks += 1
+            self._counts.rows += num_rows
+            self._counts.decode_s += self._clock() - start
+            self._changed.notify_all()
+
+    def _free(self, end: int) -> None:
+        with self._changed:
+            if self._written >= end:  # a batch of which rows are missing starts again where it started
+                self._freed = end
+            self._changed.notify_all()
+
+    def _room(self) -> int:
+        return self._ring.capacity - (self._promised - self._freed)
+
+    def _over(self) -> bool:
+        return self._closed or self._error is not None
+
+    def _raise_if_over(self) -> None:
+        if self._error is not None:
+            raise FeederError(f"the decoding thread failed: {self._error}") from self._error
+        if self._closed:
+            raise FeederClosedError("the feeder is closed")

@@ -1,0 +1,110 @@
+"""The check before training starts: a backend's gradient of a tiny batch against plain autograd's.
+
+It catches schedules with wrong gradients, wrong scaling, stale buffers and masks that count differently. One step long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agents.learner.algorithms.loss_stats import LossSums
+from agents.learner.algorithms.objective import Coefficients
+from agents.learner.config import LearnerConfig
+from agents.learner.errors import ParityError
+from agents.learner.step.updater import UpdateOrder
+from agents.unroll.synthetic import example_unrolls
+from agents.unroll.unroll import Unrolls
+from agents.weights import Layout
+from envs.protocol import EnvSpec
+
+MAX_DIFFERENCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
+"""Largest difference of a gradient, relative to the largest of its parameter, or to 1e-3 of the largest of all."""
+
+ACROSS_DEVICES = 1e-2
+"""The same in float32 between a CPU and a GPU, whose convolutions round to TF32."""
+
+PROBE_STEPS = 4
+PROBE_SEED = 20
+
+
+class HasGradients(Protocol):
+    """An updater that can be asked for a gradient without a step."""
+
+    def gradients(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> LossSums: ...
+
+    def gradient_vector(self) -> NDArray[np.float32]: ...
+
+
+def check_parity(
+    candidate: HasGradients,
+    reference: HasGradients,
+    *,
+    spec: EnvSpec,
+    layout: Layout,
+    core_size: int,
+    config: LearnerConfig,
+    at_most: float,
+) -> float:
+    """Compare the gradients of a made-up batch: a tiny one, or where the network is compiled one of the size to come.
+
+    A compiled network is compiled for each size that it meets, so that a tiny batch would prove nothing of the next.
+
+    Args:
+      candidate: what is to be trained with; reference: one process, the whole network, the same weights.
+      layout, core_size: of the network.
+      at_most: largest relative difference allowed, see `tolerance`.
+    Returns:
+      the largest relative difference found.
+    Raises:
+      ParityError: the gradients, or the counts of decisions, differ.
+    """
+    compiled = config.compile_mode != "none"
+    unrolls = example_unrolls(
+        spec,
+        core_size=core_size,
+        rows=config.batch_rows if compiled else config.replicas * config.microbatches,
+        steps=config.unroll_length if compiled else min(PROBE_STEPS, config.unroll_length),
+        seed=PROBE_SEED,
+    )
+    coefficients = Coefficients(entropy_cost=0.1, advantage_scale=1.0, teacher_cost=0.1 if config.has_teacher else 0.0)
+    order = UpdateOrder(1e-3, coefficients, oldest_version=0, microbatches_per_block=config.microbatches)
+    pieces = config.microbatches if compiled else 1
+    plain = UpdateOrder(1e-3, coefficients, oldest_version=0, microbatches_per_block=pieces)
+    sums, expected_sums = candidate.gradients([unrolls], order), reference.gradients([unrolls], plain)
+    if sums.steps != expected_sums.steps:
+        raise ParityError(f"the backend counts {sums.steps:g} decisions in a batch of {expected_sums.steps:g}")
+    return compare(candidate.gradient_vector(), reference.gradient_vector(), layout=layout, at_most=at_most)
+
+
+def tolerance(dtype: torch.dtype, *, same_device: bool) -> float:
+    """Largest relative difference that is rounding. Args: the compute type of both, and whether they share a device."""
+    return MAX_DIFFERENCE[dtype] if same_device else max(MAX_DIFFERENCE[dtype], ACROSS_DEVICES)
+
+
+def compare(found: NDArray[np.float32], expected: NDArray[np.float32], *, layout: Layout, at_most: float) -> float:
+    """Largest relative difference of two gradients, parameter by parameter.
+
+    Args:
+      found, expected: float32 [P].
+    Raises:
+      ParityError: it is greater than `at_most` or not a number; the message names the parameter.
+    """
+    floor = 1e-3 * float(np.abs(expected).max()) + 1e-12
+    worst = 0.0
+    ends = np.cumsum(layout.sizes)
+    for name, size, end in zip(layout.names, layout.sizes, ends, strict=True):
+        part = slice(int(end) - size, int(end))
+        scale = max(float(np.abs(expected[part]).max(initial=0.0)), floor)
+        difference = float(np.abs(found[part] - expected[part]).max(initial=0.0)) / scale
+        if not difference <= at_most:  # also true of NaN
+            raise ParityError(
+                f"the gradient of {name} differs from plain autograd's by {difference:.1e} of its size (at most "
+                f"{at_most:.0e} is rounding): this backend and schedule compute wrong gradients here, use another"
+            )
+        worst = max(worst, difference)
+    return worst

@@ -1,0 +1,252 @@
+"""A pipeline in one process: a thread for each stage (and a CUDA stream where there is a GPU), queues in between.
+
+Shape letters: S stages, M microbatches.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from agents.learner.algorithms.loss_stats import no_columns
+from agents.learner.algorithms.objective import Coefficients, Objective
+from agents.learner.config import LearnerConfig
+from agents.learner.data.batch import Batch
+from agents.learner.errors import StageHungError
+from agents.learner.pipeline.schedules import tasks_of
+from agents.learner.pipeline.stages import Stage, cut_network, even_cut
+from agents.learner.step.backend import Placement, SingleBackend
+from agents.nets.network import Network, NetworkOutput
+
+
+class _Stopped(Exception):  # noqa: N818
+    """Another stage failed, so this one gives up."""
+
+
+@dataclass(frozen=True)
+class _Parcel:
+    """What goes from stage to stage: a microbatch with its features, or a gradient; `ready` on the giver's stream."""
+
+    tensor: Tensor | None
+    batch: Batch | None = None
+    ready: torch.cuda.Event | None = None
+
+
+@dataclass
+class _Run:
+    """One batch on its way through the stages.
+
+    Fields:
+      forward, backward: [S] what lies before each stage.
+      columns: [1] sum of the loss columns so far.
+      beats: [S] tasks done; errors: what stages raised; ended: stages that are through.
+    """
+
+    coefficients: Coefficients
+    columns: Tensor
+    forward: list[queue.SimpleQueue[_Parcel | None]]
+    backward: list[queue.SimpleQueue[_Parcel | None]]
+    beats: list[int]
+    errors: list[BaseException] = field(default_factory=list)
+    ended: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+    stopped: bool = False
+    started: torch.cuda.Event | None = None
+    finished: dict[int, torch.cuda.Event] = field(default_factory=dict)
+
+    def stop(self) -> None:
+        """Let every stage give up before its next task, those that wait at once."""
+        self.stopped = True
+        for box in (*self.forward, *self.backward):
+            box.put(None)
+
+
+class LocalPipeBackend:
+    """Stages that work at the same time on different microbatches.
+
+    On CPU cores the stages compute side by side; on one GPU the gain is what a single stage's kernels leave idle.
+    """
+
+    def __init__(self, network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> None:
+        cut = config.stage_cut or even_cut(len(network.blocks), config.stages)
+        self._stages = cut_network(network, cut)
+        self._objective = objective
+        self._config = config
+        self._placement = placement
+        self._whole = SingleBackend(network, objective, config, placement)
+        self._jobs: list[queue.SimpleQueue[_Run | None]] = []
+        self._threads: list[threading.Thread] = []
+
+    def accumulate(self, microbatches: Iterable[Batch], coefficients: Coefficients) -> Tensor:
+        """As in the protocol.
+
+        Raises:
+          ValueError: there are not exactly `config.microbatches` microbatches.
+          StageHungError: no stage finished a task for `config.stage_timeout_s` seconds. Its thread may still be running
+            and add to the gradients of the parameters that it knows: replace them before the next batch. After any
+            other error all stages have ended.
+        """
+        if not self._threads:
+            self._start()
+        run = _Run(
+            coefficients=coefficients,
+            columns=no_columns(self._placement.device),
+            forward=[queue.SimpleQueue() for _ in self._stages],
+            backward=[queue.SimpleQueue() for _ in self._stages],
+            beats=[0] * len(self._stages),
+            started=self._event(),
+        )
+        for jobs in self._jobs:
+            jobs.put(run)
+        try:
+            self._feed(run, microbatches)
+            self._wait(run)
+        except BaseException as error:
+            run.stop()
+            stuck = self._end(timeout_s=0.0 if isinstance(error, StageHungError) else self._config.stage_timeout_s)
+            if stuck and isinstance(error, Exception) and not isinstance(error, StageHungError):
+                raise StageHungError(f"{stuck} did not end within {self._config.stage_timeout_s:g} s") from error
+            raise
+        for event in run.finished.values():
+            torch.cuda.current_stream(self._placement.device).wait_event(event)
+        return run.columns
+
+    def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
+        """As in the protocol; in the calling thread, one stage after the other."""
+        return self._whole.evaluate(microbatches)
+
+    def close(self) -> None:
+        """End the threads."""
+        self._end(timeout_s=self._config.stage_timeout_s)
+
+    def _end(self, *, timeout_s: float) -> str:
+        """End the threads; returns the names of those that are still at work after `timeout_s` seconds."""
+        for jobs in self._jobs:
+            jobs.put(None)
+        deadline = time.monotonic() + timeout_s
+        for thread in self._threads:
+            thread.join(timeout=max(0.0, deadline - time.monotonic()))
+        stuck = ", ".join(thread.name for thread in self._threads if thread.is_alive())
+        if self._placement.device.type == "cuda" and not stuck:
+            # The threads have ended, what they asked of the GPU may not: it still adds to the gradients.
+            torch.cuda.synchronize(self._placement.device)
+        self._jobs, self._threads = [], []
+        return stuck
+
+    def _start(self) -> None:
+        self._jobs = [queue.SimpleQueue() for _ in self._stages]
+        self._threads = [
+            threading.Thread(target=self._serve, args=(stage, jobs), name=f"stage-{stage.index}", daemon=True)
+            for stage, jobs in zip(self._stages, self._jobs, strict=True)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _feed(self, run: _Run, microbatches: Iterable[Batch]) -> None:
+        expected, count = self._config.microbatches, 0
+        for count, batch in enumerate(microbatches, start=1):
+            if count <= expected and not run.errors:
+                run.forward[0].put(_Parcel(None, batch, self._event()))
+        if count != expected and not run.errors:
+            raise ValueError(f"the pipeline was given {count} microbatches, it is set up for {expected}")
+
+    def _wait(self, run: _Run) -> None:
+        """Until all stages are through or one failed; a stage counts as hung when nobody gets on."""
+        limit, seen, since = self._config.stage_timeout_s, list(run.beats), time.monotonic()
+        through = 0
+        while through < len(self._stages) and not run.errors:
+            if run.ended.acquire(timeout=max(0.0, min(limit, since + limit - time.monotonic()))):
+                through += 1
+            if run.beats != seen:
+                seen, since = list(run.beats), time.monotonic()
+            elif through < len(self._stages) and time.monotonic() - since >= limit and not run.errors:
+                tasks = 2 * self._config.microbatches
+                behind = [
+                    f"stage {index} did {beats} of {tasks} tasks" for index, beats in enumerate(seen) if beats < tasks
+                ]
+                raise StageHungError(f"no stage got on for {limit:g} s: {', '.join(behind)}")
+        if run.errors:
+            raise run.errors[0]
+
+    def _serve(self, stage: Stage, jobs: queue.SimpleQueue[_Run | None]) -> None:
+        """The life of a stage's thread: one run after the other."""
+        cuda = self._placement.device.type == "cuda"
+        stream = torch.cuda.Stream(self._placement.device) if cuda else None  # type: ignore[no-untyped-call]
+        while (run := jobs.get()) is not None:
+            try:
+                with torch.cuda.stream(stream):
+                    if stream is not None and run.started is not None:
+                        stream.wait_event(run.started)
+                    self._work(stage, run)
+                    event = self._event()
+                    if event is not None:
+                        run.finished[stage.index] = event
+            except _Stopped:
+                pass
+            except Exception as error:  # the boundary of this thread: the caller's thread raises it again
+                run.errors.append(error)
+                run.stop()
+            run.ended.release()
+
+    def _work(self, stage: Stage, run: _Run) -> None:
+        tasks = tasks_of(
+            self._config.schedule,
+            stage=stage.index,
+            num_stages=len(self._stages),
+            num_microbatches=self._config.microbatches,
+        )
+        held: dict[int, tuple[Tensor | None, Tensor]] = {}
+        for task in tasks:
+            if run.stopped:
+                raise _Stopped
+            if task.backward:
+                self._backward(stage, run, *held.pop(task.microbatch))
+            else:
+                held[task.microbatch] = self._forward(stage, run)
+            run.beats[stage.index] += 1
+
+    def _forward(self, stage: Stage, run: _Run) -> tuple[Tensor | None, Tensor]:
+        """Returns what the stage was given and what it made of it: features, or the loss in the last stage."""
+        parcel = self._take(run.forward[stage.index])
+        assert parcel.batch is not None, "a forward parcel carries its microbatch"
+        features = None if parcel.tensor is None else parcel.tensor.requires_grad_()
+        with self._placement.autocast():
+            result = stage.run(features, parcel.batch)
+        if isinstance(result, NetworkOutput):
+            loss, columns = self._objective.loss(result, parcel.batch, run.coefficients)
+            run.columns += columns
+            return features, loss
+        run.forward[stage.index + 1].put(_Parcel(result.detach(), parcel.batch, self._event()))
+        return features, result
+
+    def _backward(self, stage: Stage, run: _Run, features: Tensor | None, result: Tensor) -> None:
+        gradient = None if stage.is_last else self._take(run.backward[stage.index]).tensor
+        torch.autograd.backward(result, gradient)
+        if features is not None:
+            run.backward[stage.index - 1].put(_Parcel(features.grad, ready=self._event()))
+
+    def _take(self, box: queue.SimpleQueue[_Parcel | None]) -> _Parcel:
+        parcel = box.get()
+        if parcel is None:
+            raise _Stopped
+        if parcel.ready is not None:
+            stream = torch.cuda.current_stream(self._placement.device)
+            stream.wait_event(parcel.ready)
+            tensors = [] if parcel.batch is None else parcel.batch.tensors()
+            # Their memory belongs to the giver's stream: without this it could be reused while this stage reads it.
+            for tensor in tensors if parcel.tensor is None else [*tensors, parcel.tensor]:
+                tensor.record_stream(stream)
+        return parcel
+
+    def _event(self) -> torch.cuda.Event | None:
+        """A mark on the calling thread's stream; None on a CPU."""
+        if self._placement.device.type != "cuda":
+            return None
+        event = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        event.record(torch.cuda.current_stream(self._placement.device))
+        return event

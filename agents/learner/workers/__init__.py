@@ -1,0 +1,1 @@
+"""Worker processes for stages and replicas of one learner."""

@@ -1,0 +1,194 @@
+"""An updater spread over workers: replicas, stages, or both. The weights look whole from outside.
+
+Shape letters: P parameters of the whole network.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.learner.algorithms.loss_stats import LossSums
+from agents.learner.config import LearnerConfig
+from agents.learner.errors import StageDiedError, StageError
+from agents.learner.step.optimizer import VECTORS, Arrays
+from agents.learner.step.updater import UpdateOrder, UpdateResult
+from agents.learner.workers.worker import (
+    Answer,
+    Describe,
+    Description,
+    GiveWeights,
+    GradientAnswer,
+    Gradients,
+    Load,
+    Request,
+    Save,
+    Update,
+    Updated,
+    WorkerSetup,
+)
+from agents.learner.workers.worker_group import Crew, Launcher
+from agents.unroll.unroll import Unrolls, concatenate
+from agents.weights import Layout
+
+
+class UpdaterGroup:
+    """Workers that hold the weights and optimizer between them.
+
+    Args:
+      setups: one for each rank.
+      layout: of the whole network.
+      config: settings; its `stage_timeout_s` is the deadline of every answer, `start_timeout_s` that of the start.
+      launcher: starts the workers.
+    """
+
+    def __init__(
+        self, setups: Sequence[WorkerSetup], layout: Layout, config: LearnerConfig, *, launcher: Launcher
+    ) -> None:
+        self._setups = setups
+        self._layout = layout
+        self._config = config
+        self._launcher = launcher
+        self._crew: Crew | None = None
+        self._places: list[list[tuple[slice, slice]]] = []
+        self._needs_obs: list[bool] = []
+        self._device_type = "cpu"
+        self._gradient = np.zeros(0, np.float32)
+        self._weights: NDArray[np.float32] | None = None
+
+    def start(self) -> None:
+        """Start the workers.
+
+        Raises:
+          StageError: one did not come up.
+        """
+        self._crew = self._launcher(self._setups)
+        answers = self._call([Describe()] * len(self._setups), timeout_s=self._config.start_timeout_s)
+        workers = [cast(Description, answer) for answer in answers]
+        self._places = [_places(worker.layout, self._layout) for worker in workers]
+        self._needs_obs = [worker.needs_obs for worker in workers]
+        self._device_type = workers[0].device_type
+
+    @property
+    def device_type(self) -> str:
+        """ "cpu" or "cuda", where the workers compute."""
+        return self._device_type
+
+    def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
+        """As in the protocol of `Updater`; work starts when all rows have arrived."""
+        shares, workers = self._shares(blocks, order), self._config.pipeline_workers
+        requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(shares)]
+        self._weights = None
+        answers = [cast(Updated, answer) for answer in self._call(requests)]
+        self._weights = self._assemble([answer.weights for answer in answers if answer.weights is not None])
+        return answers[0].result
+
+    def gradients(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> LossSums:
+        """The summed gradient over all workers, without a step; read it with `gradient_vector`."""
+        requests = [Gradients(rows, order) for rows, order in self._shares(blocks, order)]
+        answers = [cast(GradientAnswer, answer) for answer in self._call(requests)]
+        self._gradient = self._assemble([answer.vector for answer in answers])
+        return answers[0].sums
+
+    def gradient_vector(self) -> NDArray[np.float32]:
+        """float32 [P], what `gradients` found."""
+        return self._gradient
+
+    def weights(self) -> NDArray[np.float32]:
+        """As in the protocol of `Updater`; those of the last update are here already."""
+        if self._weights is None:
+            answers = self._ask_first_replica(GiveWeights())
+            self._weights = self._assemble([cast("NDArray[np.float32]", answer) for answer in answers])
+        return self._weights.copy()
+
+    def save(self) -> Arrays:
+        """As in the protocol of `Updater`."""
+        parts = [cast(Arrays, answer) for answer in self._ask_first_replica(Save())]
+        saved = dict(parts[0])
+        for name in VECTORS:
+            vectors = [cast("NDArray[np.float32]", part[name]) for part in parts]
+            saved[name] = self._assemble(vectors) if vectors[0].size else vectors[0]
+        return saved
+
+    def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
+        """As in the protocol of `Updater`; starts the workers again where they were lost.
+
+        Raises:
+          ValueError: the arrays are for a network of another size.
+        """
+        size = np.asarray(saved["values"]).size
+        if size != self._layout.size:
+            raise ValueError(f"saved for {size} parameters, the network has {self._layout.size}")
+        if self._crew is None:
+            self.start()
+        requests = []
+        for places in self._places:
+            own = {
+                name: np.concatenate([array[whole] for whole, _ in places]) if name in VECTORS and array.size else array
+                for name, array in saved.items()
+            }
+            requests.append(Load(own))
+        self._weights = None
+        self._call(requests)
+
+    def close(self) -> None:
+        """End the workers; may be called twice."""
+        if self._crew is not None:
+            self._crew.kill()
+            self._crew = None
+
+    def _call(self, requests: Sequence[Request | None], *, timeout_s: float | None = None) -> list[Answer]:
+        """Ask the crew; where a worker is lost, the others are ended too, because they wait for it."""
+        if self._crew is None:
+            raise StageDiedError("the workers are not running")
+        try:
+            return self._crew.call(requests, timeout_s=timeout_s or self._config.stage_timeout_s)
+        except StageError:
+            self.close()
+            raise
+
+    def _ask_first_replica(self, request: Request) -> list[Answer]:
+        workers = self._config.pipeline_workers
+        silent = len(self._setups) - workers
+        return self._call([*([request] * workers), *([None] * silent)])[:workers]
+
+    def _shares(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> list[tuple[Unrolls, UpdateOrder]]:
+        """What each worker is given: the rows of its replica, observations only where they are looked at."""
+        rows = concatenate(list(blocks))
+        replicas, microbatches = self._config.replicas, self._config.microbatches
+        if rows.num_rows % (replicas * microbatches):
+            raise ValueError(
+                f"{rows.num_rows} rows do not cut into {microbatches} equal microbatches "
+                f"for each of {replicas} replicas"
+            )
+        share = rows.num_rows // replicas
+        order = dataclasses.replace(order, microbatches_per_block=microbatches)
+        parts = [rows.rows(index * share, (index + 1) * share) for index in range(replicas)]
+        given = [parts[rank // self._config.pipeline_workers] for rank in range(len(self._setups))]
+        return [
+            (rows if needs_obs else dataclasses.replace(rows, obs={}), order)
+            for rows, needs_obs in zip(given, self._needs_obs, strict=True)
+        ]
+
+    def _assemble(self, vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        """float32 [P] from the parts of the first replica's workers."""
+        whole = np.zeros(self._layout.size, np.float32)
+        for places, vector in zip(self._places, vectors, strict=False):
+            for there, here in places:
+                whole[there] = vector[here]
+        return whole
+
+
+def _places(part: Layout, whole: Layout) -> list[tuple[slice, slice]]:
+    """For each parameter of a part: where it lies in the whole vector, and where in the part's."""
+    ends = np.cumsum(whole.sizes)
+    starts = {name: (int(end) - size, int(end)) for name, size, end in zip(whole.names, whole.sizes, ends, strict=True)}
+    places, offset = [], 0
+    for name, size in zip(part.names, part.sizes, strict=True):
+        places.append((slice(*starts[name]), slice(offset, offset + size)))
+        offset += size
+    return places

@@ -1,0 +1,260 @@
+"""One worker of a group: a replica's stages, joined to the other workers by process groups. Knows nothing of transport.
+
+Whoever hosts it (a child process, a Ray actor) makes one `GroupWorker` from its setup and passes requests to `handle`.
+
+Shape letters: R replicas, W workers of one replica's pipeline. Rank = replica * W + place in the pipeline.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from numpy.typing import NDArray
+from torch import nn
+from torch.distributed import ProcessGroup
+
+from agents.learner.algorithms.loss_stats import LossSums
+from agents.learner.algorithms.objective import make_objective
+from agents.learner.config import LearnerConfig
+from agents.learner.pipeline.stages import cut_network
+from agents.learner.step.backend import Boundary, Placement, make_backend
+from agents.learner.step.optimizer import Arrays, Tail
+from agents.learner.step.replica_sync import make_update_mode
+from agents.learner.step.updater import LocalUpdater, UpdateOrder, UpdateResult
+from agents.nets.blocks import Block
+from agents.nets.config import NetworkConfig
+from agents.nets.network import Network
+from agents.torch_runtime import prepare_process
+from agents.unroll.unroll import Unrolls
+from agents.weights import Layout
+from envs.plugins import load
+from envs.protocol import EnvSpec
+
+BUILDER = "agents.nets.network:build_network"
+
+
+@dataclass(frozen=True)
+class NetworkPlan:
+    """How every worker builds the same network.
+
+    Fields:
+      spec, config, seed: what the builder is given. builder: "module:attribute" with the signature of `build_network`.
+    """
+
+    spec: EnvSpec
+    config: NetworkConfig
+    seed: int
+    builder: str = BUILDER
+
+    def build(self) -> Network:
+        """The network, freshly initialised, on the CPU."""
+        return cast(Network, load(self.builder)(self.spec, self.config, seed=self.seed))
+
+
+@dataclass(frozen=True)
+class WorkerSetup:
+    """What a worker is started with.
+
+    Fields:
+      plan: of the network; config: of the learner, with `stage_cut` filled in.
+      rank: of this worker among `config.num_workers`.
+      dtype: name of the compute type; device: "cpu" or "cuda:0".
+      boundaries: what leaves each stage.
+      rendezvous: where the workers find one another, an init_method of torch.distributed.
+    """
+
+    plan: NetworkPlan
+    config: LearnerConfig
+    rank: int
+    dtype: str
+    device: str
+    boundaries: tuple[Boundary, ...]
+    rendezvous: str
+
+
+@dataclass(frozen=True)
+class Update:
+    """Learn from rows: answered with an `Updated`.
+
+    Fields:
+      gives_weights: whether the new weights are wanted with the answer: asking for them costs as much as an update.
+    """
+
+    rows: Unrolls
+    order: UpdateOrder
+    gives_weights: bool
+
+
+@dataclass(frozen=True)
+class Updated:
+    """What an update did, and float32 [P] of this worker's own parameters after it, or None if not asked for."""
+
+    result: UpdateResult
+    weights: NDArray[np.float32] | None
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The gradient of rows, without a step: answered with `GradientAnswer`."""
+
+    rows: Unrolls
+    order: UpdateOrder
+
+
+@dataclass(frozen=True)
+class GradientAnswer:
+    """Sums over the whole batch, and float32 [P] of this worker's own parameters."""
+
+    sums: LossSums
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Describe:
+    """Answered with a `Description`."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """A worker's own part.
+
+    Fields:
+      layout: of its parameters. needs_obs: whether any of its blocks looks at observations.
+      device_type: "cpu" or "cuda", where it computes.
+    """
+
+    layout: Layout
+    needs_obs: bool
+    device_type: str
+
+
+@dataclass(frozen=True)
+class GiveWeights:
+    """Answered with float32 [P] of this worker's own parameters."""
+
+
+@dataclass(frozen=True)
+class Save:
+    """Answered with the arrays of this worker's tail."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """Go on from arrays for this worker's own parameters: answered with None."""
+
+    saved: Arrays
+
+
+Request = Update | Gradients | Describe | GiveWeights | Save | Load
+Answer = Updated | GradientAnswer | Description | NDArray[np.float32] | Arrays | None
+
+
+class GroupWorker:
+    """Joins the group when it is made; the constructor returns when all workers have come."""
+
+    def __init__(self, setup: WorkerSetup) -> None:
+        config, device = setup.config, torch.device(setup.device)
+        if device.type == "cpu":
+            prepare_process()
+        else:
+            torch.cuda.set_device(device)
+        dist.init_process_group(
+            "nccl" if device.type == "cuda" else "gloo",
+            init_method=setup.rendezvous,
+            rank=setup.rank,
+            world_size=config.num_workers,
+            timeout=datetime.timedelta(seconds=config.stage_timeout_s),
+        )
+        pipe_group, replica_group = _groups(setup)
+        warm_up((pipe_group, replica_group), device)
+        placement = Placement(
+            dtype=getattr(torch, setup.dtype),
+            device=device,
+            worker=setup.rank % config.pipeline_workers,
+            pipe_group=pipe_group,
+            boundaries=setup.boundaries,
+        )
+        network = setup.plan.build()
+        blocks = _own_blocks(network, config, placement)
+        own = nn.ModuleDict({"parts": nn.ModuleDict({block.name: block.module for block in blocks})}).to(device)
+        objective = make_objective(config, network.head)
+        tail = Tail(own, config, keep_slow=objective.passes.slow)
+        self._description = Description(
+            tail.layout, any("obs" in block.side_inputs for block in blocks), device_type=device.type
+        )
+        self._updater = LocalUpdater(
+            backend=make_backend(network, objective, config, placement),
+            objective=objective,
+            tail=tail,
+            heads=network.blocks[-1].module,
+            mode=make_update_mode(config.update_mode, replica_group),
+            placement=placement,
+            config=config,
+        )
+
+    def handle(self, request: Request) -> Answer:
+        """Do what is asked; every worker of a group is asked the same things in the same order."""
+        match request:
+            case Update(rows, order, gives_weights):
+                result = self._updater.update([rows], order)
+                return Updated(result, self._updater.weights() if gives_weights else None)
+            case Gradients(rows, order):
+                sums = self._updater.gradients([rows], order)
+                return GradientAnswer(sums, self._updater.gradient_vector())
+            case Describe():
+                return self._description
+            case GiveWeights():
+                return self._updater.weights()
+            case Save():
+                return self._updater.save()
+            case Load(saved):
+                self._updater.load(saved)
+                return None
+
+    def close(self) -> None:
+        """Leave the group."""
+        self._updater.close()
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def warm_up(groups: Iterable[ProcessGroup | None], device: torch.device) -> None:
+    """Connect the members of each group before the first batch.
+
+    Where shapes are stated beforehand the library sends nothing first. NCCL would build its communicator inside
+    a mixed batch of sends and receives, where two workers may wait for each other.
+    """
+    for group in groups:
+        if group is not None:
+            dist.all_reduce(torch.zeros(1, device=device), group=group)
+
+
+def _own_blocks(network: Network, config: LearnerConfig, placement: Placement) -> list[Block]:
+    """The blocks that this worker trains."""
+    if config.backend_name != "dist_pipe":
+        return list(network.blocks)
+    stages = cut_network(network, config.stage_cut)
+    return [block for stage in stages[placement.worker :: config.pipeline_workers] for block in stage.blocks]
+
+
+def _groups(setup: WorkerSetup) -> tuple[ProcessGroup | None, ProcessGroup | None]:
+    """The group of this worker's pipeline, and that of the workers with the same stages in the other replicas.
+
+    Every worker makes every group, in the same order, whether it belongs to it or not: the library demands it.
+    """
+    workers, replicas = setup.config.pipeline_workers, setup.config.replicas
+    replica, place = divmod(setup.rank, workers)
+    pipe_group = replica_group = None
+    for index in range(replicas):
+        group = dist.new_group([index * workers + at for at in range(workers)]) if workers > 1 else None
+        pipe_group = group if index == replica else pipe_group
+    for at in range(workers):
+        group = dist.new_group([index * workers + at for index in range(replicas)]) if replicas > 1 else None
+        replica_group = group if at == place else replica_group
+    return pipe_group, replica_group

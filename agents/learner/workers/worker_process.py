@@ -1,0 +1,43 @@
+"""A worker as a process: reads requests from one descriptor, and ends when its parent does."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Connection
+
+from agents.learner.workers.worker import GroupWorker
+from agents.learner.workers.worker_group import Failed
+
+
+def main(descriptor: int, lifeline: int) -> None:
+    """Serve until the other end closes or something raises.
+
+    Args:
+      descriptor: of the connection for requests; the first message is a `WorkerSetup`.
+      lifeline: never carries a byte; its end means that the parent is gone.
+    """
+    threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
+    connection = Connection(descriptor)
+    try:
+        worker = GroupWorker(connection.recv())
+        while True:
+            request = connection.recv()
+            connection.send(worker.handle(request))
+    except (EOFError, BrokenPipeError, ConnectionResetError):
+        os._exit(0)
+    except Exception:  # a process boundary: the learner reports what happened here
+        connection.send(Failed(traceback.format_exc(limit=-3).strip()))
+        # Not a return: the destructors of a broken process group may wait for peers that wait for this process.
+        os._exit(1)
+
+
+def _end_with_parent(lifeline: int) -> None:
+    os.read(lifeline, 1)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,253 @@
+"""A trajectory chunk as bytes: a checked header, then one block per field (bits, lz4 or raw), all under one checksum.
+
+Layout, little-endian: magic "LGC1" | u32 header bytes | header (JSON) | field blocks | 16 bytes blake2b over all
+before. Nothing is allocated before the header has been checked against the caps, and nothing nested is ever
+decompressed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+
+import lz4.block
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.unroll.unroll import Unrolls
+
+MAGIC = b"LGC1"
+SCHEMA_VERSION = 1
+DIGEST_BYTES = 16
+MAX_HEADER_BYTES = 64 * 1024
+MAX_RAW_BYTES = 256 * 1024 * 1024
+MAX_FIELDS = 64
+MAX_DIMS = 8
+ALLOWED_DTYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"})
+FORMER_HEADER_FIELDS = frozenset({"opponents"})
+"""Fields that chunks of this schema may carry and that nothing reads."""
+MAX_RATIO = 255
+"""No lz4 block grows by more when it is decompressed: one that claims to is refused before there is memory for it."""
+MIN_RATIO = 1.3
+"""Below this ratio a field is stored raw: decompressing would cost more than the bytes saved."""
+REMEASURE_EVERY = 64
+"""Chunks after which the choice for a field is measured again."""
+
+
+class ChunkError(Exception):
+    """Bytes that are no valid chunk, or arrays that may not become one; the message says which check failed."""
+
+
+@dataclass(frozen=True)
+class ChunkHeader:
+    """What travels beside the arrays.
+
+    Fields:
+      run, player: whose learner it is for.
+      version_min, version_max: versions of the weights that acted.
+    """
+
+    run: str
+    player: str
+    version_min: int
+    version_max: int
+
+
+class Lz4Codec:
+    """Unrolls to bytes and back: bool fields as bits, every field through lz4 where that pays by measure."""
+
+    def __init__(self) -> None:
+        self._compress: dict[str, bool] = {}
+        self._chunks = 0
+
+    def encode(self, unrolls: Unrolls, header: ChunkHeader) -> bytes:
+        """Raises ChunkError where a field holds NaN or infinity, or a cap is exceeded."""
+        if self._chunks % REMEASURE_EVERY == 0:
+            self._compress.clear()
+        self._chunks += 1
+        blocks, table, raw_total = [], [], 0
+        for name, array in _named_arrays(unrolls).items():
+            _require_allowed(name, array)
+            payload = (
+                np.packbits(array.view(np.uint8)).tobytes()
+                if array.dtype == np.bool_
+                else _little_endian(array).tobytes()
+            )
+            block = self._block(name, payload)
+            table.append([name, array.dtype.name, list(array.shape), len(payload), len(block)])
+            blocks.append(block)
+            raw_total += len(payload)
+        if raw_total > MAX_RAW_BYTES:
+            raise ChunkError(f"a chunk of {raw_total} raw bytes exceeds the cap of {MAX_RAW_BYTES}: send fewer rows")
+        head = json.dumps({"schema": SCHEMA_VERSION, "header": asdict(header), "fields": table}).encode()
+        if len(head) > MAX_HEADER_BYTES or len(table) > MAX_FIELDS:
+            caps = f"{MAX_FIELDS} and {MAX_HEADER_BYTES}"
+            raise ChunkError(f"{len(table)} fields and a header of {len(head)} bytes exceed the caps of {caps}")
+        body = b"".join((MAGIC, struct.pack("<I", len(head)), head, *blocks))
+        return body + hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
+
+    def peek(self, chunk: bytes) -> tuple[ChunkHeader, int]:
+        """The header and the number of rows, nothing decompressed; raises ChunkError as far as that can tell."""
+        head, offset = _checked_head(chunk)
+        table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
+        rows = [shape[0] for name, _, shape, _, _ in table if name == "resets" and shape]
+        if not rows:
+            raise ChunkError("the field table does not say how many rows there are")
+        return _chunk_header(head["header"]), rows[0]
+
+    def decode(self, chunk: bytes) -> tuple[ChunkHeader, Unrolls]:
+        """Raises ChunkError where the bytes are not exactly what `encode` made."""
+        head, offset = _checked_head(chunk)
+        table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
+        arrays: dict[str, NDArray[np.generic]] = {}
+        for name, dtype, shape, raw_bytes, stored_bytes in table:
+            block = chunk[offset : offset + stored_bytes]
+            offset += stored_bytes
+            arrays[name] = _array(name, block, dtype=dtype, shape=shape, raw_bytes=raw_bytes)
+        return _chunk_header(head["header"]), _unrolls(arrays)
+
+    def _block(self, name: str, payload: bytes) -> bytes:
+        wanted = self._compress.get(name)
+        if wanted is False or not payload:
+            return payload
+        packed: bytes = lz4.block.compress(payload, store_size=False)
+        if wanted is None:
+            self._compress[name] = len(packed) * MIN_RATIO < len(payload)
+        return packed if len(packed) < len(payload) else payload
+
+
+_PLAIN: Mapping[str, tuple[str | None, int | None]] = {
+    "resets": ("bool", 2),
+    "actions": (None, None),
+    "log_probs": ("float32", 2),
+    "rewards": ("float32", 2),
+    "discounts": ("float32", 2),
+    "valid": ("bool", 2),
+    "versions": ("int32", 2),
+    "core": ("float32", 2),
+}
+"""Fields beside observations and mask: dtype and number of axes, None for any."""
+
+
+_OPTIONAL: Mapping[str, tuple[str | None, int | None]] = {"action_mask": ("bool", 3), "part_log_probs": ("float32", 3)}
+"""Fields that a chunk may lack: they are None then."""
+
+
+def _named_arrays(unrolls: Unrolls) -> dict[str, NDArray[np.generic]]:
+    arrays = {f"obs.{name}": array for name, array in unrolls.obs.items()}
+    arrays.update({name: getattr(unrolls, name) for name in _OPTIONAL if getattr(unrolls, name) is not None})
+    arrays.update({name: getattr(unrolls, name) for name in _PLAIN})
+    return arrays
+
+
+def _unrolls(arrays: Mapping[str, NDArray[np.generic]]) -> Unrolls:
+    """The unrolls, once every field is there and its shape and dtype agree with the others'."""
+    plain = {name: array for name, array in arrays.items() if not name.startswith("obs.")}
+    obs = {name.removeprefix("obs."): array for name, array in arrays.items() if name.startswith("obs.")}
+    missing, strange = set(_PLAIN) - set(plain), set(plain) - set(_PLAIN) - set(_OPTIONAL)
+    if missing or strange or plain["resets"].ndim != 2 or not plain["resets"].shape[1]:
+        raise ChunkError(f"the fields of the chunk are not those of an unroll: {sorted(missing | strange)}")
+    rows, shown = plain["resets"].shape
+    for name, array in arrays.items():
+        dtype, ndim = {**_PLAIN, **_OPTIONAL}.get(name, (None, None))
+        if name == "core":
+            leading: tuple[int, ...] = (rows,)
+        else:
+            leading = (rows, shown if name in ("resets", "action_mask") or name.startswith("obs.") else shown - 1)
+        wrong = array.shape[: len(leading)] != leading or (ndim is not None and array.ndim != ndim)
+        if wrong or (dtype is not None and array.dtype.name != dtype):
+            raise ChunkError(f"field {name} is {array.dtype} {array.shape} in {rows} unrolls of {shown - 1} steps")
+    return Unrolls(obs=obs, **{**dict.fromkeys(_OPTIONAL), **plain})  # type: ignore[arg-type]  # checked
+
+
+def _chunk_header(plain: dict[str, object]) -> ChunkHeader:
+    named = {name: value for name, value in plain.items() if name not in FORMER_HEADER_FIELDS}
+    texts, versions = (plain.get("run"), plain.get("player")), (plain.get("version_min"), plain.get("version_max"))
+    known = {field.name for field in fields(ChunkHeader)}
+    if set(named) != known or not all(type(x) is str for x in texts) or not all(type(x) is int for x in versions):
+        raise ChunkError(f"the header does not say whose chunk it is: {plain!r:.200}")
+    return ChunkHeader(**named)  # type: ignore[arg-type]  # checked above
+
+
+def _require_allowed(name: str, array: NDArray[np.generic]) -> None:
+    if array.dtype.name not in ALLOWED_DTYPES or array.ndim > MAX_DIMS:
+        raise ChunkError(f"field {name} is {array.dtype} with {array.ndim} axes: a chunk cannot carry it")
+    if array.dtype.kind != "f" or bool(np.isfinite(array).all()):
+        return
+    first = np.argwhere(~np.isfinite(array))[0].tolist()
+    raise ChunkError(f"field {name} holds a number that is not finite at {first}: the env or the policy produced it")
+
+
+def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+
+
+def _checked_head(chunk: bytes) -> tuple[dict, int]:  # type: ignore[type-arg]
+    if len(chunk) < len(MAGIC) + 4 + DIGEST_BYTES or chunk[: len(MAGIC)] != MAGIC:
+        raise ChunkError(f"{len(chunk)} bytes that do not start as a chunk")
+    if hashlib.blake2b(memoryview(chunk)[:-DIGEST_BYTES], digest_size=DIGEST_BYTES).digest() != chunk[-DIGEST_BYTES:]:
+        raise ChunkError("the checksum does not match: the chunk was damaged on its way")
+    (size,) = struct.unpack_from("<I", chunk, len(MAGIC))
+    start = len(MAGIC) + 4
+    if size > MAX_HEADER_BYTES or start + size > len(chunk) - DIGEST_BYTES:
+        raise ChunkError(f"a header of {size} bytes does not fit")
+    try:
+        head = json.loads(chunk[start : start + size])
+    except (ValueError, RecursionError) as error:
+        raise ChunkError("the header is not JSON") from error
+    if not isinstance(head, dict) or head.get("schema") != SCHEMA_VERSION:
+        raise ChunkError(f"the chunk has another schema than {SCHEMA_VERSION}: actors and learners differ in version")
+    return head, start + size
+
+
+def _checked_table(head: dict, body_bytes: int) -> list[tuple[str, str, tuple[int, ...], int, int]]:  # type: ignore[type-arg]
+    table, total_raw, total_stored = [], 0, 0
+    rows = head.get("fields")
+    if not isinstance(rows, list) or len(rows) > MAX_FIELDS or not isinstance(head.get("header"), dict):
+        raise ChunkError("the field table is missing or too long")
+    for row in rows:
+        name, dtype, shape, raw_bytes, stored_bytes = _checked_row(row)
+        total_raw, total_stored = total_raw + raw_bytes, total_stored + stored_bytes
+        table.append((name, dtype, shape, raw_bytes, stored_bytes))
+    if len({row[0] for row in table}) != len(table):
+        raise ChunkError("the field table names a field twice")
+    if total_raw > MAX_RAW_BYTES or total_stored != body_bytes:
+        raise ChunkError(f"the fields need {total_raw} raw and {total_stored} stored bytes; the body has {body_bytes}")
+    return table
+
+
+def _checked_row(row: object) -> tuple[str, str, tuple[int, ...], int, int]:
+    refusal = ChunkError(f"the field table has a row that is not allowed: {row!r:.200}")
+    if not (isinstance(row, list) and len(row) == 5 and isinstance(row[2], list) and len(row[2]) <= MAX_DIMS):
+        raise refusal
+    name, dtype, shape, raw_bytes, stored_bytes = row
+    numbers = [*shape, raw_bytes, stored_bytes]
+    if not isinstance(name, str) or not isinstance(dtype, str) or dtype not in ALLOWED_DTYPES:
+        raise refusal
+    if not all(type(number) is int and 0 <= number <= MAX_RAW_BYTES for number in numbers):
+        raise refusal
+    if math.prod(max(extent, 1) for extent in shape) > 8 * MAX_RAW_BYTES:  # numpy refuses it even where an extent is 0
+        raise refusal
+    items = math.prod(shape)
+    expected = (items + 7) // 8 if dtype == "bool" else items * np.dtype(dtype).itemsize
+    if raw_bytes != expected or stored_bytes > raw_bytes or raw_bytes > MAX_RATIO * stored_bytes:
+        raise ChunkError(f"field {name}: {raw_bytes} raw and {stored_bytes} stored bytes for shape {shape} of {dtype}")
+    return name, dtype, tuple(shape), raw_bytes, stored_bytes
+
+
+def _array(name: str, block: bytes, *, dtype: str, shape: tuple[int, ...], raw_bytes: int) -> NDArray[np.generic]:
+    if len(block) != raw_bytes:
+        try:
+            block = lz4.block.decompress(block, uncompressed_size=raw_bytes)
+        except lz4.block.LZ4BlockError as error:
+            raise ChunkError(f"field {name} does not decompress to {raw_bytes} bytes") from error
+        if len(block) != raw_bytes:
+            raise ChunkError(f"field {name} decompressed to {len(block)} bytes, its table row says {raw_bytes}")
+    if dtype != "bool":
+        return np.frombuffer(block, dtype=np.dtype(dtype).newbyteorder("<")).reshape(shape)
+    items = math.prod(shape)
+    return np.unpackbits(np.frombuffer(block, np.uint8), count=items).view(np.bool_).reshape(shape)

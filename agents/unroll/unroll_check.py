@@ -1,0 +1,90 @@
+"""Refuses unrolls that no actor of the game can have recorded, before they reach a learner.
+
+A learner indexes with actions and adds numbers up: an action beyond the policy's outputs, or a number that
+is not finite would stop the learner of everybody on its host.
+
+Shape letters: R rows, T unroll length, A entries of the action mask, H sub-actions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.unroll.unroll import Unrolls
+from envs.protocol import ActionSpec
+
+MAX_REWARD = 1e15
+"""Largest magnitude of a reward: the squares of a million of them still add up within float32."""
+
+
+def check_unrolls(unrolls: Unrolls, actions: ActionSpec) -> None:
+    """Check the values of unrolls whose shapes and dtypes are right.
+
+    Args:
+      unrolls: R rows.
+      actions: of the game.
+    Raises:
+      ValueError: a number is not finite, an action is none of the game's or illegal under its mask, a reward is beyond
+        `MAX_REWARD`, a discount outside [0, 1] or a version negative. The message names the field and the value.
+    """
+    fields = {f"obs.{name}": array for name, array in unrolls.obs.items()}
+    fields.update({name: getattr(unrolls, name) for name in ("actions", "log_probs", "rewards", "discounts", "core")})
+    if unrolls.part_log_probs is not None:
+        fields["part_log_probs"] = unrolls.part_log_probs
+    for name, array in fields.items():
+        if array.dtype.kind == "f" and not _all_finite(array):
+            raise ValueError(f"field {name} holds a number that is not finite")
+    _check_range("rewards", unrolls.rewards, -MAX_REWARD, MAX_REWARD)
+    _check_range("discounts", unrolls.discounts, 0.0, 1.0)
+    _check_range("versions", unrolls.versions, 0, np.iinfo(np.int32).max)
+    if actions.kind != "box":
+        _check_actions(unrolls, actions)
+
+
+def _check_actions(unrolls: Unrolls, actions: ActionSpec) -> None:
+    """Range and legality of whole-number actions."""
+    if actions.kind == "categorical":
+        _check_range("actions", unrolls.actions, 0, actions.num_actions - 1)
+        entries = unrolls.actions.astype(np.int64)[..., None]
+    else:
+        for number, size in enumerate(actions.nvec):
+            _check_range(f"actions (sub-action {number})", unrolls.actions[..., number], 0, size - 1)
+        entries = _mask_entries(unrolls.actions.astype(np.int64), actions)
+    if unrolls.action_mask is None:
+        return
+    mask = unrolls.action_mask[:, : entries.shape[1]]
+    illegal = ~np.take_along_axis(mask, entries, axis=-1) & unrolls.valid[..., None]
+    if actions.kind == "multi_categorical":
+        illegal &= unrolls.actions != 0  # what a sub-action without a legal choice is answered with
+    elif illegal.any():
+        illegal &= mask.any(-1, keepdims=True)
+    if illegal.any():
+        row, step, _ = np.argwhere(illegal)[0]
+        raise ValueError(f"action {unrolls.actions[row, step]} in row {row}, step {step} is illegal under its mask")
+
+
+def _mask_entries(chosen: NDArray[np.int64], actions: ActionSpec) -> NDArray[np.int64]:
+    """int64 [R, T, H], the entry of the mask [A] that says whether each sub-action of `chosen` is legal."""
+    rows = [0 if place.given < 0 else chosen[..., place.given] for place in actions.part_masks]
+    return np.stack(
+        [
+            place.start + row * place.size + chosen[..., number]
+            for number, (place, row) in enumerate(zip(actions.part_masks, rows, strict=True))
+        ],
+        axis=-1,
+    )
+
+
+def _check_range(name: str, array: NDArray[np.generic], least: float, most: float) -> None:
+    """Raises ValueError where a number is outside [least, most]."""
+    if array.size and not (least <= array.min() and array.max() <= most):
+        found = array.max() if array.max() > most else array.min()
+        raise ValueError(f"field {name} holds {found}, which is not between {least:g} and {most:g}")
+
+
+def _all_finite(array: NDArray[np.generic]) -> bool:
+    with np.errstate(all="ignore"):
+        if np.isfinite(array.sum()):  # several times faster than asking every number; it may overflow by itself
+            return True
+    return bool(np.isfinite(array).all())

@@ -1,0 +1,221 @@
+"""Steps N outside envs, one Python object each, as one batch: seeds, restarts, copies, and errors that say where.
+
+Shape letters: N games, S seats, K slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.adapters.copying import copy_game
+from envs.adapters.space_codec import ActionCode, ObservationField, SpaceFormat
+from envs.adapters.spaces import action_code, observation_fields
+from envs.adapters.turn_builder import TurnBuilder
+from envs.closing import closed_on_error
+from envs.protocol import ActionSpec, BatchedEnv, EnvError, EnvSpec, Turn
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What all games of an outside env share.
+
+    Fields:
+      codes: [S] how each seat's actions are given to the env.
+      standing_masks: [S] what is legal for a seat where the env gives no mask; None where all is, for all seats.
+    """
+
+    spec: EnvSpec
+    fields: tuple[ObservationField, ...]
+    codes: tuple[ActionCode, ...]
+    standing_masks: tuple[NDArray[np.bool_], ...] | None
+
+
+def outline_of(
+    env_id: str,
+    seat_names: Sequence[str],
+    observation_spaces: Sequence[Any],
+    action_spaces: Sequence[Any],
+    *,
+    has_mask: bool,
+) -> Outline:
+    """The outline of a game from the spaces of its seats, [S] each.
+
+    Raises:
+      EnvError: a space is not supported, or the seats' spaces differ in more than the number of actions.
+    """
+    fields = observation_fields(observation_spaces[0], env_id=env_id)
+    codes = tuple(action_code(space, env_id=env_id) for space in action_spaces)
+    first = codes[0].spec
+    for name, space, code in zip(seat_names, observation_spaces, codes, strict=True):
+        if observation_fields(space, env_id=env_id) != fields:
+            raise EnvError(
+                f"{env_id}: the seats {seat_names[0]} and {name} observe different shapes; pad them to equal ones, all"
+                " seats share one kind of network input"
+            )
+        if code.spec.kind != first.kind or (code.spec.kind != "categorical" and code.spec != first):
+            raise EnvError(f"{env_id}: the seats {seat_names[0]} and {name} act in different spaces; make them equal")
+    counts = [code.spec.num_actions for code in codes]
+    uneven = len(set(counts)) > 1
+    spec = EnvSpec(
+        env_id=env_id,
+        num_seats=len(seat_names),
+        observations={field.name: field.spec for field in fields},
+        actions=first if first.kind != "categorical" else ActionSpec(kind="categorical", num_actions=max(counts)),
+        teams=tuple(range(len(seat_names))),
+        has_mask=has_mask or uneven,
+        seat_names=tuple(seat_names),
+        user_format=SpaceFormat(fields, codes),
+    )
+    masks = tuple(np.arange(max(counts)) < count for count in counts) if uneven else None
+    return Outline(spec=spec, fields=fields, codes=codes, standing_masks=masks)
+
+
+def make_games(make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> list[Any]:
+    """`num_envs` envs, each from its own call.
+
+    Raises:
+      EnvError: the factory raised; the message says what.
+    """
+    games: list[Any] = []
+    try:
+        with closed_on_error(games):
+            for _ in range(num_envs):
+                games.append(make_one())
+        return games
+    except EnvError:
+        raise
+    except ImportError as error:
+        raise EnvError(f"{env_id}: a package is missing ({error}); install it and try again") from error
+    except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+        raise EnvError(f"{env_id}: making it raised {type(error).__name__}: {error}") from error
+
+
+class OutsideEnv:
+    """N games of an outside env. A subclass starts one game (`_begin`) and takes one step in one (`_advance`)."""
+
+    def __init__(self, games: Sequence[Any], outline: Outline) -> None:
+        self.spec = outline.spec
+        self.num_envs = len(games)
+        self._games = list(games)
+        self._outline = outline
+        self._builder = TurnBuilder(outline.spec, outline.fields, num_envs=len(games))
+        self._entropy: tuple[int, ...] = (0,)
+        self._episodes = [0] * len(games)
+        self._steps = [0] * len(games)
+        self._at = 0  # the game being stepped, for the message when it raises
+        self._closed = False
+
+    def reset(self, seed: int) -> Turn:
+        """Start every game anew; every episode of every game gets a seed of its own, derived from this one."""
+        self._entropy = (seed,)
+        self._episodes = [0] * self.num_envs
+        self._builder.forget()
+        try:
+            for game in range(self.num_envs):
+                self._at = game
+                self._start(game)
+            return self._builder.turn()
+        except EnvError:
+            raise
+        except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+            raise self._failed("reset", error) from error
+
+    def step(self, actions: NDArray[np.generic]) -> Turn:
+        """See `BatchedEnv.step`."""
+        builder = self._builder
+        chosen = builder.legal(actions)
+        env_index, seat_index = builder.slots
+        envs, seats = env_index.tolist(), seat_index.tolist()
+        values: Sequence[Any] = chosen.tolist() if self.spec.actions.kind == "categorical" else list(chosen)
+        builder.start()
+        codes, slot = self._outline.codes, 0
+        try:
+            for game in range(self.num_envs):
+                self._at = game
+                answers = []
+                while slot < len(envs) and envs[slot] == game:
+                    answers.append((seats[slot], codes[seats[slot]].decode(values[slot])))
+                    slot += 1
+                self._steps[game] += 1
+                self._advance(game, answers)
+            return builder.turn()
+        except EnvError:
+            raise
+        except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+            raise self._failed("step", error) from error
+
+    def whereabouts(self) -> tuple[str, int, int, int]:
+        """As in `Located`."""
+        game = self._at
+        return "step" if self._steps[game] else "reset", game, self._episodes[game], self._steps[game]
+
+    def close(self) -> None:
+        """Close every game; a second call does nothing."""
+        if not self._closed:
+            self._closed = True
+            for game in self._games:
+                game.close()
+
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
+        """Deep copies of the games at `env_indices`, which share the random state that these have now.
+
+        Raises:
+          EnvError: a game holds something that cannot be copied.
+        """
+        games: list[Any] = []
+        try:
+            with closed_on_error(games):
+                for game in env_indices:
+                    games.append(copy_game(self._games[game]))
+        except Exception as error:  # code of others: a handle of an engine may raise anything when it is copied
+            reason = f"{type(error).__name__}: {error}"
+            raise EnvError(f"{self.spec.env_id}: its games cannot be copied ({reason})") from error
+        forked = type(self)(games, self._outline)
+        forked._entropy = (*self._entropy, 1)
+        forked._episodes = [self._episodes[game] for game in env_indices]
+        forked._steps = [self._steps[game] for game in env_indices]
+        forked._builder = self._builder.copy_games(np.asarray(env_indices, np.int64))
+        self._copy_into(forked, env_indices.tolist())
+        return forked, forked._builder.turn()
+
+    def _begin(self, game: int, seed: int) -> None:
+        """Reset one game and show its first slots."""
+        raise NotImplementedError
+
+    def _advance(self, game: int, answers: list[tuple[int, Any]]) -> None:
+        """Step one game with the (seat, action) of its slots; earn, then show the next slots or `_finish`."""
+        raise NotImplementedError
+
+    def _copy_into(self, forked: OutsideEnv, games: list[int]) -> None:
+        """Give a fork what a subclass knows of these games beside the env objects."""
+
+    def _finish(self, game: int, *, truncated: bool) -> None:
+        """The episode of a game ended: start its next one."""
+        self._builder.end(game, truncated=truncated)
+        self._episodes[game] += 1
+        self._start(game)
+
+    def _start(self, game: int) -> None:
+        self._steps[game] = 0
+        self._begin(game, self._seed_of(game))
+
+    def _seed_of(self, game: int) -> int:
+        sequence = np.random.SeedSequence((*self._entropy, game, self._episodes[game]))
+        return int(sequence.generate_state(1)[0]) >> 1
+
+    def _show(self, game: int, seat: int, observation: Any, mask: Any) -> None:
+        if mask is None and self._outline.standing_masks is not None:
+            mask = self._outline.standing_masks[seat]
+        self._builder.show(game, seat, observation, mask)
+
+    def _failed(self, call: str, error: Exception) -> EnvError:
+        game = self._at
+        return EnvError(
+            f"{self.spec.env_id}: {call} raised {type(error).__name__}: {error} (game {game}, episode"
+            f" {self._episodes[game]}, seed {self._seed_of(game)}, step {self._steps[game]})"
+        )

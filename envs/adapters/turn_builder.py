@@ -1,0 +1,241 @@
+"""Builds the `Turn` of outside envs a game at a time: slots, rewards between a seat's turns, ends, last observations.
+
+Shape letters: N games, S seats, K slots, A actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.adapters.space_codec import ObservationField
+from envs.adapters.spaces import flat_mask
+from envs.protocol import EnvError, EnvSpec, FinalObservation, Turn
+from envs.sub_actions import parts_are_legal
+
+
+class TurnBuilder:
+    """Collects one turn; buffers are reused, so a turn's observations hold until the next `start`."""
+
+    def __init__(self, spec: EnvSpec, fields: Sequence[ObservationField], *, num_envs: int) -> None:
+        self._spec = spec
+        self._fields = tuple(fields)
+        self._num_envs = num_envs
+        rows = num_envs * spec.num_seats
+        self._buffers = {field.name: np.zeros((rows, *field.spec.shape), field.spec.dtype) for field in fields}
+        self._writers = [(field, self._buffers[field.name]) for field in fields]
+        self._floats = [name for name, buffer in self._buffers.items() if buffer.dtype.kind == "f"]
+        self._mask = np.ones((rows, spec.actions.num_actions), np.bool_) if spec.has_mask else None
+        self._env = np.zeros(rows, np.int64)
+        self._seat = np.zeros(rows, np.int64)
+        self._num_slots = 0
+        self._waiting = np.zeros((num_envs, spec.num_seats), np.float64)  # earned since the seat's last turn
+        self._earned = np.zeros((num_envs, spec.num_seats), np.float64)  # earned in this episode
+        self._ended: list[int] = []
+        self._truncated: list[int] = []
+        self._final: list[tuple[int, int, list[NDArray[np.generic]]]] = []
+
+    @property
+    def slots(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(env_index, seat) int64 [K] of the turn being answered."""
+        return self._env[: self._num_slots], self._seat[: self._num_slots]
+
+    def legal(self, actions: NDArray[np.generic]) -> NDArray[np.generic]:
+        """The actions, once they are known to answer the turn; see `legal_answers`."""
+        env, seat = self.slots
+        return legal_answers(actions, self._spec, env_index=env, seat=seat, mask=self._mask)
+
+    def copy_games(self, games: NDArray[np.int64]) -> TurnBuilder:
+        """A builder that stands where these games stand: same slots and waiting rewards, nothing just ended."""
+        copied = TurnBuilder(self._spec, self._fields, num_envs=games.size)
+        env, _ = self.slots
+        rows = [np.flatnonzero(env == game) for game in games]
+        row = np.concatenate(rows)
+        num = row.size
+        for name, buffer in self._buffers.items():
+            copied._buffers[name][:num] = buffer[row]
+        if self._mask is not None and copied._mask is not None:
+            copied._mask[:num] = self._mask[row]
+        copied._env[:num] = np.repeat(np.arange(games.size), [part.size for part in rows])
+        copied._seat[:num] = self._seat[row]
+        copied._num_slots = num
+        going = np.ones(self._num_envs, np.bool_)
+        going[self._ended] = False
+        copied._waiting[:] = self._waiting[games] * going[games, None]
+        copied._earned[:] = self._earned[games] * going[games, None]
+        return copied
+
+    def forget(self) -> None:
+        """Drop what was earned: all games start anew."""
+        self._waiting[:] = 0
+        self._earned[:] = 0
+        self.start()
+
+    def start(self) -> None:
+        """Begin the turn that follows: the slots that have acted earn from zero again."""
+        env, seat = self.slots
+        self._waiting[env, seat] = 0
+        # Only now, so that the turn that reported an end could still show what was earned.
+        for game in self._ended:
+            self._waiting[game] = 0
+            self._earned[game] = 0
+        self._num_slots = 0
+        self._ended.clear()
+        self._truncated.clear()
+        self._final.clear()
+
+    def earn(self, game: int, seat: int, reward: float) -> None:
+        """Count a reward."""
+        self._waiting[game, seat] += reward
+        self._earned[game, seat] += reward
+
+    def show(self, game: int, seat: int, observation: Any, mask: Any) -> None:
+        """Add a slot that must act; slots come in the order of (game, seat).
+
+        Raises:
+          EnvError: the mask is missing, has another length, or allows nothing.
+          ValueError: the observation does not fit its space.
+        """
+        row = self._num_slots
+        for field, buffer in self._writers:
+            field.write(observation, buffer[row])
+        if self._mask is not None:
+            if mask is not None:
+                allowed = flat_mask(mask, self._spec.actions)
+                num_actions = self._spec.actions.num_actions
+                if allowed.ndim != 1 or allowed.size > num_actions:
+                    raise EnvError(
+                        f"{self._where(game, seat)}: action_mask has shape {allowed.shape}, expected ({num_actions},)"
+                    )
+                self._mask[row, : allowed.size] = allowed
+                self._mask[row, allowed.size :] = False
+            else:
+                self._mask[row] = True
+        self._env[row] = game
+        self._seat[row] = seat
+        self._num_slots = row + 1
+
+    def end(self, game: int, *, truncated: bool) -> None:
+        """The episode of `game` ended."""
+        self._ended.append(game)
+        if truncated:
+            self._truncated.append(game)
+
+    def encode(self, observation: Any) -> list[NDArray[np.generic]]:
+        """The fields of one observation, in arrays of their own."""
+        rows = []
+        for field in self._fields:
+            row = np.zeros(field.spec.shape, field.spec.dtype)
+            field.write(observation, row)
+            rows.append(row)
+        return rows
+
+    def keep_final(self, game: int, seat: int, rows: list[NDArray[np.generic]]) -> None:
+        """What `seat` of a truncated episode saw last, as `encode` gave it; in the order of (game, seat)."""
+        self._final.append((game, seat, rows))
+
+    def turn(self) -> Turn:
+        """The turn that was collected.
+
+        Raises:
+          EnvError: an observation or a reward is not finite, or a mask allows nothing.
+        """
+        num = self._num_slots
+        self._check(num)
+        rewards = self._waiting.astype(np.float32)
+        if not np.isfinite(rewards).all():
+            game, seat = (int(index) for index in np.argwhere(~np.isfinite(rewards))[0])
+            raise EnvError(f"{self._where(game, seat)}: a reward is {rewards[game, seat]}; rewards must be finite")
+        terminated, truncated = np.zeros(self._num_envs, np.bool_), np.zeros(self._num_envs, np.bool_)
+        returns = np.zeros(rewards.shape, np.float32)
+        if self._ended:
+            terminated[self._ended] = True
+            returns[self._ended] = self._earned[self._ended]
+        if self._truncated:
+            truncated[self._truncated] = True
+            terminated &= ~truncated
+        return Turn(
+            env_index=self._env[:num].copy(),
+            seat=self._seat[:num].copy(),
+            obs={name: buffer[:num] for name, buffer in self._buffers.items()},
+            action_mask=None if self._mask is None else self._mask[:num].copy(),
+            rewards=rewards,
+            terminated=terminated,
+            truncated=truncated,
+            returns=returns,
+            final=self._finals() if self._final else None,
+        )
+
+    def _finals(self) -> FinalObservation:
+        games, seats, rows = zip(*self._final, strict=True)
+        obs = {field.name: np.stack([row[i] for row in rows]) for i, field in enumerate(self._fields)}
+        final = FinalObservation(env_index=np.array(games, np.int64), seat=np.array(seats, np.int64), obs=obs)
+        for name in self._floats:
+            bad = np.argwhere(~np.isfinite(obs[name]))
+            if bad.size:
+                row, *index = (int(number) for number in bad[0])
+                raise EnvError(
+                    f"{self._where(games[row], seats[row])}: last {_not_finite(name, index, obs[name][row])}"
+                )
+        return final
+
+    def _check(self, num: int) -> None:
+        for name in self._floats:
+            buffer = self._buffers[name][:num]
+            if not np.isfinite(buffer).all():
+                row, *index = (int(number) for number in np.argwhere(~np.isfinite(buffer))[0])
+                where = self._where(int(self._env[row]), int(self._seat[row]))
+                raise EnvError(f"{where}: {_not_finite(name, index, buffer[row])}")
+        if self._mask is not None:
+            stuck = np.flatnonzero(~self._mask[:num].any(axis=1))
+            if stuck.size:
+                where = self._where(int(self._env[stuck[0]]), int(self._seat[stuck[0]]))
+                raise EnvError(f"{where}: its action_mask allows no action; a seat that must act needs at least one")
+
+    def _where(self, game: int, seat: int) -> str:
+        return f"{self._spec.env_id}, game {game}, seat {self._spec.seat_names[seat]}"
+
+
+def legal_answers(
+    actions: NDArray[np.generic],
+    spec: EnvSpec,
+    *,
+    env_index: NDArray[np.int64],
+    seat: NDArray[np.int64],
+    mask: NDArray[np.bool_] | None,
+) -> NDArray[np.generic]:
+    """The actions, int64 [K] or [K, H] or float32 [K, ...] of a box, once they are known to answer the slots [K].
+
+    mask: bool [K or more, A], None where all is legal.
+    Raises:
+      EnvError: the shape or dtype is another, or an action is illegal or outside its box.
+    """
+    code, chosen = spec.actions, np.asarray(actions)
+    num = env_index.size
+    expected, kinds = (num, *code.shape), "f" if code.kind == "box" else "iu"
+    if chosen.shape != expected or chosen.dtype.kind not in kinds:
+        wanted = "float32" if code.kind == "box" else "int64"
+        raise EnvError(f"{spec.env_id}: actions are {chosen.dtype} {chosen.shape}, expected {wanted} {expected}")
+    if code.kind == "box":
+        chosen = chosen.astype(np.float32, copy=False)
+        inside = ((chosen >= code.low) & (chosen <= code.high)).reshape(num, -1).min(axis=1, initial=True)
+    elif code.kind == "multi_categorical":
+        chosen = chosen.astype(np.int64, copy=False)
+        inside = parts_are_legal(code, chosen, mask=None if mask is None else mask[:num])
+    else:
+        chosen = chosen.astype(np.int64, copy=False)
+        inside = (chosen >= 0) & (chosen < code.num_actions)
+        if mask is not None:
+            inside &= mask[np.arange(num), np.clip(chosen, 0, code.num_actions - 1)]
+    if not inside.all():
+        bad = int(np.flatnonzero(~inside)[0])
+        name = spec.seat_names[seat[bad]]
+        raise EnvError(f"{spec.env_id}, game {env_index[bad]}, seat {name}: action {chosen[bad]} is illegal")
+    return chosen
+
+
+def _not_finite(name: str, index: Sequence[int], row: NDArray[np.generic]) -> str:
+    return f"observation {name!r} is {row[tuple(index)]} at {list(index)}; observations must be finite"

@@ -1,0 +1,251 @@
+"""Two seats place stones in turn on a small board until one has a line: the batch engine of such games, on bitboards.
+
+The whole state of a game is two 64-bit words, the stones of the seat to move and those of the other. All else (planes,
+legal actions, plies, seat to move) is derived from them, and kept up to date along the way because that is cheaper.
+
+Shape letters: N games, C cells of the board, A actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
+from envs.sampling import pack_stream, split_stream, uniform_legal, unpack_stream
+
+POOL_SIZE = 1024  # openings drawn at a time: one batch of random play serves many restarts
+
+
+class StoneGame:
+    """N games on boards of rows x cols; cell r * cols + c is row r from the top, column c.
+
+    A subclass says which cell an action fills (`_fill`) and which actions a position allows (`_allow`).
+    """
+
+    def __init__(
+        self, *, env_id: str, num_envs: int, rows: int, cols: int, in_row: int, num_actions: int, opening_plies: int
+    ) -> None:
+        """Validate the sizes; `reset` starts the games.
+
+        Raises:
+          EnvError: num_envs < 1, or opening_plies outside [0, rows * cols // 2].
+        """
+        cells = rows * cols
+        if num_envs < 1:
+            raise EnvError(f"{env_id}: num_envs is {num_envs}; it must be at least 1")
+        if not isinstance(opening_plies, int) or not 0 <= opening_plies <= cells // 2:
+            raise EnvError(f"{env_id}: opening_plies is {opening_plies!r}; it must be an int in [0, {cells // 2}]")
+        self.num_envs = num_envs
+        self.spec = EnvSpec(
+            env_id=env_id,
+            num_seats=2,
+            observations={"board": ArraySpec(shape=(2, rows, cols), dtype="bool")},
+            actions=ActionSpec(kind="categorical", num_actions=num_actions),
+            teams=(0, 1),
+            has_mask=True,
+            max_turns=cells,
+            seat_names=("first", "second"),
+            return_range=(-1.0, 1.0),
+            win_draw_loss=True,
+        )
+        self._rows, self._cols, self._cells, self._in_row = rows, cols, cells, in_row
+        self._opening_plies = opening_plies
+        # A guard column at the end of each row keeps lines from wrapping round.
+        places = (np.arange(rows)[:, None] * (cols + 1) + np.arange(cols)).ravel()
+        self._places = places.astype(np.uint64)
+        self._bits = np.uint64(1) << self._places
+        self._shifts = [np.uint64(step) for step in (1, cols, cols + 1, cols + 2)]
+        self._env_index = np.arange(num_envs, dtype=np.int64)
+        self._action_at = self._env_index * num_actions
+        self._plane_at = self._env_index * 2 * cells
+        self._rng = np.random.default_rng(0)
+        self._pool = np.zeros((2, 0), np.uint64)
+        self._pool_used = 0
+        self._own = np.zeros(num_envs, np.uint64)
+        self._other = np.zeros(num_envs, np.uint64)
+        self._view = np.zeros((num_envs, 2, rows, cols), np.bool_)
+        self._other_view = np.zeros((num_envs, 2, rows, cols), np.bool_)
+        self._plies = np.zeros(num_envs, np.int64)
+        self._mask = np.ones((num_envs, num_actions), np.bool_)
+
+    def reset(self, seed: int) -> Turn:
+        """Start every game anew from an empty board, or from a random opening where the config asks for one."""
+        self._rng = np.random.default_rng(seed)
+        self._pool, self._pool_used = np.zeros((2, 0), np.uint64), 0
+        self._restart(self._env_index)
+        return self._quiet_turn()
+
+    def step(self, actions: NDArray[np.generic]) -> Turn:
+        """Place one stone in every game.
+
+        Args:
+          actions: int [N], each in [0, A) and legal.
+        Raises:
+          EnvError: an action is illegal; the message lists the legal ones.
+        """
+        chosen = self._legal(actions)
+        cell = self._fill(chosen, self._action_at + chosen)
+        at = self._plane_at + cell
+        self._view.reshape(-1)[at] = True
+        at += self._cells
+        self._other_view.reshape(-1)[at] = True
+        placed = np.bitwise_or(self._own, self._bits.take(cell), out=self._own)
+        won = self._has_line(placed)
+        mover = self._plies & 1
+        self._plies += 1
+        # After a ply every game shows the other seat, so the two views change places instead of being redrawn.
+        self._view, self._other_view = self._other_view, self._view
+        self._own, self._other = self._other, placed
+        terminated = won | (self._plies == self._cells)
+        rewards = np.zeros((self.num_envs, 2), np.float32)
+        ended = np.flatnonzero(terminated)
+        if ended.size:
+            gain = won[ended].astype(np.float32)
+            rewards[ended, mover[ended]] = gain
+            rewards[ended, 1 - mover[ended]] = -gain
+            self._restart(ended)
+        return self._turn(rewards=rewards, returns=rewards.copy(), terminated=terminated)
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[StoneGame, Turn]:
+        """Copies of the games at `env_indices`; they restart from openings dealt before, then from their own."""
+        copies = self._new(len(env_indices), opening_plies=self._opening_plies)
+        copies._rng = split_stream(self._rng)
+        copies._pool = self._pool[:, : self._pool_used]  # openings already dealt: a copy need not draw its own
+        copies._set(copies._env_index, self._own[env_indices], self._other[env_indices])
+        return copies, copies._quiet_turn()
+
+    def save(self) -> dict[str, NDArray[np.generic]]:
+        """The stones of every game, the openings still to be dealt and the random stream."""
+        return {
+            "own": self._own.copy(),
+            "other": self._other.copy(),
+            "openings": self._pool[:, self._pool_used :].copy(),
+            "rng": pack_stream(self._rng),
+        }
+
+    def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
+        """Go on from `save`.
+
+        Raises:
+          EnvError: the arrays are of another number of games.
+        """
+        if saved["own"].shape != (self.num_envs,):
+            raise EnvError(f"{self.spec.env_id}: saved for {saved['own'].shape[0]} games, this env has {self.num_envs}")
+        self._rng = unpack_stream(saved["rng"])
+        self._pool, self._pool_used = saved["openings"].astype(np.uint64), 0
+        self._set(self._env_index, saved["own"].astype(np.uint64), saved["other"].astype(np.uint64))
+        return self._quiet_turn()
+
+    def _fill(self, actions: NDArray[np.int64], action_at: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The cell [N] that each action fills; takes what it no longer allows out of the legal actions.
+
+        Args: actions [N]; action_at [N], their positions in the flat [N * A] mask.
+        """
+        raise NotImplementedError
+
+    def _allow(self, games: NDArray[np.int64], occupied: NDArray[np.bool_]) -> None:
+        """Derive the legal actions of `games` from their occupied cells, bool [len(games), C]."""
+        raise NotImplementedError
+
+    def _allow_all(self, games: NDArray[np.int64]) -> None:
+        """Allow every action of `games`, which are empty."""
+        self._mask[games] = True
+
+    def _new(self, num_envs: int, *, opening_plies: int) -> StoneGame:
+        """An env of the same game."""
+        raise NotImplementedError
+
+    def _legal(self, actions: NDArray[np.generic]) -> NDArray[np.int64]:
+        chosen = np.asarray(actions)
+        num_actions = self.spec.actions.num_actions
+        if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
+            raise EnvError(
+                f"{self.spec.env_id}: actions are {chosen.dtype} {list(chosen.shape)}, expected int64 [{self.num_envs}]"
+            )
+        chosen = chosen.astype(np.int64, copy=False)
+        inside = (chosen >= 0) & (chosen < num_actions)
+        legal = inside & self._mask.reshape(-1).take(self._action_at + chosen, mode="clip")
+        if not legal.all():
+            bad = int(np.flatnonzero(~legal)[0])
+            raise EnvError(
+                f"{self.spec.env_id}: action {int(chosen[bad])} is illegal in game {bad};"
+                f" legal are {np.flatnonzero(self._mask[bad]).tolist()}"
+            )
+        return chosen
+
+    def _has_line(self, stones: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        """bool [N], whether the stones hold `in_row` (3 or 4) in a line."""
+        lines = np.zeros(stones.shape, np.uint64)
+        for shift in self._shifts:
+            pairs = stones >> shift
+            pairs &= stones
+            if self._in_row == 4:
+                pairs &= pairs >> (shift + shift)
+            else:
+                pairs &= stones >> (shift + shift)
+            lines |= pairs
+        won: NDArray[np.bool_] = lines != 0
+        return won
+
+    def _restart(self, games: NDArray[np.int64]) -> None:
+        if self._opening_plies:
+            own, other = self._deal(games.size)
+            self._set(games, own, other)
+            return
+        self._own[games] = self._other[games] = 0
+        self._plies[games] = 0
+        self._view[games] = self._other_view[games] = False
+        self._allow_all(games)
+
+    def _set(self, games: NDArray[np.int64], own: NDArray[np.uint64], other: NDArray[np.uint64]) -> None:
+        """Put `games` into the positions of these stones."""
+        self._own[games], self._other[games] = own, other
+        planes = ((np.stack([own, other], axis=1)[:, :, None] >> self._places) & np.uint64(1)).astype(np.bool_)
+        boards = planes.reshape(games.size, 2, self._rows, self._cols)
+        self._view[games], self._other_view[games] = boards, boards[:, ::-1]
+        occupied = planes[:, 0] | planes[:, 1]
+        self._plies[games] = occupied.sum(axis=1)
+        self._allow(games, occupied)
+
+    def _deal(self, count: int) -> NDArray[np.uint64]:
+        """Stones uint64 [2, count] after the random opening: uniform legal plies, given that they end no game."""
+        if self._pool_used + count > self._pool.shape[1]:
+            size = max(count, POOL_SIZE)
+            self._pool, self._pool_used = np.zeros((2, size), np.uint64), 0
+            missing = np.arange(size)
+            while missing.size:
+                board = self._new(missing.size, opening_plies=0)
+                turn, ended = board.reset(0), np.zeros(missing.size, np.bool_)
+                for _ in range(self._opening_plies):
+                    assert turn.action_mask is not None
+                    turn = board.step(uniform_legal(turn.action_mask, self._rng))
+                    ended |= turn.ended
+                done = missing[~ended]
+                self._pool[0, done], self._pool[1, done] = board._own[~ended], board._other[~ended]
+                missing = missing[ended]
+        self._pool_used += count
+        return self._pool[:, self._pool_used - count : self._pool_used]
+
+    def _quiet_turn(self) -> Turn:
+        nothing = np.zeros((self.num_envs, 2), np.float32)
+        return self._turn(rewards=nothing, returns=nothing.copy(), terminated=np.zeros(self.num_envs, np.bool_))
+
+    def _turn(
+        self, *, rewards: NDArray[np.float32], returns: NDArray[np.float32], terminated: NDArray[np.bool_]
+    ) -> Turn:
+        return Turn(
+            env_index=self._env_index,
+            seat=self._plies & 1,
+            obs={"board": self._view},
+            action_mask=self._mask.copy(),
+            rewards=rewards,
+            terminated=terminated,
+            truncated=np.zeros(self.num_envs, np.bool_),
+            returns=returns,
+        )

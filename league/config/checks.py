@@ -1,0 +1,224 @@
+"""What cannot work although every value is of its type: limits, and settings that contradict each other.
+
+Each sentence starts with the dotted path and carries the arithmetic.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from envs.bots import is_own_bot, make_bot
+from envs.protocol import EnvError
+from envs.registry import BUILT_IN, unknown_env
+from league.config.deadlines import Deadlines, deadlines_of
+from league.core.state.records import BOT_PREFIX
+from league.errors import InvalidName
+from league.store.storage import checked_name
+
+if TYPE_CHECKING:
+    from agents.learner.config import LearnerConfig
+    from envs.protocol import EnvConfig
+    from league.config.run_config import (
+        ActorSettings,
+        BudgetSettings,
+        EvaluationSettings,
+        LeagueConfig,
+        RetentionSettings,
+        RuntimeSettings,
+        WandbSettings,
+    )
+    from league.core.state.league_config import LeagueSettings
+
+MAX_NUM_ENVS = 1 << 20
+_ADDRESS = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}")
+
+
+def section_problems(section: str, value: object) -> Iterator[str]:
+    """What cannot work within one section whose values are of their types."""
+    for path in _non_finite(value, section):
+        yield f"{path}: must be a finite number"
+    check = _CHECKS.get(section)
+    if check is not None:
+        for problem in check(value):
+            yield f"{section}.{problem}" if dataclasses.is_dataclass(value) else problem
+
+
+def joint_problems(config: LeagueConfig) -> Iterator[str]:
+    """What cannot work between sections."""
+    for problem in config.learner.problems_with(config.network.value_output):
+        yield f"learner.{problem}"
+    if config.learner.has_teacher != bool(config.teacher.source):
+        cost, source = config.learner.teacher_cost, config.teacher.source
+        yield f"teacher.source: {source!r} does not go with learner.teacher_cost {cost:g}; give both or neither"
+    for problem in run_deadlines(config).problems():
+        yield f"runtime.{problem}"
+    runtime, groups = config.runtime, config.league.players
+    players = sum(group.count for group in groups)
+    idle = runtime.learner_hosts - players
+    if idle > 0:
+        yield (
+            f"runtime.learner_hosts: {runtime.learner_hosts} hosts for {players} players, {idle} would have nothing to "
+            f"do; use {players}, or raise the count of league.players"
+        )
+
+
+def run_deadlines(config: LeagueConfig) -> Deadlines:
+    """The table of deadlines of a run."""
+    return deadlines_of(
+        lease_deadline_s=config.runtime.lease_deadline_s,
+        progress_deadline_s=config.runtime.progress_deadline_s,
+        start_timeout_s=config.learner.start_timeout_s,
+        stage_timeout_s=config.learner.stage_timeout_s,
+    )
+
+
+def _non_finite(value: object, path: str) -> Iterator[str]:
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path
+    elif dataclasses.is_dataclass(value):
+        for item in dataclasses.fields(value):
+            yield from _non_finite(getattr(value, item.name), f"{path}.{item.name}")
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _non_finite(item, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _non_finite(item, f"{path}.{index}")
+
+
+def _name_problems(name: str) -> Iterator[str]:
+    try:
+        checked_name(name, what="name:")
+    except InvalidName as error:
+        yield str(error)
+
+
+def _seed_problems(seed: int) -> Iterator[str]:
+    if not 0 <= seed < 2**63:
+        yield f"seed: {seed} is not in [0, 2**63)"
+
+
+def _learner_problems(learner: LearnerConfig) -> Iterator[str]:
+    yield from learner.problems()
+
+
+def _at_least(value: object, **minima: float) -> Iterator[str]:
+    for name, minimum in minima.items():
+        found = getattr(value, name)
+        if found is not None and found < minimum:
+            yield f"{name}: {found} must be at least {minimum:g}"
+
+
+def _actors_problems(actors: ActorSettings) -> Iterator[str]:
+    yield from _at_least(actors, num_envs=1)
+    if actors.num_envs > MAX_NUM_ENVS:
+        yield f"num_envs: {actors.num_envs} must be at most {MAX_NUM_ENVS}; more games go on more actor hosts"
+
+
+def _runtime_problems(runtime: RuntimeSettings) -> Iterator[str]:
+    yield from _at_least(
+        runtime,
+        actor_hosts=1,
+        learner_hosts=1,
+        object_store_mb=80,
+        lease_deadline_s=1,
+        progress_deadline_s=1,
+        checkpoint_updates=1,
+        checkpoint_seconds=1,
+    )
+    if runtime.kind == "inprocess":
+        hosts = runtime.actor_hosts + runtime.learner_hosts
+        if hosts > 2:
+            yield (
+                f"kind: inprocess is one process with 1 actor host and 1 learner host, not {runtime.actor_hosts} + "
+                f"{runtime.learner_hosts}; use kind: ray for more"
+            )
+        if runtime.address != "local":
+            yield f"address: {runtime.address!r} is a Ray cluster, which kind: inprocess does not use; use kind: ray"
+    if runtime.address != "local" and _ADDRESS.fullmatch(runtime.address) is None:
+        yield f"address: {runtime.address!r} is neither local nor host:port"
+
+
+def _budget_problems(budget: BudgetSettings) -> Iterator[str]:
+    for item in dataclasses.fields(budget):
+        limit = getattr(budget, item.name)
+        if limit is not None and limit <= 0:
+            yield f"{item.name}: {limit} must be greater than 0, or null for no limit"
+
+
+def _evaluation_problems(evaluation: EvaluationSettings) -> Iterator[str]:
+    yield from _at_least(evaluation, games=2)
+    if evaluation.games % 2:
+        yield f"games: {evaluation.games} cannot be half from either seat; use {evaluation.games + 1}"
+    yield from _bot_problems("bots", evaluation.bots)
+
+
+def _league_problems(league: LeagueSettings) -> Iterator[str]:
+    yield from _bot_problems("ratings.bots", tuple(bot.removeprefix(BOT_PREFIX) for bot in league.ratings.bots))
+    for index, guest in enumerate(league.guests):
+        if guest.policy.startswith(BOT_PREFIX):
+            yield from _bot_problem(f"guests.{index}", guest.policy.removeprefix(BOT_PREFIX))
+        elif not guest.source:
+            yield (
+                f"guests.{index}: {guest.policy} has no source; give the run folder that it comes from, as "
+                f"{{policy: {guest.policy!r}, source: runs/NAME, player: best}}"
+            )
+    for group in league.players:
+        if (group.matchmaker or group.role) == "guests" and not league.guests_of(group.role):
+            yield (
+                f"guests: {group.role} meets nobody but its guests, and there is none; give one, as "
+                "{policy: 'outside:prey', source: runs/NAME, share: 1.0}"
+            )
+
+
+def _env_problems(env: EnvConfig) -> Iterator[str]:
+    if ":" not in env.id and env.id not in BUILT_IN:
+        yield f"id: {unknown_env(env.id)}"
+
+
+def _bot_problems(path: str, bots: tuple[str, ...]) -> Iterator[str]:
+    for index, bot in enumerate(bots):
+        yield from _bot_problem(f"{path}.{index}", bot)
+
+
+def _bot_problem(path: str, bot: str) -> Iterator[str]:
+    if is_own_bot(bot):  # tried where it may be loaded, see `plugin_checks`
+        return
+    try:
+        make_bot(bot, seed=0)
+    except EnvError as error:
+        yield f"{path}: {error}"
+
+
+def _wandb_problems(wandb: WandbSettings) -> Iterator[str]:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", wandb.project):
+        yield f"project: {wandb.project!r} may only hold letters, digits, '.', '_' and '-'"
+
+
+def _retention_problems(retention: RetentionSettings) -> Iterator[str]:
+    if retention.snapshots < 2:
+        yield f"snapshots: {retention.snapshots} must be at least 2"
+    if retention.snapshots_gib <= 0.0:
+        yield f"snapshots_gib: {retention.snapshots_gib} must be above 0"
+    for name in ("metrics_mib", "spool_mib"):
+        if getattr(retention, name) < 0.1:
+            yield f"{name}: {getattr(retention, name)} must be at least 0.1"
+
+
+_CHECKS: dict[str, Callable[..., Iterator[str]]] = {
+    "name": _name_problems,
+    "env": _env_problems,
+    "seed": _seed_problems,
+    "learner": _learner_problems,
+    "actors": _actors_problems,
+    "runtime": _runtime_problems,
+    "budget": _budget_problems,
+    "evaluation": _evaluation_problems,
+    "league": _league_problems,
+    "wandb": _wandb_problems,
+    "retention": _retention_problems,
+}

@@ -1,0 +1,135 @@
+"""Loads and tries every name of a configuration before there is a run: nothing is found out after days of training."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from agents.learner.algorithms.objective import make_objective
+from agents.learner.algorithms.registry import BACKENDS
+from agents.learner.step.replica_sync import make_update_mode
+from agents.nets.network import Network, build_network
+from envs.bots import make_bot
+from envs.plugins import resolve
+from envs.protocol import EnvError, EnvSpec
+from league.config.run_config import LeagueConfig
+from league.core import plugin_calls
+from league.core.directives import view_of
+from league.core.gates.gates import Trial
+from league.core.league import apply, decide
+from league.core.matchmaking.roles import View
+from league.core.pbt.pbt_selection import TuningTrial
+from league.core.state import commands
+from league.core.state.population_config import TuningSettings
+from league.core.state.records import BOT_PREFIX
+from league.core.state.state import LeagueState
+from league.errors import ConfigError
+
+DIGEST = "0" * 64
+
+
+def require_working_names(config: LeagueConfig, spec: EnvSpec, *, source: str) -> None:
+    """Refuse a configuration of which a name cannot be loaded, or fails in a trial.
+
+    Args:
+      spec: of its game. source: of the configuration, for the message.
+    Raises:
+      ConfigError: with every problem at once.
+    """
+    problems = [*_network_problems(config, spec), *_bot_problems(config)]
+    problems += [*_league_problems(config, spec)] if len(set(spec.teams)) > 1 else []
+    if config.league.tuning.tuner:
+        problems += _tried("league.tuning.tuner", lambda: _try_tuner(config.league.tuning))
+    solver, sides = config.league.meta_game.solver, len(set(spec.teams))
+    if sides > 1:
+        win_rates = np.array([[0.5, 0.7], [0.3, 0.5]])
+        attempt = functools.partial(plugin_calls.solved, solver, win_rates, num_sides=sides)
+        problems += _tried("league.meta_game.solver", attempt)
+    if problems:
+        raise ConfigError(source, problems)
+
+
+def _network_problems(config: LeagueConfig, spec: EnvSpec) -> Iterator[str]:
+    """Network, objective, backend and update mode, each made once."""
+    made: list[Network] = []
+    yield from _tried("network", lambda: made.append(build_network(spec, config.network, seed=0)))
+    if made:
+        yield from _tried("learner.algorithm", lambda: make_objective(config.learner, made[0].head))
+    yield from _tried("learner.backend", lambda: resolve(config.learner.backend_name, BACKENDS, what="backend"))
+    yield from _tried("learner.update_mode", lambda: make_update_mode(config.learner.update_mode, None))
+
+
+def _bot_problems(config: LeagueConfig) -> Iterator[str]:
+    league = config.league.bots
+    for name in dict.fromkeys((*config.evaluation.bots, *(bot.removeprefix(BOT_PREFIX) for bot in league))):
+        try:
+            make_bot(name, seed=0)
+        except EnvError as error:
+            yield str(error)
+
+
+def _league_problems(config: LeagueConfig, spec: EnvSpec) -> Iterator[str]:
+    """Matchmakers and gates in a pretended league in which every player has its first snapshot."""
+    try:
+        state = _pretended(config, spec)
+    except ValueError as error:
+        yield f"league: {error}"
+        return
+    seen = set()
+    for name, player in state.players.items():
+        if player.group not in seen:
+            seen.add(player.group)
+            view, place = view_of(state, name), f"league.players.{player.group}"
+            yield from _tried(f"{place}.matchmaker", functools.partial(_try_matchmaker, view))
+            yield from _tried(f"{place}.gate.kind", functools.partial(_try_gate, view))
+
+
+def _try_matchmaker(view: View) -> None:
+    plugin_calls.opponents(view, np.random.default_rng(0))
+    plugin_calls.rivals(view)
+
+
+def _try_gate(view: View) -> None:
+    """Both at its least and at its most steps."""
+    gate, names = view.settings.gate, view.population.names
+    rivals = view.population.snapshots()
+    for steps in (gate.min_steps, gate.timeout_steps):
+        plugin_calls.verdict(Trial(steps, rivals, names, view.posterior.take(rivals), gate))
+
+
+def _try_tuner(tuning: TuningSettings) -> None:
+    scores = np.array([0.0, 1.0])
+    trial = TuningTrial(("a-0", "a-1"), 0, scores, np.ones(2), is_rating=True, settings=tuning)
+    plugin_calls.donor(trial, np.random.default_rng(0))
+
+
+def _tried(place: str, attempt: Callable[[], object]) -> list[str]:
+    """What is wrong with a name, found out by using it."""
+    try:
+        attempt()
+    except ValueError as error:
+        return [f"{place}: {_line(error)}"]
+    except Exception as error:  # boundary: code of others may stand behind any name
+        return [f"{place}: it raised {type(error).__name__}: {_line(error)}"]
+    return []
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def _pretended(config: LeagueConfig, spec: EnvSpec) -> LeagueState:
+    """The league just after its start, the first snapshot of every player in it."""
+    state, rng = LeagueState(), np.random.default_rng(0)
+
+    def do(command: commands.Command) -> None:
+        for event in decide(state, command, rng, 0.0):
+            apply(state, event)
+
+    do(commands.CreateLeague(0, spec.num_seats, spec.teams, config.league))
+    do(commands.StartRun())
+    for order in list(state.orders.values()):
+        do(commands.ConfirmSnapshot(order.order_id, DIGEST, 0, 0))
+    return state

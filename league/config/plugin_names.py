@@ -1,0 +1,136 @@
+"""Where a configuration names code, and which of these names stand for code from outside this project.
+
+Works on plain values (the YAML of a configuration, `config_plain`, the network of a snapshot), so that nothing need be
+loaded to find the names.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from envs.bots import is_own_bot
+from envs.plugins import absolute
+from envs.registry import ADAPTERS
+from league.core.state.records import BOT_PREFIX
+
+PLACES: Mapping[tuple[str, ...], str] = {
+    ("env", "id"): "env",
+    ("network", "encoder"): "encoder",
+    ("network", "core"): "core",
+    ("network", "head"): "head",
+    ("learner", "algorithm"): "algorithm",
+    ("learner", "backend"): "backend",
+    ("learner", "update_mode"): "update_mode",
+    ("league", "preset"): "preset",
+    ("league", "players", "*", "role"): "matchmaker",
+    ("league", "players", "*", "matchmaker"): "matchmaker",
+    ("league", "players", "*", "gate", "kind"): "gate",
+    ("league", "meta_game", "solver"): "solver",
+    ("league", "tuning", "tuner"): "tuner",
+    ("league", "ratings", "bots", "*"): "bot",
+    ("league", "guests", "*", "policy"): "bot",
+    ("evaluation", "bots", "*"): "bot",
+}
+"""Path in a configuration ("*" is any place of a list) -> what is named there."""
+
+
+@dataclass(frozen=True)
+class OutsideName:
+    """A name of code from outside.
+
+    Fields:
+      path: dotted, in the configuration. kind: as in `PLACES`. name: as `envs.plugins.load` takes it.
+      entry: what trust is given to: the name, of a game with its options, since they are the arguments of a call.
+    """
+
+    path: str
+    kind: str
+    name: str
+    entry: str
+
+
+def outside_names(plain: object) -> Iterator[OutsideName]:
+    """The names in plain values that stand for code from outside."""
+    options = _options(plain)
+    found: list[OutsideName] = []
+
+    def note(path: Sequence[str], kind: str, text: str) -> str:
+        name = text.removeprefix(BOT_PREFIX) if kind == "bot" else text
+        if _is_outside(kind, name, text, options):
+            entry = f"{name} {json.dumps(options, sort_keys=True, default=str)}" if kind == "env" else name
+            found.append(OutsideName(".".join(path), kind, name, entry))
+        return text
+
+    for place, kind in PLACES.items():
+        _visit(plain, place, kind, (), note)
+    yield from found
+
+
+def with_absolute_files(plain: object, folders: Iterable[Path]) -> None:
+    """Replace every name of a file, in place, by the absolute path of the file in the first folder that has it."""
+    starts = tuple(folders)
+
+    def replace(path: Sequence[str], kind: str, text: str) -> str:
+        prefix = BOT_PREFIX if kind == "bot" and text.startswith(BOT_PREFIX) else ""
+        name = text.removeprefix(prefix)
+        if kind == "env" and name.partition(":")[0] in ADAPTERS:
+            return text
+        return prefix + absolute(name, starts)
+
+    for place, kind in PLACES.items():
+        _visit(plain, place, kind, (), replace)
+
+
+def _is_outside(kind: str, name: str, text: str, options: object) -> bool:
+    if kind == "bot":
+        return not text.startswith("outside:") and is_own_bot(name)
+    if kind != "env":
+        return ":" in name
+    prefix, colon, rest = name.partition(":")
+    if prefix not in ADAPTERS:
+        return bool(colon)
+    # Gymnasium imports the module of "module:Env-v0", also where the id is an option of a wrapping env; a path is read.
+    return ":" in rest or any(set(text) & set(":/\\") for text in _texts(options))
+
+
+def _options(plain: object) -> object:
+    env = plain.get("env") if isinstance(plain, dict) else None
+    return (env.get("kwargs") or {}) if isinstance(env, dict) else {}
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _texts(key)
+            yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
+
+
+def _visit(
+    value: object,
+    place: Sequence[str],
+    kind: str,
+    path: tuple[str, ...],
+    change: Callable[[Sequence[str], str, str], str],
+) -> None:
+    """Call `change` with every text at a place, and put its answer there."""
+    head, rest = place[0], place[1:]
+    keys: Iterable[object] = ()
+    if isinstance(value, dict):
+        keys = (head,) if head in value else ()
+    elif isinstance(value, list) and head == "*":
+        keys = range(len(value))
+    for key in keys:
+        item = value[key]  # type: ignore[index]  # a dict or a list, see above
+        here = (*path, str(key))
+        if rest:
+            _visit(item, rest, kind, here, change)
+        elif isinstance(item, str):
+            value[key] = change(here, kind, item)  # type: ignore[index]  # as above

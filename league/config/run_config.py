@@ -1,0 +1,275 @@
+"""The configuration of a run: which records make it up, how a YAML file becomes one, and what cannot work together.
+
+The component records live beside the components; the records here are those of the run itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import yaml
+
+from agents.learner.config import LearnerConfig
+from agents.nets.config import NetworkConfig
+from envs.plugins import admit
+from envs.protocol import EnvConfig
+from league.config.checks import joint_problems, section_problems
+from league.config.plugin_names import outside_names, with_absolute_files
+from league.config.problems import apply_override, known_paths, validate
+from league.config.yaml import parse_yaml
+from league.core.state.league_config import LeagueSettings
+from league.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class TeacherSettings:
+    """The policy that `learner.teacher_cost` holds the players to.
+
+    Fields:
+      source: a run folder, the folder of one snapshot, or a .safetensors file of weights; empty for no teacher.
+      player: of a run: "best", a snapshot's id, or a player's.
+      digest: sha256 of the weights; noted when a run starts, which from then on has a copy of its own.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    source: str = ""
+    player: str = "best"
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class ActorSettings:
+    """The actor hosts.
+
+    Fields:
+      num_envs: games that one actor host steps together.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    num_envs: int = 256
+
+
+@dataclass(frozen=True)
+class RuntimeSettings:
+    """Where the hosts run.
+
+    Fields:
+      kind: "ray", or "inprocess" for one process and a repeatable run.
+      address: "local" for a Ray of the run's own, or the host:port of a running one.
+      allow_tokenless: whether a running one may be one that demands no token and so obeys anybody who reaches it.
+      actor_hosts, learner_hosts: how many of each.
+      object_store_mb: shared memory of a local Ray, MiB.
+      lease_deadline_s: seconds after which an unanswered lease is lost and its host replaced.
+      progress_deadline_s: the same for a learner host that does not say how far it is, which it is asked each second.
+      checkpoint_updates, checkpoint_seconds: updates of a learner, and seconds, between two restart states; whichever
+        comes first. What a killed run loses is what was learnt since.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    kind: Literal["ray", "inprocess"] = "ray"
+    address: str = "local"
+    allow_tokenless: bool = False
+    actor_hosts: int = 1
+    learner_hosts: int = 1
+    object_store_mb: int = 256
+    lease_deadline_s: float = 120.0
+    progress_deadline_s: float = 15.0
+    checkpoint_updates: int = 500
+    checkpoint_seconds: float = 60.0
+
+
+@dataclass(frozen=True)
+class BudgetSettings:
+    """When a run ends and what its schedules follow: whichever time is spent first, null for none.
+
+    Fields:
+      seconds: wall time of training, a resumed run's earlier parts included.
+      core_seconds: processor seconds of all processes of the run.
+      env_steps: decisions taken in all games; counts where no time is given, and for a command that is itself limited
+        by env steps, so that such a run repeats exactly.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    seconds: float | None = None
+    core_seconds: float | None = None
+    env_steps: int | None = None
+
+
+@dataclass(frozen=True)
+class EvaluationSettings:
+    """The last measurement of a run.
+
+    Fields:
+      bots: scripted opponents, never trained with.
+      games: games against each, half from either seat.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    bots: tuple[str, ...] = ("random", "tactical", "mcts:25", "mcts:100")
+    games: int = 100
+
+
+@dataclass(frozen=True)
+class WandbSettings:
+    """The tracker.
+
+    Fields:
+      mode: "auto" is online where the user is logged in and offline elsewhere; "online", "offline", "disabled".
+      project, entity: where the runs go; an empty entity is the user's default one.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    mode: Literal["auto", "online", "offline", "disabled"] = "auto"
+    project: str = "league"
+    entity: str = ""
+
+
+@dataclass(frozen=True)
+class RetentionSettings:
+    """How much disk a run may use, however long it goes on.
+
+    Fields:
+      snapshots, snapshots_gib: weights of frozen policies that are kept, by number and by size. Records, games and
+        ratings of the others stay; nobody meets them. What the league still needs is kept whatever these say.
+      metrics_mib: of metrics.jsonl; beyond it the older rows are thinned.
+      spool_mib: of metrics that wait for their upload; beyond it the oldest are dropped, and the loss is told.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    snapshots: int = 2_000
+    snapshots_gib: float = 50.0
+    metrics_mib: float = 64.0
+    spool_mib: float = 64.0
+
+
+@dataclass(frozen=True)
+class LeagueConfig:
+    """Everything that a run is started with.
+
+    Fields:
+      env: the game. All else has defaults.
+      name: what the run folder's name begins with.
+      seed: of everything random in the run.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    env: EnvConfig
+    name: str = "league"
+    seed: int = 0
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    teacher: TeacherSettings = field(default_factory=TeacherSettings)
+    actors: ActorSettings = field(default_factory=ActorSettings)
+    league: LeagueSettings = field(default_factory=LeagueSettings)
+    runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
+    budget: BudgetSettings = field(default_factory=BudgetSettings)
+    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
+    wandb: WandbSettings = field(default_factory=WandbSettings)
+    retention: RetentionSettings = field(default_factory=RetentionSettings)
+
+
+def load_config(path: Path, *, overrides: Sequence[str] = ()) -> LeagueConfig:
+    """The configuration in a YAML file of the user's own: code that it names may be loaded in this process.
+
+    Args:
+      overrides: "dotted.key=value" each, the value in YAML, applied in order over the file.
+    Raises:
+      ConfigError: with every problem of file and overrides at once.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(str(path), [f"the file cannot be read: {reason}"]) from error
+    plain, problems = plain_config(text, source=str(path), overrides=overrides, folder=path.parent)
+    admit(found.entry for found in outside_names(plain))
+    return config_of(plain, problems, source=str(path))
+
+
+def parse_config(text: str, *, source: str, overrides: Sequence[str] = (), folder: Path | None = None) -> LeagueConfig:
+    """As `load_config`, from the text itself, and without a word on trust.
+
+    Args:
+      folder: where files are looked for beside the current one.
+    """
+    plain, problems = plain_config(text, source=source, overrides=overrides, folder=folder)
+    return config_of(plain, problems, source=source)
+
+
+def plain_config(
+    text: str, *, source: str, overrides: Sequence[str] = (), folder: Path | None = None
+) -> tuple[dict[str, object], list[str]]:
+    """A configuration's text as plain values with its overrides, files by absolute paths; and what is wrong so far.
+
+    Raises:
+      ConfigError: it is no YAML with keys and values.
+    """
+    plain = parse_yaml(text, source=source)
+    if plain is None:
+        plain = {}
+    if not isinstance(plain, dict):
+        raise ConfigError(source, [f"it holds a {type(plain).__name__}, not `key: value` lines"])
+    problems = []
+    for override in overrides:
+        problem = apply_override(plain, override)
+        if problem is not None:
+            problems.append(problem)
+    with_absolute_files(plain, (Path.cwd(), *([] if folder is None else [folder.absolute()])))
+    return plain, problems
+
+
+def config_of(plain: dict[str, object], problems: list[str], *, source: str) -> LeagueConfig:
+    """The records of plain values; `problems` is what is wrong with them already."""
+    sections, found = validate(plain, LeagueConfig, known_paths(LeagueConfig))
+    problems = problems + found
+    problems += [problem for section, value in sections.items() for problem in section_problems(section, value)]
+    if not found:
+        problems += joint_problems(LeagueConfig(**sections))  # type: ignore[arg-type]  # validated against its fields
+    if problems:
+        raise ConfigError(source, problems)
+    return LeagueConfig(**sections)  # type: ignore[arg-type]  # as above
+
+
+def dump_config(config: LeagueConfig) -> str:
+    """The resolved configuration as YAML, which `parse_config` reads back equal."""
+    return yaml.safe_dump(config_plain(config), sort_keys=False, allow_unicode=True)
+
+
+def config_plain(config: LeagueConfig) -> dict[str, object]:
+    """The configuration as dicts, lists and scalars, fit for JSON and for a tracker."""
+    plain = _plain(config)
+    assert isinstance(plain, dict)
+    return plain
+
+
+def paths_that_differ(one: object, other: object, path: str = "") -> list[str]:
+    """Dotted paths at which two plain records, such as two `config_plain`, differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return [
+            place
+            for key in sorted({*one, *other}, key=str)
+            for place in paths_that_differ(one.get(key), other.get(key), f"{path}.{key}" if path else str(key))
+        ]
+    return [] if one == other else [path]
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,268 @@
+"""Orders to learners: when a snapshot or a reset is due, and what its confirmation changes. A snapshot comes first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from league.core import plugin_calls
+from league.core.gates.gates import GATE, TIMEOUT, Trial
+from league.core.matchmaking.fixed_opponents import guest_shares
+from league.core.matchmaking.quality import add_quality
+from league.core.matchmaking.roles import MAIN_ROLE, View
+from league.core.metagame.meta_game import mixture_weights
+from league.core.pbt.pbt import (
+    TRANSPLANT_KIND,
+    apply_transplant,
+    own_settings,
+    transplant_after_snapshot,
+    transplant_order,
+)
+from league.core.state.commands import (
+    ConfirmReset,
+    ConfirmSnapshot,
+    Refused,
+    ReportProgress,
+    RequestSnapshot,
+    SaveCheckpoint,
+)
+from league.core.state.episodes import Episodes
+from league.core.state.events import (
+    CheckpointSaved,
+    Event,
+    OrderDropped,
+    OrderIssued,
+    PlayerReset,
+    PlayerTransplanted,
+    ProgressReported,
+    SnapshotAdded,
+)
+from league.core.state.population import SNAPSHOT
+from league.core.state.records import Order, SnapshotInfo
+from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
+
+SNAPSHOT_KIND, RESET_KIND = "snapshot", "reset"
+INITIAL = "initial"
+
+
+def view_of(state: LeagueState, player: str) -> View:
+    """The league as `player` sees it now."""
+    home = state.players[player].policy
+    quality = state.qualities.get(player)
+    return View(
+        home=home,
+        population=state.population,
+        posterior=state.payoff.posterior(home, state.population.moved.values),
+        settings=own_settings(state, player),
+        quality=None if quality is None else quality.values,
+        mixture=mixture_weights(state),
+        guests=guest_shares(state, player),
+    )
+
+
+def gate_order(state: LeagueState, player: str, *, trained_steps: int) -> list[OrderIssued]:
+    """A snapshot order if the player's gate fires; none while an earlier order is open."""
+    steps = trained_steps - state.players[player].gate_steps
+    settings = state.settings_of(player)
+    if steps < settings.gate.min_steps or state.open_orders(player):
+        return []
+    view = view_of(state, player)
+    rivals = plugin_calls.rivals(view) if len(set(state.teams)) > 1 else np.array([], dtype=np.int64)
+    known = view.posterior.take(rivals)
+    verdict = plugin_calls.verdict(Trial(steps, rivals, state.population.names, known, settings.gate))
+    if verdict is None:
+        return []
+    order = Order(state.next_order_id, SNAPSHOT_KIND, player, verdict.reason)
+    return [OrderIssued(order, verdict.evidence, verdict.rivals, verdict.doubt)]
+
+
+def report_progress(state: LeagueState, command: ReportProgress, rng: np.random.Generator) -> list[Event]:
+    """Take note of a learner's progress, judge the gate of its player, and look whether it is to copy another.
+
+    Raises:
+      Refused: no such player, or negative numbers.
+    """
+    progress = command.progress
+    _player(state, progress.player)
+    if min(progress.version, progress.trained_steps) < 0:
+        raise Refused(f"progress of {progress.player} is negative: {progress}")
+    steps = progress.trained_steps
+    orders: list[Event] = [*gate_order(state, progress.player, trained_steps=steps)]
+    return [ProgressReported(progress), *(orders or transplant_order(state, progress.player, rng, trained_steps=steps))]
+
+
+def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.random.Generator) -> list[Event]:
+    """Order a snapshot; nothing new where the same is ordered already.
+
+    Raises:
+      Refused: no such player, or it is about to be reset: its weights were frozen just before.
+    """
+    _player(state, command.player)
+    if command.reason in (INITIAL, GATE, TIMEOUT):
+        raise Refused(f"the reason {command.reason!r} is the league's own")
+    for order in state.open_orders(command.player):
+        if order.kind == RESET_KIND:
+            raise Refused(f"{command.player} is about to be reset; its weights are frozen already")
+        if order.kind == TRANSPLANT_KIND:
+            raise Refused(f"{command.player} is about to take over the weights of {order.donor}")
+        if order.reason == command.reason:
+            return []
+    return [OrderIssued(Order(state.next_order_id, SNAPSHOT_KIND, command.player, command.reason))]
+
+
+def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.random.Generator) -> list[Event]:
+    """Add the snapshot to the population; after it order a reset where the role has one, or a transplant that is due.
+
+    Raises:
+      Refused: no such snapshot order is open, or the numbers are negative.
+    """
+    order = _open_order(state, command.order_id, SNAPSHOT_KIND)
+    if min(command.version, command.trained_steps) < 0:
+        raise Refused(f"snapshot order {order.order_id}: version or trained_steps is negative")
+    player = state.players[order.player]
+    snapshot = SnapshotInfo(
+        snapshot_id=f"{player.name}-s{player.num_snapshots}",
+        digest=command.digest,
+        player=player.name,
+        role=player.role,
+        parent=player.parent,
+        version=command.version,
+        trained_steps=command.trained_steps,
+        reason=order.reason,
+    )
+    added = SnapshotAdded(order.order_id, snapshot)
+    chance = state.settings_of(player.name).reset_probability
+    if order.reason not in (GATE, TIMEOUT) or player.initial is None:
+        return [added]
+    if rng.random() >= chance:
+        return [added, *transplant_after_snapshot(state, player.name, rng, trained_steps=command.trained_steps)]
+    reason = f"after {snapshot.snapshot_id}"
+    source = start_again_from(state, player)
+    if source is None:
+        return [added]
+    return [added, OrderIssued(Order(state.next_order_id, RESET_KIND, player.name, reason, source=source))]
+
+
+def confirm_reset(state: LeagueState, command: ConfirmReset, rng: np.random.Generator) -> list[Event]:
+    """The player has started again.
+
+    Raises:
+      Refused: no such reset order is open.
+    """
+    order = _open_order(state, command.order_id, RESET_KIND)
+    assert order.source is not None
+    return [PlayerReset(order.order_id, order.player, order.source)]
+
+
+def save_checkpoint(state: LeagueState, command: SaveCheckpoint, rng: np.random.Generator) -> list[Event]:
+    """Remember where a learner's restart state lies.
+
+    Raises:
+      Refused: no such player, or the numbers are negative.
+    """
+    _player(state, command.player)
+    if min(command.version, command.trained_steps) < 0:
+        raise Refused(f"restart state of {command.player}: version or trained_steps is negative")
+    return [CheckpointSaved(command.player, command.digest, command.version, command.trained_steps)]
+
+
+def apply_progress(state: LeagueState, event: ProgressReported) -> None:
+    """The clock of the player's evidence advances by the distance moved, forward or back."""
+    progress = event.progress
+    player = state.players[progress.player]
+    player.lost_steps += max(player.trained_steps - progress.trained_steps, 0)
+    state.population.moved.values[player.policy] += abs(progress.trained_steps - player.trained_steps)
+    player.version, player.trained_steps = progress.version, progress.trained_steps
+
+
+def apply_order(state: LeagueState, event: OrderIssued) -> None:
+    """The order is open."""
+    order = event.order
+    state.orders[order.order_id] = order
+    state.next_order_id = order.order_id + 1
+    if _blocks(order):
+        state.workload.blocks.values[state.players[order.player].place] += 1
+
+
+def apply_snapshot(state: LeagueState, event: SnapshotAdded) -> None:
+    """The snapshot joins the population, and its player descends from it."""
+    _close_order(state, event.order_id)
+    snapshot = event.snapshot
+    player = state.players[snapshot.player]
+    state.snapshots[snapshot.snapshot_id] = snapshot
+    number = state.population.add(snapshot.snapshot_id, kind=SNAPSHOT, owner=player.policy, role=player.role)
+    state.rating_games.append(0)
+    add_quality(state, snapshot.player, number)
+    player.num_snapshots += 1
+    player.parent = snapshot.snapshot_id
+    player.gate_steps = snapshot.trained_steps
+    if player.initial is None:
+        player.initial = snapshot.snapshot_id
+
+
+def apply_reset(state: LeagueState, event: PlayerReset) -> None:
+    """All that was known of the old weights is void: payoff, checkpoint, and leases granted before."""
+    _close_order(state, event.order_id)
+    player = state.players[event.player]
+    player.generation += 1
+    player.parent = event.source
+    player.gate_steps = player.fresh_steps = player.trained_steps
+    player.first_lease_id = state.next_lease_id
+    player.checkpoint = None
+    player.mean_return, player.return_games = 0.0, 0.0
+    player.episodes = Episodes()
+    state.payoff.forget(player.policy)
+
+
+def apply_transplanted(state: LeagueState, event: PlayerTransplanted) -> None:
+    """The order is done, and the player is what the transplant made it."""
+    _close_order(state, event.order_id)
+    apply_transplant(state, event)
+
+
+def apply_dropped(state: LeagueState, event: OrderDropped) -> None:
+    """The order is not wanted any more."""
+    _close_order(state, event.order_id)
+
+
+def apply_checkpoint(state: LeagueState, event: CheckpointSaved) -> None:
+    """The newest restart state takes the place of the one before."""
+    state.players[event.player].checkpoint = CheckpointPointer(event.digest, event.version, event.trained_steps)
+
+
+def start_again_from(state: LeagueState, player: PlayerState, *, without: str = "") -> str | None:
+    """The snapshot that a reset starts from, among those whose weights can be had but `without`; None for none.
+
+    The newest of the main agents where that is set and there is one, else the player's first. Where that first one is
+    gone, the oldest that is left of the player, which is nearest to it.
+    """
+    present = [known for name, known in state.snapshots.items() if name != without and state.is_present(name)]
+    if state.settings_of(player.name).gate.reset_to == "main":
+        mains = [snapshot.snapshot_id for snapshot in present if snapshot.role == MAIN_ROLE]
+        if mains:
+            return mains[-1]
+    return next((snapshot.snapshot_id for snapshot in present if snapshot.player == player.name), None)
+
+
+def _blocks(order: Order) -> bool:
+    """Whether the player waits while the order is open: its weights are not there yet, or about to be thrown away."""
+    return order.kind in (RESET_KIND, TRANSPLANT_KIND) or order.reason == INITIAL
+
+
+def _close_order(state: LeagueState, order_id: int) -> None:
+    order = state.orders.pop(order_id)
+    if _blocks(order):
+        state.workload.blocks.values[state.players[order.player].place] -= 1
+
+
+def _open_order(state: LeagueState, order_id: int, kind: str) -> Order:
+    order = state.orders.get(order_id)
+    if order is None or order.kind != kind:
+        raise Refused(f"no {kind} order {order_id} is open")
+    return order
+
+
+def _player(state: LeagueState, name: str) -> PlayerState:
+    player = state.players.get(name)
+    if player is None:
+        raise Refused(f"no player {name!r}; there are {', '.join(list(state.players)[:10])}")
+    return player

@@ -1,0 +1,1 @@
+"""Decides when a player's weights are frozen as a snapshot."""

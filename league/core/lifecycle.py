@@ -1,0 +1,207 @@
+"""Founding a league, and the starts and stops of the daemon that runs it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from league.core.directives import INITIAL, SNAPSHOT_KIND
+from league.core.pbt.pbt import first_values
+from league.core.state.commands import (
+    AddOutsider,
+    ChangeConfig,
+    CreateLeague,
+    NoteFork,
+    NoteRewind,
+    Refused,
+    StartRun,
+    StopRun,
+)
+from league.core.state.episodes import Episodes
+from league.core.state.events import (
+    ConfigChanged,
+    Event,
+    LeagueCreated,
+    LeagueForked,
+    LeagueRewound,
+    LeaseExpired,
+    OrderIssued,
+    OutsiderAdded,
+    PlayerAdded,
+    RunStarted,
+    RunStopped,
+)
+from league.core.state.payoff import empty_payoff
+from league.core.state.population import GUEST, PLAYER
+from league.core.state.records import OUTSIDE_PREFIX, Order, SnapshotInfo
+from league.core.state.state import LeagueState, PlayerState
+
+
+def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Generator) -> list[Event]:
+    """Add every player, and order the snapshot of its first weights, from which its resets start.
+
+    Raises:
+      Refused: there is a league already, or the seats do not fit.
+    """
+    if state.settings is not None:
+        raise Refused("the league is founded already")
+    if command.num_seats < 1 or len(command.teams) != command.num_seats:
+        raise Refused(f"{command.num_seats} seats but teams {command.teams}")
+    added = [
+        PlayerAdded(
+            f"{settings.prefix}-{number}",
+            settings.role,
+            group,
+            settings.share,
+            first_values(command.settings.tuning, settings, rng, is_first=number == 0),
+        )
+        for group, settings in enumerate(command.settings.players)
+        for number in range(settings.count)
+    ]
+    orders = [
+        OrderIssued(Order(state.next_order_id + number, SNAPSHOT_KIND, event.player, INITIAL))
+        for number, event in enumerate(added)
+    ]
+    created = LeagueCreated(command.seed, command.num_seats, command.teams, command.settings, command.scoring)
+    return [created, *added, *orders]
+
+
+def start_run(state: LeagueState, command: StartRun, rng: np.random.Generator) -> list[Event]:
+    """Give every open lease up and count the token on, so that answers to an earlier run are refused."""
+    return [*_expire_all(state, "the daemon was started again"), RunStarted(state.token + 1)]
+
+
+def stop_run(state: LeagueState, command: StopRun, rng: np.random.Generator) -> list[Event]:
+    """Give every open lease up and stop.
+
+    Raises:
+      Refused: no run is going on.
+    """
+    if not state.running:
+        raise Refused("no run is going on")
+    return [*_expire_all(state, "the run was stopped"), RunStopped(state.token, command.reason)]
+
+
+def add_outsider(state: LeagueState, command: AddOutsider, rng: np.random.Generator) -> list[Event]:
+    """A policy from outside joins: no part of the league's past, it is met as a guest, and rated.
+
+    Raises:
+      Refused: its id is not "outside:NAME", or taken.
+    """
+    if not command.policy.startswith(OUTSIDE_PREFIX) or len(command.policy) == len(OUTSIDE_PREFIX):
+        raise Refused(f"a policy from outside is called {OUTSIDE_PREFIX}NAME, not {command.policy!r}")
+    if command.policy in state.population.index:
+        raise Refused(f"{command.policy} is in the league already")
+    info = SnapshotInfo(command.policy, command.digest, "", "", None, max(command.version, 0), 0, "outside")
+    return [OutsiderAdded(info)]
+
+
+def note_fork(state: LeagueState, command: NoteFork, rng: np.random.Generator) -> list[Event]:
+    """Write down where the league so far comes from.
+
+    Raises:
+      Refused: a player that is named is not there, or has nothing to go on from.
+    """
+    _check_lost(state, command.lost)
+    return [LeagueForked(command.run, command.event, command.chain, command.lost)]
+
+
+def note_rewind(state: LeagueState, command: NoteRewind, rng: np.random.Generator) -> list[Event]:
+    """Write down what was set aside.
+
+    Raises:
+      Refused: as of `note_fork`, or the token is of an earlier start than the one that stays.
+    """
+    _check_lost(state, command.lost)
+    if command.token < state.token:
+        raise Refused(f"start {state.token} stays, so the last one cannot have been start {command.token}")
+    return [
+        LeagueRewound(
+            command.event,
+            command.chain,
+            ended=command.ended,
+            ended_chain=command.ended_chain,
+            token=command.token,
+            set_aside=command.set_aside,
+            lost=command.lost,
+        )
+    ]
+
+
+def change_config(state: LeagueState, command: ChangeConfig, rng: np.random.Generator) -> list[Event]:
+    """Write down the configuration that the run has from here on."""
+    return [ConfigChanged(command.text, command.changes, command.by)]
+
+
+def apply_outsider(state: LeagueState, event: OutsiderAdded) -> None:
+    """The policy is in the population."""
+    snapshot = event.snapshot
+    state.snapshots[snapshot.snapshot_id] = snapshot
+    state.population.add(snapshot.snapshot_id, kind=GUEST)
+    state.rating_games.append(0)
+
+
+def apply_forked(state: LeagueState, event: LeagueForked) -> None:
+    """Players without their restart state go on from a snapshot."""
+    _lose_checkpoints(state, event.lost)
+
+
+def apply_rewound(state: LeagueState, event: LeagueRewound) -> None:
+    """Tokens go on counting where they were: a late answer from before must not fit a start that is still to come."""
+    state.token = event.token
+    _lose_checkpoints(state, event.lost)
+
+
+def apply_created(state: LeagueState, event: LeagueCreated) -> None:
+    """Found the league; its bots join the population."""
+    settings = event.settings
+    state.settings, state.seed = settings, event.seed
+    state.num_seats, state.teams, state.scoring = event.num_seats, event.teams, event.scoring
+    state.payoff = empty_payoff(
+        num_seats=event.num_seats,
+        half_life_steps=settings.half_life_steps,
+        prior_games=settings.payoff.prior_games,
+    )
+    for bot in settings.bots:
+        state.population.add(bot, kind=GUEST)
+        state.rating_games.append(0)
+
+
+def apply_added(state: LeagueState, event: PlayerAdded) -> None:
+    """A player joins."""
+    policy = state.population.add(event.player, kind=PLAYER, role=event.role)
+    state.rating_games.append(0)
+    place = state.workload.add(event.share)
+    state.players[event.player] = PlayerState(
+        event.player, event.role, event.group, policy, place, Episodes(), hyperparameters=event.hyperparameters
+    )
+
+
+def apply_config(state: LeagueState, event: ConfigChanged) -> None:
+    """The new configuration; the one before is kept for a crash between the journal and the file."""
+    state.config_before, state.config = state.config, event.text
+
+
+def apply_started(state: LeagueState, event: RunStarted) -> None:
+    """A new run."""
+    state.token, state.running = event.token, True
+
+
+def apply_stopped(state: LeagueState, event: RunStopped) -> None:
+    """The run is over."""
+    state.running = False
+
+
+def _check_lost(state: LeagueState, lost: tuple[str, ...]) -> None:
+    for name in lost:
+        player = state.players.get(name)
+        if player is None or player.parent is None:
+            raise Refused(f"{name!r} is no player of the league that descends from a snapshot")
+
+
+def _lose_checkpoints(state: LeagueState, lost: tuple[str, ...]) -> None:
+    for name in lost:
+        state.players[name].checkpoint = None
+
+
+def _expire_all(state: LeagueState, reason: str) -> list[LeaseExpired]:
+    return [LeaseExpired(lease_id, reason) for lease_id in state.leases]

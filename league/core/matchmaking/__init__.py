@@ -1,0 +1,1 @@
+"""Chooses opponents: roles, matchmakers, PFSP."""

@@ -1,0 +1,1 @@
+"""Ratings, meta-game solvers, cycles and lineage."""

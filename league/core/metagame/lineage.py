@@ -1,0 +1,246 @@
+"""Who descends from whom, by what, and on what diet of opponents: a graph folded from the events of a league."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from league.core.state.events import (
+    Event,
+    Evidence,
+    LeagueForked,
+    LeagueRewound,
+    LeaseFinished,
+    LeaseGranted,
+    OrderIssued,
+    OutsiderAdded,
+    PlayerAdded,
+    PlayerReset,
+    PlayerTransplanted,
+    SnapshotAdded,
+)
+from league.core.state.records import Hyperparameter, SnapshotInfo
+
+Kind = Literal["first", "trained", "reset", "transplant", "outside"]
+"""How a snapshot came from its parent: by training on, by training from a reset, or from another player's weights."""
+
+
+@dataclass(frozen=True)
+class Meal:
+    """Games against one opponent. score: wins and half the draws."""
+
+    opponent: str
+    games: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Descent:
+    """A snapshot and where it comes from.
+
+    Fields:
+      snapshot: id. player, role: who made it; empty for one from outside. reason: why it was taken.
+      parent: snapshot that its weights descend from. kind: how.
+      donor: player whose weights were copied since the parent, where one was.
+      version, trained_steps: its player's progress.
+      hyperparameters: its player's tuned values when it was taken.
+      changes: (name, before, after) of those that differ from the parent's.
+      diet: games of its player since the snapshot before it, most games first.
+      evidence: what the gate saw when it asked for the snapshot, hardest rivals first; rivals: how many it judged;
+        doubt: the greatest about one of them. Empty, 0 and None where no gate asked, or computed none.
+    """
+
+    snapshot: str
+    player: str
+    role: str
+    reason: str
+    parent: str | None
+    kind: Kind
+    donor: str | None
+    version: int
+    trained_steps: int
+    hyperparameters: tuple[Hyperparameter, ...]
+    changes: tuple[tuple[str, float | None, float | None], ...]
+    diet: tuple[Meal, ...]
+    evidence: tuple[Evidence, ...] = ()
+    rivals: int = 0
+    doubt: float | None = None
+
+
+@dataclass(frozen=True)
+class Fork:
+    """The league was taken over from another run. after: number of the snapshots that came from there."""
+
+    run: str
+    event: int
+    after: int
+
+
+@dataclass(frozen=True)
+class Rewind:
+    """The league was taken back to `event`. set_aside: where what came after it lies; after: as of `Fork`."""
+
+    event: int
+    set_aside: str
+    after: int
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """All snapshots in the order in which they came, the forks, and the rewinds."""
+
+    descents: tuple[Descent, ...]
+    forks: tuple[Fork, ...]
+    rewinds: tuple[Rewind, ...] = ()
+
+    def line_of(self, snapshot: str) -> Lineage:
+        """The snapshot, its parent, the parent's parent and so on to the first, alone.
+
+        Raises:
+          KeyError: there is no such snapshot.
+        """
+        parents = {descent.snapshot: descent.parent for descent in self.descents}
+        line: set[str] = set()
+        ancestor: str | None = snapshot
+        while ancestor is not None:
+            line.add(ancestor)
+            ancestor = parents[ancestor]
+        return Lineage(tuple(descent for descent in self.descents if descent.snapshot in line), forks=())
+
+    @property
+    def diet(self) -> tuple[Meal, ...]:
+        """What all of it has met, most games first."""
+        games: Counter[str] = Counter()
+        score: Counter[str] = Counter()
+        for descent in self.descents:
+            for meal in descent.diet:
+                games[meal.opponent] += meal.games
+                score[meal.opponent] += meal.score  # type: ignore[assignment]  # a Counter adds floats as well
+        return tuple(Meal(name, count, float(score[name])) for name, count in games.most_common())
+
+
+@dataclass
+class _Present:
+    """What has happened to a player since its last snapshot."""
+
+    kind: Kind = "first"
+    donor: str | None = None
+    hyperparameters: tuple[Hyperparameter, ...] = ()
+    games: Counter[str] = field(default_factory=Counter)
+    score: dict[str, float] = field(default_factory=dict)
+
+
+def lineage_of(events: Iterable[Event]) -> Lineage:
+    """The lineage of a league from all its events."""
+    players: dict[str, _Present] = {}
+    homes: dict[int, str] = {}
+    orders: dict[int, OrderIssued] = {}
+    descents: dict[str, Descent] = {}
+    forks: list[Fork] = []
+    rewinds: list[Rewind] = []
+    teams: tuple[int, ...] = ()
+    for event in events:
+        if isinstance(event, PlayerAdded):
+            players[event.player] = _Present(hyperparameters=event.hyperparameters)
+        elif isinstance(event, LeaseGranted) and event.lease.home is not None:
+            homes[event.lease.lease_id] = event.lease.home
+        elif isinstance(event, LeaseFinished) and event.lease_id in homes:
+            home = homes.pop(event.lease_id)
+            _eat(players[home], home, event, teams)
+        elif isinstance(event, PlayerReset):
+            players[event.player].kind, players[event.player].donor = "reset", None
+        elif isinstance(event, PlayerTransplanted):
+            present = players[event.player]
+            present.kind, present.donor, present.hyperparameters = "transplant", event.donor, event.hyperparameters
+        elif isinstance(event, OrderIssued):
+            orders[event.order.order_id] = event
+        elif isinstance(event, SnapshotAdded):
+            _descend(event.snapshot, orders.pop(event.order_id), players, descents)
+        elif isinstance(event, OutsiderAdded):
+            descents[event.snapshot.snapshot_id] = _outsider(event.snapshot)
+        elif isinstance(event, LeagueForked):
+            forks.append(Fork(event.run, event.event, len(descents)))
+        elif isinstance(event, LeagueRewound):
+            rewinds.append(Rewind(event.event, event.set_aside, len(descents)))
+        elif hasattr(event, "teams"):
+            teams = event.teams
+    return Lineage(tuple(descents.values()), tuple(forks), tuple(rewinds))
+
+
+def _eat(present: _Present, home: str, event: LeaseFinished, teams: tuple[int, ...]) -> None:
+    """Book the games of a lease: against each opponent once, however many seats of a team it holds."""
+    for outcome in event.outcomes:
+        if not outcome.games or home not in outcome.policies:
+            continue
+        seat = outcome.policies.index(home)
+        met = {
+            policy: rival
+            for rival, policy in enumerate(outcome.policies)
+            if teams[rival] != teams[seat] and policy != home
+        }
+        if not met and len(set(teams)) > 1:
+            present.games[home] += outcome.games
+            present.score[home] = present.score.get(home, 0.0) + 0.5 * outcome.games
+        for policy, rival in met.items():
+            present.games[policy] += outcome.games
+            won = outcome.wins[seat][rival] + 0.5 * outcome.draws[seat][rival]
+            present.score[policy] = present.score.get(policy, 0.0) + won
+
+
+def _descend(
+    snapshot: SnapshotInfo, asked: OrderIssued, players: dict[str, _Present], descents: dict[str, Descent]
+) -> None:
+    present = players[snapshot.player]
+    kind: Kind = "first" if snapshot.parent is None else "trained" if present.kind == "first" else present.kind
+    parent = descents.get(snapshot.parent) if snapshot.parent is not None else None
+    descents[snapshot.snapshot_id] = Descent(
+        snapshot=snapshot.snapshot_id,
+        player=snapshot.player,
+        role=snapshot.role,
+        reason=snapshot.reason,
+        parent=snapshot.parent,
+        kind=kind,
+        donor=present.donor,
+        version=snapshot.version,
+        trained_steps=snapshot.trained_steps,
+        hyperparameters=present.hyperparameters,
+        changes=() if parent is None else _changes(parent.hyperparameters, present.hyperparameters),
+        diet=tuple(
+            Meal(name, games, present.score[name]) for name, games in sorted(present.games.items(), key=_most_first)
+        ),
+        evidence=asked.evidence,
+        rivals=asked.rivals,
+        doubt=asked.doubt,
+    )
+    players[snapshot.player] = _Present(kind="trained", hyperparameters=present.hyperparameters)
+
+
+def _outsider(snapshot: SnapshotInfo) -> Descent:
+    return Descent(
+        snapshot.snapshot_id,
+        player="",
+        role="",
+        reason=snapshot.reason,
+        parent=None,
+        kind="outside",
+        donor=None,
+        version=snapshot.version,
+        trained_steps=snapshot.trained_steps,
+        hyperparameters=(),
+        changes=(),
+        diet=(),
+    )
+
+
+def _changes(
+    before: tuple[Hyperparameter, ...], after: tuple[Hyperparameter, ...]
+) -> tuple[tuple[str, float | None, float | None], ...]:
+    old = {item.name: item.value for item in before}
+    new = {item.name: item.value for item in after}
+    return tuple((name, old.get(name), new.get(name)) for name in (old | new) if old.get(name) != new.get(name))
+
+
+def _most_first(meal: tuple[str, int]) -> tuple[int, str]:
+    return -meal[1], meal[0]

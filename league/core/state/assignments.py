@@ -1,0 +1,37 @@
+"""Who sits where: a lease's table of seatings from the shares of its opponents.
+
+Shape letter: S seats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from league.core.state.records import Seating
+
+
+def paired_seatings(
+    home: str, opponents: Iterable[tuple[str, float]], *, teams: tuple[int, ...], records: bool
+) -> tuple[Seating, ...]:
+    """Seat the home policy against each opponent, in the place of every team in turn and equally often.
+
+    The home takes all seats of one team, the opponent all others. Self-play, and a game of one team, has a single
+    seating in which the home sits everywhere.
+
+    Args:
+      home: id of the home policy.
+      opponents: (id, share); the shares sum to 1. The home's own id means self-play.
+      teams: [S] team number of each seat.
+      records: whether the home's seats are recorded.
+    """
+    sides = sorted(set(teams))
+    recorded = {side: tuple([records and team == side for team in teams]) for side in sides}
+    table = []
+    for opponent, share in opponents:
+        if opponent == home or len(sides) == 1:
+            table.append(Seating((home,) * len(teams), (records,) * len(teams), share))
+            continue
+        for side in sides:
+            policies = tuple([home if team == side else opponent for team in teams])
+            table.append(Seating(policies, recorded[side], share / len(sides)))
+    return tuple(table)

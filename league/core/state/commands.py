@@ -1,0 +1,228 @@
+"""What the daemon may ask of the league; `league.core.league.decide` answers each with events or refuses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from league.core.state.events import ConfigChange
+from league.core.state.league_config import LeagueSettings
+from league.core.state.records import Progress, SeatingOutcome
+from league.core.state.scoring import BY_WINS, Scoring
+
+
+class Refused(Exception):  # noqa: N818 - it is an answer, not a failure
+    """The command does not fit the state, which stays as it was; the message says why."""
+
+
+class NothingToLease(Refused):
+    """No player can be leased now, because each waits for its learner to carry out an order. Ask again after that."""
+
+
+@dataclass(frozen=True)
+class CreateLeague:
+    """Found the league of a game with `num_seats` seats.
+
+    Fields:
+      teams: [num_seats] team number of each seat.
+      scoring: how its games are counted, whatever `settings.payoff` leaves open.
+    """
+
+    seed: int
+    num_seats: int
+    teams: tuple[int, ...]
+    settings: LeagueSettings
+    scoring: Scoring = BY_WINS
+
+
+@dataclass(frozen=True)
+class StartRun:
+    """A daemon takes over: a new token, and every lease still open is lost."""
+
+
+@dataclass(frozen=True)
+class StopRun:
+    """The daemon stops in an orderly way; leases still open are lost."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class RequestLease:
+    """An actor host wants work: to train, to rate, or whichever is behind its share ("any").
+
+    Fields:
+      purpose: see there; "settle" is to rate once training is over, where nothing else is to be done.
+      num_envs: games that it steps together; 0 where that is not known.
+      turns: of the lease, where it is to be shorter than the settings say.
+    """
+
+    host: str
+    purpose: Literal["train", "rate", "any", "settle"] = "any"
+    num_envs: int = 0
+    turns: int | None = None
+
+
+@dataclass(frozen=True)
+class FinishLease:
+    """An actor host answers a lease."""
+
+    lease_id: int
+    token: int
+    env_steps: int
+    outcomes: tuple[SeatingOutcome, ...]
+
+
+@dataclass(frozen=True)
+class ExpireLease:
+    """The daemon gives a lease up."""
+
+    lease_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class ReportProgress:
+    """A learner says how far it is."""
+
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class RequestSnapshot:
+    """Freeze a player's weights whatever the gate says ("final", "manual", ...); never followed by a reset."""
+
+    player: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ConfirmSnapshot:
+    """The weights of a snapshot order lie in the store under `digest`."""
+
+    order_id: int
+    digest: str
+    version: int
+    trained_steps: int
+
+
+@dataclass(frozen=True)
+class ConfirmReset:
+    """The learner has started again from the source of the order."""
+
+    order_id: int
+
+
+@dataclass(frozen=True)
+class SaveCheckpoint:
+    """A learner's restart state lies under `digest`."""
+
+    player: str
+    digest: str
+    version: int
+    trained_steps: int
+
+
+@dataclass(frozen=True)
+class ConfirmTransplant:
+    """The player's learner holds the donor's state and the new values; its restart state is under `digest`."""
+
+    order_id: int
+    digest: str
+    version: int
+    trained_steps: int
+
+
+@dataclass(frozen=True)
+class DropTransplant:
+    """A transplant cannot be carried out (its donor's restart state is unreadable); the player goes on as it was."""
+
+    order_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class AddOutsider:
+    """A frozen policy from outside lies in the store under `digest`. policy: "outside:NAME"."""
+
+    policy: str
+    digest: str
+    version: int = 0
+
+
+@dataclass(frozen=True)
+class QuarantineSnapshot:
+    """The weights of a snapshot cannot be read. reason: why, for people."""
+
+    snapshot: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class RetireSnapshots:
+    """There are more snapshots than are to be kept. keep: how many may stay."""
+
+    keep: int
+
+
+@dataclass(frozen=True)
+class RestoreSnapshot:
+    """The weights of a quarantined snapshot are back in the store, and are those that were written."""
+
+    snapshot: str
+
+
+@dataclass(frozen=True)
+class NoteFork:
+    """The league so far was taken over from another run. lost: players whose restart state is not there."""
+
+    run: str
+    event: int
+    chain: str
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NoteRewind:
+    """The league was taken back to its event `event`; fields as of `LeagueRewound`."""
+
+    event: int
+    chain: str
+    ended: int
+    ended_chain: str
+    token: int
+    set_aside: str
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ChangeConfig:
+    """The run gets this configuration; fields as of `ConfigChanged`."""
+
+    text: str
+    changes: tuple[ConfigChange, ...] = ()
+    by: str = ""
+
+
+Command = (
+    CreateLeague
+    | StartRun
+    | StopRun
+    | RequestLease
+    | FinishLease
+    | ExpireLease
+    | ReportProgress
+    | RequestSnapshot
+    | ConfirmSnapshot
+    | ConfirmReset
+    | SaveCheckpoint
+    | ConfirmTransplant
+    | DropTransplant
+    | AddOutsider
+    | QuarantineSnapshot
+    | RestoreSnapshot
+    | RetireSnapshots
+    | NoteFork
+    | NoteRewind
+    | ChangeConfig
+)

@@ -1,0 +1,337 @@
+"""What has happened in a league, in the order of the journal; the state of the league is the fold of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from league.core.state.league_config import LeagueSettings
+from league.core.state.records import Hyperparameter, Lease, Order, Progress, SeatingOutcome, SnapshotInfo
+from league.core.state.scoring import BY_WINS, Scoring
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a gate knew about one rival.
+
+    Fields:
+      opponent: its id. games: effective games. mean, lower: posterior win rate and its lower 5 % bound.
+      unbeaten: doubt whether it is beaten, see `league.core.gates.posterior_gate`; None where the gate computes none.
+    """
+
+    opponent: str
+    games: float
+    mean: float
+    lower: float
+    unbeaten: float | None = None
+
+
+@dataclass(frozen=True)
+class LeagueCreated:
+    """The first event. teams: [num_seats] team number of each seat; scoring: how games are counted from here on."""
+
+    seed: int
+    num_seats: int
+    teams: tuple[int, ...]
+    settings: LeagueSettings
+    scoring: Scoring = BY_WINS
+
+
+@dataclass(frozen=True)
+class PlayerAdded:
+    """A player joins.
+
+    Fields:
+      group: its place in `settings.players`. share: weight of its env steps.
+      hyperparameters: tuned values that it starts with.
+    """
+
+    player: str
+    role: str
+    group: int
+    share: float
+    hyperparameters: tuple[Hyperparameter, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunStarted:
+    """A daemon took over; results under an older token no longer count."""
+
+    token: int
+
+
+@dataclass(frozen=True)
+class RunStopped:
+    """The daemon of `token` stopped in an orderly way."""
+
+    token: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class LeaseGranted:
+    """A lease is open."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True)
+class LeaseFinished:
+    """A lease was answered; env_steps counts the steps of the games, one per move of a turn-based game."""
+
+    lease_id: int
+    token: int
+    env_steps: int
+    outcomes: tuple[SeatingOutcome, ...]
+
+
+@dataclass(frozen=True)
+class LeaseExpired:
+    """A lease was lost; an answer to it will be refused."""
+
+    lease_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class ProgressReported:
+    """A learner told how far it is; smaller numbers than before mean that it fell back to a checkpoint."""
+
+    progress: Progress
+
+
+@dataclass(frozen=True)
+class OrderIssued:
+    """A learner must do something.
+
+    Fields:
+      evidence: what the gate saw, hardest rivals first, where a gate issued it.
+      rivals: how many it judged. doubt: the greatest about one of them, None where the gate computes none; in earlier
+        journals the expected number of rivals not beaten.
+    """
+
+    order: Order
+    evidence: tuple[Evidence, ...] = ()
+    rivals: int = 0
+    doubt: float | None = None
+
+
+@dataclass(frozen=True)
+class SnapshotAdded:
+    """A snapshot order was carried out."""
+
+    order_id: int
+    snapshot: SnapshotInfo
+
+
+@dataclass(frozen=True)
+class PlayerReset:
+    """A reset order was carried out: the player started again from the snapshot `source`."""
+
+    order_id: int
+    player: str
+    source: str
+
+
+@dataclass(frozen=True)
+class CheckpointSaved:
+    """A learner's restart state lies under `digest`."""
+
+    player: str
+    digest: str
+    version: int
+    trained_steps: int
+
+
+@dataclass(frozen=True)
+class PlayerTransplanted:
+    """A transplant order was carried out: the player goes on from the restart state of `donor`, as one unit.
+
+    Fields:
+      source: snapshot that the donor's weights descend from, None for none.
+      digest, version, trained_steps: the player's own new restart state.
+      hyperparameters: those it goes on with.
+    """
+
+    order_id: int
+    player: str
+    donor: str
+    source: str | None
+    digest: str
+    version: int
+    trained_steps: int
+    hyperparameters: tuple[Hyperparameter, ...]
+
+
+@dataclass(frozen=True)
+class OrderDropped:
+    """An order can no longer be carried out and is no longer wanted."""
+
+    order_id: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class OutsiderAdded:
+    """A frozen policy that was trained elsewhere joins the population."""
+
+    snapshot: SnapshotInfo
+
+
+@dataclass(frozen=True)
+class SnapshotQuarantined:
+    """The weights of a snapshot cannot be read: nobody meets it any more, and what is known of it stays.
+
+    Fields:
+      reason: why, for people.
+    """
+
+    snapshot: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class SnapshotRetired:
+    """The weights of a snapshot go, as they are not needed; its record, games and rating stay. reason: for people."""
+
+    snapshot: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class SnapshotRestored:
+    """The weights of a quarantined snapshot are there again, and are those that were written."""
+
+    snapshot: str
+
+
+@dataclass(frozen=True)
+class MixtureMember:
+    """A snapshot's weight in a mixture."""
+
+    policy: str
+    weight: float
+
+
+@dataclass(frozen=True)
+class MixtureSolved:
+    """The mixture over snapshots that is best as a whole was solved anew.
+
+    Fields:
+      members: heaviest first. exploitability: win rate over a half that the best snapshot has against it.
+      games, num_snapshots: games between frozen policies and snapshots that it rests on.
+    """
+
+    members: tuple[MixtureMember, ...]
+    exploitability: float
+    games: int
+    num_snapshots: int
+
+
+@dataclass(frozen=True)
+class LeagueForked:
+    """The events before this one were taken over from another run.
+
+    Fields:
+      run: that run. event, chain: the last event taken over, and its chain hash.
+      lost: players whose restart state was no longer kept there: they go on from the snapshot they descend from.
+    """
+
+    run: str
+    event: int
+    chain: str
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class LeagueRewound:
+    """The run was taken back: the events that once followed the one before this are no longer part of it.
+
+    Fields:
+      event, chain: the last event kept, and its chain hash. ended, ended_chain: where the journal ended before.
+      token: of the last start that is gone with them, so that no later start takes it again.
+      set_aside: folder in the run where the whole journal of before lies.
+      lost: players whose restart state was no longer kept: they go on from the snapshot they descend from.
+    """
+
+    event: int
+    chain: str
+    ended: int
+    ended_chain: str
+    token: int
+    set_aside: str
+    lost: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ConfigChange:
+    """One key of the configuration that got another value; old and new as JSON."""
+
+    key: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class ConfigChanged:
+    """The run has this configuration from here on; the first one is that of its start.
+
+    Fields:
+      text: of config.yaml, the resolved configuration. changes: what differs from the one before.
+      by: user and machine that changed it.
+    """
+
+    text: str
+    changes: tuple[ConfigChange, ...] = ()
+    by: str = ""
+
+
+Event = (
+    LeagueCreated
+    | PlayerAdded
+    | RunStarted
+    | RunStopped
+    | LeaseGranted
+    | LeaseFinished
+    | LeaseExpired
+    | ProgressReported
+    | OrderIssued
+    | SnapshotAdded
+    | PlayerReset
+    | CheckpointSaved
+    | PlayerTransplanted
+    | OrderDropped
+    | OutsiderAdded
+    | SnapshotQuarantined
+    | SnapshotRestored
+    | SnapshotRetired
+    | MixtureSolved
+    | LeagueForked
+    | LeagueRewound
+    | ConfigChanged
+)
+
+EVENTS: dict[str, type[Event]] = {
+    "LeagueCreated": LeagueCreated,
+    "PlayerAdded": PlayerAdded,
+    "RunStarted": RunStarted,
+    "RunStopped": RunStopped,
+    "LeaseGranted": LeaseGranted,
+    "LeaseFinished": LeaseFinished,
+    "LeaseExpired": LeaseExpired,
+    "ProgressReported": ProgressReported,
+    "OrderIssued": OrderIssued,
+    "SnapshotAdded": SnapshotAdded,
+    "PlayerReset": PlayerReset,
+    "CheckpointSaved": CheckpointSaved,
+    "PlayerTransplanted": PlayerTransplanted,
+    "OrderDropped": OrderDropped,
+    "OutsiderAdded": OutsiderAdded,
+    "SnapshotQuarantined": SnapshotQuarantined,
+    "SnapshotRestored": SnapshotRestored,
+    "SnapshotRetired": SnapshotRetired,
+    "MixtureSolved": MixtureSolved,
+    "LeagueForked": LeagueForked,
+    "LeagueRewound": LeagueRewound,
+    "ConfigChanged": ConfigChanged,
+}
+"""Kind written in the journal -> its class. Kinds are for ever: a journal of last year must still be readable."""

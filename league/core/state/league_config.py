@@ -1,0 +1,385 @@
+"""What a user may set about the league: who is in it, whom they play, when a snapshot is taken, how ratings are made.
+
+Steps are recorded decisions that the player's learner has consumed ("trained steps") unless a name says `env_steps`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from league.core.state.population_config import (
+    GuestSettings,
+    MetaGameSettings,
+    PopulationSettings,
+    TuningSettings,
+    check_hyperparameter,
+    require,
+)
+from league.core.state.records import BOT_PREFIX, Hyperparameter
+from league.core.state.registry import GATES, MATCHMAKERS, PRESETS, check_name, load
+from league.core.state.scoring import Score
+
+Weighting = Literal["squared", "hard", "variance", "variance_rectified", "linear", "linear_capped", "uniform"]
+
+RESET_PROBABILITIES = {"main_exploiter": 1.0, "league_exploiter": 0.25}
+"""Chance that a role starts again after a snapshot; roles not named here never do. Source: Vinyals et al. 2019."""
+
+ROLE_WEIGHTINGS: dict[str, Weighting] = {"main_exploiter": "variance", "league_exploiter": "linear_capped"}
+"""PFSP weighting of a role's past opponents; roles not named here use "squared". Source: as above, pseudocode."""
+
+SHARE_ROUNDING = 1e-9
+"""By so much shares that are meant to sum to 1 may sum to more."""
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
+
+
+@dataclass(frozen=True)
+class GateSettings:
+    """When a player's weights are frozen into a snapshot.
+
+    Fields:
+      kind: name of the gate, or "module:attribute". "posterior", which also fires among hundreds of rivals, or the
+        published "threshold".
+      win_rate: the gate fires when the player beats every rival at more than this.
+      min_games: effective games against a rival below which its win rate proves nothing, so that it holds the gate.
+      margin: the posterior gate is held by a rival so far below `win_rate`, while the mean over all must exceed it.
+      confidence: chance with which the posterior gate never fires while a rival is not beaten, however often it looks
+        and however many rivals there are, if the win rates stay as they are.
+      min_steps: trained steps since the last snapshot or reset before which no gate fires (published: 2e9).
+      timeout_steps: trained steps after which a snapshot is taken whatever the win rates say (published: 4e9).
+      reset_probability: chance that the player then starts again from its initial snapshot; None is the role's own:
+        1 for a main exploiter, 0.25 for a league exploiter, 0 for others.
+      reset_to: what it starts again from: "initial", its own first snapshot (published, where that was trained from
+        human games), or "main", the newest snapshot of a main agent: an exploiter that starts from random weights
+        needs as long as its prey took.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    kind: str = "posterior"
+    win_rate: float = 0.7
+    min_games: float = 10.0
+    margin: float = 0.05
+    confidence: float = 0.8
+    min_steps: int = 1_000_000
+    timeout_steps: int = 4_000_000
+    reset_probability: float | None = None
+    reset_to: Literal["initial", "main"] = "initial"
+
+    def __post_init__(self) -> None:
+        check_name(GATES, self.kind, what="gate")
+        require(0.0 < self.win_rate < 1.0, f"win_rate must lie between 0 and 1, not {self.win_rate}")
+        require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
+        require(
+            0.0 <= self.margin < self.win_rate, f"margin must lie in [0, win_rate {self.win_rate}), not {self.margin}"
+        )
+        require(0.0 < self.confidence < 1.0, f"confidence must lie between 0 and 1, not {self.confidence}")
+        require(self.min_steps >= 0, f"min_steps must not be negative, not {self.min_steps}")
+        require(
+            self.timeout_steps >= max(1, self.min_steps),
+            f"timeout_steps {self.timeout_steps} must be at least 1 and at least min_steps {self.min_steps}",
+        )
+        chance = self.reset_probability
+        require(chance is None or 0.0 <= chance <= 1.0, f"reset_probability must lie in [0, 1], not {chance}")
+
+
+@dataclass(frozen=True)
+class MatchmakingSettings:
+    """Whom a player meets.
+
+    Fields:
+      self_play, pfsp, verification: shares of a main agent's games; they sum to 1.
+      weighting: PFSP weighting of past opponents; None is the role's own: squared for a main agent, variance for a
+        main exploiter, linear_capped for a league exploiter.
+      pfsp_exponent: exponent of the weighting "hard", (1 - win rate) ** exponent; 2 is "squared".
+      rectified_below: win rate under which "variance_rectified" takes an opponent for one beaten that often, so that
+        those that always win are met too (TLeague: 0.1 or 0.05).
+      window: how many of the newest snapshots the matchmaker "window" meets.
+      quality_rate: how fast the matchmaker "quality" lets the quality of a beaten snapshot fall (published: 0.01).
+      odds_width: the matchmaker "even_odds" prefers win rates within about this much of a half.
+      too_strong_below: win rate under which a main agent meets a main's past instead of that main (published 0.3).
+      exploited_below: win rate under which a past main exploiter is verified against (published 0.3).
+      forgotten_below: win rate under which a main's past counts as forgotten (published 0.7).
+      curriculum_below: win rate under which a main exploiter leaves the main for its past (paper 0.2, code 0.1).
+      curriculum_share: share of a main exploiter's games against the mains' past in any case (paper 0.5, code 0).
+      min_games: effective games below which a pair counts as unmeasured for these thresholds.
+      opponents_per_lease: most distinct opponents (the player itself included) in one lease.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    self_play: float = 0.35
+    pfsp: float = 0.5
+    verification: float = 0.15
+    weighting: Weighting | None = None
+    pfsp_exponent: float = 2.0
+    rectified_below: float = 0.1
+    window: int = 10
+    quality_rate: float = 0.01
+    odds_width: float = 1.0 / 6.0
+    too_strong_below: float = 0.3
+    exploited_below: float = 0.3
+    forgotten_below: float = 0.7
+    curriculum_below: float = 0.2
+    curriculum_share: float = 0.5
+    min_games: float = 4.0
+    opponents_per_lease: int = 4
+
+    def __post_init__(self) -> None:
+        shares = (self.self_play, self.pfsp, self.verification)
+        require(min(shares) >= 0.0, f"shares must not be negative: self_play, pfsp, verification = {shares}")
+        require(
+            math.isclose(sum(shares), 1.0, abs_tol=1e-6),
+            f"self_play {shares[0]} + pfsp {shares[1]} + verification {shares[2]} = {sum(shares):g}, not 1",
+        )
+        for name in (
+            "rectified_below",
+            "too_strong_below",
+            "exploited_below",
+            "forgotten_below",
+            "curriculum_below",
+            "curriculum_share",
+        ):
+            value = getattr(self, name)
+            require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], not {value}")
+        require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
+        require(0.0 < self.pfsp_exponent <= 100.0, f"pfsp_exponent must lie in (0, 100], not {self.pfsp_exponent}")
+        require(self.window >= 1, f"window must be at least 1, not {self.window}")
+        require(0.0 <= self.quality_rate <= 1.0, f"quality_rate must lie in [0, 1], not {self.quality_rate}")
+        require(self.odds_width > 0.0, f"odds_width must be positive, not {self.odds_width}")
+        require(self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1")
+
+
+@dataclass(frozen=True)
+class PlayerSettings:
+    """A group of equal players.
+
+    Fields:
+      role: main_agent, main_exploiter, league_exploiter, or a role of the user's own.
+      count: how many of them.
+      share: weight of each one's env steps in training, against the other players' weights.
+      name: what their ids begin with (`<name>-<number>`); empty takes it from the role.
+      matchmaker: registered name or "module:attribute"; empty is the role's.
+      matchmaking, gate: see there.
+      hyperparameters: names and values that its players learn with, as in `TunedSettings`: an "entropy_cost" of 0.25 is
+        a quarter of what is configured. What tuning tunes counts over it.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    role: str = "main_agent"
+    count: int = 1
+    share: float = 1.0
+    name: str = ""
+    matchmaker: str = ""
+    matchmaking: MatchmakingSettings = field(default_factory=MatchmakingSettings)
+    gate: GateSettings = field(default_factory=GateSettings)
+    hyperparameters: tuple[Hyperparameter, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_name(MATCHMAKERS, self.matchmaker or self.role, what="role" if not self.matchmaker else "matchmaker")
+        require(1 <= self.count <= 100_000, f"count must lie in [1, 100000], not {self.count}")
+        require(0.0 < self.share < math.inf, f"share must be positive and finite, not {self.share}")
+        for item in self.hyperparameters:
+            check_hyperparameter(item.name, item.value)
+        names = [item.name for item in self.hyperparameters]
+        require(len(set(names)) == len(names), f"a hyperparameter is named twice: {names}")
+        require(
+            _NAME.fullmatch(self.prefix) is not None,
+            f"player name {self.prefix!r} must be 1 to 48 of a-z, 0-9, - and _; set `name` for a role of your own",
+        )
+
+    @property
+    def prefix(self) -> str:
+        """What the ids of this group begin with: main, main-exploiter, league-exploiter, or `name`."""
+        return self.name or self.role.removesuffix("_agent").replace("_", "-")
+
+    @property
+    def reset_probability(self) -> float:
+        """Chance of a reset after a snapshot by the gate."""
+        chance = self.gate.reset_probability
+        return RESET_PROBABILITIES.get(self.role, 0.0) if chance is None else chance
+
+    @property
+    def weighting(self) -> Weighting:
+        """PFSP weighting against past opponents."""
+        return self.matchmaking.weighting or ROLE_WEIGHTINGS.get(self.role, "squared")
+
+
+@dataclass(frozen=True)
+class PayoffSettings:
+    """What a game counts, and how evidence about a pair ages.
+
+    Fields:
+      half_life_steps: trained steps of the learning side (of both if both learn) in which a game's weight halves; None
+        follows the gates, see `LeagueSettings.half_life_steps`.
+      prior_games: games, half won and half lost, that every pair starts with in its posterior.
+      score: "wins" or "returns", see `league.core.state.scoring`; None is by the game: returns where it tells their
+        range and they say more than won, drawn or lost, else wins. Fixed when the league is founded.
+      return_scale: margin between the returns of two sides that counts as a certain win; None is the largest that the
+        game knows. A smaller one spreads scores further from a half, and cuts a mean margin beyond it. Intervals are
+        true where it is the standard deviation of a game's margin, and too wide where it is larger.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    half_life_steps: float | None = None
+    prior_games: float = 2.0
+    score: Score | None = None
+    return_scale: float | None = None
+
+    def __post_init__(self) -> None:
+        half_life = self.half_life_steps
+        require(half_life is None or half_life > 0.0, f"half_life_steps must be positive, not {half_life}")
+        require(0.0 < self.prior_games < math.inf, f"prior_games must be positive and finite, not {self.prior_games}")
+        scale = self.return_scale
+        require(scale is None or 0.0 < scale < math.inf, f"return_scale must be positive and finite, not {scale}")
+        require(
+            scale is None or self.score != "wins",
+            f"return_scale {scale} has no meaning with score: wins; leave it out, or use score: returns",
+        )
+
+
+@dataclass(frozen=True)
+class RatingSettings:
+    """How ratings are made; only games in which every seat is frozen move them.
+
+    Fields:
+      share: share of all env steps that rating matches take.
+      parent_draws: virtual draws of a snapshot with its parent, the prior of its rating.
+      anchor: policy whose rating is 0 Elo; empty is the first player's initial snapshot.
+      bots: bots ("bot:NAME") that take part in rating matches; they stay out of training.
+      opponents_per_lease: most distinct opponents that one snapshot meets in one rating lease.
+      final_leases: most rating leases once training is over, which settle who is best.
+      final_share: most that they take, of the env steps before them, and of the time too where the run is limited by
+        time; they are the shorter for it.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    share: float = 0.05
+    parent_draws: float = 4.0
+    anchor: str = ""
+    bots: tuple[str, ...] = ()
+    opponents_per_lease: int = 4
+    final_leases: int = 40
+    final_share: float = 0.05
+
+    def __post_init__(self) -> None:
+        require(self.final_leases >= 0, f"final_leases must not be negative, not {self.final_leases}")
+        require(0.0 <= self.share < 1.0, f"share must lie in [0, 1), not {self.share}")
+        require(
+            0.0 <= self.final_share < math.inf,
+            f"final_share must be finite and not negative, not {self.final_share}",
+        )
+        require(0.0 < self.parent_draws < math.inf, f"parent_draws is {self.parent_draws}, must be positive and finite")
+        strays = [bot for bot in self.bots if not bot.startswith("bot:")]
+        require(not strays, f"bots are written bot:NAME, not {strays}")
+        require(len(set(self.bots)) == len(self.bots), f"a bot is named twice: {list(self.bots)}")
+        require(self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1")
+
+
+ONE_OF_EACH_ROLE = (
+    PlayerSettings(role="main_agent", share=2.0),
+    PlayerSettings(role="main_exploiter"),
+    PlayerSettings(role="league_exploiter"),
+)
+RATINGS, META_GAME, TUNING = RatingSettings(), MetaGameSettings(), TuningSettings()
+"""Defaults. A preset replaces these very objects and nothing that was given in their place, equal or not."""
+
+
+@dataclass(frozen=True)
+class LeagueSettings:
+    """The `league:` part of a configuration.
+
+    Fields:
+      preset: a population by its name (`league.core.state.registry.PRESETS`) or "module:attribute"; empty for none.
+        What is given beside it takes the place of its part of the preset.
+      population: the numbers of the preset.
+      players: the groups of players; one of each role by default, half of the env steps for the main agent.
+      guests: bots and frozen policies from outside that the players also meet.
+      payoff, ratings, meta_game, tuning: see there.
+      lease_turns: times each of an actor host's games is stepped before it answers a lease.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    preset: str = ""
+    population: PopulationSettings = field(default_factory=PopulationSettings)
+    players: tuple[PlayerSettings, ...] = ONE_OF_EACH_ROLE
+    guests: tuple[GuestSettings, ...] = ()
+    payoff: PayoffSettings = field(default_factory=PayoffSettings)
+    ratings: RatingSettings = RATINGS
+    meta_game: MetaGameSettings = META_GAME
+    tuning: TuningSettings = TUNING
+    lease_turns: int = 64
+
+    def __post_init__(self) -> None:
+        if self.preset:
+            self._expand()
+        else:
+            given = self.population != PopulationSettings()
+            require(not given, "population: these are the numbers of a preset; give a `preset`, or set `players`")
+        require(len(self.players) > 0, "players: a league needs at least one player")
+        prefixes = [group.prefix for group in self.players]
+        twice = sorted({prefix for prefix in prefixes if prefixes.count(prefix) > 1})
+        require(not twice, f"players: two groups are named {twice}; give one another `name` or raise its `count`")
+        self._check_guests()
+        require(self.lease_turns >= 1, f"lease_turns must be at least 1, not {self.lease_turns}")
+
+    def _expand(self) -> None:
+        """Put the preset in the place of what was not given."""
+        check_name(PRESETS, self.preset, what="preset")
+        defaults = {"players": ONE_OF_EACH_ROLE, "ratings": RATINGS, "meta_game": META_GAME, "tuning": TUNING}
+        missing = [name for name, default in defaults.items() if getattr(self, name) is default]
+        if not missing:  # a journal holds every part: reading it runs no preset
+            return
+        preset = load(PRESETS, self.preset, what="preset")
+        try:
+            made = preset(self.population)  # type: ignore[operator]  # the registry's protocol
+            parts = {name: getattr(made, name) for name in missing}
+        except ValueError:
+            raise
+        except Exception as error:  # code of others: whatever a preset raises or returns is a sentence for its user
+            raise ValueError(f"the preset {self.preset!r} failed, {type(error).__name__}: {error}") from error
+        for name, part in parts.items():
+            if part is not None:
+                object.__setattr__(self, name, part)  # a frozen record is completed before it is seen
+
+    def _check_guests(self) -> None:
+        names = [guest.policy for guest in self.guests]
+        require(len(set(names)) == len(names), f"guests: a policy is named twice: {names}")
+        roles = {group.role for group in self.players}
+        for guest in self.guests:
+            strays = sorted(set(guest.roles) - roles)
+            require(not strays, f"guests: {guest.policy} is to meet {strays}; the roles are {sorted(roles)}")
+        for role in sorted(roles):
+            total = sum(share for _, share in self.guests_of(role))
+            most = 1.0 + SHARE_ROUNDING
+            require(total <= most, f"guests: they take {total:g} of the games of {role}, which must not exceed 1")
+
+    def guests_of(self, role: str) -> tuple[tuple[str, float], ...]:
+        """(policy, share of the games) of the guests that players of a role meet."""
+        return tuple((guest.policy, guest.share) for guest in self.guests if not guest.roles or role in guest.roles)
+
+    @property
+    def half_life_steps(self) -> float:
+        """Trained steps in which the weight of a game halves; where none are given, about the way between snapshots.
+
+        That is half the timeout of the slowest gate, or its least steps where these are more. In simulated leagues of
+        twelve players and 100 to 400 snapshots a twenty-fifth of it left two thirds of a main agent's rivals with too
+        few games to judge them, a quarter a tenth, all of it 2 %. Twice as much left 1 %, but win rates then lag, and
+        in a world of fast learners gates fired half as often.
+        """
+        if self.payoff.half_life_steps is not None:
+            return self.payoff.half_life_steps
+        return float(max(max(group.gate.min_steps, group.gate.timeout_steps / 2) for group in self.players))
+
+    @property
+    def bots(self) -> tuple[str, ...]:
+        """Every bot of the population: guests, and those that only take part in rating matches."""
+        guests = [guest.policy for guest in self.guests if guest.policy.startswith(BOT_PREFIX)]
+        return tuple(dict.fromkeys((*self.ratings.bots, *guests)))

@@ -1,0 +1,61 @@
+"""In what order the teams of a game finished, where that says more than who beat whom, and whether it can be so.
+
+Shape letters: S seats, K teams, M orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from league.core.state.records import SeatingOutcome
+
+Orders = tuple[tuple[tuple[int, ...], int], ...]
+"""As `SeatingOutcome.orders`."""
+
+
+def are_ordered(teams: Sequence[int]) -> bool:
+    """Whether outcomes of such a game hold orders: it has more than one team and more than two seats.
+
+    Args:
+      teams: [S] team of each seat.
+    """
+    return len(teams) > 2 and len(set(teams)) > 1
+
+
+def orders_of(outcome: SeatingOutcome, teams: Sequence[int]) -> Orders:
+    """The orders of an outcome, from wins and draws where it holds none and has two teams; else empty."""
+    sides = list(dict.fromkeys(teams))
+    if outcome.orders or len(sides) != 2:
+        return outcome.orders
+    i, j = (list(teams).index(side) for side in sides)
+    found = (((0, 0), outcome.draws[i][j]), ((0, 1), outcome.wins[i][j]), ((1, 0), outcome.wins[j][i]))
+    return tuple((ranks, times) for ranks, times in found if times)
+
+
+def order_problem(outcome: SeatingOutcome, teams: Sequence[int]) -> str | None:
+    """What is wrong with the orders of an outcome whose other counts hold; None where nothing is."""
+    if not are_ordered(teams):
+        return "a game of two seats or of one team has no orders" if outcome.orders else None
+    sides = list(dict.fromkeys(teams))
+    listed = [ranks for ranks, _ in outcome.orders]
+    if listed != sorted(set(listed)) or any(times < 1 for _, times in outcome.orders):
+        return "its orders are not sorted, one is there twice, or one has no game"
+    if sum(times for _, times in outcome.orders) != outcome.games:
+        return f"its orders are of {sum(times for _, times in outcome.orders)} games, not of {outcome.games}"
+    if any(len(ranks) != len(sides) for ranks in listed):
+        return f"every order needs {len(sides)} ranks, one per team"
+    if not all(0 <= rank < len(sides) for ranks in listed for rank in ranks):
+        return f"a rank does not lie between 0 and {len(sides) - 1}"
+    ranks = np.array(listed, dtype=np.int64).reshape(-1, len(sides))
+    ahead = ranks[:, :, None] < ranks[:, None, :]  # [M, K, K]
+    if not np.array_equal(ahead.sum(axis=1), ranks):
+        return "a rank is not the number of teams that finished before"
+    side_of = [sides.index(team) for team in teams]
+    won = np.tensordot(np.array([times for _, times in outcome.orders], dtype=np.int64), ahead, axes=1)
+    rivals = np.not_equal.outer(side_of, side_of)
+    # Games and losses add up to the wins of the other and the draws, so that equal wins make the draws equal too.
+    if np.any((won[np.ix_(side_of, side_of)] != np.array(outcome.wins))[rivals]):
+        return "its orders show other wins than its pairs of seats"
+    return None

@@ -1,0 +1,225 @@
+"""What a user may set about a whole population: a preset's numbers, guests, the meta-game, and tuning."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from league.core.metagame.solvers import AUTO
+from league.core.state.records import BOT_PREFIX, OUTSIDE_PREFIX
+from league.core.state.registry import SOLVERS, TUNERS, check_name
+
+
+def require(condition: bool, message: str) -> None:
+    """Refuse a setting.
+
+    Raises:
+      ValueError: with the message, where the condition does not hold.
+    """
+    if not condition:
+        raise ValueError(message)
+
+
+@dataclass(frozen=True)
+class PopulationSettings:
+    """The numbers of a preset; None is the preset's own.
+
+    Fields:
+      main_agents: learning players (the population of `pbt`). main_exploiters, league_exploiters: of `alphastar`;
+        `exploit` has main_exploiters alone.
+      save_steps: trained steps between two snapshots; for `alphastar` the least number, the timeout is twice as many.
+      window: snapshots that `window` keeps meeting.
+      play_against_latest_model_ratio: share of games against the newest weights, for `window` and `openai_five`.
+      exploiters_reset_to: what the exploiters of `alphastar` start again from, see `GateSettings.reset_to`.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    main_agents: int | None = None
+    main_exploiters: int | None = None
+    league_exploiters: int | None = None
+    save_steps: int | None = None
+    window: int | None = None
+    play_against_latest_model_ratio: float | None = None
+    exploiters_reset_to: Literal["initial", "main"] | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("main_agents", 1),
+            ("main_exploiters", 0),
+            ("league_exploiters", 0),
+            ("save_steps", 1),
+            ("window", 1),
+        ):
+            value = getattr(self, name)
+            require(value is None or value >= least, f"{name} must be at least {least}, not {value}")
+        ratio = self.play_against_latest_model_ratio
+        require(
+            ratio is None or 0.0 <= ratio <= 1.0, f"play_against_latest_model_ratio must lie in [0, 1], not {ratio}"
+        )
+
+
+_OUTSIDER = re.compile(OUTSIDE_PREFIX + r"[a-z0-9][a-z0-9_-]{0,63}")
+
+
+@dataclass(frozen=True)
+class GuestSettings:
+    """A policy that does not learn here and yet sits in the population.
+
+    Fields:
+      policy: "bot:NAME", or "outside:NAME" for a frozen policy that was trained elsewhere and is added to the run.
+      share: of the games of each player that meets it; 1 where it is met in every game.
+      roles: roles that meet it; empty for all.
+      source: of an outsider, the run folder or the folder of one snapshot from which it is copied at the start.
+      player: of that run, as for `league eval`: "best", "mixture", "average" or a mixture of one's own (whose members
+        join with their parts of the share), a snapshot, or a player as it was last saved.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    policy: str
+    share: float = 0.05
+    roles: tuple[str, ...] = ()
+    source: str = ""
+    player: str = "best"
+
+    def __post_init__(self) -> None:
+        require(
+            self.policy.startswith((BOT_PREFIX, OUTSIDE_PREFIX)),
+            f"policy is written {BOT_PREFIX}NAME or {OUTSIDE_PREFIX}NAME, not {self.policy!r}",
+        )
+        outside = self.policy.startswith(OUTSIDE_PREFIX)
+        require(
+            not outside or _OUTSIDER.fullmatch(self.policy) is not None,
+            f"{self.policy!r}: NAME must be 1 to 64 of a-z, 0-9, - and _, starting with a letter or a digit",
+        )
+        require(outside or not self.source, f"{self.policy} has no source; only {OUTSIDE_PREFIX}NAME comes from one")
+        require(0.0 < self.share <= 1.0, f"share of {self.policy} must be above 0 and at most 1, not {self.share}")
+
+
+@dataclass(frozen=True)
+class MetaGameSettings:
+    """The game between whole snapshots, solved while the league runs.
+
+    Fields:
+      solve: whether the mixture is kept up to date; the matchmaker "meta_nash" needs it.
+      solver: "nash" (linear program; two sides), "regret_matching" (two sides), "replicator" (replicator dynamics; any
+        number of sides), or "module:attribute"; "auto" is nash for two sides and replicator for more.
+      growth: the mixture is solved anew after a new snapshot, and when the games between frozen policies have grown by
+        this share.
+      most_policies: newest snapshots that take part, beside those in the present mixture.
+      explore: share of the mixture spread evenly, so that no snapshot is never met.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    solve: bool = False
+    solver: str = AUTO
+    growth: float = 0.2
+    most_policies: int = 128
+    explore: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.solver != AUTO:
+            check_name(SOLVERS, self.solver, what="solver")
+        require(self.growth > 0.0, f"growth must be positive, not {self.growth}")
+        require(self.most_policies >= 2, f"most_policies must be at least 2, not {self.most_policies}")
+        require(0.0 <= self.explore <= 1.0, f"explore must lie in [0, 1], not {self.explore}")
+
+
+FACTORS = ("learning_rate", "entropy_cost", "discount")
+OWN_VALUES = ("pfsp_exponent", "self_play")
+
+
+def check_hyperparameter(name: str, value: float) -> None:
+    """Refuse a hyperparameter of a player that does not exist or cannot have that value.
+
+    Raises:
+      ValueError: saying which.
+    """
+    require(
+        not name.startswith("reward:"),
+        f"{name}: rewards have no parts that could be weighed: a game gives one number a seat; weigh them in the game",
+    )
+    known = name in FACTORS + OWN_VALUES
+    require(known, f"no hyperparameter {name!r}; there are {', '.join(FACTORS + OWN_VALUES)}")
+    require(0.0 < value < math.inf, f"{name} must be positive and finite, not {value}")
+    require(name != "self_play" or value <= 1.0, f"self_play is a share, {value} is above 1")
+
+
+@dataclass(frozen=True)
+class TunedSettings:
+    """One hyperparameter that tuning may change.
+
+    Fields:
+      name: "learning_rate", "entropy_cost" (factors on what is configured), "discount" (factor on
+        1 - gamma), "pfsp_exponent" or "self_play" (the values themselves).
+      initial: value that the first player keeps at first and the others start around.
+      low, high: bounds.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    name: str
+    initial: float = 1.0
+    low: float = 0.1
+    high: float = 10.0
+
+    def __post_init__(self) -> None:
+        require(
+            0.0 < self.low <= self.initial <= self.high < math.inf,
+            f"{self.name}: 0 < low {self.low} <= initial {self.initial} <= high {self.high} must hold",
+        )
+        check_hyperparameter(self.name, self.high)
+
+
+@dataclass(frozen=True)
+class TuningSettings:
+    """Population based training: who copies whom, and how values change.
+
+    Fields:
+      tuner: "truncation", "elo_gap", "tournament" or "module:attribute"; empty for no tuning.
+      parameters: what is tuned.
+      period_steps: trained steps of a player between two looks at it.
+      burn_in_steps: trained steps after a transplant or a reset before a player may copy or be copied.
+      min_games: effective games of a player below which nothing is known of it.
+      quantile: "truncation" copies from the best such share into the worst.
+      copy_below: "elo_gap" copies a player that it beats with less than this chance.
+      confidence: "tournament" copies when the other is better with at least this chance.
+      factor: a copied value is multiplied or divided by it.
+      mutation: chance that a value changes at all. resample: chance that it is drawn anew within its bounds instead.
+      across_roles: whether players of different roles copy each other.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    tuner: str = ""
+    parameters: tuple[TunedSettings, ...] = ()
+    period_steps: int = 500_000
+    burn_in_steps: int = 1_000_000
+    min_games: float = 50.0
+    quantile: float = 0.25
+    copy_below: float = 0.3
+    confidence: float = 0.8
+    factor: float = 1.2
+    mutation: float = 1.0
+    resample: float = 0.25
+    across_roles: bool = False
+
+    def __post_init__(self) -> None:
+        if self.tuner:
+            check_name(TUNERS, self.tuner, what="tuner")
+        names = [item.name for item in self.parameters]
+        require(len(set(names)) == len(names), f"a hyperparameter is named twice: {names}")
+        require(self.period_steps >= 1, f"period_steps must be at least 1, not {self.period_steps}")
+        require(self.burn_in_steps >= 0, f"burn_in_steps must not be negative, not {self.burn_in_steps}")
+        require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
+        require(0.0 < self.quantile <= 0.5, f"quantile must lie in (0, 0.5], not {self.quantile}")
+        require(0.0 < self.copy_below < 0.5, f"copy_below must lie between 0 and 0.5, not {self.copy_below}")
+        require(0.5 <= self.confidence < 1.0, f"confidence must lie in [0.5, 1), not {self.confidence}")
+        require(1.0 < self.factor < math.inf, f"factor must be above 1, not {self.factor}")
+        for name in ("mutation", "resample"):
+            value = getattr(self, name)
+            require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], not {value}")

@@ -1,0 +1,74 @@
+"""What a game counts for payoff, gates, ratings and mixtures: who won it, or by how much.
+
+A score is a number in [0, 1] for each game and ordered pair of sides, and that of the other side is what it lacks to 1.
+Counting games won is right where a game is won, drawn or lost and nothing else. Where it is lost by little or by much,
+such as in poker, whoever wins more games may still lose, and only returns say who is better.
+
+Shape letter: S seats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from league.core.state.records import SeatingOutcome
+
+Score = Literal["wins", "returns"]
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How the games of a league are counted; decided once, when the league is founded.
+
+    Fields:
+      score: "wins", 1 for the side of the higher return, 1/2 each where they are equal; or "returns", a half and half
+        of the margin by which the side's return is higher, as a share of `return_scale`.
+      return_scale: margin that counts as a certain win, in the game's rewards; of no meaning for "wins".
+    """
+
+    score: Score = "wins"
+    return_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.return_scale < math.inf:
+            raise ValueError(f"return_scale must be positive and finite, not {self.return_scale}")
+
+    @property
+    def text(self) -> str:
+        """How games are counted, for people."""
+        if self.score == "wins":
+            return "games won, a draw is half a win"
+        return f"returns, a margin of {self.return_scale:g} counts as a certain win"
+
+
+BY_WINS = Scoring()
+
+
+def score_sum(scoring: Scoring, outcome: SeatingOutcome, *, teams: Sequence[int], seat: int, rival: int) -> float:
+    """Scores of the side of `seat` against the side of `rival`, summed over the games of an outcome.
+
+    By returns, the margin of a game is the mean return of the one side's seats less that of the other side's, so that
+    sides of different sizes compare, and in a game of more than two sides each pair of them has its own. Only sums
+    over the outcome are known: where `return_scale` is less than the largest margin, the sum is cut to what as many
+    games can score, not each game by itself.
+
+    Args:
+      teams: [S] team of each seat.
+      seat, rival: seats of two different teams.
+    Returns:
+      A number in [0, games]; with `seat` and `rival` exchanged, the rest of the games.
+    """
+    if scoring.score == "wins":
+        return outcome.wins[seat][rival] + 0.5 * outcome.draws[seat][rival]
+    margin = _mean_return(outcome, teams, teams[seat]) - _mean_return(outcome, teams, teams[rival])
+    half = 0.5 * outcome.games
+    return half + min(max(0.5 * margin / scoring.return_scale, -half), half)
+
+
+def _mean_return(outcome: SeatingOutcome, teams: Sequence[int], team: int) -> float:
+    """Sum over the games of an outcome of the mean return of a team's seats."""
+    earned = [total for total, other in zip(outcome.return_sums, teams, strict=True) if other == team]
+    return sum(earned) / len(earned)

@@ -1,0 +1,197 @@
+"""The state of a league: the fold of its events. Only `league.core.league.apply` changes it."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from dataclasses import dataclass, field
+
+from league.core.state.episodes import Episodes
+from league.core.state.fair_share import Workload
+from league.core.state.growable_array import Column
+from league.core.state.league_config import LeagueSettings, PlayerSettings
+from league.core.state.payoff import Payoff, empty_payoff
+from league.core.state.population import Population
+from league.core.state.records import Hyperparameter, Lease, Order, SnapshotInfo
+from league.core.state.scoring import BY_WINS, Scoring
+from league.core.state.state_codec import Plain, pack, unpack
+
+
+@dataclass(frozen=True)
+class CheckpointPointer:
+    """Where a learner's newest restart state lies."""
+
+    digest: str
+    version: int
+    trained_steps: int
+
+
+@dataclass
+class PlayerState:
+    """One learning player.
+
+    Fields:
+      name, role: identity. group: its place in `settings.players`.
+      policy: its number in the population. place: its place in the workload.
+      episodes: returns, lengths and scores of late, over its own leases.
+      version, trained_steps: as its learner last reported.
+      games, aborted, truncated: episodes of the leases that were its own: ended, thrown away, ended by a time limit.
+      generation: number of its resets.
+      first_lease_id: leases below it were granted before the last reset; their games say nothing about today's weights.
+      gate_steps: trained steps at the last snapshot or reset; from there the gate counts.
+      num_snapshots: how many were taken of it.
+      initial: its first snapshot, the source of its resets; None until that is confirmed.
+      parent: snapshot that its weights descend from. Where `checkpoint` is None a learner starts from it.
+      checkpoint: its newest restart state; None at first and after a reset.
+      hyperparameters: its tuned values.
+      transplants: number of times that it took another player's state.
+      lost_steps: trained steps that were lost whenever its learner fell back to a restart state.
+      fresh_steps: trained steps at the last transplant or reset, where its burn-in begins.
+      mean_return, return_games: of late, over its own leases: mean over its recorded games, and their fading number.
+    """
+
+    name: str
+    role: str
+    group: int
+    policy: int
+    place: int
+    episodes: Episodes  # no default: a stored state without it is folded anew from the events
+    version: int = 0
+    trained_steps: int = 0
+    games: int = 0
+    aborted: int = 0
+    truncated: int = 0
+    generation: int = 0
+    first_lease_id: int = 0
+    gate_steps: int = 0
+    num_snapshots: int = 0
+    initial: str | None = None
+    parent: str | None = None
+    checkpoint: CheckpointPointer | None = None
+    hyperparameters: tuple[Hyperparameter, ...] = ()
+    transplants: int = 0
+    fresh_steps: int = 0
+    mean_return: float = 0.0
+    return_games: float = 0.0
+    lost_steps: int = 0
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The mixture solved last: weights by snapshot, heaviest first, and the games and snapshots it rests on."""
+
+    weights: dict[str, float] = field(default_factory=dict)
+    games: int = 0
+    num_snapshots: int = 0
+    exploitability: float = 0.0
+
+
+@dataclass
+class Totals:
+    """Counts over the whole league.
+
+    Fields:
+      games, aborted, turns, truncated: of all finished leases, rating matches too.
+      env_steps: of all finished leases but those that rate once training is over, which are `settling_steps`.
+    """
+
+    games: int = 0
+    aborted: int = 0
+    turns: int = 0
+    truncated: int = 0
+    env_steps: int = 0
+    rating_games: int = 0
+    leases_finished: int = 0
+    leases_expired: int = 0
+    settling_steps: int = 0
+
+
+@dataclass
+class LeagueState:
+    """Everything that the league knows.
+
+    Fields:
+      settings: None until the league is founded. num_seats, teams, scoring, seed: as founded.
+      token: number of the run; 0 before the first. running: between its start and its orderly stop.
+      next_lease_id, next_order_id: numbers not yet given.
+      players, snapshots: by id, in the order in which they came.
+      leases, orders: the open ones, by id.
+      population, payoff, workload, totals: see there.
+      rating_games: int64 [P], all-frozen games of each policy of the population.
+      qualities: player -> float64 [P], see `league.core.matchmaking.quality`; only players of that matchmaker.
+      met_chances: player -> float64 [P], chance with which its games in flight met each of its snapshots.
+      mixture: over snapshots; empty where none is solved.
+      config, config_before: text of the run's config.yaml, now and before its last change; empty where unknown.
+    """
+
+    settings: LeagueSettings | None = None
+    seed: int = 0
+    num_seats: int = 0
+    teams: tuple[int, ...] = ()
+    scoring: Scoring = BY_WINS
+    token: int = 0
+    running: bool = False
+    next_lease_id: int = 1
+    next_order_id: int = 1
+    players: dict[str, PlayerState] = field(default_factory=dict)
+    snapshots: dict[str, SnapshotInfo] = field(default_factory=dict)
+    leases: dict[int, Lease] = field(default_factory=dict)
+    orders: dict[int, Order] = field(default_factory=dict)
+    population: Population = field(default_factory=Population)
+    payoff: Payoff = field(
+        default_factory=lambda: empty_payoff(num_seats=1, half_life_steps=1.0, prior_games=1.0),
+    )
+    workload: Workload = field(default_factory=Workload)
+    totals: Totals = field(default_factory=Totals)
+    rating_games: Column = field(default_factory=lambda: Column("int64"))
+    qualities: dict[str, Column] = field(default_factory=dict)
+    met_chances: dict[str, Column] = field(default_factory=dict)
+    mixture: Mixture = field(default_factory=Mixture)
+    config: str = ""
+    config_before: str = ""
+
+    def settings_of(self, player: str) -> PlayerSettings:
+        """The settings of a player's group."""
+        assert self.settings is not None, "the league is not founded"
+        return self.settings.players[self.players[player].group]
+
+    def player_at(self, place: int) -> str:
+        """Id of the player at a place of the workload."""
+        return next(itertools.islice(self.players, place, None))
+
+    def is_present(self, snapshot: str) -> bool:
+        """Whether a snapshot or outsider is there and its weights can be had."""
+        return snapshot in self.snapshots and self.population.index[snapshot] not in self.population.absent
+
+    def env_steps_of(self, player: str) -> int:
+        """Env steps of the finished leases of a player."""
+        return int(self.workload.env_steps.values[self.players[player].place])
+
+    def open_orders(self, player: str) -> list[Order]:
+        """What the player's learner still has to do, oldest first."""
+        return [order for order in self.orders.values() if order.player == player]
+
+
+def to_plain(state: LeagueState) -> Plain:
+    """The whole state as JSON can hold it, so that a restart needs no replay from zero."""
+    return pack(state)
+
+
+def from_plain(plain: Plain) -> LeagueState:
+    """The state that `to_plain` wrote; its digest is the same.
+
+    Raises:
+      KeyError, TypeError, ValueError: `plain` is not such a state.
+    """
+    state = unpack(LeagueState, plain)
+    assert isinstance(state, LeagueState)
+    if set(state.met_chances) != set(state.qualities):
+        raise ValueError("the qualities lack the chances of being met: an earlier version wrote them")
+    return state
+
+
+def digest(state: LeagueState) -> str:
+    """sha256 (hex) of the whole state; equal for equal histories. O(size of the state)."""
+    text = json.dumps(pack(state), separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()

@@ -1,0 +1,83 @@
+"""Records to and from what JSON can hold, exactly: what comes back has the digest of what went in."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import functools
+import types
+import typing
+from typing import Any
+
+import numpy as np
+
+from league.core.state.growable_array import Column
+
+Plain = Any
+"""None, bool, int, float, str, or lists and string-keyed dicts of these."""
+
+
+def pack(value: object) -> Plain:
+    """Turn dataclasses into dicts, tuples into lists, dicts into lists of pairs and columns into little-endian base64.
+
+    Raises:
+      TypeError: a value of another kind.
+    """
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Column):
+        array = value.values
+        little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        return [little.dtype.str, list(array.shape), base64.b64encode(little.tobytes()).decode("ascii")]
+    if isinstance(value, tuple | list):
+        return [pack(item) for item in value]
+    if isinstance(value, dict):
+        return [[pack(key), pack(item)] for key, item in value.items()]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name: _pack_field(hint, getattr(value, name)) for name, hint in _fields(type(value)).items()}
+    raise TypeError(f"cannot write a {type(value).__name__} as plain data")
+
+
+def unpack(kind: Any, plain: Plain) -> Any:
+    """Rebuild a value of the annotated type `kind` from what `pack` made of it.
+
+    Raises:
+      TypeError: an annotation of another kind than `pack` writes, or a field without a default is missing.
+      ValueError: `plain` does not fit.
+    """
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        given = {name: unpack(hint, plain[name]) for name, hint in _fields(kind).items() if name in plain}
+        return kind(**given)  # a field that an earlier version did not write takes its default
+    if kind is Column:
+        dtype, shape, text = plain
+        array = np.frombuffer(base64.b64decode(text), dtype=np.dtype(dtype)).reshape(shape)
+        return Column.of(array.astype(array.dtype.newbyteorder("="), copy=False))
+    if kind in (bool, int, float, str, type(None)):
+        return kind(plain) if kind is float else plain
+    return _unpack_generic(typing.get_origin(kind), typing.get_args(kind), plain)
+
+
+def _pack_field(hint: Any, value: object) -> Plain:
+    """A whole number in a float field becomes a float, as it does when it is read back."""
+    is_float = hint is float or float in typing.get_args(hint)
+    return float(value) if is_float and isinstance(value, int) else pack(value)
+
+
+def _unpack_generic(origin: Any, arguments: tuple[Any, ...], plain: Plain) -> Any:
+    if origin in (typing.Union, types.UnionType):
+        (inner,) = [argument for argument in arguments if argument is not type(None)]
+        return None if plain is None else unpack(inner, plain)
+    if origin is tuple:
+        return tuple(unpack(arguments[0], item) for item in plain)
+    if origin is dict:
+        return {unpack(arguments[0], key): unpack(arguments[1], item) for key, item in plain}
+    if origin is typing.Literal:
+        return plain
+    raise TypeError(f"cannot read {origin} from plain data")
+
+
+@functools.cache
+def _fields(kind: type) -> dict[str, Any]:
+    """Field name -> type of the fields that the constructor takes, in order."""
+    hints = typing.get_type_hints(kind)
+    return {item.name: hints[item.name] for item in dataclasses.fields(kind) if item.init}

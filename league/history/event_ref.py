@@ -1,0 +1,93 @@
+"""Which event of a journal is meant, and what the league was just after it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import cast
+
+from league.core.directives import INITIAL, SNAPSHOT_KIND
+from league.core.gates.gates import GATE, TIMEOUT
+from league.core.league import apply
+from league.core.state.events import Event, MixtureSolved, OrderIssued, OutsiderAdded, PlayerAdded, SnapshotAdded
+from league.core.state.state import LeagueState, from_plain
+from league.errors import LeagueError
+from league.store.journal_reader import Head, JournalReader
+
+LATEST, SNAPSHOT_PREFIX = "latest", "snapshot:"
+FORMS = f"an event number, {SNAPSHOT_PREFIX}NAME (right after it was added) or {LATEST}"
+_NEAREST = 8
+"""Snapshots that are named where none is found."""
+
+
+def point_at(journal: JournalReader, text: str) -> Head:
+    """The event that `text` means.
+
+    What was decided in one breath stays together: no league ever stood between an exploiter's snapshot and the reset
+    that was decided with it, so the point is then the last event of that decision.
+
+    Raises:
+      LeagueError: there is no such event; it says what there is.
+    """
+    last = journal.head().seq
+    if not last:
+        raise LeagueError("the journal holds no event yet.")
+    if text == LATEST:
+        seq = last
+    elif text.startswith(SNAPSHOT_PREFIX):
+        seq = _event_of_snapshot(journal, text.removeprefix(SNAPSHOT_PREFIX))
+    elif text.isascii() and text.isdecimal():
+        seq = int(text)
+        if not 1 <= seq <= last:
+            raise LeagueError(f"there is no event {text}: the journal holds events 1 to {last}.")
+    else:
+        raise LeagueError(f"{text!r} is no point of a journal: write {FORMS}.")
+    return journal.head_at(_end_of_decision(journal, seq))
+
+
+def state_at(journal: JournalReader, seq: int) -> LeagueState:
+    """The league just after an event, from the newest stored state where that is not younger and can be read.
+
+    Raises:
+      JournalError: the journal is damaged.
+    """
+    stored = journal.load_state()
+    state, first = LeagueState(), 1
+    if stored is not None and stored.seq <= seq:
+        with contextlib.suppress(KeyError, TypeError, ValueError):  # another version wrote it in another form
+            state, first = from_plain(json.loads(stored.payload)), stored.seq + 1
+    for _, event in _events(journal, first, seq):
+        state = apply(state, event)
+    return state
+
+
+def belongs_to_the_one_before(event: Event) -> bool:
+    """Whether an event was decided together with the event before it, and not by a command of its own."""
+    if isinstance(event, OrderIssued):
+        return event.order.kind != SNAPSHOT_KIND or event.order.reason in (INITIAL, GATE, TIMEOUT)
+    return isinstance(event, PlayerAdded | MixtureSolved)
+
+
+def _end_of_decision(journal: JournalReader, seq: int) -> int:
+    for number, event in _events(journal, seq + 1, None):
+        if not belongs_to_the_one_before(event):
+            break
+        seq = number
+    return seq
+
+
+def _event_of_snapshot(journal: JournalReader, name: str) -> int:
+    known: list[str] = []
+    for seq, event in _events(journal, 1, None):
+        if isinstance(event, SnapshotAdded | OutsiderAdded):
+            known.append(event.snapshot.snapshot_id)
+            if known[-1] == name:
+                return seq
+    newest = ", ".join(known[-_NEAREST:]) or "none"
+    raise LeagueError(f"there is no snapshot {name!r} in the journal; the newest of {len(known)}: {newest}.")
+
+
+def _events(journal: JournalReader, first: int, last: int | None) -> Iterator[tuple[int, Event]]:
+    """League events with their numbers: the registry decodes no others."""
+    return cast(Iterator[tuple[int, Event]], journal.replay(from_seq=first, to_seq=last))

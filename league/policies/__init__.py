@@ -1,0 +1,1 @@
+"""Policies on disk: stores, loading, selection, imports and exports."""

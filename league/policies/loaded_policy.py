@@ -1,0 +1,226 @@
+"""A trained policy in the hands of a user: one observation in, one action out; alone or as a mixture of several.
+
+Shape letters: A actions, C core state size, K slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agents.acting.policy import Choice, NetworkPolicy, SeatPolicy, View
+from agents.nets.distributions import log_softmax
+from agents.nets.network import Network
+from agents.weights import Weights, adopt
+from envs.protocol import EnvSpec
+from league.eval.match import within_bounds
+from league.policies.observation import Observation, ObservationMismatch, batch_of_one, mask_of_one
+
+
+class LoadedPolicy:
+    """One snapshot, playing one seat of one game at a time.
+
+    Args:
+      name: what it is called in tables.
+      network: shared with nobody; takes the weights over.
+      weights: of the snapshot.
+      spec: of the game that it was trained on.
+      greedy: take the likeliest action instead of sampling.
+      seed: of the sampled actions, until `reset` is given another.
+    Raises:
+      WeightsError: the weights are for another network.
+    """
+
+    def __init__(
+        self, name: str, network: Network, weights: Weights, spec: EnvSpec, *, greedy: bool = False, seed: int = 0
+    ) -> None:
+        self.name = name
+        self.spec = spec
+        self.greedy = greedy
+        self._network = network.eval().requires_grad_(False)
+        self._weights = weights
+        self._rng = np.random.default_rng(seed)
+        self._core = network.initial_core(1)
+        adopt(network, weights)
+
+    @property
+    def members(self) -> list[tuple[float, LoadedPolicy]]:
+        """(weight, policy) of what it is mixed from: itself alone."""
+        return [(1.0, self)]
+
+    @property
+    def version(self) -> int:
+        """Learner updates made when the snapshot was taken."""
+        return self._weights.version
+
+    def reset(self, seed: int | None = None) -> None:
+        """Begin a game: forget the last one. seed: restarts the stream of sampled actions; None lets it run on."""
+        self._core = self._network.initial_core(1)
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+
+    def act(self, obs: Observation, mask: Observation | None = None) -> int | NDArray[np.generic]:
+        """The action for what a seat sees now; with an LSTM it also moves its memory one step on.
+
+        Args:
+          obs: as the environment shows it to one seat (see `batch_of_one`).
+          mask: [A], true where legal (see `mask_of_one`).
+        Returns:
+          The action as the environment takes it: the number of the action, an int array of its parts, or a float array
+          within the bounds of a box.
+        Raises:
+          ObservationMismatch: the observation or mask does not fit the game.
+        """
+        parameters, self._core = self._step(obs, mask)
+        head = self._network.head
+        with torch.inference_mode():
+            if self.greedy:
+                action = head.mode(parameters)
+            else:
+                noise = torch.from_numpy(self._rng.random((1, head.num_noise), dtype=np.float32))
+                action = head.sample(parameters, noise)[0]
+        numbered = self.spec.actions.kind == "categorical"
+        answer = int(action[0]) if numbered else within_bounds(self.spec, action[0].numpy())
+        return answer if self.spec.user_format is None else self.spec.user_format.write(answer)
+
+    def probs(self, obs: Observation, mask: Observation | None = None) -> NDArray[np.float32]:
+        """Probability of every action, float32 [A]; neither draws nor moves the memory.
+
+        Raises:
+          ObservationMismatch: as `act`, or the game takes a box, whose actions have no probabilities.
+        """
+        if self.spec.actions.kind != "categorical":
+            raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
+        parameters, _ = self._step(obs, mask)
+        chances: NDArray[np.float32] = log_softmax(parameters).exp()[0].numpy()
+        return chances
+
+    @torch.inference_mode()
+    def all_probs(self, fields: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_]) -> NDArray[np.float32]:
+        """Probability of every action for many observations in one pass, each taken as the first of its game.
+
+        Args:
+          fields: name -> [K, ...] in the dtypes of the game. legal: bool [K, A].
+        Returns:
+          float32 [K, A]; of a greedy policy too these are what it would sample from.
+        Raises:
+          ObservationMismatch: the game takes a box.
+        """
+        if self.spec.actions.kind != "categorical":
+            raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
+        output = self._network.step(
+            {name: torch.from_numpy(np.ascontiguousarray(field)) for name, field in fields.items()},
+            core=self._network.initial_core(len(legal)),
+            action_mask=torch.from_numpy(legal) if self.spec.has_mask else None,
+        )
+        chances: NDArray[np.float32] = log_softmax(output.logits).exp().numpy()
+        return chances
+
+    def as_seat_policy(self, *, greedy: bool | None = None) -> NetworkPolicy:
+        """A batched copy for matches. greedy: None takes over this policy's own."""
+        policy = NetworkPolicy(self._network, greedy=self.greedy if greedy is None else greedy)
+        policy.adopt(self._weights)
+        return policy
+
+    @torch.inference_mode()
+    def _step(self, obs: Observation, mask: Observation | None) -> tuple[torch.Tensor, torch.Tensor]:
+        """Policy parameters [1, P] and core state [1, C] after an observation."""
+        fields = {name: torch.from_numpy(field) for name, field in batch_of_one(obs, self.spec).items()}
+        legal = mask_of_one(mask, obs, self.spec)
+        output = self._network.step(
+            fields, core=self._core, action_mask=None if legal is None else torch.from_numpy(legal)
+        )
+        return output.logits, output.core
+
+
+class LoadedMixture:
+    """Several snapshots, of which one is drawn for each game.
+
+    Args:
+      name: what it is called in tables.
+      members: (weight, policy), weights positive; they are scaled to sum to 1.
+      seed: of the draws, until `reset` is given another.
+    Raises:
+      ValueError: no members, or a weight that is not positive.
+    """
+
+    def __init__(self, name: str, members: Sequence[tuple[float, LoadedPolicy]], *, seed: int = 0) -> None:
+        if not members or min(weight for weight, _ in members) <= 0:
+            raise ValueError(f"a mixture needs members of positive weight, got {[weight for weight, _ in members]}")
+        total = sum(weight for weight, _ in members)
+        self.name = name
+        self.members = [(weight / total, policy) for weight, policy in members]
+        self.spec = members[0][1].spec
+        self._rng = np.random.default_rng(seed)
+        self._drawn = self._draw()
+
+    def reset(self, seed: int | None = None) -> None:
+        """Begin a game: draw who plays it. seed: restarts the stream of draws; None lets it run on."""
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+        self._drawn = self._draw()
+        self._drawn.reset(int(self._rng.integers(2**31)))
+
+    @property
+    def drawn(self) -> LoadedPolicy:
+        """The member that plays the present game."""
+        return self._drawn
+
+    def act(self, obs: Observation, mask: Observation | None = None) -> int | NDArray[np.generic]:
+        """See `LoadedPolicy.act`."""
+        return self._drawn.act(obs, mask)
+
+    def probs(self, obs: Observation, mask: Observation | None = None) -> NDArray[np.float32]:
+        """Those of the drawn member; see `LoadedPolicy.probs`."""
+        return self._drawn.probs(obs, mask)
+
+    def as_seat_policy(self, *, greedy: bool | None = None) -> MixtureSeatPolicy:
+        """A batched copy for matches, which draws a member for each game and seat."""
+        return MixtureSeatPolicy([(weight, policy.as_seat_policy(greedy=greedy)) for weight, policy in self.members])
+
+    def _draw(self) -> LoadedPolicy:
+        index = int(self._rng.choice(len(self.members), p=[weight for weight, _ in self.members]))
+        return self.members[index][1]
+
+
+class MixtureSeatPolicy:
+    """A mixture behind the door of `SeatPolicy`.
+
+    The first number of a slot's core state is the number of its member plus one, so that the zeros at the start of an
+    episode mean "not drawn yet"; the rest is the member's own core state.
+    """
+
+    version = 0
+
+    def __init__(self, members: Sequence[tuple[float, SeatPolicy]]) -> None:
+        """members: (weight, policy), the weights sum to 1."""
+        self._policies = [policy for _, policy in members]
+        self._sizes = [int(getattr(policy, "core_size", 0)) for policy in self._policies]
+        self._shares = np.cumsum([weight for weight, _ in members])
+
+    @property
+    def core_size(self) -> int:
+        """C."""
+        return 1 + max(self._sizes)
+
+    def act(self, view: View, rng: np.random.Generator) -> Choice:
+        """Draw members for the slots whose episode begins, then ask every member that is present once."""
+        core = view.core.copy()
+        fresh = np.flatnonzero(core[:, 0] == 0)
+        drawn = np.searchsorted(self._shares, rng.random(len(fresh)) * self._shares[-1], side="right")
+        core[fresh, 0] = 1 + np.minimum(drawn, len(self._policies) - 1)
+        holders = core[:, 0].astype(np.int64) - 1
+        actions: NDArray[np.generic] | None = None
+        log_probs = np.zeros(len(view.slots), np.float32)
+        for index in np.unique(holders).tolist():
+            mine, size = np.flatnonzero(holders == index), self._sizes[index]
+            part = self._policies[index].act(View(view.env, view.turn, view.slots[mine], core[mine, 1 : 1 + size]), rng)
+            if actions is None:
+                actions = np.zeros((len(view.slots), *part.actions.shape[1:]), part.actions.dtype)
+            actions[mine], log_probs[mine] = part.actions, part.log_probs
+            core[mine, 1 : 1 + size] = part.core
+        assert actions is not None, "a view without slots"
+        return Choice(actions=actions, log_probs=log_probs, core=core)

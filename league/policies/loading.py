@@ -1,0 +1,363 @@
+"""Loads trained policies from a run folder or from the folder of one snapshot, every byte verified on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from agents.nets.config import NetworkConfig
+from agents.nets.network import build_network
+from agents.nets.registry import UnknownPartError
+from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
+from envs.protocol import EnvConfig, EnvSpec
+from envs.registry import spec_of
+from league.core.state.events import EVENTS
+from league.core.state.state import CheckpointPointer, LeagueState
+from league.errors import CorruptSnapshot, LeagueError, MissingRun
+from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
+from league.policies.policy_store import fits, network_of, network_plain, spec_hash
+from league.policies.select import BEST, DRAWN, Selection, UnknownPolicy, choose
+from league.policies.trust import names_of_manifest, read_config, require_trusted, trust_folder
+from league.store.checkpoints import CheckpointStore
+from league.store.journal_reader import JournalReader
+from league.store.journaled_league import read_state
+from league.store.run_folder import RunFolder
+from league.store.snapshots import (
+    MAX_MANIFEST_BYTES,
+    LocalSnapshotStore,
+    SnapshotManifest,
+    SnapshotStore,
+    sha256_hex,
+)
+from league.store.storage import Storage
+
+
+class PolicyMismatch(LeagueError):  # noqa: N818
+    """A snapshot is whole, but no policy for the game that it is to play."""
+
+
+@dataclass(frozen=True)
+class OpenRun:
+    """What a run folder holds, as of now.
+
+    Fields:
+      path: of the folder.
+      env: its game. spec: the game's facts.
+      network: of its policies.
+      state: the league.
+      store: its snapshots. checkpoints: restart states of its learners.
+    """
+
+    path: Path
+    env: EnvConfig
+    spec: EnvSpec
+    network: NetworkConfig
+    state: LeagueState
+    store: SnapshotStore
+    checkpoints: CheckpointStore
+
+
+@dataclass(frozen=True)
+class FrozenCopy:
+    """A policy as it can be stored elsewhere.
+
+    Fields:
+      name: of the snapshot, or of the player whose restart state it is.
+      weight: in the mixture that was chosen, 1 for a single policy.
+      weights: safetensors, float32 by parameter name. manifest: what they are, the network's description included.
+    """
+
+    name: str
+    weight: float
+    weights: bytes
+    manifest: SnapshotManifest
+
+
+def load_policy(
+    run_or_snapshot: str | Path,
+    player: str = BEST,
+    *,
+    greedy: bool = False,
+    seed: int = 0,
+    env: EnvConfig | None = None,
+    trust: bool = False,
+) -> LoadedPolicy | LoadedMixture:
+    """A policy to play with.
+
+    A folder that this user's own `league train` did not make gives weights only: code that it names is not loaded, see
+    `league.policies.trust`.
+
+    Args:
+      run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
+      player: "best" (the newest snapshot of a main agent that is as strong as its strongest; before any game is rated
+        the newest one), "mixture" (of main agents' snapshots, that no other surely beats), "average" (the second half
+        of the main agents' snapshots), a snapshot's id, a player's (as its learner was last saved, or its newest
+        snapshot if that is newer), or a mixture of these: "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
+      greedy: take the likeliest action instead of sampling.
+      seed: of sampled actions and drawn members, until `reset` is given another.
+      env: the game to make instead of the one that the folder names, for one that was made elsewhere (the path of its
+        file, for example, is another here).
+      trust: whether code that the folder names is loaded, whoever made it.
+    Raises:
+      Untrusted: the folder names code of somebody else's.
+      LeagueError: no such run or player, or a damaged file; one sentence with what to do.
+      EnvError: the game that it was trained on cannot be made here.
+    """
+    path = Path(run_or_snapshot)
+    if trust:
+        trust_folder(path)
+    if is_snapshot_folder(path):
+        return _load_folder(path, player, greedy=greedy, seed=seed, env=env)
+    return load_from_run(open_run(path, env=env), player, greedy=greedy, seed=seed)
+
+
+def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -> OpenRun:
+    """Read a run: its configuration, and its journal up to the last durable event.
+
+    Args:
+      env: the caller's own game in place of the run's.
+      trust: whether code that the folder names is loaded, whoever made it.
+    Raises:
+      Untrusted: it names code that may not be loaded here.
+      MissingRun, ConfigError, JournalError: see there. EnvError: its game cannot be made here.
+    """
+    if not path.exists():
+        raise MissingRun(f"{path} does not exist: give a run folder (runs/NAME) or the folder of a snapshot.")
+    run = RunFolder.open(path)
+    if trust:
+        trust_folder(path)
+    config = read_config(run, env=env)
+    game = config.env if env is None else env
+    with JournalReader.open_readonly(run.journal_path, events=EVENTS) as journal:
+        state = read_state(journal)
+    return OpenRun(
+        path=run.path,
+        env=game,
+        spec=spec_of(game),
+        network=config.network,
+        state=state,
+        store=LocalSnapshotStore(run.snapshots_path),
+        checkpoints=CheckpointStore(run.checkpoints_path),
+    )
+
+
+def load_from_run(run: OpenRun, player: str, *, greedy: bool = False, seed: int = 0) -> LoadedPolicy | LoadedMixture:
+    """As `load_policy`, from an open run."""
+    return load_selection(run, choose(run.state, player), greedy=greedy, seed=seed)
+
+
+def load_selection(
+    run: OpenRun, selection: Selection, *, greedy: bool = False, seed: int = 0
+) -> LoadedPolicy | LoadedMixture:
+    """The policy that chosen snapshots make up.
+
+    Raises:
+      CorruptSnapshot, MissingSnapshot, PolicyMismatch: one of them cannot be used.
+    """
+    if selection.checkpoint is not None:
+        return _load_checkpoint(run, selection.name, selection.checkpoint, greedy=greedy, seed=seed)
+    members = []
+    for weight, snapshot in selection.members:
+        weights, manifest = run.store.get(snapshot.digest)
+        policy = build_policy(
+            snapshot.snapshot_id, weights, manifest, run.spec, greedy=greedy, seed=seed, source=run.path
+        )
+        members.append((weight, policy))
+    return LoadedMixture(selection.name, members, seed=seed) if selection.is_drawn else members[0][1]
+
+
+def frozen_copies(run: OpenRun, selection: Selection) -> tuple[FrozenCopy, ...]:
+    """What chosen policies are on disk, each as a snapshot of its own.
+
+    Raises:
+      CorruptSnapshot, MissingSnapshot: one of them cannot be used.
+    """
+    if selection.checkpoint is not None:
+        return (_copy_of_checkpoint(run, selection.name, selection.checkpoint),)
+    copies = []
+    for weight, snapshot in selection.members:
+        weights, manifest = run.store.get(snapshot.digest)
+        copies.append(FrozenCopy(snapshot.snapshot_id, weight, weights, manifest))
+    return tuple(copies)
+
+
+def find_source(source: str, *, folder: Path) -> Path | None:
+    """The absolute path of a source that a configuration names, from the current folder or else from `folder`."""
+    starts = (Path.cwd(), folder.absolute())
+    return next((path for start in starts if (path := start / Path(source).expanduser()).exists()), None)
+
+
+def copies_at(source: Path, player: str) -> tuple[FrozenCopy, ...]:
+    """What `player` stands for in a run folder, or the one snapshot whose folder it is.
+
+    Raises:
+      LeagueError: no such run or player, or a file of it cannot be used. EnvError: its game cannot be made.
+    """
+    if is_snapshot_folder(source):
+        weights, manifest = read_snapshot_folder(source)
+        require_player_of(manifest, player, source)
+        return (FrozenCopy(manifest.player or manifest.digest, 1.0, weights, manifest),)
+    run = open_run(source)
+    return frozen_copies(run, choose(run.state, player))
+
+
+def _copy_of_checkpoint(run: OpenRun, player: str, pointer: CheckpointPointer) -> FrozenCopy:
+    weights = _checkpoint_weights(run, player, pointer, layout_of(build_network(run.spec, run.network, seed=0)))
+    payload = safetensors.numpy.save(weights.named())
+    known = run.state.players[player]
+    manifest = SnapshotManifest(
+        digest=sha256_hex(payload),
+        player=player,
+        role=known.role,
+        parent=known.parent,
+        version=pointer.version,
+        trained_steps=pointer.trained_steps,
+        env_id=run.env.id,
+        env_spec_hash=spec_hash(run.spec),
+        env=dict(run.env.kwargs),
+        network=network_plain(run.network),
+    )
+    return FrozenCopy(player, 1.0, payload, manifest)
+
+
+def _load_checkpoint(run: OpenRun, player: str, pointer: CheckpointPointer, *, greedy: bool, seed: int) -> LoadedPolicy:
+    """A learning player as it was last saved."""
+    network = build_network(run.spec, run.network, seed=0)
+    weights = _checkpoint_weights(run, player, pointer, layout_of(network))
+    return LoadedPolicy(player, network, weights, run.spec, greedy=greedy, seed=seed)
+
+
+def _checkpoint_weights(run: OpenRun, player: str, pointer: CheckpointPointer, layout: Layout) -> Weights:
+    payload = run.checkpoints.get(player, pointer.digest)
+    try:
+        values = np.asarray(safetensors.numpy.load(payload)["values"], np.float32)
+    except (safetensors.SafetensorError, KeyError) as error:
+        raise CorruptSnapshot(run.checkpoints.path(player, pointer.digest), f"it holds no weights ({error})") from error
+    return Weights(values, layout, pointer.version)
+
+
+def build_policy(
+    name: str,
+    weights_file: bytes,
+    manifest: SnapshotManifest,
+    spec: EnvSpec,
+    *,
+    greedy: bool = False,
+    seed: int = 0,
+    source: Path,
+) -> LoadedPolicy:
+    """A policy from a snapshot's bytes.
+
+    Args:
+      weights_file: safetensors, float32 by parameter name.
+      source: where they lie, for messages.
+    Raises:
+      CorruptSnapshot: the bytes are no weights.
+      PolicyMismatch: they do not fit the game, or need a network part that is not there.
+    """
+    try:
+        named = {name: np.asarray(array) for name, array in safetensors.numpy.load(weights_file).items()}
+    except safetensors.SafetensorError as error:
+        raise CorruptSnapshot(source, f"the weights of {name} are not in the safetensors format ({error})") from error
+    try:
+        network = build_network(spec, network_of(manifest), seed=0)
+        weights = from_named(named, layout_of(network), version=manifest.version)
+    except (msgspec.ValidationError, UnknownPartError, WeightsError) as error:
+        raise _mismatch(name, manifest, spec, source, str(error)) from error
+    if not fits(manifest, spec):
+        raise _mismatch(name, manifest, spec, source, "seats, observations, actions or the mask differ")
+    return LoadedPolicy(name, network, weights, spec, greedy=greedy, seed=seed)
+
+
+def _mismatch(name: str, manifest: SnapshotManifest, spec: EnvSpec, source: Path, reason: str) -> PolicyMismatch:
+    return PolicyMismatch(
+        f"The snapshot {name} in {source} was trained on {manifest.env_id} and does not fit {spec.env_id} here:"
+        f" {reason}. Give the game that it was trained on as env=EnvConfig(id, kwargs)."
+    )
+
+
+class _SingleFolder(LocalSnapshotStore):
+    """The store whose one snapshot lies directly in the folder, wherever somebody has copied it to."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder.parent)
+        self._folder = folder
+
+    def folder(self, digest: str) -> Path:
+        return self._folder
+
+
+def is_snapshot_folder(path: Path) -> bool:
+    """Whether a folder is that of one snapshot."""
+    return (path / "manifest.json").is_file()
+
+
+def read_snapshot_folder(folder: Path) -> tuple[bytes, SnapshotManifest]:
+    """The weights and manifest of one snapshot's folder, verified against each other.
+
+    Raises:
+      CorruptSnapshot: a file is missing or not what was written.
+    """
+    path = folder / "manifest.json"
+    try:
+        signed = msgspec.json.decode(Storage().read_bytes(path, max_bytes=MAX_MANIFEST_BYTES))
+        digest = str(signed["manifest"]["digest"])
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
+        raise CorruptSnapshot(path, f"it is no manifest ({error})") from error
+    return _SingleFolder(folder).get(digest)
+
+
+def require_player_of(manifest: SnapshotManifest, player: str, folder: Path) -> None:
+    """Refuse a name that does not stand for the one snapshot in a folder.
+
+    Raises:
+      UnknownPolicy.
+    """
+    if player not in (BEST, *DRAWN, manifest.player, manifest.digest):
+        raise UnknownPolicy(
+            f"{folder} is one snapshot, of the player {manifest.player}, not {player!r}: leave `player` out, or give"
+            " the run folder."
+        )
+
+
+def open_snapshot(folder: Path, *, env: EnvConfig | None = None) -> tuple[OpenRun, bytes, SnapshotManifest]:
+    """The folder of one snapshot as a run whose league has no players, with the snapshot's weights and manifest.
+
+    env: the game to make instead of the one that the manifest names.
+    Raises:
+      CorruptSnapshot: a file is missing or not what was written. EnvError: the game cannot be made here.
+      Untrusted: it names code that may not be loaded here.
+    """
+    weights, manifest = read_snapshot_folder(folder)
+    if env is None:
+        require_trusted(names_of_manifest(manifest), what=str(folder))
+    game = env if env is not None else EnvConfig(manifest.env_id, manifest.env)
+    run = OpenRun(
+        path=folder,
+        env=game,
+        spec=spec_of(game),
+        network=network_of(manifest),
+        state=LeagueState(),
+        store=_SingleFolder(folder),
+        checkpoints=CheckpointStore(folder),
+    )
+    return run, weights, manifest
+
+
+def _load_folder(
+    folder: Path, player: str, *, greedy: bool, seed: int, env: EnvConfig | None
+) -> LoadedPolicy | LoadedMixture:
+    run, weights, manifest = open_snapshot(folder, env=env)
+    require_player_of(manifest, player, folder)
+    policy = build_policy(name_of(manifest), weights, manifest, run.spec, greedy=greedy, seed=seed, source=folder)
+    return LoadedMixture(player, [(1.0, policy)], seed=seed) if player in DRAWN else policy
+
+
+def name_of(manifest: SnapshotManifest) -> str:
+    """What a snapshot is called that lies outside of its run."""
+    return f"{manifest.player}-{manifest.digest[:8]}"

@@ -1,0 +1,223 @@
+"""Policies on disk: snapshots as safetensors with a manifest, learners' restart states as checked arrays."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+
+import msgspec
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from agents.nets.config import NetworkConfig
+from agents.nets.network import build_network
+from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
+from envs.protocol import EnvSpec
+from envs.registry import spec_of
+from league.config.run_config import LeagueConfig
+from league.core.retention import most_snapshots
+from league.core.state.records import SnapshotInfo
+from league.core.state.state import LeagueState, PlayerState
+from league.errors import CorruptSnapshot, LeagueError
+from league.policies.trust import names_of_manifest, require_trusted
+from league.runtime.hyperparameters import tuned
+from league.runtime.protocol import Arrays
+from league.store.checkpoints import CheckpointStore
+from league.store.snapshots import CANONICAL_SPEC_HASH, SnapshotManifest, SnapshotStore
+
+MANIFEST_BYTES = 4_096
+"""About what a manifest and the header of the weights take."""
+
+MAX_HELD = 64
+"""Snapshots whose weights are kept in memory."""
+
+
+class PolicyStore:
+    """Weights in and out of a run's stores.
+
+    Args:
+      config: of the run.
+      snapshots, checkpoints: its stores.
+      warn: called with one sentence where something had to be fallen back on.
+    """
+
+    def __init__(
+        self,
+        config: LeagueConfig,
+        *,
+        snapshots: SnapshotStore,
+        checkpoints: CheckpointStore,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._config = config
+        self._snapshots = snapshots
+        self._checkpoints = checkpoints
+        self.warn = warn
+        self._spec = spec_of(config.env)
+        self._spec_hash = spec_hash(self._spec)
+        self._layout = layout_of(build_network(self._spec, config.network, seed=0))
+        self._held: OrderedDict[str, Weights] = OrderedDict()
+        self._last_checkpoint: dict[str, str] = {}
+
+    def snapshot(self, info: SnapshotInfo) -> Weights:
+        """The weights of a snapshot, verified when they were read.
+
+        Raises:
+          MissingSnapshot, CorruptSnapshot.
+        """
+        if info.digest not in self._held:
+            payload, manifest = self._snapshots.get(info.digest)
+            while len(self._held) >= MAX_HELD:
+                self._held.popitem(last=False)
+            try:
+                layout = self._layout if info.player else self._layout_of_outsider(manifest)
+                weights = from_named(safetensors.numpy.load(payload), layout, version=info.version)
+            except (safetensors.SafetensorError, WeightsError) as error:
+                raise LeagueError(f"snapshot {info.snapshot_id} cannot be used with this network: {error}.") from error
+            self._held[info.digest] = weights
+        self._held.move_to_end(info.digest)
+        return self._held[info.digest]
+
+    def _layout_of_outsider(self, manifest: SnapshotManifest) -> Layout:
+        """That of its own network, which need not be the run's."""
+        return layout_of(build_network(self._spec, network_of(manifest), seed=0))
+
+    def put_snapshot(self, player: PlayerState, weights: Weights, *, trained_steps: int) -> str:
+        """Store weights durably; returns their digest."""
+        payload = safetensors.numpy.save(weights.named())
+        manifest = SnapshotManifest(
+            digest=hashlib.sha256(payload).hexdigest(),
+            player=player.name,
+            role=player.role,
+            parent=player.parent,
+            version=weights.version,
+            trained_steps=trained_steps,
+            env_id=self._config.env.id,
+            env_spec_hash=self._spec_hash,
+            env=dict(self._config.env.kwargs),
+            network=network_plain(self._config.network),
+            hyperparameters=dataclasses.asdict(tuned(self._config.learner, player.hyperparameters)),
+            tuned={item.name: item.value for item in player.hyperparameters},
+        )
+        return self._snapshots.put(payload, manifest)
+
+    def drop_snapshot(self, snapshot: str, state: LeagueState) -> None:
+        """Remove the weights of a snapshot that is retired, unless something else is of the very same weights.
+
+        Raises:
+          StorageError: they could not be removed.
+        """
+        digest = state.snapshots[snapshot].digest
+        if digest == self._config.teacher.digest or any(
+            info.digest == digest and state.is_present(name) for name, info in state.snapshots.items()
+        ):
+            return
+        self._held.pop(digest, None)
+        self._snapshots.remove(digest)
+
+    @property
+    def max_snapshots(self) -> int:
+        """Snapshots that the league may hold so that their weights, with those retired last, keep within the limits."""
+        retention = self._config.retention
+        num_bytes = retention.snapshots_gib * 2**30
+        return most_snapshots(retention.snapshots, num_bytes, snapshot_bytes=snapshot_bytes(self._layout))
+
+    def put_checkpoint(self, player: str, saved: Arrays) -> str:
+        """Store a learner's restart state durably; returns its digest."""
+        return self._checkpoints.put(player, safetensors.numpy.save(saved))
+
+    def get_checkpoint(self, player: str, digest: str) -> Arrays:
+        """A restart state.
+
+        Raises:
+          MissingSnapshot, CorruptSnapshot.
+        """
+        payload = self._checkpoints.get(player, digest)
+        try:
+            return dict(safetensors.numpy.load(payload))
+        except safetensors.SafetensorError as error:
+            raise CorruptSnapshot(self._checkpoints.path(player, digest), str(error)) from error
+
+    def prune_checkpoints(self, player: str, *, newest: str, pinned: Collection[tuple[str, str]]) -> None:
+        """Keep the newest restart state, which the journal names, and the one before; all while one is pinned."""
+        before = self._last_checkpoint.get(player)
+        if any(owner == player for owner, _ in pinned):
+            return
+        self._checkpoints.prune(player, keep=(newest,) if before is None else (newest, before))
+        self._last_checkpoint[player] = newest
+
+
+def snapshot_bytes(layout: Layout) -> int:
+    """Size of a snapshot of such weights on the disk, with its manifest."""
+    return 4 * layout.size + MANIFEST_BYTES
+
+
+def network_plain(network: NetworkConfig) -> dict[str, object]:
+    """A network's settings as plain values, for a manifest."""
+    plain: dict[str, object] = msgspec.to_builtins(network)
+    return plain
+
+
+def network_of(manifest: SnapshotManifest) -> NetworkConfig:
+    """The settings of a snapshot's network.
+
+    Raises:
+      msgspec.ValidationError: the manifest holds none. Untrusted: it names code that may not be loaded here.
+    """
+    names = [found for found in names_of_manifest(manifest) if found.kind != "env"]
+    require_trusted(names, what=f"The snapshot {manifest.digest[:12]} of {manifest.player or 'a file'}")
+    return msgspec.convert(manifest.network, NetworkConfig)
+
+
+def spec_hash(spec: EnvSpec) -> str:
+    """sha256 (hex) over what a network must fit: seats, observations, actions; not over the id.
+
+    Over the facts as JSON with sorted keys, so that it is the same whichever versions of Python and numpy compute it.
+    """
+    actions = dataclasses.asdict(
+        dataclasses.replace(spec.actions, low=float(spec.actions.low), high=float(spec.actions.high))
+    )
+    # A field that says nothing is left out, so that one that is added some day changes no hash of today.
+    silent = {field.name: field.default for field in dataclasses.fields(spec.actions)}
+    actions = {name: value for name, value in actions.items() if value != silent[name]}
+    facts = {
+        "actions": actions,
+        "has_mask": spec.has_mask,
+        "num_seats": spec.num_seats,
+        "observations": {name: [array.shape, array.dtype] for name, array in spec.observations.items()},
+    }
+    canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_number)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def fits(manifest: SnapshotManifest, spec: EnvSpec) -> bool:
+    """Whether a snapshot was trained on a game of such seats, observations, actions and mask."""
+    if manifest.schema_version < CANONICAL_SPEC_HASH:
+        return manifest.env_spec_hash == _hash_of_text(spec)
+    return manifest.env_spec_hash == spec_hash(spec)
+
+
+def _hash_of_text(spec: EnvSpec) -> str:
+    """As manifests of schema version 1 hold it: over the text that Python prints of the facts."""
+    facts = (
+        spec.num_seats,
+        sorted((name, array.shape, array.dtype) for name, array in spec.observations.items()),
+        dataclasses.astuple(spec.actions),
+        spec.has_mask,
+    )
+    return hashlib.sha256(repr(facts).encode()).hexdigest()
+
+
+def _plain_number(value: object) -> object:
+    """A number of numpy, which JSON does not know, as Python's own.
+
+    Raises:
+      TypeError: it is none.
+    """
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a spec holds {value!r}, which is no plain value")

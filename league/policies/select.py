@@ -1,0 +1,156 @@
+"""Which snapshots of a league a name stands for: best, mixture, average, a player, a snapshot, mixtures of these."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+from league.core.metagame.meta_game import exported_snapshots, own_snapshots
+from league.core.metagame.ratings import league_ratings, strongest
+from league.core.state.records import SnapshotInfo
+from league.core.state.state import CheckpointPointer, LeagueState
+from league.errors import LeagueError
+from league.policies.nash_export import league_mixture
+
+BEST, MIXTURE, AVERAGE = "best", "mixture", "average"
+DRAWN = (MIXTURE, AVERAGE)
+"""What stands for several snapshots, of which one is drawn for each game."""
+AND, TIMES = "+", "*"
+"""Write a mixture of one's own: "main-0-s7*2+main-0-s9" draws the first of them in two games of three."""
+LEAST_SHARE = 0.5
+"""Of the strongest snapshot's games that another needs to be called as strong: a wide interval meets any other."""
+
+
+class UnknownPolicy(LeagueError):  # noqa: N818
+    """A name that stands for no snapshot of the league."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a name stands for.
+
+    Fields:
+      name: as asked for.
+      members: (weight, snapshot), heaviest first; weights sum to 1. Empty where `checkpoint` is given.
+      reason: one sentence on why these.
+      checkpoint: the restart state of the player's learner, where that is newer than its snapshots.
+      is_drawn: whether it is a mixture, of which a member is drawn for each game.
+    """
+
+    name: str
+    members: tuple[tuple[float, SnapshotInfo], ...]
+    reason: str
+    checkpoint: CheckpointPointer | None = None
+    is_drawn: bool = False
+
+
+def choose(state: LeagueState, player: str) -> Selection:
+    """The snapshots that `player` stands for.
+
+    Raises:
+      UnknownPolicy: none; the message names the nearest.
+    """
+    own = bool(own_snapshots(state))
+    if not state.snapshots or (player in (BEST, *DRAWN) and not own):
+        raise UnknownPolicy("the run has no snapshot yet: let it train until `league status` counts one.")
+    if AND in player or TIMES in player:
+        return _mixture_of(state, player)
+    if player == BEST:
+        return _best(state)
+    if player == MIXTURE:
+        members = tuple((weight, state.snapshots[name]) for name, weight in league_mixture(state))
+        reason = (
+            f"what no other snapshot surely beats, of the {len(exported_snapshots(state))} that are exported, "
+            f"by {state.scoring.score}"
+        )
+        return Selection(player, members, reason, is_drawn=True)
+    if player == AVERAGE:
+        return _average(state)
+    if player in state.snapshots:
+        return Selection(player, ((1.0, state.snapshots[player]),), "the snapshot of that name")
+    of_player = [state.snapshots[name] for name in own_snapshots(state) if state.snapshots[name].player == player]
+    pointer = state.players[player].checkpoint if player in state.players else None
+    if pointer is not None and (not of_player or pointer.trained_steps > of_player[-1].trained_steps):
+        return Selection(player, (), f"{player} as it was last saved, at {pointer.trained_steps:,} steps", pointer)
+    if of_player:
+        return Selection(player, ((1.0, of_player[-1]),), f"the newest snapshot of {player}")
+    known = [BEST, *DRAWN, *state.players, *state.snapshots]
+    near = difflib.get_close_matches(player, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known[:12])}."
+    raise UnknownPolicy(f"the run has no player or snapshot {player!r}; {hint}")
+
+
+def _average(state: LeagueState) -> Selection:
+    """The second half of the snapshots of every main agent (of every player where there is none), each as likely.
+
+    The last iterate of self-play can be beaten by a line learnt by heart; the average over its later course is what
+    fictitious play converges with, and hardly weaker.
+    """
+    mains = [state.snapshots[name] for name in exported_snapshots(state)]
+    players = dict.fromkeys(snapshot.player for snapshot in mains)
+    courses = [[snapshot for snapshot in mains if snapshot.player == player] for player in players]
+    later = [snapshot for course in courses for snapshot in course[len(course) // 2 :]]
+    reason = f"the second half of the snapshots of {', '.join(players)}, each as likely"
+    members = tuple((1.0 / len(later), snapshot) for snapshot in later)
+    return Selection(AVERAGE, members, reason, is_drawn=True)
+
+
+def _mixture_of(state: LeagueState, written: str) -> Selection:
+    """A mixture that the user wrote: names with weights, each name again any that stands for snapshots.
+
+    Raises:
+      UnknownPolicy: a weight is no positive number, or a name stands for no snapshot.
+    """
+    shares: Counter[str] = Counter()
+    for part in written.split(AND):
+        name, times, factor = part.strip().partition(TIMES)
+        weight = _weight(factor, part) if times else 1.0
+        chosen = choose(state, name.strip())
+        if chosen.checkpoint is not None:
+            raise UnknownPolicy(f"{name} stands for its learner's restart state: a mixture is of snapshots, name one.")
+        for share, snapshot in chosen.members:
+            shares[snapshot.snapshot_id] += weight * share  # type: ignore[assignment]  # a Counter adds floats as well
+    total = sum(shares.values())
+    members = tuple((share / total, state.snapshots[name]) for name, share in shares.most_common())
+    return Selection(written, members, "the mixture that was asked for", is_drawn=True)
+
+
+def _weight(text: str, part: str) -> float:
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not 0.0 < weight < math.inf:
+        raise UnknownPolicy(f"{part!r}: a part of a mixture is NAME or NAME{TIMES}WEIGHT, with a weight above 0.")
+    return weight
+
+
+def _best(state: LeagueState) -> Selection:
+    """The newest snapshot of the strongest main agent that is not surely weaker than its strongest one.
+
+    Of any player where there is no main agent: an exploiter is rated by what it was trained to beat, and nobody was
+    trained to beat it. Strongest is the highest rating by its lower bound. Among dozens that are even as far as the
+    games tell, the highest figure is luck; that a player has learnt on is not. Where intervals do not meet, or one
+    rests on less than a share of the games, they are not even. Without rated games: the newest snapshot of a main
+    agent.
+    """
+    candidates = exported_snapshots(state)
+    rows = tuple(row for row in league_ratings(state) if row.policy in set(candidates))
+    top = strongest(rows)
+    if top is not None and top.games > 0:
+        player = state.snapshots[top.policy].player
+        least = LEAST_SHARE * top.games
+        even = {row.policy: row for row in rows if row.games >= least and row.high >= top.low}
+        row = [even[name] for name, known in state.snapshots.items() if name in even and known.player == player][-1]
+        interval = f"[{row.low:.0f}, {row.high:.0f}]"
+        reason = (
+            f"the newest of {player} that is not surely weaker than its strongest: {row.elo:.0f} Elo {interval} over "
+            f"{row.games} games, by {state.scoring.score}"
+        )
+        return Selection(BEST, ((1.0, state.snapshots[row.policy]),), reason)
+    newest = state.snapshots[candidates[-1]]
+    return Selection(
+        BEST, ((1.0, newest),), f"the newest snapshot of {newest.player}, as no snapshot has a rated game yet"
+    )

@@ -1,0 +1,189 @@
+"""Whose code a run folder may name: the rule of trust for everything that opens a folder.
+
+A folder is data. From it come only built-in names, ids of PettingZoo and Gymnasium, and names that the project
+registers. Any other name (a game, network part, objective, matchmaker, gate, tuner, solver, preset or bot as
+"module:attribute" or "path/file.py:attribute") is loaded in three cases alone:
+
+- `league train` of this user wrote the folder's mark, RUN/trust.json: the names (of a game with its options) under an
+  HMAC whose key only this user can read, $XDG_STATE_HOME/league/secret (by default ~/.local/state/league/secret). The
+  mark holds wherever the folder is moved on machines with that key; a name that is added to config.yaml, the journal or
+  a manifest is not in it. A mark that somebody copies allows the calls that this user has made before, and no others.
+- The user says so: `--trust`, `trust=True`, or the game itself as `env=`.
+- The user gives the same name (and game options) in a configuration of their own in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from envs.plugins import admit, is_admitted
+from envs.protocol import EnvConfig
+from league.config.plugin_names import OutsideName, outside_names
+from league.config.run_config import LeagueConfig, config_of, plain_config
+from league.core.state.state import LeagueState
+from league.core.state.state_codec import pack
+from league.errors import LeagueError, StorageError
+from league.store.run_folder import RunFolder
+from league.store.snapshots import MAX_MANIFEST_BYTES, SnapshotManifest
+from league.store.storage import Storage
+
+MARK_FILE = "trust.json"
+MAX_MARK_BYTES = 1 << 18
+KEY_BYTES = 32
+PURPOSE = b"league run folder, names of outside code, version 1\n"
+
+
+class Untrusted(LeagueError):  # noqa: N818
+    """A folder names code that this user has not trusted."""
+
+
+def read_config(
+    folder: RunFolder, *, overrides: Sequence[str] = (), text: str | None = None, env: EnvConfig | None = None
+) -> LeagueConfig:
+    """The configuration of a run folder, after checking that the code it names may be loaded.
+
+    Args:
+      overrides: "dotted.key=value" each, by the user: what they name is trusted.
+      text: of the configuration where it is not that of the folder's file.
+      env: the caller's own game, in whose place the folder's is not looked at.
+    Raises:
+      Untrusted: it names code that may not be loaded. ConfigError, StorageError: it cannot be read.
+    """
+    source = str(folder.config_path)
+    text = folder.read_config() if text is None else text
+    admit_marked(folder)
+    before, _ = plain_config(text, source=source)
+    names = [found for found in outside_names(before) if env is None or found.kind != "env"]
+    require_trusted(names, what=str(folder.path))
+    plain, problems = plain_config(text, source=source, overrides=overrides)
+    known = {found.entry for found in outside_names(before)}
+    admit(found.entry for found in outside_names(plain) if found.entry not in known)
+    return config_of(plain, problems, source=source)
+
+
+def require_trusted(names: Iterable[OutsideName], *, what: str) -> None:
+    """Refuse names that may not be loaded here.
+
+    Args:
+      what: where they stand, for the message.
+    Raises:
+      Untrusted: naming them.
+    """
+    strange = [found for found in names if not is_admitted(found.entry)]
+    if strange:
+        shown = ", ".join(f"{found.path}: {found.name}" for found in strange[:3])
+        raise Untrusted(
+            f"{what} names code that your own `league train` did not put there ({shown}): loading it would run it. "
+            "Look at that code, then add --trust (in Python trust=True, or give the game as env=)."
+        )
+
+
+def names_of_league(state: LeagueState) -> list[OutsideName]:
+    """The code from outside that a journal names."""
+    return [*outside_names({"league": pack(state.settings)})]
+
+
+def names_of_manifest(manifest: SnapshotManifest) -> list[OutsideName]:
+    """The code from outside that a snapshot names: its game and the parts of its network."""
+    game = {"id": manifest.env_id, "kwargs": dict(manifest.env)}
+    return [*outside_names({"env": game, "network": dict(manifest.network)})]
+
+
+def trust_folder(path: Path) -> None:
+    """Let this process load the code that a run folder, or the folder of one snapshot, names now: the user says so.
+
+    What names nothing is left to whoever reads it next.
+    """
+    if (path / "manifest.json").is_file():
+        with contextlib.suppress(StorageError, ValueError, KeyError, TypeError):
+            found = json.loads(Storage().read_bytes(path / "manifest.json", max_bytes=MAX_MANIFEST_BYTES))["manifest"]
+            game = {"id": found["env_id"], "kwargs": found.get("env", {})}
+            admit(name.entry for name in outside_names({"env": game, "network": found["network"]}))
+    elif (path / "config.yaml").is_file():
+        folder = RunFolder.open(path)
+        plain, _ = plain_config(folder.read_config(), source=str(folder.config_path))
+        admit(found.entry for found in outside_names(plain))
+
+
+def mark(folder: RunFolder, names: Iterable[OutsideName]) -> list[str]:
+    """Note in the folder that this user's own command put these names there; a sentence where that cannot be done.
+
+    Nothing is written where there are none.
+    """
+    entries = sorted({found.entry for found in names})
+    if not entries:
+        return []
+    try:
+        key = _key(create=True)
+    except OSError as error:
+        return [
+            f"{_key_path()} cannot be made ({error.strerror}), so that this run is taken for somebody else's later: "
+            "`league resume` will ask for --trust."
+        ]
+    assert key is not None
+    payload = json.dumps({"names": entries, "hmac": _sign(key, entries)}, indent=1)
+    folder.storage.atomic_write_bytes(folder.path / MARK_FILE, payload.encode())
+    return []
+
+
+def admit_marked(folder: RunFolder) -> None:
+    """Admit the names under a folder's mark, if there is one and this user made it."""
+    try:
+        payload = json.loads(folder.storage.read_bytes(folder.path / MARK_FILE, max_bytes=MAX_MARK_BYTES))
+        entries, given = payload["names"], payload["hmac"]
+        key = _key(create=False)
+    except (OSError, StorageError, ValueError, KeyError, TypeError):
+        return
+    is_text = isinstance(given, str) and isinstance(entries, list) and all(isinstance(name, str) for name in entries)
+    if is_text and key is not None and hmac.compare_digest(given.encode(), _sign(key, entries).encode()):
+        admit(entries)
+
+
+def _sign(key: bytes, entries: Sequence[str]) -> str:
+    body = json.dumps(sorted(entries)).encode()
+    return hmac.new(key, PURPOSE + body, hashlib.sha256).hexdigest()
+
+
+def _key_path() -> Path:
+    home = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(home) if home else Path("~/.local/state").expanduser()) / "league" / "secret"
+
+
+def _key(*, create: bool) -> bytes | None:
+    """The user's key; None where there is none and none is made, or where others can read or replace it.
+
+    Raises:
+      OSError: it cannot be made.
+    """
+    path = _key_path()
+    if create and not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+        try:
+            os.link(temporary, path)  # unlike a rename it keeps a key that another command has made just now
+        except FileExistsError:
+            pass
+        finally:
+            temporary.unlink()
+    try:
+        with path.open("rb") as file:
+            facts = os.fstat(file.fileno())
+            key = file.read(KEY_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    if facts.st_uid != os.getuid() or stat.S_IMODE(facts.st_mode) & 0o077 or len(key) != KEY_BYTES:
+        if create:
+            raise PermissionError(1, "it must be a file of 32 bytes of your own with mode 0600")
+        return None
+    return key

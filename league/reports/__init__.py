@@ -1,0 +1,1 @@
+"""Reports on a run: status, verify, doctor, lineage, payoff, ratings."""

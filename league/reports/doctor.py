@@ -1,0 +1,64 @@
+"""`league doctor`: what is probably wrong with a run, from its journal alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+from league.core.state.events import EVENTS, Event
+from league.core.state.state import LeagueState
+from league.reports.doctor_checks import CHECKS, Finding, history_of
+from league.store.journal_reader import JournalReader
+from league.store.journaled_league import read_state
+from league.store.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class DoctorReport:
+    """What was found in a run. games: that it rests on; counts: what they count by; checks: how many were made."""
+
+    run: str
+    games: int
+    checks: int
+    findings: tuple[Finding, ...]
+    counts: str
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps(asdict(self))
+
+    def text(self) -> str:
+        """For people."""
+        if not self.findings:
+            return f"{self.run}: nothing found by {self.checks} checks over {self.games:,} games ({self.counts})"
+        number = "1 finding" if len(self.findings) == 1 else f"{len(self.findings)} findings"
+        lines = [f"{self.run}: {number} over {self.games:,} games ({self.counts})"]
+        for finding in self.findings:
+            lines += [
+                f"* {finding.check}: {finding.what}",
+                f"    seen:   {finding.evidence}",
+                f"    change: {finding.change}",
+            ]
+        return "\n".join(lines)
+
+
+def examine_run(path: Path) -> DoctorReport:
+    """Examine a run, also a live one.
+
+    Raises:
+      MissingRun, JournalError.
+    """
+    folder = RunFolder.open(path)
+    with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
+        state = read_state(journal)
+        return examine(state, (cast(Event, event) for _, event in journal.replay()), run=str(path))
+
+
+def examine(state: LeagueState, events: Iterator[Event], *, run: str) -> DoctorReport:
+    """Examine a league. events: all of them, in order."""
+    history = history_of(events, leases=state.next_lease_id - 1, teams=state.teams)
+    findings = tuple(finding for check in CHECKS for finding in check(state, history))
+    return DoctorReport(run, state.totals.games, len(CHECKS), findings, state.scoring.text)

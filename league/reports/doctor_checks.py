@@ -1,0 +1,326 @@
+"""What can be wrong with a league that runs: each check says what it saw, on what evidence, and which setting helps."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from league.core.gates.gates import GATE, TIMEOUT
+from league.core.metagame.cycles import league_cycles
+from league.core.metagame.meta_game import exported_snapshots
+from league.core.metagame.ratings import ELO_PER_LOGIT, frozen_pairs, league_ratings, win_probability
+from league.core.state.events import Event, Evidence, LeaseFinished, LeaseGranted, OrderIssued, SnapshotAdded
+from league.core.state.payoff import LOSS, WIN
+from league.core.state.state import LeagueState
+from league.simulation.report import starved_rivals
+
+EXPLOITERS = ("main_exploiter", "league_exploiter")
+LEAST_GAMES = 200
+"""Games below which a share of them says nothing."""
+LEAST_EXPORTED = 8
+"""Snapshots below which a mixture is hardly more than one of them: with 2 to 3 of a main agent on a one-shot game of
+nine choices `mixture` was as exploitable as the last one, with 10 to 20 less than half as much."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is probably wrong. check: its kind; what: one sentence; evidence: figures; change: the setting."""
+
+    check: str
+    what: str
+    evidence: str
+    change: str
+
+
+@dataclass
+class HomeGames:
+    """Training games of one player in the later half of its leases, by opponent. score: wins and half the draws."""
+
+    games: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    score: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
+@dataclass
+class History:
+    """What the checks need of the events.
+
+    Fields:
+      reasons: player -> reasons of its snapshots in order.
+      held: player -> evidence of its last snapshot by the timeout. doubt: of its gate then, None for none.
+      ends: (drawn, ended, ended by a time limit) games of every outcome with games.
+      homes: see there. granted, expired: leases.
+    """
+
+    reasons: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    held: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
+    doubt: dict[str, float | None] = field(default_factory=dict)
+    ends: list[tuple[int, int, int]] = field(default_factory=list)
+    homes: dict[str, HomeGames] = field(default_factory=lambda: defaultdict(HomeGames))
+
+
+def history_of(events: Iterable[Event], *, leases: int, teams: tuple[int, ...]) -> History:
+    """Fold the events. leases: how many were granted in all."""
+    history = History()
+    homes: dict[int, str] = {}
+    for event in events:
+        if isinstance(event, LeaseGranted) and event.lease.home is not None:
+            homes[event.lease.lease_id] = event.lease.home
+        elif isinstance(event, LeaseFinished):
+            _note_games(history, event, homes.pop(event.lease_id, None), late=event.lease_id * 2 > leases, teams=teams)
+        elif isinstance(event, SnapshotAdded):
+            history.reasons[event.snapshot.player].append(event.snapshot.reason)
+        elif isinstance(event, OrderIssued) and event.order.reason == TIMEOUT:
+            history.held[event.order.player] = event.evidence
+            history.doubt[event.order.player] = event.doubt
+    return history
+
+
+def _note_games(
+    history: History, event: LeaseFinished, home: str | None, *, late: bool, teams: tuple[int, ...]
+) -> None:
+    for outcome in event.outcomes:
+        if not outcome.games:
+            continue
+        drawn = max(max(row) for row in outcome.draws)
+        history.ends.append((drawn, outcome.games, outcome.truncated))
+        if home is None or not late or home not in outcome.policies:
+            continue
+        seat = outcome.policies.index(home)
+        rival = next(
+            (i for i, policy in enumerate(outcome.policies) if teams[i] != teams[seat] and policy != home), None
+        )
+        if rival is not None:
+            games = history.homes[home]
+            games.games[outcome.policies[rival]] += outcome.games
+            games.score[outcome.policies[rival]] += outcome.wins[seat][rival] + 0.5 * outcome.draws[seat][rival]
+        else:
+            history.homes[home].games[home] += outcome.games
+            history.homes[home].score[home] += 0.5 * outcome.games
+
+
+def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
+    """Rivals of a gate about which too little is known: more than a tenth of them, or any for the threshold gate."""
+    for name, player in state.players.items():
+        gate = state.settings_of(name).gate
+        if player.trained_steps - player.gate_steps < max(gate.min_steps, gate.timeout_steps // 2):
+            continue  # there is time to meet them: a reset has made everything unknown
+        hungry, rivals = starved_rivals(state, name)
+        most = 0 if gate.kind == "threshold" else rivals // 10
+        if len(hungry) > most:
+            rival, games = min(hungry, key=lambda row: row[1])
+            assert state.settings is not None
+            yield Finding(
+                "starved pairs",
+                f"{name} has met {len(hungry)} of its {rivals} rivals too rarely for its gate to judge them.",
+                f"least known is {rival} with {games:.1f} effective games; min_games is {gate.min_games:g}",
+                f"raise payoff.half_life_steps (now {state.settings.half_life_steps:g}) or "
+                f"matchmaking.opponents_per_lease, or lower gate.min_games",
+            )
+
+
+def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
+    """Players whose snapshots were all taken by the timeout although they have rivals to beat."""
+    for name, reasons in history.reasons.items():
+        timeouts = reasons.count(TIMEOUT)
+        evidence = history.held.get(name, ())
+        if timeouts < 4 or GATE in reasons or not evidence:
+            continue
+        hardest = evidence[0]
+        gate = state.settings_of(name).gate
+        if gate.timeout_steps <= gate.min_steps:
+            continue  # snapshots every so many steps are what was asked for
+        doubt = history.doubt.get(name)
+        doubts = "" if doubt is None else f"; the doubt whether every rival is beaten was {doubt:.2f}"
+        kind = "use gate.kind: posterior, " if gate.kind == "threshold" and len(evidence) > 3 else ""
+        yield Finding(
+            "gates that never fire",
+            f"The gate of {name} has never fired: all {timeouts} snapshots were taken by the timeout.",
+            f"at the last one {hardest.opponent} was beaten with {hardest.mean:.2f} in {hardest.games:.0f} effective "
+            f"games, win_rate is {gate.win_rate:g}{doubts}",
+            f"{kind}lower gate.win_rate{_as_margin(state, gate.win_rate)}, or raise gate.timeout_steps "
+            f"(now {gate.timeout_steps:,})",
+        )
+
+
+def _as_margin(state: LeagueState, win_rate: float) -> str:
+    """What a win rate is where returns are counted: a share of the games says little about it then."""
+    if state.scoring.score == "wins":
+        return ""
+    scale = state.scoring.return_scale
+    margin = (2.0 * win_rate - 1.0) * scale
+    return f" ({win_rate:g} is a mean margin of {margin:g}) or payoff.return_scale (now {scale:g})"
+
+
+def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
+    """Ratings against the games of policies far apart in time, and cycles, which no rating can express."""
+    rows = {row.policy: row.elo / ELO_PER_LOGIT for row in league_ratings(state)}
+    frozen = state.population.frozen()
+    if len(rows) < 3:
+        return
+    pairs = frozen_pairs(state, frozen)
+    far = np.flatnonzero((np.abs(pairs.first - pairs.second) >= len(frozen) // 2) & (pairs.games > 0))
+    ratings = np.array([rows[state.population.names[number]] for number in frozen.tolist()])
+    chance = win_probability(ratings[pairs.first[far]] - ratings[pairs.second[far]])
+    games = pairs.games[far]
+    excess = float((pairs.score[far] - games * chance).sum())
+    deviation = float(np.sqrt((games * chance * (1.0 - chance)).sum()))
+    if deviation > 0.0 and abs(excess) > 4.0 * deviation and abs(excess) > 0.05 * float(games.sum()):
+        yield Finding(
+            "rating drift",
+            "Ratings of policies far apart in time do not fit the games between them.",
+            f"the older of a pair scored {excess:+.0f} in {games.sum():.0f} games more than the ratings say, "
+            f"{abs(excess) / deviation:.0f} standard deviations",
+            "raise ratings.share and ratings.opponents_per_lease, so that distant pairs meet",
+        )
+    report = league_cycles(state)
+    if report is not None and report.misleads:
+        yield Finding(
+            "rating drift",
+            "One number per policy misleads: policies beat each other in a ring.",
+            report.text(),
+            "export the mixture instead of the best policy, and compare by `league ratings --model meta-game`",
+        )
+
+
+def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
+    """A seat that wins far more, or far less, than the others of the same pairs."""
+    if len(set(state.teams)) == 1:
+        return
+    totals = state.payoff.totals.values.sum(axis=0)
+    decided = totals[:, WIN] + totals[:, LOSS]
+    shares = np.where(decided > 0, totals[:, WIN] / np.maximum(decided, 1), 0.5)
+    seat = int(np.argmax(np.abs(shares - 0.5)))
+    share, games = float(shares[seat]), int(decided[seat])
+    if games >= LEAST_GAMES and abs(share - 0.5) > 0.1 and abs(share - 0.5) * 2.0 * games**0.5 > 4.0:
+        yield Finding(
+            "seat bias",
+            f"Seat {seat} wins {share:.0%} of the decided games.",
+            f"{games:,} decided games of that seat, all pairs together",
+            "nothing where the game gives that seat an advantage (seats are paired, so ratings are fair); else look at "
+            "the env's observations of the other seats with `league check-env`",
+        )
+
+
+def thin_exports(state: LeagueState, history: History) -> Iterator[Finding]:
+    """Exports over so few snapshots that they are hardly more than the last one."""
+    names = exported_snapshots(state)
+    if len(set(state.teams)) == 1 or state.totals.games < LEAST_GAMES or len(names) >= LEAST_EXPORTED:
+        return
+    owners = dict.fromkeys(state.snapshots[name].player for name in names)
+    taken = [
+        f"{owner} has {state.players[owner].num_snapshots} in {state.players[owner].trained_steps:,} trained steps"
+        for owner in owners
+        if owner in state.players
+    ]
+    gate = state.settings_of(next(iter(owners or state.players))).gate
+    yield Finding(
+        "few snapshots to export",
+        f"What is exported as mixture, average and best rests on {len(names)} snapshots; mixtures want at least "
+        f"{LEAST_EXPORTED}.",
+        "; ".join(taken) or "no player has a snapshot yet",
+        f"lower gate.min_steps (now {gate.min_steps:,}) and gate.timeout_steps (now {gate.timeout_steps:,}), or train "
+        "for longer",
+    )
+
+
+def drawn_by_timeout(state: LeagueState, history: History) -> Iterator[Finding]:
+    """Draws of which most are games that a time limit ended, where those that it ends are nearly all draws.
+
+    Totals tell how many games of a seating were drawn and how many cut off, not which. But where more were cut off than
+    drawn some had a result, and over many totals that shows. That draws are the longest games says nothing: a full
+    board is a draw too.
+    """
+    if not history.ends or len(set(state.teams)) == 1:
+        return
+    drawn, games, cut = np.array(history.ends, dtype=np.float64).T
+    decided_by_limit = float(np.maximum(cut - drawn, 0.0).sum())
+    if games.sum() < LEAST_GAMES or drawn.sum() < 0.1 * games.sum():
+        return
+    if cut.sum() < 0.5 * drawn.sum() or decided_by_limit > 0.02 * cut.sum():
+        return
+    players = [player for player in state.players.values() if player.games]
+    longest = max(players, key=lambda player: player.truncated / player.games)
+    yield Finding(
+        "draws that are timeouts",
+        f"{drawn.sum() / games.sum():.0%} of the games are draws, most of them because a time limit ended the game.",
+        f"the limit ended {cut.sum():,.0f} games, {drawn.sum():,.0f} were drawn; most often it ends games of "
+        f"{longest.name}, {longest.truncated / longest.games:.0%} of its own",
+        "raise the env's limit of turns (env.kwargs), or give a result at the limit: a draw there teaches to hold out",
+    )
+
+
+def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
+    """Exploiters that were frozen by the timeout again and again while they beat nobody."""
+    for name, player in state.players.items():
+        reasons = history.reasons.get(name, [])
+        evidence = history.held.get(name, ())
+        if player.role not in EXPLOITERS or reasons.count(TIMEOUT) < 3 or GATE in reasons or not evidence:
+            continue
+        best = max(evidence, key=lambda row: row.mean)
+        if best.mean < 0.35:
+            gate = state.settings_of(name).gate
+            yield Finding(
+                "exploiters that learn nothing",
+                f"{name} was frozen {reasons.count(TIMEOUT)} times and beats nobody.",
+                f"at the last timeout its best win rate was {best.mean:.2f} against {best.opponent}",
+                f"raise gate.timeout_steps (now {gate.timeout_steps:,}), the player's share, or "
+                "matchmaking.curriculum_share; or lower its gate.reset_probability",
+            )
+
+
+def wasted_games(state: LeagueState, history: History) -> Iterator[Finding]:
+    """Training games against opponents that are always beaten."""
+    for name, met in history.homes.items():
+        total = sum(met.games.values())
+        solved = [rival for rival, games in met.games.items() if met.score[rival] > 0.97 * games and games >= 20]
+        wasted = sum(met.games[rival] for rival in solved)
+        if total < LEAST_GAMES or wasted < 0.3 * total:
+            continue
+        worst = max(solved, key=lambda rival: met.games[rival])
+        weighting = state.settings_of(name).weighting
+        yield Finding(
+            "actors wasted on solved opponents",
+            f"{name} spends {wasted / total:.0%} of its games on opponents that it always beats.",
+            f"{len(solved)} such opponents of late, most games ({met.games[worst]:,}) against {worst}; "
+            f"its weighting is {weighting}",
+            "use matchmaking.weighting: squared (or hard with a higher pfsp_exponent), more self_play, or smaller "
+            "shares of guests",
+        )
+
+
+def failing_games(state: LeagueState, history: History) -> Iterator[Finding]:
+    """Games and leases that come to nothing."""
+    totals = state.totals
+    if totals.aborted > 0.01 * max(totals.games, 1):
+        yield Finding(
+            "failing games",
+            f"{totals.aborted:,} games were thrown away because their env failed.",
+            f"{totals.aborted / (totals.games + totals.aborted):.1%} of all games",
+            "try the env with `league check-env`",
+        )
+    leases = totals.leases_finished + totals.leases_expired
+    if totals.leases_expired > max(0.02 * leases, 20):
+        yield Finding(
+            "failing games",
+            f"{totals.leases_expired:,} leases were lost.",
+            f"{totals.leases_expired / leases:.1%} of all leases",
+            "raise runtime.lease_deadline_s or lower league.lease_turns; see logs/ for hosts that die",
+        )
+
+
+Check = Callable[[LeagueState, History], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (
+    starved_pairs,
+    silent_gates,
+    rating_drift,
+    seat_bias,
+    thin_exports,
+    drawn_by_timeout,
+    idle_exploiters,
+    wasted_games,
+    failing_games,
+)

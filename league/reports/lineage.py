@@ -1,0 +1,138 @@
+"""`league lineage`: the lineage of a run for people, as JSON, and as a graph in the DOT language."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+from league.core.metagame.lineage import Descent, Lineage, Meal, lineage_of
+from league.core.state.events import EVENTS, Event
+from league.errors import LeagueError, nearest
+from league.store.journal_reader import JournalReader
+from league.store.run_folder import RunFolder
+
+MOST_MEALS, MOST_MEALS_IN_ALL = 3, 12
+_EDGES = {"trained": "solid", "reset": "dashed", "transplant": "bold"}
+_COLOURS = ("lightblue", "lightsalmon", "palegreen", "khaki", "plum", "lightgrey")
+
+
+@dataclass(frozen=True)
+class LineageReport:
+    """The lineage of a run, or the line of ancestors of one snapshot. run: its folder; of: that snapshot, else None."""
+
+    run: str
+    lineage: Lineage
+    of: str | None = None
+
+    def to_json(self) -> str:
+        """As one JSON object; of a line of ancestors with what all of it has met."""
+        line = {} if self.of is None else {"of": self.of, "diet": [asdict(meal) for meal in self.lineage.diet]}
+        return json.dumps({"run": self.run, **line, **asdict(self.lineage)})
+
+    def text(self) -> str:
+        """A tree: every snapshot below the one that it descends from."""
+        if not self.lineage.descents:
+            return f"{self.run}: no snapshot yet"
+        children: dict[str | None, list[Descent]] = {}
+        for descent in self.lineage.descents:
+            children.setdefault(descent.parent, []).append(descent)
+        whose = "" if self.of is None else f", {self.of} and its ancestors"
+        lines = [f"{self.run}: {len(self.lineage.descents)} snapshots{whose}"]
+        lines += [
+            f"taken over from {fork.run} at event {fork.event}, with {fork.after} snapshots"
+            for fork in self.lineage.forks
+        ]
+        lines += [
+            f"taken back to event {back.event}, with {back.after} snapshots; what came after lies in {back.set_aside}"
+            for back in self.lineage.rewinds
+        ]
+        stack = [(descent, 0) for descent in reversed(children.get(None, []))]
+        while stack:
+            descent, depth = stack.pop()
+            lines.append("  " * depth + _sentence(descent))
+            below = children.get(descent.snapshot, [])
+            # A line that goes on without a branch is not indented further: leagues are hundreds of snapshots deep.
+            deeper = depth + 1 if len(below) > 1 or depth == 0 else depth
+            stack.extend((child, deeper) for child in reversed(below))
+        if self.of is not None and self.lineage.diet:
+            lines.append(f"all of them: {_diet(self.lineage.diet, most=MOST_MEALS_IN_ALL)}")
+        return "\n".join(lines)
+
+    def to_dot(self) -> str:
+        """As a directed graph, parents to children; the diet as dotted edges from the opponents met most."""
+        return "\n".join(["digraph lineage {", "  rankdir=LR;", *self._dot_lines(), "}"])
+
+    def _dot_lines(self) -> Iterator[str]:
+        roles = list(dict.fromkeys(descent.role for descent in self.lineage.descents))
+        known = {descent.snapshot for descent in self.lineage.descents}
+        for descent in self.lineage.descents:
+            colour = _COLOURS[min(roles.index(descent.role), len(_COLOURS) - 1)]
+            label = f"{descent.snapshot}\\n{descent.trained_steps:,} steps, {descent.reason}"
+            yield f'  "{descent.snapshot}" [style=filled, fillcolor={colour}, label="{label}"];'
+            if descent.parent is not None:
+                changes = "\\n".join(_change(*change) for change in descent.changes)
+                style = _EDGES.get(descent.kind, "solid")
+                yield f'  "{descent.parent}" -> "{descent.snapshot}" [style={style}, label="{changes}"];'
+            for meal in descent.diet[:MOST_MEALS]:
+                if meal.opponent in known:
+                    yield (
+                        f'  "{meal.opponent}" -> "{descent.snapshot}" '
+                        f'[style=dotted, constraint=false, color=grey, label="{meal.games:,}"];'
+                    )
+
+
+def read_lineage(path: Path, *, of: str | None = None) -> LineageReport:
+    """The lineage of a run, also of a live one.
+
+    Args:
+      of: a snapshot, to see its ancestors alone.
+    Raises:
+      MissingRun, JournalError. LeagueError: there is no such snapshot.
+    """
+    folder = RunFolder.open(path)
+    with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
+        lineage = lineage_of(cast(Event, event) for _, event in journal.replay())
+    if of is None:
+        return LineageReport(str(path), lineage)
+    known = [descent.snapshot for descent in lineage.descents]
+    if of not in known:
+        raise LeagueError(f"the league has no snapshot {of!r}{nearest(of, known)}")
+    return LineageReport(str(path), lineage.line_of(of), of)
+
+
+def _sentence(descent: Descent) -> str:
+    how = {"trained": "", "first": "first weights", "reset": "after a reset", "outside": "from outside"}.get(
+        descent.kind, f"from the weights of {descent.donor}"
+    )
+    parts = [
+        f"{descent.snapshot}: {descent.trained_steps:,} steps, {descent.reason}{_judged(descent)}",
+        how,
+        ", ".join(_change(*change) for change in descent.changes),
+        _diet(descent.diet),
+    ]
+    return "; ".join(part for part in parts if part)
+
+
+def _judged(descent: Descent) -> str:
+    """What the gate rested on, in brackets."""
+    if not descent.evidence:
+        return ""
+    hardest = descent.evidence[0]
+    doubt = "" if descent.doubt is None else f", doubt {descent.doubt:.2f}"
+    return f" ({descent.rivals} rivals{doubt}; hardest {hardest.opponent}, beaten with {hardest.mean:.2f})"
+
+
+def _diet(diet: tuple[Meal, ...], *, most: int = MOST_MEALS) -> str:
+    total = sum(meal.games for meal in diet)
+    if not total:
+        return ""
+    shown = [f"{meal.opponent} {meal.games / total:.0%} (won {meal.score / meal.games:.0%})" for meal in diet[:most]]
+    return f"{total:,} games: {', '.join(shown)}" + (" ..." if len(diet) > most else "")
+
+
+def _change(name: str, before: float | None, after: float | None) -> str:
+    old, new = ("none" if value is None else f"{value:.3g}" for value in (before, after))
+    return f"{name} {old} to {new}"

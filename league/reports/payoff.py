@@ -1,0 +1,137 @@
+"""`league payoff`: what a policy scores against everybody that it has met, now and by seat."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from league.core.state.payoff import DRAW, GAMES, LOSS, SCORE, WIN
+from league.core.state.state import LeagueState
+from league.errors import LeagueError, nearest
+from league.reports.status import open_state
+from league.store.run_folder import RunFolder
+
+
+@dataclass(frozen=True)
+class SeatRow:
+    """Games of a home on one seat.
+
+    Fields:
+      seat: of the home. wins, draws, losses: all games ever.
+      score: mean score of the home, each game as it weighs now; None where all have faded.
+    """
+
+    seat: int
+    wins: int
+    draws: int
+    losses: int
+    score: float | None
+
+
+@dataclass(frozen=True)
+class PayoffRow:
+    """One ordered pair that has met.
+
+    Fields:
+      home, away: ids. games: ever. effective_games: as they weigh now, since learning players move on.
+      win_rate, lower: posterior mean and its lower 5 % bound, which matchmaking and gates go by.
+      seats: those on which the home has played.
+    """
+
+    home: str
+    away: str
+    games: int
+    effective_games: float
+    win_rate: float
+    lower: float
+    seats: tuple[SeatRow, ...]
+
+
+@dataclass(frozen=True)
+class PayoffReport:
+    """Pairs of the homes asked for, each home's hardest opponents first. counts: what the games count by."""
+
+    run: str
+    rows: tuple[PayoffRow, ...]
+    counts: str
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps(asdict(self))
+
+    def text(self) -> str:
+        """For people."""
+        if not self.rows:
+            return f"{self.run}: no games yet"
+        lines = [f"{'home':<24} {'away':<24} {'win rate':>8}  {'lower':>5}  {'games':>12}  {'weigh now':>12}  by seat"]
+        lines += [
+            f"{row.home:<24} {row.away:<24} {row.win_rate:>8.3f}  {row.lower:>5.3f}  {row.games:>12,}  "
+            f"{row.effective_games:>12,.0f}  {', '.join(_seat(seat) for seat in row.seats)}"
+            for row in self.rows
+        ]
+        return "\n".join([*lines, f"by {self.counts}"])
+
+
+def read_payoff(path: Path, *, homes: tuple[str, ...] = ()) -> PayoffReport:
+    """The payoff of a run, also of a live one.
+
+    Args:
+      homes: whose rows; empty for those of the learning players.
+    Raises:
+      MissingRun, JournalError. LeagueError: there is no such policy.
+    """
+    state = open_state(RunFolder.open(path))
+    return PayoffReport(str(path), payoff_rows(state, homes or tuple(state.players)), state.scoring.text)
+
+
+def payoff_rows(state: LeagueState, homes: tuple[str, ...]) -> tuple[PayoffRow, ...]:
+    """Every pair that a home has met; each home's hardest opponents first.
+
+    Raises:
+      LeagueError: there is no such policy; the message names the nearest.
+    """
+    rows: list[PayoffRow] = []
+    for home in homes:
+        number = state.population.index.get(home)
+        if number is None:
+            raise LeagueError(f"the league has no policy {home!r}{nearest(home, state.population.index)}")
+        rows += sorted(_rows_of(state, home, number), key=lambda row: (row.win_rate, row.away))
+    return tuple(rows)
+
+
+def _rows_of(state: LeagueState, home: str, number: int) -> list[PayoffRow]:
+    payoff, moved = state.payoff, state.population.moved.values
+    known = payoff.posterior(number, moved)
+    met = np.unique(payoff.away.values[payoff.cells_of(number)]).tolist()
+    rows = []
+    for away in met:
+        totals, present = payoff.seat_totals(number, away), payoff.seat_games(number, away, moved)
+        seats = tuple(
+            SeatRow(
+                seat,
+                wins=int(totals[seat, WIN]),
+                draws=int(totals[seat, DRAW]),
+                losses=int(totals[seat, LOSS]),
+                score=float(present[seat, SCORE] / present[seat, GAMES]) if present[seat, GAMES] > 0.0 else None,
+            )
+            for seat in np.flatnonzero(totals.sum(axis=1)).tolist()
+        )
+        rows.append(
+            PayoffRow(
+                home,
+                state.population.names[away],
+                games=int(totals.sum()),
+                effective_games=float(known.games[away]),
+                win_rate=float(known.mean[away]),
+                lower=float(known.lower[away]),
+                seats=seats,
+            )
+        )
+    return rows
+
+
+def _seat(row: SeatRow) -> str:
+    return f"{row.seat}: " + ("-" if row.score is None else f"{row.score:.2f}")

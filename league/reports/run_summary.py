@@ -1,0 +1,89 @@
+"""The last thing a training command shows: the league table, the score against bots, and what to try next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+import typer
+
+from envs.registry import spec_of
+from league.config.run_config import EvaluationSettings, LeagueConfig, parse_config
+from league.reports.status import StatusReport, read_ratings, read_status
+from league.store.run_folder import RunFolder
+
+MAX_RATED = 12
+LONGER_GAMES = 1000
+"""Of a match in the evaluation that is proposed."""
+EVALUATION_SHARE = 0.2
+MAX_EVALUATION_S = 60.0
+"""Longest last evaluation, as a share of the time that the command trained and in seconds."""
+WORTH_SHOWING = 0.1
+"""Part of a player's training since its newest snapshot above which the player itself is evaluated too."""
+
+
+def evaluation_limit_s(trained_s: float) -> float:
+    """The longest that the last evaluation of a command may take that trained so long."""
+    return min(EVALUATION_SHARE * trained_s, MAX_EVALUATION_S)
+
+
+def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callable[[int, int], None]) -> None:
+    """Print how a run stands now that a command has ended.
+
+    Args:
+      path: of the run. reason: why the command ended. progress: called with (games finished, games in all).
+      limit_s: of the games against bots; None plays none.
+    Raises:
+      LeagueError, EnvError: from the evaluation.
+    """
+    from league.eval.report import evaluate_run
+    from league.reports.tables import print_report
+
+    config = parse_config(RunFolder.open(path).read_config(), source=str(path))
+    typer.echo(f"\nTraining ended: {reason}.\n")
+    status = read_status(path)
+    typer.echo(status.text())
+    rated = read_ratings(path).text().splitlines()
+    typer.echo("\n" + "\n".join(rated[: MAX_RATED + 1]))
+    bots = last_bots(config)
+    if bots and status.snapshots and limit_s is not None:
+        typer.echo(f"\nThe last evaluation, {limit_s:.0f} s at most:", err=True)
+        report = evaluate_run(
+            path,
+            players=_entrants(status),
+            bots=bots,
+            limit_s=limit_s,
+            games=config.evaluation.games,
+            progress=progress,
+        )
+        print_report(report)
+    run = _as_typed(path)
+    typer.echo(f"\nThe run lies in {path}. To try next:")
+    for command in (
+        f"league resume {run} --for 180s",
+        f"league eval {run} --bots {','.join(config.evaluation.bots) or 'random'} --games {LONGER_GAMES}",
+        f"league ratings {run}",
+    ):
+        typer.echo(f"  {command}")
+
+
+def _entrants(status: StatusReport) -> tuple[str, ...]:
+    """Best and mixture, and the first player as it stands where no snapshot shows what it has learnt since."""
+    first = status.players[0]
+    much = first.unfrozen_steps > WORTH_SHOWING * first.trained_steps
+    return ("best", "mixture", first.player) if much else ("best", "mixture")
+
+
+def last_bots(config: LeagueConfig) -> tuple[str, ...]:
+    """Whom the last evaluation is against: where nobody is to be beaten, the default's searching bots tell nothing."""
+    chosen = config.evaluation.bots
+    if chosen != EvaluationSettings().bots or len(set(spec_of(config.env).teams)) > 1:
+        return chosen
+    return ("random",)
+
+
+def _as_typed(path: Path) -> str:
+    """A path as one would type it here: from the current folder where it lies below it, quoted where it must be."""
+    here = Path.cwd()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

@@ -1,0 +1,398 @@
+"""What can be said of a run from its folder alone: status, ratings, whether all of it holds. Never imports torch."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from league.core.metagame.cycles import CycleReport, league_cycles
+from league.core.metagame.ratings import RatingRow, league_ratings
+from league.core.quarantine import quarantined
+from league.core.state.events import EVENTS, LeaseFinished
+from league.core.state.placements import are_ordered
+from league.core.state.state import LeagueState, PlayerState
+from league.errors import JournalError, StorageError
+from league.reports.run_size import disk_bytes, duration_text, size_text
+from league.run.resume_files import file_problems
+from league.store.checkpoints import CheckpointStore
+from league.store.journal_reader import JournalReader
+from league.store.journaled_league import read_state, verified_state
+from league.store.lock import is_of_this_host
+from league.store.run_folder import RunFolder, WorkerStatus
+from league.store.snapshots import LocalSnapshotStore
+
+SCORE_ROUNDING = 1e-9
+"""Share by which sums of scores may be off: they are added in floating point, one answer at a time."""
+WORTH_TELLING_S = 60.0
+"""Age of a live daemon's heartbeat above which it is told: it is busy, or hangs."""
+BY_ORDERS = "Pairs of teams are rated here; `--model openskill` rates by the order in which all teams finish."
+
+
+@dataclass(frozen=True)
+class PlayerStatus:
+    """One player.
+
+    Fields:
+      rating: Elo of its newest rated snapshot, None before the first rated game.
+      unfrozen_steps: trained since its newest snapshot.
+      lost_steps: trained and lost when its learner fell back to a restart state.
+      mean_return, seat_returns, episode_length, score: of its last games, see `league.core.state.episodes`; None and
+        empty before the first, `score` also where it has met nobody else.
+    """
+
+    player: str
+    role: str
+    version: int
+    trained_steps: int
+    games: int
+    snapshots: int
+    resets: int
+    rating: float | None
+    unfrozen_steps: int
+    lost_steps: int = 0
+    mean_return: float | None = None
+    seat_returns: tuple[float, ...] = ()
+    episode_length: float | None = None
+    score: float | None = None
+
+    def games_text(self) -> str:
+        """What its last games were like, for people."""
+        assert self.mean_return is not None
+        seats = [f"seat {seat} {mean:z.4g}" for seat, mean in enumerate(self.seat_returns)]
+        parts = [f"return {self.mean_return:z.4g}" + (f" ({', '.join(seats)})" if len(seats) > 1 else "")]
+        parts.append(f"{self.episode_length:.1f} decisions an episode")
+        if self.score is not None:
+            parts.append(f"score {self.score:.2f}")
+        if self.lost_steps:
+            parts.append(f"{self.lost_steps:,} trained steps lost")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class StatusReport:
+    """A run as of now.
+
+    Fields:
+      run: its folder. live: whether its daemon runs; pid: of the daemon (of the last one where not live).
+      phase: "starting", "running", "draining", "stopped", "failed", "killed" for one that did not say farewell, or
+        "silent" for one of another host that has not written for minutes.
+      workers: its processes, empty where not live. games, env_steps, snapshots: from the journal.
+      steps_per_s: of late, 0 where not live. heartbeat_age_s: seconds since the daemon last wrote.
+      counts: what its games count by, see `league.core.state.scoring`.
+      message: why it stopped or failed.
+      aborted, truncated: games thrown away because their env failed, and games that a time limit ended.
+      refused, hosts_lost: answers refused and hosts lost since the last start of the daemon.
+      trained_s: seconds of training, budget_left: share of the budget in [0, 1], as far as the daemon said so.
+      disk_bytes: what the folder takes.
+      settling_steps: env steps of the rating games after training, which are not among `env_steps`.
+      parked: hosts that were lost so often that they are tried again only now and then; empty where not live.
+      set_aside: snapshots whose weights cannot be had.
+    """
+
+    run: str
+    live: bool
+    pid: int
+    phase: str
+    workers: tuple[WorkerStatus, ...]
+    games: int
+    env_steps: int
+    steps_per_s: float
+    heartbeat_age_s: float
+    players: tuple[PlayerStatus, ...]
+    snapshots: int
+    message: str
+    counts: str
+    aborted: int = 0
+    truncated: int = 0
+    refused: int = 0
+    hosts_lost: int = 0
+    trained_s: float | None = None
+    budget_left: float | None = None
+    disk_bytes: int = 0
+    settling_steps: int = 0
+    parked: tuple[str, ...] = ()
+    set_aside: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps(asdict(self))
+
+    def text(self) -> str:
+        """For people."""
+        who = f"pid {self.pid}" if self.live else "not running"
+        if self.pid and (not self.live or self.heartbeat_age_s > WORTH_TELLING_S):
+            who += f", last sign of life {duration_text(self.heartbeat_age_s)} ago"
+        workers = ", ".join(worker.text() for worker in self.workers)
+        lines = [
+            f"{self.run}: {self.phase} ({who})" + (f", {self.message}" if self.message else ""),
+            f"{self.games:,} games, {self.env_steps:,} env steps"
+            + (f" and {self.settling_steps:,} of rating games after training" if self.settling_steps else "")
+            + f", {self.steps_per_s:,.0f} steps/s, "
+            f"{self.snapshots} snapshots" + (f"; workers: {workers}" if workers else ""),
+            f"counts {self.counts}",
+            ", ".join(self._amounts()),
+        ]
+        troubles = (
+            (self.truncated, "games ended by a time limit"),
+            (self.aborted, "games thrown away"),
+            (self.refused, "answers refused"),
+            (self.hosts_lost, "hosts lost"),
+        )
+        if any(number for number, _ in troubles):
+            lines.append(", ".join(f"{number:,} {what}" for number, what in troubles if number))
+        if self.parked:
+            lines.append(f"parked, tried again every few minutes: {', '.join(self.parked)}; see logs/daemon.log")
+        if self.set_aside:
+            lines.append(f"snapshots set aside, as they cannot be read: {', '.join(self.set_aside)}")
+        for row in self.players:
+            lines.append(
+                f"  {row.player:<24} {row.role:<18} version {row.version:>7,}  {row.trained_steps:>13,} steps  "
+                f"{row.games:>10,} games  {row.snapshots:>4} snapshots  {row.resets:>3} resets  "
+                + ("unrated" if row.rating is None else f"{row.rating:+z.0f} Elo")
+            )
+            if row.mean_return is not None:
+                lines.append(f"    lately {row.games_text()}")
+        return "\n".join(lines)
+
+    def _amounts(self) -> Iterator[str]:
+        if self.trained_s is not None:
+            yield f"trained for {duration_text(self.trained_s)}"
+        if self.budget_left is not None:
+            yield f"{self.budget_left:.0%} of the budget left"
+        yield f"{size_text(self.disk_bytes)} on disk"
+
+
+@dataclass(frozen=True)
+class RatingsReport:
+    """Ratings of all frozen policies, strongest first.
+
+    Fields:
+      counts: what the games behind them count by.
+      ordered: whether games of the run hold finishing orders, which another model rates by.
+      cycles: what no single number can express, None where there are fewer than three snapshots.
+    """
+
+    run: str
+    rows: tuple[RatingRow, ...]
+    counts: str
+    ordered: bool = False
+    cycles: CycleReport | None = None
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps(asdict(self))
+
+    def text(self) -> str:
+        """For people."""
+        if not self.rows:
+            return f"{self.run}: nothing is rated yet"
+        head = f"{'policy':<28} {'Elo':>6}  {'95 % interval':>15}  {'games':>8}"
+        rows = [
+            f"{row.policy:<28} {row.elo:>+z6.0f}  {f'[{row.low:+z.0f}, {row.high:+z.0f}]':>15}  {row.games:>8,}"
+            for row in self.rows
+        ]
+        notes = [f"by {self.counts}", *([BY_ORDERS] if self.ordered else [])]
+        if self.cycles is not None and self.cycles.misleads:
+            notes.append(f"One number per policy misleads here, see `--model meta-game`: {self.cycles.text()}")
+        return "\n".join([head, *rows, *notes])
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """Whether a run holds together. checked: what was looked at; problems: what does not hold, one sentence each."""
+
+    run: str
+    events: int
+    journal_hash: str
+    checked: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps({**asdict(self), "ok": not self.problems})
+
+    def text(self) -> str:
+        """For people."""
+        verdict = "holds" if not self.problems else f"does NOT hold: {len(self.problems)} problems"
+        return "\n".join(
+            [
+                f"{self.run}: {verdict}",
+                *(f"  ok   {line}" for line in self.checked),
+                *(f"  BAD  {line}" for line in self.problems),
+            ]
+        )
+
+
+def open_state(folder: RunFolder) -> LeagueState:
+    """The league of a run up to the last durable event.
+
+    Raises:
+      JournalError: the journal is missing or damaged.
+    """
+    with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
+        return read_state(journal)
+
+
+def read_status(path: Path) -> StatusReport:
+    """The status of a run, also of a live one.
+
+    Raises:
+      MissingRun, JournalError, StorageError.
+    """
+    folder = RunFolder.open(path)
+    status = folder.read_status()
+    state = open_state(folder)
+    live = status is not None and folder.is_live(status)
+    phase = "stopped" if status is None else status.phase
+    if status is not None and not live and phase not in ("stopped", "failed"):
+        phase = "killed" if is_of_this_host(status.daemon) else "silent"
+    rating = {row.policy: row.elo for row in league_ratings(state) if row.games}
+    return StatusReport(
+        run=str(path),
+        live=live,
+        pid=0 if status is None else status.daemon.pid,
+        phase=phase,
+        workers=status.workers if status is not None and live else (),
+        games=state.totals.games,
+        env_steps=state.totals.env_steps,
+        settling_steps=state.totals.settling_steps,
+        steps_per_s=status.steps_per_s if status is not None and live else 0.0,
+        heartbeat_age_s=0.0 if status is None else round(max(time.time() - status.heartbeat_at, 0.0), 1),
+        players=tuple(
+            PlayerStatus(
+                player=player.name,
+                role=player.role,
+                version=player.version,
+                trained_steps=player.trained_steps,
+                games=player.games,
+                snapshots=player.num_snapshots,
+                resets=player.generation,
+                rating=_newest_rating(rating, player.name, player.num_snapshots),
+                unfrozen_steps=player.trained_steps - _frozen_steps(state, player),
+                lost_steps=player.lost_steps,
+                mean_return=player.episodes.mean_return,
+                seat_returns=player.episodes.seat_returns,
+                episode_length=player.episodes.turns if player.episodes.games else None,
+                score=player.episodes.score if player.episodes.score_games else None,
+            )
+            for player in state.players.values()
+        ),
+        snapshots=len(state.snapshots),
+        message="" if status is None else status.message,
+        counts=state.scoring.text,
+        aborted=state.totals.aborted,
+        truncated=state.totals.truncated,
+        refused=0 if status is None else status.refused,
+        hosts_lost=0 if status is None else status.hosts_lost,
+        trained_s=None if status is None else status.trained_s,
+        budget_left=None if status is None or status.budget_spent is None else 1.0 - status.budget_spent,
+        disk_bytes=disk_bytes(folder.path),
+        parked=status.parked if status is not None and live else (),
+        set_aside=tuple(quarantined(state)),
+    )
+
+
+def read_ratings(path: Path) -> RatingsReport:
+    """The ratings of a run, also of a live one.
+
+    Raises:
+      MissingRun, JournalError.
+    """
+    state = open_state(RunFolder.open(path))
+    return RatingsReport(
+        str(path), league_ratings(state), state.scoring.text, are_ordered(state.teams), league_cycles(state)
+    )
+
+
+def verify_run(path: Path) -> VerifyReport:
+    """Replay the journal from zero and read every snapshot and checkpoint that it names.
+
+    Raises:
+      MissingRun: there is no run.
+    """
+    folder = RunFolder.open(path)
+    checked: list[str] = []
+    problems: list[str] = []
+    events, head = 0, ""
+    try:
+        status = folder.read_status()  # before the journal: a live daemon moves both on
+        known = 0 if status is None else status.journal_seq
+        with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
+            events, head = journal.head().seq, journal.head().chain
+            if events < known:
+                problems.append(f"the journal ends at event {events} although event {known} was durable")
+            if mark := journal.mark_problem():
+                problems.append(mark)
+            noted = journal.noted_files()
+            state = verified_state(journal)
+            problems.extend(_miscounted(journal, state))
+        checked.append(f"{events:,} journal events: chain and replay from zero")
+        checked.append(f"{state.totals.games:,} games of {state.totals.leases_finished:,} leases, each answered once")
+        problems.extend(_bad_snapshots(folder, state, checked))
+        problems.extend(_bad_checkpoints(folder, state, checked))
+        problems.extend(file_problems(folder, noted))
+        checked.append("the mark of the last event, clock and games in flight")
+    except (JournalError, StorageError) as error:
+        problems.append(str(error))
+    return VerifyReport(str(path), events, head, tuple(checked), tuple(problems))
+
+
+def _miscounted(journal: JournalReader, state: LeagueState) -> Iterator[str]:
+    """Results counted by hand from the journal against what the league made of them."""
+    answered: set[int] = set()
+    games = 0
+    for _, event in journal.replay():
+        if isinstance(event, LeaseFinished):
+            if event.lease_id in answered:
+                yield f"lease {event.lease_id} was answered twice"
+            answered.add(event.lease_id)
+            games += sum(outcome.games for outcome in event.outcomes)
+    if games != state.totals.games:
+        yield f"the journal holds {games} games, the league counts {state.totals.games}"
+    booked = int(state.payoff.totals.values.sum())
+    if len(state.teams) == 2 == len(set(state.teams)):
+        if booked != 2 * games:
+            yield f"{games} games of two sides make {2 * games} entries, the payoff holds {booked}"
+        scored = float(state.payoff.scores.values.sum())
+        if abs(scored - games) > SCORE_ROUNDING * max(games, 1):
+            yield f"the scores of both sides of {games} games sum to {scored:g}, not to their number"
+
+
+def _bad_snapshots(folder: RunFolder, state: LeagueState, checked: list[str]) -> Iterator[str]:
+    store = LocalSnapshotStore(folder.snapshots_path)
+    present = set(store.digests())
+    missing = {info.snapshot_id for info in state.snapshots.values() if info.digest not in present}
+    for name in missing:
+        if state.is_present(name):
+            yield f"snapshot {name} is in the journal and not in the store"
+    yield from (str(error) for error in store.problems())
+    checked.append(f"{len(state.snapshots) - len(missing)} snapshots: sha256 of weights and manifest")
+    checked.extend(
+        f"snapshot {name} is set aside, as the journal says: {reason}" for name, reason in quarantined(state).items()
+    )
+
+
+def _bad_checkpoints(folder: RunFolder, state: LeagueState, checked: list[str]) -> Iterator[str]:
+    store = CheckpointStore(folder.checkpoints_path)
+    named = {name: player.checkpoint for name, player in state.players.items() if player.checkpoint is not None}
+    for name, pointer in named.items():
+        if not store.path(name, pointer.digest).exists():
+            yield f"the checkpoint of {name} that the journal names is gone"
+    yield from (str(error) for error in store.problems())
+    checked.append(f"{len(named)} checkpoints: sha256")
+
+
+def _newest_rating(rating: dict[str, float], player: str, snapshots: int) -> float | None:
+    for number in range(snapshots - 1, -1, -1):
+        if f"{player}-s{number}" in rating:
+            return rating[f"{player}-s{number}"]
+    return None
+
+
+def _frozen_steps(state: LeagueState, player: PlayerState) -> int:
+    """Trained steps of a player's newest snapshot; 0 without one."""
+    newest = state.snapshots.get(f"{player.name}-s{player.num_snapshots - 1}")
+    return 0 if newest is None else newest.trained_steps

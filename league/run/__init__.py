@@ -1,0 +1,1 @@
+"""Runs one league: the daemon, its launch, budget and observer."""

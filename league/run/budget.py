@@ -1,0 +1,187 @@
+"""How much of a run's budget is spent, and when this start of it ends.
+
+Schedules follow the budget in the configuration; the limits of one command only say when that command stops. So a run
+that is stopped and resumed follows the same schedules as one that never stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from league.config.run_config import BudgetSettings
+from league.runtime.reaper import descendants
+
+LOOK_EVERY_S = 1.0
+"""Time between two sums over the run's processes."""
+
+DEFAULT_HORIZON_STEPS = 50_000_000
+"""Env steps over which schedules run where the budget sets none."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run has used since its first start.
+
+    Fields:
+      seconds: wall time of training; core_seconds: processor time of all its processes; env_steps: of all games.
+    """
+
+    seconds: float = 0.0
+    core_seconds: float = 0.0
+    env_steps: int = 0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When one command stops, measured from where the run stood when it began; None for no limit."""
+
+    seconds: float | None = None
+    core_seconds: float | None = None
+    env_steps: int | None = None
+
+    def reached(self, spent: Spent, *, begun: Spent) -> bool:
+        """Whether a limit is reached."""
+        pairs = (
+            (self.seconds, spent.seconds - begun.seconds),
+            (self.core_seconds, spent.core_seconds - begun.core_seconds),
+            (self.env_steps, spent.env_steps - begun.env_steps),
+        )
+        return any(limit is not None and used >= limit for limit, used in pairs)
+
+
+def budget_share(budget: BudgetSettings, spent: Spent, *, limits: Limits) -> float:
+    """Part of the budget spent, in [0, 1]; schedules read it.
+
+    Where this command is limited by env steps, the budget's env steps alone count, so that the run repeats exactly;
+    else the part of whichever budget is nearest its end.
+    """
+    steps = spent.env_steps / (budget.env_steps or DEFAULT_HORIZON_STEPS)
+    if limits.env_steps is not None:
+        return min(steps, 1.0)
+    shares = [
+        spent.seconds / budget.seconds if budget.seconds else 0.0,
+        spent.core_seconds / budget.core_seconds if budget.core_seconds else 0.0,
+    ]
+    if budget.seconds is None and budget.core_seconds is None:
+        shares.append(steps)
+    return min(max(shares), 1.0)
+
+
+def budget_spent(budget: BudgetSettings, spent: Spent, *, limits: Limits) -> bool:
+    """Whether the budget is used up.
+
+    As for the schedules: a command limited by env steps looks at env steps alone, any other at the times where the
+    budget has any, and at env steps where it has none.
+    """
+    steps = budget.env_steps is not None and spent.env_steps >= budget.env_steps
+    timed = [
+        used >= limit
+        for limit, used in ((budget.seconds, spent.seconds), (budget.core_seconds, spent.core_seconds))
+        if limit is not None
+    ]
+    return steps if limits.env_steps is not None or not timed else any(timed)
+
+
+class Meter:
+    """Counts wall and processor time of a run: of this process and every one below it, Ray's own included.
+
+    Hosts on other machines of a cluster are not seen from here and not counted.
+
+    Args:
+      already: what earlier starts of the run have used.
+      monotonic: seconds that never go back.
+    """
+
+    def __init__(self, already: Spent, *, monotonic: Callable[[], float]) -> None:
+        self._already = already
+        self._monotonic = monotonic
+        self._started: float | None = None
+        self._looked = -LOOK_EVERY_S
+        self._core: dict[int, float] = {}
+        self._core_sum = 0.0
+
+    def now(self) -> float:
+        """Seconds that never go back, for deadlines."""
+        return self._monotonic()
+
+    def start(self) -> None:
+        """Training begins now; time before it (bringing up hosts) is not counted."""
+        self._started = self._monotonic()
+        self._core = {pid: cpu_seconds(pid) for pid in _family()}
+
+    def read(self, *, env_steps: int) -> Spent:
+        """Totals since the run's first start; what an ended process used stays counted."""
+        if self._started is None:
+            return Spent(self._already.seconds, self._already.core_seconds, env_steps)
+        now = self._monotonic()
+        if now - self._looked >= LOOK_EVERY_S:
+            self._looked = now
+            for pid in _family():
+                used = cpu_seconds(pid)
+                self._core_sum += max(used - self._core.get(pid, 0.0), 0.0)
+                self._core[pid] = used
+        seconds = self._already.seconds + now - self._started
+        return Spent(seconds, self._already.core_seconds + self._core_sum, env_steps)
+
+
+def _family() -> list[int]:
+    """This process and every one below it."""
+    return [os.getpid(), *descendants(os.getpid())]
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process; 0 for one that is gone or whose system does not say."""
+    if pid == os.getpid():
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return usage.ru_utime + usage.ru_stime
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class ClockFile:
+    """What a run keeps of its meter between two starts.
+
+    Fields:
+      spent: totals when it was written.
+      env_steps_target: where the last command was to stop, if it did so by its limit of env steps. The next command
+        counts from there and not from where the lease in hand happened to end, so that N and N more are 2 N.
+    """
+
+    spent: Spent = Spent()
+    env_steps_target: int | None = None
+
+    def encode(self) -> bytes:
+        """As JSON with the sha256 (hex) of the record, for the run folder."""
+        return msgspec.json.encode(_SignedClock(self.spent, self.env_steps_target, _clock_digest(self)))
+
+    @staticmethod
+    def decode(payload: bytes) -> ClockFile:
+        """What `encode` wrote. Raises msgspec.DecodeError for anything else."""
+        signed = msgspec.json.decode(payload, type=_SignedClock)
+        clock = ClockFile(signed.spent, signed.env_steps_target)
+        if clock.encode() != payload:
+            raise msgspec.DecodeError("its sha256 does not hold")
+        return clock
+
+
+class _SignedClock(msgspec.Struct, forbid_unknown_fields=True):
+    """The file: the record, and the sha256 (hex) of its own encoding."""
+
+    spent: Spent
+    env_steps_target: int | None
+    sha256: str
+
+
+def _clock_digest(clock: ClockFile) -> str:
+    return hashlib.sha256(msgspec.json.encode(clock)).hexdigest()

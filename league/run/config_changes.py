@@ -1,0 +1,154 @@
+"""Changes of a run's configuration after its start: which keys may change, and what a hand-edited file is told.
+
+The journal holds the text of config.yaml (`ConfigChanged`); the file is a copy of it for people. A change is written to
+the journal first, so that after a crash between the two the file is the text before, and is brought up to date.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import socket
+from collections.abc import Iterator, Sequence
+
+from league.config.run_config import LeagueConfig, config_plain, dump_config, parse_config
+from league.core.state.commands import ChangeConfig
+from league.core.state.events import ConfigChange
+from league.core.state.state import LeagueState
+from league.errors import ConfigError, LeagueError
+from league.policies.trust import read_config
+from league.run.resume_files import HOSTS_FILE
+from league.store.journaled_league import Book
+from league.store.run_folder import RunFolder
+
+FIXED = {
+    "env": "its snapshots and learners were made for this game; `league fork RUN NEW -s ...` takes equal ones",
+    "name": "the run folder has its name already",
+    "seed": "what was drawn so far came from it; `league train` starts a run with another one",
+    "network": "its snapshots and learners are of this network; `league train` starts a run with another one",
+    "league": "the league in the journal was founded with it; `league train` founds another one",
+    "teacher": "the run keeps its own copy of its teacher; `league fork RUN NEW -s ...` takes another one",
+}
+"""Section that may not change in a run -> why, and what to do instead. All other sections may."""
+
+PLAYS_ON = ("env", "network", "learner", "teacher", "actors", "seed")
+"""Sections on which games in flight and the unrolls in hand depend."""
+
+MAX_SHOWN = 6
+
+
+def settled_config(
+    folder: RunFolder, book: Book, *, overrides: Sequence[str] = (), restore: bool = False
+) -> LeagueConfig:
+    """The configuration that a run resumes with; journal and file agree on it afterwards.
+
+    Args:
+      folder: locked by the caller.
+      overrides: "dotted.key=value" each, over the configuration in the journal.
+      restore: write config.yaml again as the journal has it, whatever the file says now.
+    Raises:
+      ConfigError: an override does not fit, or changes what is fixed.
+      Untrusted: it names code that may not be loaded.
+      LeagueError: the file was edited by hand; the sentence names the keys.
+    """
+    state = book.state
+    if restore and state.config:
+        folder.write_config(state.config)
+    file_text = folder.read_config()
+    if file_text == state.config_before:  # the daemon died after the journal had the change
+        folder.write_config(state.config)
+        file_text = state.config
+    text = state.config or file_text
+    before = config = read_config(folder, text=text)
+    if overrides:
+        config = read_config(folder, text=text, overrides=overrides)
+    if file_text != text:
+        _require_the_same(folder, file_text, config)
+    changes = tuple(differences(config_plain(before), config_plain(config)))
+    if problems := [*_fixed_problems(changes)]:
+        raise ConfigError(f"{folder.path}", problems)
+    new_text = dump_config(config) if changes else text
+    if new_text != state.config and state.settings is not None:
+        book.execute(ChangeConfig(new_text, changes, _user()))
+        book.commit()
+    if new_text != file_text:
+        folder.write_config(new_text)
+    if not plays_the_same(config, before):
+        folder.storage.remove(folder.path / HOSTS_FILE)
+        book.noted_files.pop(HOSTS_FILE, None)
+    return config
+
+
+def noted_config(config: LeagueConfig, before: LeagueConfig | None = None) -> ChangeConfig:
+    """The command that journals a configuration; `before` is the one that it takes the place of."""
+    changes = () if before is None else tuple(differences(config_plain(before), config_plain(config)))
+    return ChangeConfig(dump_config(config), changes, _user())
+
+
+def config_problem(folder: RunFolder, state: LeagueState) -> str | None:
+    """One sentence where config.yaml is not what the journal says, None where it is or no event says it.
+
+    Raises:
+      StorageError: the file cannot be read.
+    """
+    if not state.config or folder.read_config() in (state.config, state.config_before):
+        return None
+    return f"{folder.config_path} is not the configuration in the journal: it was changed by hand or damaged"
+
+
+def plays_the_same(config: LeagueConfig, before: LeagueConfig) -> bool:
+    """Whether games in flight of one would go on in the other: what they and the unrolls in hand depend on is equal."""
+    return config.runtime.kind == before.runtime.kind and all(
+        getattr(config, section) == getattr(before, section) for section in PLAYS_ON
+    )
+
+
+def differences(one: object, other: object, path: str = "") -> Iterator[ConfigChange]:
+    """What differs between two plain records, such as two `config_plain`, place by place."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in sorted({*one, *other}, key=str):
+            yield from differences(one.get(key), other.get(key), f"{path}.{key}" if path else str(key))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for place, (mine, theirs) in enumerate(zip(one, other, strict=True)):
+            yield from differences(mine, theirs, f"{path}.{place}")
+    elif one != other:
+        yield ConfigChange(path, json.dumps(one), json.dumps(other))
+
+
+def _require_the_same(folder: RunFolder, file_text: str, config: LeagueConfig) -> None:
+    """Refuse a file whose values are not those that the run resumes with.
+
+    Raises:
+      LeagueError: naming them.
+    """
+    back = f"`league resume {folder.path} --restore-config` puts the file back"
+    try:
+        found = parse_config(file_text, source=str(folder.config_path))
+    except ConfigError as error:
+        raise LeagueError(
+            f"{folder.config_path} was changed by hand or damaged ({error.problems[0]}): {back}."
+        ) from error
+    edits = [*differences(config_plain(config), config_plain(found))]
+    if not edits:
+        return
+    shown = ", ".join(f"{edit.key} ({edit.old} -> {edit.new})" for edit in edits[:MAX_SHOWN])
+    more = f" and {len(edits) - MAX_SHOWN} more" if len(edits) > MAX_SHOWN else ""
+    free = [edit for edit in edits if edit.key.partition(".")[0] not in FIXED]
+    how = f"; `league resume {folder.path} -s {free[0].key}={free[0].new}` makes such a change" if free else ""
+    raise LeagueError(f"{folder.config_path} was changed by hand in {shown}{more}: {back}{how}.")
+
+
+def _fixed_problems(changes: Sequence[ConfigChange]) -> Iterator[str]:
+    for change in changes:
+        reason = FIXED.get(change.key.partition(".")[0])
+        if reason is not None:
+            yield f"{change.key}: cannot change from {change.old} to {change.new} in this run: {reason}"
+
+
+def _user() -> str:
+    """Who changes it, for the journal."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in containers
+        name = "unknown"
+    return f"{name}@{socket.gethostname()}"

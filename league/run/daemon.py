@@ -1,0 +1,399 @@
+"""The daemon: grants leases, books what comes back, carries out orders. The core decides, the runtime works.
+
+One turn of its loop: take reports, turn them into commands, make the events durable, act on them. Nothing is acted on
+before it is in the journal, so whatever is killed when, a restart goes on from what the journal says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from envs.protocol import EnvError
+from league.config.run_config import LeagueConfig
+from league.core.pbt.pbt import TRANSPLANT_KIND, pinned_checkpoints
+from league.core.state.commands import (
+    Command,
+    ConfirmReset,
+    ConfirmSnapshot,
+    ConfirmTransplant,
+    DropTransplant,
+    ExpireLease,
+    FinishLease,
+    NothingToLease,
+    Refused,
+    ReportProgress,
+    RequestLease,
+    RequestSnapshot,
+    SaveCheckpoint,
+    StartRun,
+    StopRun,
+)
+from league.core.state.events import CheckpointSaved, Event, LeaseGranted, OrderIssued, PlayerTransplanted
+from league.core.state.records import Lease, Order, Progress
+from league.errors import CorruptSnapshot, MissingSnapshot
+from league.policies.policy_store import PolicyStore
+from league.run.budget import Limits, Meter, Spent, budget_share, budget_spent
+from league.run.checkpointing import RESCUE_S, RestartStates, restored_progress
+from league.run.frozen_weights import FrozenWeights
+from league.run.observation import HostLosses, Observation
+from league.run.rating_phase import RatingPhase, rating_allowance
+from league.runtime.protocol import (
+    CheckpointTaken,
+    ExactRuntime,
+    HostLost,
+    HostStarted,
+    HostStuck,
+    LearnerProgress,
+    LeaseDone,
+    LeaseLost,
+    PlayerInstalled,
+    PlayLease,
+    Report,
+    ResetDone,
+    ResetPlayer,
+    Runtime,
+    SnapshotTaken,
+    TakeSnapshot,
+)
+from league.store.journaled_league import Book
+
+POLL_S = 0.2
+DRAIN_S = 60.0
+"""Longest wait for leases and orders in hand before a stop gives them up."""
+
+BUDGET, LIMIT, SIGNAL = "the budget is spent", "the limit of this command is reached", "a signal asked for it"
+
+
+class Daemon:
+    """Runs one league until a limit, the end of its budget, or a request to stop.
+
+    Args:
+      config: of the run.
+      book: its history, open for writing.
+      runtime: where hosts run; started and closed by the caller.
+      policies: weights of snapshots and restart states of learners on disk.
+      meter: what is spent; started here once every learner is in place.
+      limits: when this command stops.
+      begun: what limits are measured from.
+      observe: called once a turn; must return quickly.
+      restore_hosts: called once when every learner is in place, before the first lease.
+    """
+
+    def __init__(
+        self,
+        config: LeagueConfig,
+        *,
+        book: Book,
+        runtime: Runtime,
+        policies: PolicyStore,
+        meter: Meter,
+        limits: Limits,
+        begun: Spent,
+        observe: Callable[[Observation], None],
+        restore_hosts: Callable[[], None] | None = None,
+    ) -> None:
+        self._config = config
+        self._book = book
+        self._runtime = runtime
+        self._policies = policies
+        self._frozen = FrozenWeights(policies, book=book, execute=self._do)
+        self._meter = meter
+        self._limits = limits
+        self._begun = begun
+        self._observe = observe
+        self._restore_hosts = restore_hosts
+        self._exact = isinstance(runtime, ExactRuntime)
+        self._idle: dict[str, None] = {}
+        self._installed: set[str] = set()
+        self._progress: dict[str, LearnerProgress] = {}
+        self._restart_states = RestartStates(config.runtime, book.state, submit=runtime.submit)
+        self._effects: list[Event] = []
+        self._spent = meter.read(env_steps=book.state.totals.env_steps)
+        self._refused = 0
+        self._losses = HostLosses()
+        self._metering = False
+        self._stuck = ""
+        self.stop_requested = False
+        self.on_started: Callable[[], object] = lambda: None
+        self.say: Callable[[str], object] = lambda sentence: None
+
+    def run(self) -> str:
+        """Train until something ends it, then drain and save; returns why it ended."""
+        self.on_started()
+        self._do(StartRun())
+        self._frozen.take_back_mended()
+        self._effects.extend(OrderIssued(order) for order in self._book.state.orders.values())
+        reason = None
+        while reason is None:
+            self._turn("training", grant=RequestLease)
+            reason = self._ended()
+        if reason == BUDGET or (reason == LIMIT and not self._exact):
+            self._finish(since=Spent() if reason == BUDGET else self._begun)
+        self._drain()
+        self._abandon()
+        self._checkpoint_all()
+        self._do(StopRun(reason))
+        self._book.commit()
+        return reason
+
+    def rescue(self) -> None:
+        """After an error: save what the learners hold, as far as that goes within `RESCUE_S`. Begins nothing new."""
+        self._effects.clear()
+        self._abandon()
+        deadline = self._meter.now() + RESCUE_S
+        self._restart_states.ask_all(self._installed)
+        while self._restart_states.waiting and self._meter.now() < deadline:
+            try:
+                self._turn("draining", grant=None)
+            except EnvError:  # each host's games may raise for themselves
+                continue
+            except Exception as error:  # boundary: the error that ended the run is the one to be told
+                self.say(f"What was learnt since the last restart states could not be saved: {error}")
+                return
+
+    @property
+    def playing(self) -> bool:
+        """Whether every learner was in place and the games in flight were taken up again: there is play to keep."""
+        return self._metering
+
+    @property
+    def spent(self) -> Spent:
+        """What the run has used so far."""
+        return self._spent
+
+    def _turn(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> None:
+        for report in self._runtime.poll(POLL_S):
+            self._handle(report)
+        if grant is not None:
+            self._grant(grant)
+        self._book.commit()
+        self._spent = self._meter.read(env_steps=self._book.state.totals.env_steps)
+        effects, self._effects = self._effects, []
+        for event in effects:
+            self._carry_out(event)
+        self._restart_states.ask_due(self._progress.values(), self._installed, now=self._meter.now())
+        self._observe(self.observation(phase))
+
+    def observation(self, phase: str) -> Observation:
+        """What observers are shown."""
+        lost, parked = self._losses.count, tuple(self._losses.parked)
+        return Observation(self._spent, self._share(), phase, self._progress, self._refused, lost, parked)
+
+    def _share(self) -> float:
+        return budget_share(self._config.budget, self._spent, limits=self._limits)
+
+    def _ended(self) -> str | None:
+        if self.stop_requested:
+            return SIGNAL
+        if budget_spent(self._config.budget, self._spent, limits=self._limits):
+            return BUDGET
+        return LIMIT if self._limits.reached(self._spent, begun=self._begun) else None
+
+    def _do(self, command: Command) -> bool:
+        """Execute a command; its events are acted on after the next commit. A refusal is counted, nothing more."""
+        try:
+            self._effects.extend(self._book.execute(command))
+        except NothingToLease:
+            return False
+        except Refused:
+            self._refused += 1
+            return False
+        return True
+
+    def _handle(self, report: Report) -> None:
+        if isinstance(report, LeaseDone):
+            self._idle[report.host], self._stuck = None, ""
+            if not self._do(FinishLease(report.lease_id, report.token, report.env_steps, report.outcomes)):
+                lease = self._book.state.leases.get(report.lease_id)
+                if lease is not None and (lease.host, lease.token) == (report.host, report.token):
+                    self._do(ExpireLease(report.lease_id, "its answer was refused"))
+        elif isinstance(report, LeaseLost):
+            self._idle[report.host] = None
+            self._do(ExpireLease(report.lease_id, report.reason))
+        elif isinstance(report, LearnerProgress):
+            self._progress[report.progress.player] = report
+            self._report_progress(report.progress)
+        elif isinstance(report, SnapshotTaken):
+            self._add_snapshot(report)
+        elif isinstance(report, ResetDone):
+            self._do(ConfirmReset(report.order_id))
+        elif isinstance(report, CheckpointTaken):
+            self._save_checkpoint(report)
+        elif isinstance(report, PlayerInstalled):
+            self._installed.add(report.player)
+            self._resubmit_orders(report.player)
+        elif isinstance(report, HostStarted):
+            self._host_started(report)
+        elif isinstance(report, HostStuck):
+            self._stuck = report.text
+            self.say(f"{report.host}: {report.text}")
+        elif isinstance(report, HostLost):
+            self._host_lost(report)
+
+    def _report_progress(self, progress: Progress) -> None:
+        player = self._book.state.players.get(progress.player)
+        if player is None or (player.version, player.trained_steps) != (progress.version, progress.trained_steps):
+            self._do(ReportProgress(progress))
+
+    def _host_started(self, report: HostStarted) -> None:
+        self._losses.started(report.host)
+        if report.kind == "actor_host":
+            self._idle[report.host] = None
+            return
+        for player in self._runtime_players(report.host):
+            self._install(player)
+
+    def _install(self, player: str) -> None:
+        self._installed.discard(player)
+        install = self._frozen.installation(player)
+        known = self._book.state.players[player]
+        self._report_progress(restored_progress(known, install, say=self.say))
+        self._runtime.submit(install)
+
+    def _runtime_players(self, host: str) -> list[str]:
+        players = list(self._book.state.players)
+        hosts = self._config.runtime.learner_hosts if self._config.runtime.kind == "ray" else 1
+        number = int(host.rpartition("-")[2])
+        return [player for place, player in enumerate(players) if place % hosts == number]
+
+    def _host_lost(self, report: HostLost) -> None:
+        self._losses.lost(report, say=self.say)
+        self._idle.pop(report.host, None)
+        if report.kind == "learner_host":
+            players = self._runtime_players(report.host)
+            self._installed.difference_update(players)
+            self._restart_states.forget(players)
+            return
+        for lease in [lease for lease in self._book.state.leases.values() if lease.host == report.host]:
+            self._do(ExpireLease(lease.lease_id, report.reason))
+
+    def _resubmit_orders(self, player: str) -> None:
+        """Submit the orders of a player whose learner has just come (back): a lost host took them with it."""
+        pending = {event.order.order_id for event in self._effects if isinstance(event, OrderIssued)}
+        for order in self._book.state.open_orders(player):
+            if order.order_id not in pending:
+                self._effects.append(OrderIssued(order))
+
+    def _ready(self) -> bool:
+        return len(self._installed) == len(self._book.state.players)
+
+    def _grant(self, ask: Callable[[str], RequestLease | None]) -> None:
+        """Give every idle actor host the lease that `ask` wants for it.
+
+        An exact runtime first carries out every order, so that a lease decided after a stop sees the same population as
+        one decided without it.
+        """
+        if not self._ready() or (self._exact and self._book.state.orders):
+            return
+        if not self._metering:
+            if self._restore_hosts is not None:
+                self._restore_hosts()
+            self._meter.start()
+            self._metering = True
+        for host in list(self._idle):
+            request = ask(host)
+            if request is not None and self._do(replace(request, num_envs=self._config.actors.num_envs)):
+                del self._idle[host]
+
+    def _carry_out(self, event: Event) -> None:
+        if isinstance(event, LeaseGranted):
+            self._submit_lease(event.lease)
+        elif isinstance(event, OrderIssued):
+            self._submit_order(event.order)
+        elif isinstance(event, CheckpointSaved):
+            pinned = pinned_checkpoints(self._book.state)
+            self._policies.prune_checkpoints(event.player, newest=event.digest, pinned=pinned)
+        elif isinstance(event, PlayerTransplanted):
+            self._install(event.player)
+        else:
+            self._frozen.keep_within_limits(event)
+
+    def _submit_lease(self, lease: Lease) -> None:
+        frozen = self._frozen.of_lease(lease)
+        if isinstance(frozen, str):
+            self._idle[lease.host] = None
+            self._do(ExpireLease(lease.lease_id, f"the weights of {frozen} cannot be had"))
+            return
+        self._runtime.submit(PlayLease(lease, share=self._share(), frozen=frozen))
+
+    def _submit_order(self, order: Order) -> None:
+        if order.player not in self._installed or order.order_id not in self._book.state.orders:
+            return
+        if order.kind == "snapshot":
+            self._runtime.submit(TakeSnapshot(order.order_id, order.player))
+        elif order.kind == TRANSPLANT_KIND:
+            self._transplant(order)
+        else:
+            assert order.source is not None
+            weights = self._frozen.of(order.source)
+            if weights is not None:  # else the league has dropped the order for another one
+                self._runtime.submit(ResetPlayer(order.order_id, order.player, weights))
+
+    def _transplant(self, order: Order) -> None:
+        """Give the player a copy of its donor's restart state; its learner takes it up once the journal says so."""
+        assert order.donor is not None and order.checkpoint is not None
+        try:
+            saved = self._policies.get_checkpoint(order.donor, order.checkpoint)
+        except (MissingSnapshot, CorruptSnapshot) as error:
+            self._do(DropTransplant(order.order_id, str(error)))
+            return
+        version, trained_steps = int(saved["counters"][0]), int(saved["counters"][1])
+        digest = self._policies.put_checkpoint(order.player, saved)
+        self._do(ConfirmTransplant(order.order_id, digest, version, trained_steps))
+
+    def _add_snapshot(self, report: SnapshotTaken) -> None:
+        if report.order_id not in self._book.state.orders:
+            return
+        player = self._book.state.players[report.player]
+        digest = self._policies.put_snapshot(player, report.weights, trained_steps=report.trained_steps)
+        self._do(ConfirmSnapshot(report.order_id, digest, report.weights.version, report.trained_steps))
+
+    def _save_checkpoint(self, report: CheckpointTaken) -> None:
+        progress = report.progress
+        digest = self._policies.put_checkpoint(progress.player, report.saved)
+        self._restart_states.saved(progress)
+        self._report_progress(progress)
+        self._do(SaveCheckpoint(progress.player, digest, progress.version, progress.trained_steps))
+
+    def _finish(self, *, since: Spent) -> None:
+        """Freeze everybody once more, then settle the ratings within their share of what was spent.
+
+        Not where an exact run is merely stopped: a snapshot then would make it another run than one that goes on.
+        """
+        for player in list(self._book.state.players):
+            self._do(RequestSnapshot(player, "final"))
+        self._settle(lambda: not self._book.state.orders)
+        if len(set(self._book.state.teams)) == 1:
+            return
+        allowance = rating_allowance(self._config, since=since, until=self._spent, limits=self._limits)
+        phase = RatingPhase(allowance, self._book.state, begun=self._spent)
+        while not self.stop_requested and phase.goes_on(self._book.state, self._spent):
+            self._turn("rating", grant=phase.request)
+
+    def _drain(self) -> None:
+        """Wait for what is in hand, a learner that is to take up a transplant among it."""
+
+        def settled() -> bool:
+            state = self._book.state
+            waiting = state.leases or state.orders or self._effects
+            return not waiting and (self._ready() or not self._metering)
+
+        self._settle(settled)
+
+    def _abandon(self) -> None:
+        """Let a task go that hangs, so that the learners of the same process can still be saved."""
+        self._stuck = ""
+        if isinstance(self._runtime, ExactRuntime):
+            self._runtime.abandon()
+
+    def _checkpoint_all(self) -> None:
+        self._restart_states.ask_all(self._installed)
+        self._settle(lambda: not self._restart_states.waiting)
+
+    def _settle(self, settled: Callable[[], bool]) -> None:
+        """Go on without new leases until something is so, or too much time has gone."""
+        patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._exact else DRAIN_S
+        deadline = self._meter.now() + patience_s
+        while not settled() and self._meter.now() < deadline and not (self._exact and self._stuck):
+            self._turn("draining", grant=None)

@@ -1,0 +1,138 @@
+"""Weights of the league's snapshots for leases, resets and starts; what cannot be read is quarantined, not fatal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agents.weights import Weights
+from league.core.quarantine import restart_sources
+from league.core.retention import RETIRED
+from league.core.state.commands import Command, QuarantineSnapshot, RestoreSnapshot, RetireSnapshots
+from league.core.state.events import Event, SnapshotAdded, SnapshotRetired
+from league.core.state.records import BOT_PREFIX, Lease
+from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
+from league.policies.policy_store import PolicyStore
+from league.runtime.protocol import InstallPlayer
+from league.store.journaled_league import Book
+
+
+class FrozenWeights:
+    """Reads snapshots; one that is damaged or gone is set aside in the journal, with a sentence for the user.
+
+    Args:
+      policies: the stores.
+      book: history of the run.
+      execute: has the league decide on a command.
+    """
+
+    def __init__(self, policies: PolicyStore, *, book: Book, execute: Callable[[Command], bool]) -> None:
+        self._policies = policies
+        self._book = book
+        self._execute = execute
+        self._retired: list[str] = []
+
+    def of(self, snapshot: str) -> Weights | None:
+        """The weights of a snapshot; None where they cannot be had, which is in the journal then."""
+        if not self._book.state.is_present(snapshot):
+            return None
+        try:
+            return self._policies.snapshot(self._book.state.snapshots[snapshot])
+        except (MissingSnapshot, CorruptSnapshot) as error:
+            self._execute(QuarantineSnapshot(snapshot, str(error)))
+            self._policies.warn(
+                f"Snapshot {snapshot} is set aside, the league goes on without it: {error} "
+                "Put the file back as it was, and the next `league resume` takes the snapshot back."
+            )
+            return None
+
+    def of_lease(self, lease: Lease) -> dict[str, Weights] | str:
+        """The weights of every snapshot that a lease names; the id of the first one that cannot be had instead."""
+        policies = dict.fromkeys(policy for seating in lease.seatings for policy in seating.policies)
+        frozen: dict[str, Weights] = {}
+        for name in policies:
+            if name.startswith(BOT_PREFIX) or name not in self._book.state.snapshots:
+                continue
+            weights = self.of(name)
+            if weights is None:
+                return name
+            frozen[name] = weights
+        return frozen
+
+    def installation(self, player: str) -> InstallPlayer:
+        """What a player's learner starts from: its checkpoint, else the snapshot it descends from, else anew.
+
+        Falling back is told of, never passed over in silence; only a player that never had weights starts anew.
+
+        Raises:
+          MissingSnapshot, CorruptSnapshot: of the player's weights nothing can be read any more.
+        """
+        known = self._book.state.players[player]
+        problem: MissingSnapshot | CorruptSnapshot | None = None
+        if known.checkpoint is not None:
+            try:
+                saved = self._policies.get_checkpoint(player, known.checkpoint.digest)
+                return InstallPlayer(player, saved, None, known.hyperparameters, known.gate_steps)
+            except (MissingSnapshot, CorruptSnapshot) as error:
+                problem = error
+        elif known.parent is None:
+            return InstallPlayer(player, None, None, known.hyperparameters, known.gate_steps)
+        for name in list(restart_sources(self._book.state, player)):
+            weights = self.of(name)
+            if weights is not None:
+                if problem is not None or name != known.parent:
+                    because = f"{problem} " if problem is not None else ""
+                    self._policies.warn(f"{because}Learner {player} starts from its snapshot {name} instead.")
+                return InstallPlayer(player, None, weights, known.hyperparameters, self._steps_at(player, name))
+        if problem is None:
+            problem = MissingSnapshot(f"snapshot {known.parent} cannot be had.")
+        raise MissingSnapshot(
+            f"{problem} Now nothing is left of {player} to start from: put one of its snapshots or its checkpoint back,"
+            " or go back to an earlier point with `league rewind` or `league fork`."
+        )
+
+    def keep_within_limits(self, event: Event) -> None:
+        """After a snapshot was added, retire what is too many, and remove the weights of those retired before.
+
+        Not of those that are retired now: games in flight may still be played with them.
+        """
+        state = self._book.state
+        if isinstance(event, SnapshotRetired):
+            self._retired.append(event.snapshot)
+        elif isinstance(event, SnapshotAdded) and len(state.population.snapshots()) > self._policies.max_snapshots:
+            gone, self._retired = self._retired, []
+            for name in gone:
+                self._drop(name)
+            self._execute(RetireSnapshots(self._policies.max_snapshots))
+
+    def _drop(self, snapshot: str) -> None:
+        state = self._book.state
+        if not state.is_present(snapshot):
+            try:
+                self._policies.drop_snapshot(snapshot, state)
+            except StorageError as error:  # they take room and harm nobody
+                self._policies.warn(f"The weights of {snapshot} are retired and still there: {error}")
+
+    def take_back_mended(self) -> None:
+        """Take quarantined snapshots back whose files are again what was written."""
+        state = self._book.state
+        absent = {state.population.names[number]: reason for number, reason in state.population.absent.items()}
+        for name, reason in absent.items():
+            if reason.startswith(RETIRED):
+                self._retired.append(name)
+                continue
+            try:
+                self._policies.snapshot(state.snapshots[name])
+            except (MissingSnapshot, CorruptSnapshot):
+                continue
+            self._execute(RestoreSnapshot(name))
+            self._policies.warn(f"Snapshot {name} is whole again: the league meets it as before.")
+
+    def _steps_at(self, player: str, snapshot: str) -> int:
+        """Trained steps of a player when its weights were those of a snapshot.
+
+        `gate_steps` counts from when they became those of its parent: from its last snapshot or reset.
+        """
+        state = self._book.state
+        known, info = state.players[player], state.snapshots[snapshot]
+        is_older = snapshot != known.parent and info.player == player
+        return info.trained_steps if is_older else known.gate_steps

@@ -1,0 +1,375 @@
+"""`league train` and `league resume`: all wiring of a run in one place.
+
+A run is a folder. Starting it makes the folder, resuming it opens it; from there on both are the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from types import FrameType
+
+import msgspec
+
+from agents.learner.build import choose_dtype, default_device
+from agents.nets.config import NetworkConfig
+from envs.plugins import admit as admit_names
+from envs.protocol import EnvSpec
+from envs.registry import spec_of
+from league.config.checks import run_deadlines
+from league.config.default_scoring import scoring_of
+from league.config.plugin_checks import require_working_names
+from league.config.plugin_names import OutsideName, outside_names
+from league.config.run_config import LeagueConfig, config_plain, dump_config, load_config
+from league.core.state.commands import CreateLeague
+from league.core.state.state import LeagueState
+from league.errors import CorruptSnapshot, JournalError, LeagueError, MissingSnapshot, StorageError
+from league.monitor.console import RunConsole
+from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
+from league.policies.imported import absent_outsiders, admit, find_outsiders, guest_networks, remarks, trust_sources
+from league.policies.policy_store import PolicyStore, network_plain
+from league.policies.teacher import find_teacher, teacher_weights
+from league.policies.trust import mark, names_of_league, read_config, require_trusted, trust_folder
+from league.run.budget import ClockFile, Limits, Meter, Spent
+from league.run.config_changes import noted_config, settled_config
+from league.run.daemon import BUDGET, Daemon
+from league.run.observer import Observer
+from league.run.preset_remarks import preset_remarks
+from league.run.resume_files import CLOCK_FILE, HOSTS_FILE, files_to_note, read_noted
+from league.runtime.actor_state_file import decode_hosts, encode_hosts
+from league.runtime.host_log import logged_to
+from league.runtime.inprocess import InProcessRuntime
+from league.runtime.protocol import ExactRuntime, HostSetup, Runtime
+from league.store.checkpoints import CheckpointStore
+from league.store.journaled_league import Book
+from league.store.run_folder import RunFolder, new_run_path
+from league.store.snapshots import LocalSnapshotStore
+
+MAX_CHUNK_BATCHES = 4
+"""Batches in one chunk at most: larger chunks cost fewer calls, smaller ones keep the policy lag down."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a session of a run ended. reason: why; spent: by the run in all; seconds: of training in this session."""
+
+    folder: RunFolder
+    reason: str
+    spent: Spent
+    seconds: float
+
+
+def train(
+    config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, limits: Limits, trust: bool = False
+) -> Ended:
+    """Start a new run.
+
+    Args:
+      trust: whether code is loaded that the sources of guests and teacher name, see `league.policies.trust`.
+    Raises:
+      LeagueError, EnvError: one sentence for the user.
+    """
+    config = load_config(config_path, overrides=overrides)
+    if trust:
+        trust_sources(config, folder=config_path.parent)
+    spec = spec_of(config.env)
+    config = _with_precision(config, spec)
+    config, outsiders = find_outsiders(config, spec, folder=config_path.parent)
+    config = find_teacher(config, spec, folder=config_path.parent)
+    require_working_names(config, spec, source=str(config_path))
+    scoring = scoring_of(config.league.payoff, spec)
+    path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
+    folder = RunFolder.create(path, config_yaml=dump_config(config))
+    with folder.lock:
+        book = Book.create(folder.journal_path, wall_time=time.time)
+        book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
+        book.execute(noted_config(config))
+        admit(outsiders, book=book, store=_snapshot_store(folder))
+        book.commit()
+        notes = [*preset_remarks(config.league), *remarks(outsiders, config.env)]
+        return _session(config, spec, folder=folder, book=book, limits=limits, notes=notes)
+
+
+def resume(
+    path: Path,
+    *,
+    limits: Limits,
+    overrides: Sequence[str] = (),
+    restore_config: bool = False,
+    trust: bool = False,
+) -> Ended:
+    """Go on with a run from what its journal and stores say.
+
+    Args:
+      trust: whether code is loaded that the run names although this user did not train it; from then on it is theirs.
+      overrides: "dotted.key=value" each, a change of the configuration that the journal keeps.
+      restore_config: write config.yaml again as the journal has it.
+    Raises:
+      LeagueError, EnvError: one sentence for the user.
+    """
+    folder = RunFolder.open(path)
+    with folder.lock:
+        status = folder.read_status()
+        at_least = 0 if status is None else status.journal_seq
+        book = Book.open(folder.journal_path, at_least_seq=at_least, wall_time=time.time)
+        if trust:
+            _trust_run(folder, book)
+        config = settled_config(folder, book, overrides=overrides, restore=restore_config)
+        require_trusted(names_of_league(book.state), what=str(folder.path))
+        spec = spec_of(config.env)
+        require_working_names(config, spec, source=str(folder.path))
+        if book.state.settings is None:
+            scoring = scoring_of(config.league.payoff, spec)
+            book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
+            book.execute(noted_config(config))
+        admit(absent_outsiders(config, book.state, spec), book=book, store=_snapshot_store(folder))
+        book.commit()
+        return _session(config, spec, folder=folder, book=book, limits=limits, notes=book.notes)
+
+
+def _trust_run(folder: RunFolder, book: Book) -> None:
+    """Trust a run folder, its journal, and the sources of its outsiders."""
+    trust_folder(folder.path)
+    admit_names(found.entry for found in names_of_league(book.state))
+    trust_sources(read_config(folder), folder=Path.cwd())
+
+
+def _names_of_run(config: LeagueConfig, guests: Mapping[str, NetworkConfig]) -> Iterator[OutsideName]:
+    """The code from outside that a run loads: its configuration's, and that of its guests' networks."""
+    yield from outside_names(config_plain(config))
+    for network in guests.values():
+        yield from outside_names({"network": network_plain(network)})
+
+
+def has_spent_its_budget(folder: RunFolder) -> bool:
+    """Whether a run ended because there was nothing left of its budget."""
+    status = folder.read_status()
+    return status is not None and (status.phase, status.message) == ("stopped", BUDGET)
+
+
+def host_setup(config: LeagueConfig, spec: EnvSpec, *, run: str) -> HostSetup:
+    """What the hosts of a run build."""
+    rows = config.actors.num_envs * spec.num_seats
+    batches = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES)
+    return HostSetup(
+        run=run,
+        env=config.env,
+        network=config.network,
+        learner=config.learner,
+        num_envs=config.actors.num_envs,
+        chunk_rows=batches * config.learner.batch_rows,
+        seed=config.seed,
+        deadlines=run_deadlines(config),
+    )
+
+
+def _with_precision(config: LeagueConfig, spec: EnvSpec) -> LeagueConfig:
+    """The precision that "auto" means here, noted in the run: a resumed run must not depend on another measurement.
+
+    A cluster's hosts may be of another kind than this machine, and where there is a GPU the learners have it and the
+    actors do not: there every host measures for itself.
+    """
+    is_mixed = config.runtime.kind == "ray" and default_device().type != "cpu"
+    if config.learner.precision != "auto" or config.runtime.address != "local" or is_mixed:
+        return config
+    dtype = choose_dtype(spec, config.network, config.learner.precision)
+    return replace(config, learner=replace(config.learner, precision=str(dtype).removeprefix("torch.")))
+
+
+def make_runtime(config: LeagueConfig, setup: HostSetup, state: LeagueState) -> Runtime:
+    """The runtime that the configuration names. Ray is imported only where it is used."""
+    if config.runtime.kind == "inprocess":
+        return InProcessRuntime(setup, deadline_s=config.runtime.lease_deadline_s)
+    from league.runtime.ray_runtime import RayRuntime
+
+    return RayRuntime(setup, config.runtime, players=tuple(state.players))
+
+
+def _session(
+    config: LeagueConfig,
+    spec: EnvSpec,
+    *,
+    folder: RunFolder,
+    book: Book,
+    limits: Limits,
+    notes: Sequence[str] = (),
+) -> Ended:
+    """Train until something ends it. notes: sentences for the user, said first."""
+    with contextlib.ExitStack() as stack:
+        stack.callback(book.close)
+        stack.enter_context(logged_to(folder.logs_path, "daemon"))
+        guests = guest_networks(book.state, _snapshot_store(folder))
+        teacher = teacher_weights(config, spec, store=_snapshot_store(folder))
+        setup = host_setup(config, spec, run=folder.path.name)
+        setup = replace(setup, guest_networks=guests, teacher=teacher, logs=str(folder.logs_path))
+        runtime = make_runtime(config, setup, book.state)
+        stack.callback(runtime.close)
+        console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
+        for note in (*notes, *mark(folder, _names_of_run(config, guests))):
+            console.say(note)
+        sink = stack.enter_context(contextlib.closing(_sinks(config, folder, console)))
+        noted = book.noted_files
+        clock = _read_clock(folder, noted, console)
+        begun = _begun(clock, book.state, limits)
+        target = None if limits.env_steps is None else begun.env_steps + limits.env_steps
+        observer = Observer(
+            folder=folder, book=book, runtime=runtime, console=console, sink=sink, env_steps_target=target
+        )
+        observer.write_status(None, phase="starting")
+        policies = _policy_store(config, folder, console)
+        daemon = Daemon(
+            config,
+            book=book,
+            runtime=runtime,
+            policies=policies,
+            meter=Meter(clock.spent, monotonic=time.monotonic),
+            limits=limits,
+            begun=begun,
+            observe=observer.observe,
+            restore_hosts=lambda: _restore_hosts(runtime, folder, policies, book.state, noted, console),
+        )
+        daemon.say = console.say
+        try:
+            with _signals(daemon, console):
+                runtime.start()
+                reason = _run(daemon, book)
+        except BaseException as error:
+            observer.write_status(
+                None, phase="failed", message=str(error).splitlines()[0] if str(error) else repr(error)
+            )
+            raise
+        if daemon.playing:  # stopped before that, the games kept at the last stop are still those to go on with
+            _save_hosts(runtime, folder, book.state)
+        observer.write_clock(daemon.observation("stopped"), durable=True)
+        book.save_state()
+        book.note_files(files_to_note(folder))
+        observer.write_status(daemon.observation("stopped"), phase="stopped", message=reason)
+        return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)
+
+
+def _run(daemon: Daemon, book: Book) -> str:
+    """Run the daemon; whatever it had learnt and noted down when something broke becomes durable all the same."""
+    try:
+        return daemon.run()
+    except BaseException as error:
+        if isinstance(error, Exception) and not isinstance(error, StorageError | JournalError):
+            daemon.rescue()
+        with contextlib.suppress(LeagueError):
+            book.commit()
+        raise
+
+
+@contextlib.contextmanager
+def _signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
+    """First Ctrl-C or TERM drains and saves, the second leaves at once."""
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if daemon.stop_requested:
+            os._exit(128 + number)
+        daemon.stop_requested = True
+        console.say("Stopping: games in hand are finished and everything is saved; once more to leave at once.")
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    daemon.on_started = lambda: [signal.signal(number, handle) for number in before]  # Ray sets handlers of its own
+    daemon.on_started()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _sinks(config: LeagueConfig, folder: RunFolder, console: RunConsole) -> SinkGroup:
+    context = SinkContext(
+        run_path=folder.path,
+        run_name=folder.path.name,
+        config=config_plain(config),
+        settings=config.wandb,
+        warn=console.say,
+        clock=time.time,
+        storage=folder.storage,
+        metrics_bytes=round(config.retention.metrics_mib * 2**20),
+        spool_bytes=round(config.retention.spool_mib * 2**20),
+    )
+    return SinkGroup(tuple(open_sink(kind, context) for kind in METRIC_SINKS))
+
+
+def _snapshot_store(folder: RunFolder) -> LocalSnapshotStore:
+    return LocalSnapshotStore(folder.snapshots_path, storage=folder.storage)
+
+
+def _policy_store(config: LeagueConfig, folder: RunFolder, console: RunConsole) -> PolicyStore:
+    snapshots = _snapshot_store(folder)
+    checkpoints = CheckpointStore(folder.checkpoints_path, storage=folder.storage)
+    snapshots.sweep()
+    checkpoints.sweep()
+    return PolicyStore(config, snapshots=snapshots, checkpoints=checkpoints, warn=console.say)
+
+
+def _read_clock(folder: RunFolder, noted: Mapping[str, str], console: RunConsole) -> ClockFile:
+    """What earlier starts of the run have used. Losing it costs a schedule, not a result: it is told and begun anew."""
+    try:
+        return ClockFile.decode(read_noted(folder, noted, CLOCK_FILE))
+    except FileNotFoundError:
+        return ClockFile()
+    except (msgspec.DecodeError, StorageError) as error:
+        console.say(
+            f"{folder.path / CLOCK_FILE} cannot be used ({error}): the schedules start again from the beginning of the "
+            "budget."
+        )
+        return ClockFile()
+
+
+def _begun(clock: ClockFile, state: LeagueState, limits: Limits) -> Spent:
+    """What limits are measured from."""
+    steps = state.totals.env_steps
+    if limits.env_steps is not None and clock.env_steps_target is not None:
+        steps = clock.env_steps_target
+    return replace(clock.spent, env_steps=steps)
+
+
+def _save_hosts(runtime: Runtime, folder: RunFolder, state: LeagueState) -> None:
+    """Keep the games in flight of an exact runtime, so that the run goes on as if it had not stopped."""
+    saved = runtime.save_hosts() if isinstance(runtime, ExactRuntime) else None
+    if saved is not None:
+        payload = encode_hosts(saved, next_lease_id=state.next_lease_id)
+        folder.storage.atomic_write_bytes(folder.path / HOSTS_FILE, payload)
+
+
+def _restore_hosts(
+    runtime: Runtime,
+    folder: RunFolder,
+    policies: PolicyStore,
+    state: LeagueState,
+    noted: Mapping[str, str],
+    console: RunConsole,
+) -> None:
+    """Take the games in flight up again where they fit the league as it stands; after a crash they do not.
+
+    noted: what the journal's mark said of the files before this start. Losing them costs exactness, not a result: it
+    is told, and the games begin anew.
+    """
+    if not isinstance(runtime, ExactRuntime):
+        return
+    try:
+        hosts, next_lease_id = decode_hosts(read_noted(folder, noted, HOSTS_FILE))
+    except FileNotFoundError:
+        return
+    except StorageError as error:
+        console.say(f"{folder.path / HOSTS_FILE} cannot be used ({error}): the games that were in flight begin anew.")
+        return
+    if next_lease_id == state.next_lease_id:
+        named = [info for name, info in state.snapshots.items() if f'"{name}"' in hosts.text]
+        try:
+            frozen = {info.snapshot_id: policies.snapshot(info) for info in named}
+        except (CorruptSnapshot, MissingSnapshot) as error:
+            console.say(f"{error} The games that were in flight begin anew.")
+            return
+        runtime.load_hosts(hosts, frozen)

@@ -1,0 +1,298 @@
+"""What the daemon shows of itself: the live table, the heartbeat file, the metrics. It reads, and changes nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+
+from league.core.directives import view_of
+from league.core.matchmaking.roles import matchmaker_of
+from league.core.metagame.ratings import RatingRow
+from league.core.state.state import LeagueState, PlayerState
+from league.monitor import names
+from league.monitor.console import RunConsole
+from league.monitor.sink import MetricSink
+from league.monitor.view import GateView, PayoffView, PlayerView, RunView
+from league.run.background_ratings import BackgroundRatings, in_thread
+from league.run.budget import ClockFile
+from league.run.observation import Observation
+from league.run.resume_files import CLOCK_FILE
+from league.runtime.protocol import LearnerProgress, Runtime
+from league.store.journaled_league import Book
+from league.store.lock import this_process
+from league.store.run_folder import RunFolder, RunStatus
+
+STATUS_EVERY_S = 1.0
+VIEW_EVERY_S = 0.5
+METRICS_EVERY_S = 2.0
+RATINGS_EVERY_S = 2.0
+SPEED_OVER_S = 10.0
+"""The steps per second shown are those of the last so many seconds."""
+
+MAX_COLUMNS = 8
+MAX_SEATS = 16
+"""Seats whose returns are reported one by one."""
+
+
+class Observer:
+    """Shows a run; `observe` is called once a turn of the daemon and returns at once most of the time.
+
+    Args:
+      folder, book, runtime: of the run.
+      console: live table or plain lines.
+      sink: metrics.
+      wall_time: seconds since 1970, a label. monotonic: seconds that never go back.
+      env_steps_target: kept in the clock file, see `ClockFile`.
+    """
+
+    def __init__(
+        self,
+        *,
+        folder: RunFolder,
+        book: Book,
+        runtime: Runtime,
+        console: RunConsole,
+        sink: MetricSink,
+        env_steps_target: int | None,
+        wall_time: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._folder = folder
+        self._book = book
+        self._runtime = runtime
+        self._console = console
+        self._sink = sink
+        self._env_steps_target = env_steps_target
+        self._wall_time = wall_time
+        self._monotonic = monotonic
+        self._started_at = wall_time()
+        self._last_seen: Observation | None = None
+        self._due = {"status": 0.0, "view": 0.0, "metrics": 0.0}
+        self._speed: deque[tuple[float, int]] = deque()
+        self._ratings = BackgroundRatings(every_s=RATINGS_EVERY_S, start=in_thread, monotonic=monotonic)
+        self._phase = ""
+
+    def observe(self, seen: Observation) -> None:
+        """Whatever is due: table, heartbeat, metrics."""
+        now = self._monotonic()
+        self._speed.append((now, seen.spent.env_steps))
+        while len(self._speed) > 2 and now - self._speed[0][0] > SPEED_OVER_S:
+            self._speed.popleft()
+        changed = seen.phase != self._phase
+        self._phase = seen.phase
+        self._ratings.refresh(self._book.state)
+        if self._is_due("status", STATUS_EVERY_S, now) or changed:
+            self.write_status(seen, phase="running" if seen.phase == "training" else "draining")
+        if self._is_due("view", VIEW_EVERY_S, now) or changed:
+            self._console.show(self._view(seen))
+        if self._is_due("metrics", METRICS_EVERY_S, now):
+            self._sink.log(seen.spent.env_steps, self._metrics(seen))
+
+    def write_status(self, seen: Observation | None, *, phase: str, message: str = "") -> None:
+        """Write the heartbeat, and before it what is spent."""
+        if seen is not None:
+            self._last_seen = seen
+            self.write_clock(seen)
+        last = self._last_seen
+        state = self._book.state
+        self._folder.write_status(
+            RunStatus(
+                daemon=this_process(),
+                phase=phase,
+                started_at=self._started_at,
+                heartbeat_at=self._wall_time(),
+                journal_seq=self._book.durable_seq,
+                workers=self._runtime.workers() if phase not in ("stopped", "failed") else (),
+                games=state.totals.games,
+                env_steps=state.totals.env_steps,
+                steps_per_s=self._steps_per_s() if phase == "running" else 0.0,
+                players=len(state.players),
+                snapshots=len(state.snapshots),
+                message=message,
+                refused=0 if seen is None else seen.refused,
+                hosts_lost=0 if seen is None else seen.hosts_lost,
+                trained_s=None if last is None else last.spent.seconds,
+                budget_spent=None if last is None else last.share,
+                parked=() if seen is None else seen.parked,
+            )
+        )
+
+    def write_clock(self, seen: Observation, *, durable: bool = False) -> None:
+        """Write what is spent."""
+        clock = ClockFile(spent=seen.spent, env_steps_target=self._env_steps_target)
+        self._folder.storage.atomic_write_bytes(self._folder.path / CLOCK_FILE, clock.encode(), durable=durable)
+
+    def _is_due(self, what: str, every_s: float, now: float) -> bool:
+        if now < self._due[what]:
+            return False
+        self._due[what] = now + every_s
+        return True
+
+    def _steps_per_s(self) -> float:
+        if len(self._speed) < 2:
+            return 0.0
+        (first, steps), (last, more) = self._speed[0], self._speed[-1]
+        return (more - steps) / max(last - first, 1e-9)
+
+    def _view(self, seen: Observation) -> RunView:
+        state = self._book.state
+        return RunView(
+            run=str(self._folder.path),
+            phase=seen.phase,
+            elapsed_s=seen.spent.seconds,
+            budget_share=seen.share,
+            games=state.totals.games,
+            env_steps=state.totals.env_steps,
+            steps_per_s=self._steps_per_s(),
+            snapshots=len(state.snapshots),
+            workers=len(self._runtime.workers()),
+            players=tuple(self._player(player, seen.progress.get(player.name)) for player in state.players.values()),
+            payoff=payoff_view(state),
+        )
+
+    def _player(self, player: PlayerState, progress: LearnerProgress | None) -> PlayerView:
+        state = self._book.state
+        rating = self._newest_rating(player)
+        update = None if progress is None else progress.update
+        return PlayerView(
+            player=player.name,
+            role=player.role,
+            version=player.version,
+            trained_steps=player.trained_steps,
+            snapshots=player.num_snapshots,
+            rating=None if rating is None else rating.elo,
+            rating_low=None if rating is None else rating.low,
+            rating_high=None if rating is None else rating.high,
+            win_rate=mean_win_rate(state, player),
+            loss=None if update is None else update.loss_policy + update.loss_value,
+            entropy=None if update is None else update.entropy,
+            policy_lag=None if update is None else update.lag_mean,
+            gate=gate_view(state, player),
+            mean_return=player.episodes.mean_return,
+            seat_returns=player.episodes.seat_returns,
+            episode_length=player.episodes.turns if player.episodes.games else None,
+            score=player.episodes.score if player.episodes.score_games else None,
+        )
+
+    def _newest_rating(self, player: PlayerState) -> RatingRow | None:
+        for number in range(player.num_snapshots - 1, -1, -1):
+            row = self._ratings.rows.get(f"{player.name}-s{number}")
+            if row is not None and row.games:
+                return row
+        return None
+
+    def _metrics(self, seen: Observation) -> dict[str, float]:
+        state = self._book.state
+        values = {
+            names.ENV_STEPS.name: float(seen.spent.env_steps),
+            names.SETTLING_STEPS.name: float(state.totals.settling_steps),
+            names.STEPS_PER_S.name: self._steps_per_s(),
+            names.GAMES.name: float(state.totals.games),
+            names.ABORTED.name: float(state.totals.aborted),
+            names.TRUNCATED.name: float(state.totals.truncated),
+            names.REFUSED.name: float(seen.refused),
+            names.HOSTS_LOST.name: float(seen.hosts_lost),
+            names.PLAYERS.name: float(len(state.players)),
+            names.SNAPSHOTS.name: float(len(state.snapshots)),
+            names.OPEN_LEASES.name: float(len(state.leases)),
+            names.JOURNAL_SEQ.name: float(self._book.durable_seq),
+            names.ELAPSED_S.name: seen.spent.seconds,
+        }
+        rated = [row.elo for row in self._ratings.rows.values() if row.games]
+        if rated:
+            values[names.BEST_RATING.name] = max(rated)
+        for player in state.players.values():
+            values.update(self._player_metrics(player, seen.progress.get(player.name)))
+        return values
+
+    def _player_metrics(self, player: PlayerState, progress: LearnerProgress | None) -> dict[str, float]:
+        values = {
+            names.PLAYER_SNAPSHOTS.of(player.name): float(player.num_snapshots),
+            names.TRUNCATED_SHARE.of(player.name): player.truncated / max(player.games, 1),
+            names.GENERATION.of(player.name): float(player.generation),
+            names.VERSION.of(player.name): float(player.version),
+            names.TRAINED_STEPS.of(player.name): float(player.trained_steps + player.lost_steps),
+            names.LOST_STEPS.of(player.name): float(player.lost_steps),
+        }
+        win_rate, rating = mean_win_rate(self._book.state, player), self._newest_rating(player)
+        if win_rate is not None:
+            values[names.WIN_RATE.of(player.name)] = win_rate
+        if rating is not None:
+            values[names.RATING.of(player.name)] = rating.elo
+        values.update(episode_metrics(player))
+        if progress is None or progress.update is None:
+            return values
+        update = progress.update
+        pairs = (
+            (names.LOSS_POLICY, update.loss_policy),
+            (names.LOSS_VALUE, update.loss_value),
+            (names.ENTROPY, update.entropy),
+            (names.KL, update.kl),
+            (names.RHO_CLIP_SHARE, update.rho_clip_share),
+            (names.EFFECTIVE_SAMPLE_SHARE, update.effective_sample_share),
+            (names.GRADIENT_NORM, update.gradient_norm),
+            (names.LAG_MEAN, update.lag_mean),
+            (names.LAG_MAX, float(update.lag_max)),
+            (names.STALE_STEPS, float(update.stale_steps)),
+            (names.SKIPPED, float(progress.skipped)),
+            (names.LEARNING_RATE, update.learning_rate),
+            (names.ENTROPY_COST, update.entropy_cost),
+            (names.TEACHER_KL, update.teacher_kl),
+        )
+        values.update({metric.of(player.name): value for metric, value in pairs})
+        return values
+
+
+def episode_metrics(player: PlayerState) -> dict[str, float]:
+    """Return, length and score of a player's last games; only what there is yet."""
+    known = player.episodes
+    values = {}
+    if known.mean_return is not None:
+        values[names.RETURN_MEAN.of(player.name)] = known.mean_return
+        values[names.EPISODE_LENGTH.of(player.name)] = known.turns
+    if known.score_games:
+        values[names.SCORE.of(player.name)] = known.score
+    for seat, mean in enumerate(known.seat_returns[:MAX_SEATS]):
+        if known.seat_games[seat]:
+            values[names.SEAT_RETURN_MEAN.of(player.name, seat=seat)] = mean
+    return values
+
+
+def mean_win_rate(state: LeagueState, player: PlayerState) -> float | None:
+    """Mean of the posterior win rates over the opponents that the player has met; None before the first game."""
+    posterior = state.payoff.posterior(player.policy, state.population.moved.values)
+    met = np.flatnonzero(posterior.games > 0)
+    return float(posterior.mean[met].mean()) if len(met) else None
+
+
+def gate_view(state: LeagueState, player: PlayerState) -> GateView | None:
+    """How far a player is from its next snapshot."""
+    settings = state.settings_of(player.name)
+    steps = player.trained_steps - player.gate_steps
+    beaten, rivals = 0, np.array([], dtype=np.int64)
+    if len(set(state.teams)) > 1:
+        view = view_of(state, player.name)
+        rivals = matchmaker_of(settings).rivals(view)
+        means = view.posterior.take(rivals).mean
+        enough = view.posterior.take(rivals).games >= settings.gate.min_games
+        beaten = int(np.count_nonzero((means > settings.gate.win_rate) & enough))
+    gate = settings.gate
+    return GateView(steps, gate.min_steps, gate.timeout_steps, beaten, len(rivals))
+
+
+def payoff_view(state: LeagueState) -> PayoffView | None:
+    """Every player's win rates against the players and the newest snapshots; None before the first game."""
+    if not len(state.payoff):
+        return None
+    population = state.population
+    newest = list(state.snapshots)[-(MAX_COLUMNS - min(len(state.players), MAX_COLUMNS // 2)) :]
+    columns = (*list(state.players)[: MAX_COLUMNS // 2], *newest)
+    rows = []
+    for player in state.players.values():
+        posterior = state.payoff.posterior(player.policy, population.moved.values)
+        places = [population.index[name] for name in columns]
+        rows.append(tuple(float(posterior.mean[p]) if posterior.games[p] > 0 else None for p in places))
+    return PayoffView(rows=tuple(state.players), columns=columns, win_rates=tuple(rows))

@@ -1,0 +1,97 @@
+"""What lies beside the journal and fits an earlier event of it: the games in flight, and the clock of the schedules."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import msgspec
+
+from league.core.state.state import LeagueState
+from league.errors import StorageError
+from league.run.budget import ClockFile, Spent
+from league.store.run_folder import RunFolder
+
+HOSTS_FILE, CLOCK_FILE = "hosts.safetensors", "clock.json"
+MAX_HOSTS_BYTES = 4 << 30
+MAX_CLOCK_BYTES = 1 << 16
+_SHA256_BYTES = 32
+_MAX_BYTES = {HOSTS_FILE: MAX_HOSTS_BYTES, CLOCK_FILE: MAX_CLOCK_BYTES}
+
+
+def hosts_at(folder: RunFolder, state: LeagueState) -> bytes | None:
+    """The file of the games in flight where it was left by the very stop at which the league stands, else None.
+
+    Games of another moment would bring results of opponents that the league has not met, or of weights not yet trained.
+    """
+    from league.runtime.actor_state_file import decode_hosts  # brings in the runtime, which a rewind need not wait for
+
+    if state.running or state.leases:
+        return None
+    try:
+        content = folder.storage.read_bytes(folder.path / HOSTS_FILE, max_bytes=MAX_HOSTS_BYTES)
+        _, next_lease_id = decode_hosts(content)
+    except (FileNotFoundError, StorageError):
+        return None
+    return content if next_lease_id == state.next_lease_id else None
+
+
+def clock_at(folder: RunFolder, state: LeagueState) -> ClockFile:
+    """What the run had used by an event: as noted if nothing was played since, else in proportion to the env steps."""
+    try:
+        noted = ClockFile.decode(folder.storage.read_bytes(folder.path / CLOCK_FILE, max_bytes=MAX_CLOCK_BYTES))
+    except (FileNotFoundError, StorageError, msgspec.DecodeError):
+        noted = ClockFile()
+    steps, spent = state.totals.env_steps, noted.spent
+    if steps >= spent.env_steps:
+        return noted if not state.running else replace(noted, env_steps_target=None)
+    share = steps / spent.env_steps
+    return ClockFile(spent=Spent(spent.seconds * share, spent.core_seconds * share, steps))
+
+
+def read_noted(folder: RunFolder, noted: Mapping[str, str], name: str) -> bytes:
+    """The clock or the games in flight; where the journal's mark names the content, that content and no other.
+
+    Args:
+      noted: `JournalReader.noted_files` as it was before this start of the run.
+      name: HOSTS_FILE or CLOCK_FILE.
+    Raises:
+      FileNotFoundError: there is none, and none need be there.
+      StorageError: it is not the one that was noted, or cannot be read.
+    """
+    path, digest = folder.path / name, noted.get(name)
+    try:
+        content = folder.storage.read_bytes(path, max_bytes=_MAX_BYTES[name])
+    except FileNotFoundError as error:
+        if digest is None:
+            raise
+        raise StorageError(f"{path} is missing, although the last stop left it") from error
+    if digest is not None and hashlib.sha256(content).hexdigest() != digest:
+        raise StorageError(f"{path} is not the one that the last stop left")
+    return content
+
+
+def files_to_note(folder: RunFolder) -> dict[str, str]:
+    """What the journal's mark is to note of the files that a stop, a fork or a rewind has left."""
+    return {
+        name: hashlib.sha256(folder.storage.read_bytes(folder.path / name, max_bytes=limit)).hexdigest()
+        for name, limit in _MAX_BYTES.items()
+        if (folder.path / name).exists()
+    }
+
+
+def file_problems(folder: RunFolder, noted: Mapping[str, str]) -> Iterator[str]:
+    """What does not hold of the games in flight and the clock, one sentence each."""
+    for name in _MAX_BYTES:
+        try:
+            content = read_noted(folder, noted, name)
+            if name == CLOCK_FILE:
+                ClockFile.decode(content)
+            elif hashlib.sha256(content[_SHA256_BYTES:]).digest() != content[:_SHA256_BYTES]:  # see `hosts_file`
+                yield f"{folder.path / name} is damaged: its sha256 is another"
+        except FileNotFoundError:
+            continue
+        except (StorageError, msgspec.DecodeError) as error:
+            text = str(error)
+            yield text if str(folder.path) in text else f"{folder.path / name}: {text}"

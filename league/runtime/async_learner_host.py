@@ -1,0 +1,368 @@
+"""A learner host that decodes, learns and answers at the same time: rows stream into the learner as they come.
+
+All learners live on one thread, which takes turns between orders and updates. A chunk goes through the feeder of its
+player, decoded there in a thread of its own; credits hold back whoever pushes. What others may read (the newest
+weights and counts) is one immutable record per player, replaced after each update.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+
+from agents.learner.data.feeder import Feeder
+from agents.learner.errors import FeederClosedError, FeederTimeoutError, LearnerError
+from agents.learner.learner import Learner, UpdateReport
+from agents.nets.network import build_network
+from agents.nets.sub_actions import num_parts
+from agents.torch_runtime import prepare_process
+from agents.unroll.codec import ChunkError, Lz4Codec
+from agents.unroll.unroll import Unrolls
+from agents.weights import Weights
+from envs.registry import spec_of
+from league.core.state.records import Hyperparameter, Progress
+from league.runtime.learner_host import UnknownPlayer, Workers, check_address, check_versions, player_learner
+from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
+
+Answer = TypeVar("Answer")
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 0.5
+"""Longest wait for the next block of a batch that was begun; then it is begun again when all of it is there."""
+
+WAKE_S = 5.0
+"""Longest sleep of the learners' thread."""
+
+
+class LearnersStoppedError(LearnerError):
+    """The learners' thread has ended; the message says why."""
+
+
+@dataclass(frozen=True)
+class Newest:
+    """What others may read of a player, all of one moment."""
+
+    weights: Weights
+    progress: Progress
+    update: UpdateReport | None
+    skipped: int
+
+
+@dataclass
+class _Held:
+    """A player between two resets.
+
+    Fields:
+      first_version: chunks of older weights are those of its past self and are dropped.
+      share: of the budget spent, as of the last chunk.
+      whole: a batch was begun too early: wait for all of its rows.
+    """
+
+    learner: Learner
+    feeder: Feeder
+    newest: Newest
+    first_version: int = 0
+    share: float = 0.0
+    whole: bool = False
+
+
+class StreamingLearnerHost:
+    """Learners by player; every method but `start` and `close` may be called from any thread.
+
+    Args:
+      setup: what to build.
+      dtype: compute type of the forward passes.
+      workers_of: of the learner of a player, where it is cut into stages or replicas.
+      clock: seconds, for the share of time in which there was nothing to learn from.
+      patience_s: see `PATIENCE_S`.
+    """
+
+    def __init__(
+        self,
+        setup: HostSetup,
+        *,
+        dtype: torch.dtype,
+        workers_of: Callable[[str], Workers] = lambda player: Workers(),
+        clock: Callable[[], float] = time.perf_counter,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self._setup = setup
+        self._dtype = dtype
+        self._workers_of = workers_of
+        self._clock = clock
+        self._patience_s = patience_s
+        self._order_deadline_s = setup.learner.start_timeout_s + setup.learner.stage_timeout_s
+        self._spec = spec_of(setup.env)
+        network = build_network(self._spec, setup.network, seed=setup.seed)
+        self._core_size, self._num_parts = network.core_size, num_parts(network.head)
+        self._codec = Lz4Codec()
+        self._changed = threading.Condition()
+        self._orders: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._held: dict[str, _Held] = {}
+        self._turn: deque[str] = deque()
+        self._busy_s = 0.0
+        self._since = clock()
+        self._closed = False
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._serve, name="learners", daemon=True)
+
+    def start(self) -> None:
+        """Start the learners' thread."""
+        self._thread.start()
+
+    def install(
+        self,
+        player: str,
+        *,
+        saved: Arrays | None,
+        weights: Weights | None,
+        hyperparameters: tuple[Hyperparameter, ...] = (),
+        trained_steps: int = 0,
+    ) -> None:
+        """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
+        self._order(lambda: self._install(player, saved, weights, hyperparameters, trained_steps))
+
+    def push(self, player: str, chunk: bytes, *, share: float) -> Weights:
+        """Take a chunk to learn from, as soon as there is room for it; returns the newest weights.
+
+        Raises:
+          UnknownPlayer: not held here.
+          ChunkError: the bytes are no chunk of this run and player, or too many rows.
+          FeederFullError: no room within `setup.deadlines.credit_s`.
+          LearnerError: learning has failed.
+        """
+        header, num_rows = self._codec.peek(chunk)
+        check_address(header, run=self._setup.run, player=player)
+        while True:
+            held = self._get(player)
+            if not 1 <= num_rows <= held.feeder.capacity:
+                raise ChunkError(f"a chunk of {num_rows} rows does not fit a ring of {held.feeder.capacity}")
+            if header.version_max < held.first_version:
+                return held.newest.weights
+            try:
+                held.feeder.push(chunk, num_rows=num_rows, timeout_s=self._setup.deadlines.credit_s)
+            except FeederClosedError:
+                if self._get(player) is held:
+                    raise
+                continue  # reset meanwhile
+            held.share = share
+            return self._get(player).newest.weights
+
+    def weights(self, player: str) -> Weights:
+        """The newest weights of a player; the same object until the version changes."""
+        return self._get(player).newest.weights
+
+    def newest(self, player: str) -> Newest:
+        """The newest weights with how far the player is."""
+        return self._get(player).newest
+
+    def progress(self) -> list[LearnerProgress]:
+        """How far every player is, and the share of the time since the last call in which there was nothing to do.
+
+        Raises:
+          LearnerError: learning has failed.
+        """
+        self._raise_if_over()
+        with self._changed:
+            now, busy = self._clock(), self._busy_s
+            idle = 1.0 - busy / max(now - self._since, 1e-9)
+            self._busy_s, self._since = 0.0, now
+            everyone = list(self._held.items())
+        return [self._progress_of(player, held, min(max(idle, 0.0), 1.0)) for player, held in everyone]
+
+    def reset(self, player: str, weights: Weights) -> None:
+        """Start a player again from given weights; unrolls of its past self, also those still to come, are dropped."""
+        self._order(lambda: self._reset(player, weights))
+
+    def checkpoint(self, player: str) -> CheckpointTaken:
+        """A player's restart state."""
+        return self._order(lambda: self._checkpoint(player))
+
+    def close(self) -> None:
+        """End the thread and release every learner; may be called twice."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _order(self, order: Callable[[], Answer]) -> Answer:
+        """Have the learners' thread do it."""
+        answer: Future[Answer] = Future()
+        with self._changed:
+            self._raise_if_over()
+            self._orders.append((order, answer))
+            self._changed.notify_all()
+        return answer.result(timeout=self._order_deadline_s)
+
+    def _serve(self) -> None:
+        """The life of the learners' thread."""
+        prepare_process()  # the number of threads that a sum may use is each thread's own setting
+        try:
+            while (work := self._next()) is not None:
+                work()
+        except Exception as error:  # the boundary of this thread: raised again in every caller's
+            logger.exception("learning has failed")
+            with self._changed:
+                self._error = error
+        finally:
+            with self._changed:
+                self._closed, orders = True, list(self._orders)
+                self._orders.clear()
+            for _, answer in orders:
+                answer.set_exception(self._stopped())
+            for player in list(self._held):
+                self._drop(player)
+
+    def _next(self) -> Callable[[], None] | None:
+        """What to do now: orders come first; None at the end."""
+        with self._changed:
+            while not self._closed:
+                if self._orders:
+                    order, answer = self._orders.popleft()
+                    return lambda: _carry_out(order, answer)
+                player = self._ready()
+                if player is not None:
+                    return lambda: self._learn(player)
+                self._changed.wait(timeout=WAKE_S)
+        return None
+
+    def _ready(self) -> str | None:
+        """Whose turn it is: the next player with a whole batch, else the next whose first rows are there."""
+        ready = {player: self._held[player].feeder.rows_ready for player in self._turn}
+        rows = self._setup.learner.batch_rows
+        block = rows // self._setup.learner.microbatches
+        whole = (player for player in self._turn if ready[player] >= rows)
+        begun = (player for player in self._turn if ready[player] >= block and not self._held[player].whole)
+        return next(whole, None) or next(begun, None)
+
+    def _learn(self, player: str) -> None:
+        held = self._held[player]
+        self._turn.remove(player)
+        self._turn.append(player)
+        try:
+            with held.feeder.batch(timeout_s=self._patience_s) as blocks:
+                report = held.learner.update_stream(blocks, share=held.share)
+        except FeederTimeoutError:
+            held.whole = True  # nothing was changed, and the rows that came are still there
+            return
+        except FeederClosedError:
+            if self._closed:
+                return
+            raise
+        held.whole = False
+        held.newest = _newest(player, held.learner, report)
+        with self._changed:
+            self._busy_s += report.update_s - report.waited_s
+
+    def _install(
+        self,
+        player: str,
+        saved: Arrays | None,
+        weights: Weights | None,
+        hyperparameters: tuple[Hyperparameter, ...],
+        trained_steps: int,
+    ) -> None:
+        self._drop(player)
+        learner = player_learner(
+            player,
+            self._setup,
+            self._spec,
+            saved=saved,
+            weights=weights,
+            hyperparameters=hyperparameters,
+            trained_steps=trained_steps,
+            dtype=self._dtype,
+            workers=self._workers_of(player),
+        )
+        self._hold(player, learner, first_version=0)
+
+    def _reset(self, player: str, weights: Weights) -> None:
+        held = self._get(player)
+        held.learner.reset(weights)
+        held.learner.version += 1
+        self._hold(player, held.learner, first_version=held.learner.version)
+        held.feeder.close()
+
+    def _checkpoint(self, player: str) -> CheckpointTaken:
+        learner = self._get(player).learner
+        return CheckpointTaken(progress=_progress(player, learner), saved=learner.save())
+
+    def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
+        feeder = Feeder(
+            self._spec,
+            self._setup.learner,
+            core_size=self._core_size,
+            num_parts=self._num_parts,
+            decode=self._decode,
+            refusable=(ChunkError,),
+            chunk_rows=self._setup.chunk_rows,
+            changed=self._changed,
+            pinned=torch.cuda.is_available(),
+        )
+        feeder.start()
+        with self._changed:
+            self._held[player] = _Held(learner, feeder, _newest(player, learner, None), first_version)
+            if player not in self._turn:
+                self._turn.append(player)
+
+    def _drop(self, player: str) -> None:
+        with self._changed:
+            held = self._held.pop(player, None)
+            if held is not None:
+                self._turn.remove(player)
+        if held is not None:
+            held.feeder.close()
+            held.learner.close()
+
+    def _decode(self, chunk: bytes) -> Unrolls:
+        header, unrolls = self._codec.decode(chunk)
+        check_versions(header, unrolls)
+        return unrolls
+
+    def _progress_of(self, player: str, held: _Held, idle_share: float) -> LearnerProgress:
+        feeder, newest = held.feeder.report(), held.newest
+        if feeder.refused:
+            logger.warning("%d chunks of %s were refused: %s", feeder.refused, player, feeder.reason)
+        return LearnerProgress(newest.progress, newest.update, newest.skipped, idle_share, feeder.refused)
+
+    def _get(self, player: str) -> _Held:
+        self._raise_if_over()
+        held = self._held.get(player)
+        if held is None:
+            raise UnknownPlayer(f"player {player} is not held by this learner host")
+        return held
+
+    def _raise_if_over(self) -> None:
+        if self._closed or self._error is not None:
+            raise self._stopped()
+
+    def _stopped(self) -> LearnersStoppedError:
+        reason = "the learner host is closed" if self._error is None else f"learning has failed: {self._error}"
+        stopped = LearnersStoppedError(reason)
+        stopped.__cause__ = self._error
+        return stopped
+
+
+def _carry_out(order: Callable[[], Any], answer: Future[Any]) -> None:
+    try:
+        answer.set_result(order())
+    except Exception as error:  # the boundary of the learners' thread: raised again in the caller's
+        answer.set_exception(error)
+
+
+def _progress(player: str, learner: Learner) -> Progress:
+    return Progress(player=player, version=learner.version, trained_steps=learner.trained_steps)
+
+
+def _newest(player: str, learner: Learner, update: UpdateReport | None) -> Newest:
+    return Newest(learner.publish(), _progress(player, learner), update, learner.skipped_updates)

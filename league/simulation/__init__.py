@@ -1,0 +1,1 @@
+"""Simulates months of a league in minutes with simulated learners."""

@@ -1,0 +1,246 @@
+"""What a simulated run came to: snapshots, gates, resets, games per pair, starved pairs, disk."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from league.core.directives import view_of
+from league.core.gates.gates import GATE, TIMEOUT
+from league.core.matchmaking.roles import matchmaker_of
+from league.core.state.scoring import Scoring
+from league.core.state.state import LeagueState
+from league.store.journal_segments import PLAIN_EVENTS
+
+JOURNAL_ROW_BYTES = 120
+"""What an event takes beside its body: chain hash, number, time, index."""
+PACKED_SHARE = 0.12
+"""Of its body that an event takes in a segment: measured, see `benchmarks/disk_use.py`."""
+MOST_SHOWN = 5
+DAY_S, HOUR_S = 86_400.0, 3_600.0
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a simulated run is.
+
+    Fields:
+      steps_per_s: env steps of one actor host. turns_per_game: env steps of one game.
+      hosts: actor hosts. lease_steps: env steps of a simulated lease. snapshot_bytes: of one frozen policy on disk.
+      most_snapshots: that may be kept. metrics_bytes: limit of the metrics and of those that wait for their upload.
+    """
+
+    steps_per_s: float
+    turns_per_game: int
+    hosts: int
+    lease_steps: int
+    snapshot_bytes: int
+    most_snapshots: int = 1_000_000
+    metrics_bytes: int = 0
+
+
+@dataclass
+class Tally:
+    """What happened, counted as it goes. firsts: virtual seconds at which something first happened."""
+
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+    resets: Counter[str] = field(default_factory=Counter)
+    transplants: Counter[str] = field(default_factory=Counter)
+    mixtures: int = 0
+    events: int = 0
+    encoded: int = 0
+    encoded_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class SimulatedPlayer:
+    """One player. gate, timeout: snapshots by their reason; starved: rivals with too few games for its gate."""
+
+    player: str
+    role: str
+    trained_steps: int
+    games: int
+    snapshots: int
+    gate: int
+    timeout: int
+    resets: int
+    transplants: int
+    rivals: int
+    starved: int
+
+
+@dataclass(frozen=True)
+class SimulationReport:
+    """What would happen.
+
+    Fields:
+      asked_s, done_s: virtual seconds asked for and simulated; fewer where there were too many snapshots.
+      real_s, speed: real seconds, and virtual seconds in one of them.
+      world: of the simulated learners. lease_steps: env steps of a simulated lease.
+      counts: what the games of the real run would count by; simulated games are won, drawn or lost.
+      games, env_steps, rating_games, snapshots, mixtures: totals.
+      pairs: pairs that have met. games_per_pair: 5 %, 50 % and 95 % of their games.
+      starved: (player, rival, effective games) of the least known rivals of gates.
+      snapshots_kept: snapshots whose weights are still there at the end.
+      snapshot_bytes, journal_bytes: on disk, within the limits of `retention` and with old events compressed.
+      metrics_bytes: what metrics, and those that wait for their upload, take at most.
+    """
+
+    asked_s: float
+    done_s: float
+    real_s: float
+    speed: float
+    world: str
+    lease_steps: int
+    games: int
+    env_steps: int
+    rating_games: int
+    snapshots: int
+    mixtures: int
+    players: tuple[SimulatedPlayer, ...]
+    pairs: int
+    games_per_pair: tuple[float, float, float]
+    starved: tuple[tuple[str, str, float], ...]
+    snapshot_bytes: int
+    journal_bytes: int
+    counts: Scoring
+    snapshots_kept: int = 0
+    metrics_bytes: int = 0
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps(asdict(self))
+
+    def text(self) -> str:
+        """For people."""
+        days = max(self.done_s / DAY_S, 1e-9)
+        low, middle, high = self.games_per_pair
+        lines = [
+            f"{span(self.done_s)} of league time in {self.real_s:.1f} s ({self.speed:,.0f}x), simulated learners: "
+            f"{self.world}, {self.lease_steps:,} env steps a lease"
+        ]
+        if self.done_s < self.asked_s:
+            lines.append(
+                f"ended before {span(self.asked_s)}: {self.snapshots:,} snapshots are too many; raise min_steps"
+            )
+        if self.counts.score == "returns":
+            lines.append(
+                f"the real run counts {self.counts.text}: simulated games are won or lost outright, so that its win "
+                "rates lie nearer to a half than these, and its gates fire later"
+            )
+        lines += [
+            f"{self.env_steps:,} env steps, {self.games:,} games, {self.rating_games:,} of them rating games",
+            f"{self.snapshots:,} snapshots ({self.snapshots / days:,.1f} a day), {self.mixtures} mixtures solved",
+            f"disk: {size(self.snapshot_bytes)} of {self.snapshots_kept:,} snapshots that are kept, "
+            f"{size(self.journal_bytes)} of journal, at most {size(self.metrics_bytes)} of metrics",
+            f"{self.pairs:,} pairs met; games of a pair: {low:,.0f} (5 %), {middle:,.0f} (median), {high:,.0f} (95 %)",
+            f"{'player':<24} {'trained steps':>15} {'snapshots':>10} {'gate':>7} {'timeout':>8} {'resets':>7} "
+            f"{'copies':>7} {'starved rivals':>15}",
+        ]
+        lines += [
+            f"{row.player:<24} {row.trained_steps:>15,} {row.snapshots:>10,} {row.gate:>7,} {row.timeout:>8,} "
+            f"{row.resets:>7,} {row.transplants:>7,} {f'{row.starved:,} of {row.rivals:,}':>15}"
+            for row in self.players
+        ]
+        lines += [f"starved: {player} against {rival}, {games:.1f} games" for player, rival, games in self.starved]
+        return "\n".join(lines)
+
+
+def report_on(
+    state: LeagueState,
+    tally: Tally,
+    pace: Pace,
+    *,
+    asked_s: float,
+    done_s: float,
+    world: str,
+    real_s: float,
+    counts: Scoring,
+) -> SimulationReport:
+    """The report on a league that was simulated. counts: see `SimulationReport`."""
+    players, starved = [], []
+    for name, player in state.players.items():
+        hungry, rivals = starved_rivals(state, name)
+        starved += [(name, rival, games) for rival, games in hungry]
+        players.append(
+            SimulatedPlayer(
+                name,
+                player.role,
+                player.trained_steps,
+                player.games,
+                player.num_snapshots,
+                gate=tally.reasons[name, GATE],
+                timeout=tally.reasons[name, TIMEOUT],
+                resets=tally.resets[name],
+                transplants=tally.transplants[name],
+                rivals=rivals,
+                starved=len(hungry),
+            )
+        )
+    payoff = state.payoff
+    once = payoff.home.values < payoff.away.values
+    met = payoff.totals.values[once].sum(axis=(1, 2))
+    body = tally.encoded_bytes / max(tally.encoded, 1)
+    single = min(tally.events, PLAIN_EVENTS)
+    kept = len(state.population.snapshots())
+    return SimulationReport(
+        asked_s=asked_s,
+        done_s=min(done_s, asked_s) if len(met) else done_s,
+        real_s=real_s,
+        speed=done_s / max(real_s, 1e-9),
+        world=world,
+        lease_steps=pace.lease_steps,
+        games=state.totals.games,
+        env_steps=state.totals.env_steps,
+        rating_games=state.totals.rating_games,
+        snapshots=len(state.snapshots),
+        mixtures=tally.mixtures,
+        players=tuple(players),
+        pairs=len(met),
+        games_per_pair=quantiles(met),
+        starved=tuple(sorted(starved, key=lambda row: row[2])[:MOST_SHOWN]),
+        snapshot_bytes=kept * pace.snapshot_bytes,
+        journal_bytes=round(single * (body + JOURNAL_ROW_BYTES) + (tally.events - single) * body * PACKED_SHARE),
+        counts=counts,
+        snapshots_kept=kept,
+        metrics_bytes=pace.metrics_bytes,
+    )
+
+
+def starved_rivals(state: LeagueState, player: str) -> tuple[list[tuple[str, float]], int]:
+    """Rivals of a player's gate with fewer effective games than the gate asks for, and the number of all rivals."""
+    if len(set(state.teams)) == 1:
+        return [], 0
+    view = view_of(state, player)
+    rivals = matchmaker_of(view.settings).rivals(view)
+    games = view.posterior.games[rivals]
+    names = state.population.names
+    hungry = np.flatnonzero(games < view.settings.gate.min_games)
+    return [(names[int(rivals[i])], float(games[i])) for i in hungry.tolist()], len(rivals)
+
+
+def quantiles(games: np.ndarray) -> tuple[float, float, float]:
+    """5 %, 50 % and 95 %; zeros of nothing."""
+    if not len(games):
+        return 0.0, 0.0, 0.0
+    low, middle, high = np.quantile(games, [0.05, 0.5, 0.95]).tolist()
+    return low, middle, high
+
+
+def span(seconds: float) -> str:
+    """A time for people."""
+    if seconds >= DAY_S:
+        return f"{seconds / DAY_S:.1f} days"
+    return f"{seconds / HOUR_S:.1f} hours" if seconds >= HOUR_S else f"{seconds / 60.0:.1f} minutes"
+
+
+def size(num_bytes: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if num_bytes < 1024.0:
+            return f"{num_bytes:,.1f} {unit}"
+        num_bytes /= 1024.0
+    return f"{num_bytes:,.1f} TiB"

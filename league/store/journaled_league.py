@@ -1,0 +1,183 @@
+"""The league's state beside its journal: a command becomes events, and nobody acts on them before they are durable."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from league.core.chance import seed_of
+from league.core.league import apply, decide
+from league.core.plugin_calls import PluginFault
+from league.core.state.commands import Command, CreateLeague, Refused
+from league.core.state.events import EVENTS, Event
+from league.core.state.state import LeagueState, digest, from_plain, to_plain
+from league.errors import JournalError, LeagueError
+from league.store.journal import Journal
+from league.store.journal_reader import Head, JournalReader, StoredState
+
+SAVE_STATE_EVERY = 5_000
+"""Events between two stored states: a restart replays so many at most, which takes a third of a second."""
+
+STATE_BYTES_PER_EVENT = 1_000
+"""A state of more than so many bytes for each of them is stored less often: storing it must stay a small part of the
+work, and reading it takes a restart as long as replaying a few thousand events."""
+
+
+class Book:
+    """The one writer of a league's history.
+
+    Args:
+      journal: open for writing.
+      state: the fold of all its events.
+      wall_time: seconds since 1970, a label in the journal that decides nothing.
+
+    Fields:
+      notes: sentences for the user about what was found when the journal was opened.
+      noted_files: of the last stop, see `JournalReader.noted_files`; the first event since then takes them away there.
+    """
+
+    def __init__(self, journal: Journal, state: LeagueState, *, wall_time: Callable[[], float]) -> None:
+        self._journal = journal
+        self._wall_time = wall_time
+        stored = journal.load_state()
+        self._saved_seq = 0 if stored is None else stored.seq  # not the head: a start after a crash must store one too
+        self._state_bytes = 0 if stored is None else len(stored.payload)
+        self._seq = journal.head().seq
+        self._unused = np.random.default_rng(0)
+        self._pending: list[Event] = []  # applied, and durable with the next commit
+        self.state = state
+        self.notes: tuple[str, ...] = ()
+        self.noted_files = journal.noted_files()
+
+    @classmethod
+    def create(cls, path: Path, *, wall_time: Callable[[], float]) -> Book:
+        """A new journal. Raises JournalError where there is one."""
+        return cls(Journal.create(path, events=EVENTS), LeagueState(), wall_time=wall_time)
+
+    @classmethod
+    def open(cls, path: Path, *, at_least_seq: int, wall_time: Callable[[], float]) -> Book:
+        """An existing journal. Raises JournalError where it is damaged or shorter than it was."""
+        journal = Journal.open(path, events=EVENTS, at_least_seq=at_least_seq)
+        notes: list[str] = []
+        stored = journal.load_state(note=notes.append)
+        if notes:
+            journal.forget_states(after_seq=0 if stored is None else stored.seq)
+        book = cls(journal, read_state(journal), wall_time=wall_time)
+        book.notes = (*journal.notes, *notes)
+        return book
+
+    @property
+    def durable_seq(self) -> int:
+        """Number of the last durable event."""
+        return self._seq
+
+    def execute(self, command: Command) -> list[Event]:
+        """Decide, note down, apply; durable after the next `commit`.
+
+        Raises:
+          LeagueError: a plug-in of the user's own raised, or returned what it may not.
+          Refused: the command does not fit, or brings what cannot be recorded or folded; nothing has changed.
+        """
+        now = self._wall_time()
+        try:
+            events = decide(self.state, command, self._rng(command), now)
+        except PluginFault as error:
+            raise LeagueError(f"{error}.") from error
+        try:
+            numbers = self._journal.append(events, wall_time=now)
+        except JournalError as error:
+            if isinstance(command, CreateLeague):
+                raise  # the user's own words, not those of a host
+            raise Refused(str(error)) from error
+        try:
+            for event in events:
+                apply(self.state, event)
+        except Exception as error:  # boundary: what the numbers of other processes cannot fold to must not be durable
+            self._take_back(numbers.start)
+            raise Refused(f"{type(command).__name__} cannot be folded: {error!r:.300}") from error
+        self._pending.extend(events)
+        return events
+
+    def commit(self) -> None:
+        """Make everything noted down durable; from time to time store the state too."""
+        self._seq = self._journal.commit()
+        self._journal.compact()
+        self._pending.clear()
+        if self._seq - self._saved_seq >= max(SAVE_STATE_EVERY, self._state_bytes // STATE_BYTES_PER_EVENT):
+            self.save_state()
+
+    def save_state(self) -> None:
+        """Store the folded state, so that the next start need not replay from zero."""
+        payload = json.dumps(to_plain(self.state), separators=(",", ":"), allow_nan=False).encode()
+        self._journal.save_state(payload)
+        self._saved_seq, self._state_bytes = self._seq, len(payload)
+
+    def note_files(self, files: Mapping[str, str]) -> None:
+        """See `Journal.note_files`."""
+        self._journal.note_files(files)
+
+    def head(self) -> Head:
+        """Number and chain hash of the last durable event."""
+        return self._journal.head()
+
+    def close(self) -> None:
+        """Close the journal; may be called twice."""
+        self._journal.close()
+
+    def _take_back(self, first: int) -> None:
+        """Forget the queued events from number `first` on, and fold the state again that they may have half changed."""
+        self._journal.withdraw(first)
+        self.state = read_state(self._journal)
+        for event in self._pending:
+            apply(self.state, event)
+
+    def _rng(self, command: Command) -> np.random.Generator:
+        """The generator of one command. Those that draw nothing share one: they are most of all commands."""
+        seed = seed_of(self.state, command)
+        return self._unused if seed is None else np.random.default_rng(seed)
+
+
+def read_state(journal: JournalReader) -> LeagueState:
+    """The fold of a journal, from its newest stored state where one holds and this version can read it."""
+    stored = journal.load_state()
+    state, first = LeagueState(), 1
+    known = None if stored is None else _stored_state(stored)
+    if stored is not None and known is not None:
+        state, first = known, stored.seq + 1
+    for _, event in journal.replay(from_seq=first):
+        state = apply(state, event)  # type: ignore[arg-type]  # the registry decodes league events only
+    return state
+
+
+def verified_state(journal: JournalReader) -> LeagueState:
+    """The fold of a journal from zero, after checking its chain and that the stored state is the same.
+
+    Raises:
+      JournalError: a link of the chain does not hold, or the stored state differs from the replay or cannot be read.
+    """
+    journal.verify()
+    stored = journal.load_state()
+    state = LeagueState()
+    for seq, event in journal.replay():
+        state = apply(state, event)  # type: ignore[arg-type]  # as above
+        if stored is not None and seq == stored.seq:
+            known = _stored_state(stored)
+            if known is None:
+                raise JournalError(
+                    f"the state stored at event {seq} was written by another version; the events hold: `league resume` "
+                    "replays them and stores it anew"
+                )
+            if digest(known) != digest(state):
+                raise JournalError(f"the state stored at event {seq} is not what the events up to there give")
+    return state
+
+
+def _stored_state(stored: StoredState) -> LeagueState | None:
+    """A stored state, whose bytes are those that were written; None where another version wrote it in another form."""
+    try:
+        return from_plain(json.loads(stored.payload))
+    except (KeyError, TypeError, ValueError):
+        return None

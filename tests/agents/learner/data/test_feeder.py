@@ -1,0 +1,212 @@
+"""Rows in = rows out, in order, as soon as they are there, never more than there is room for."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from agents.learner.build import build_learner
+from agents.learner.data.batch import batch_from
+from agents.learner.data.feeder import Feeder
+from agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
+from agents.nets.network import build_network
+from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
+from agents.unroll.unroll import Unrolls, concatenate
+from tests.agents.learner.learner_cases import BOARD_GAME, CPU, LSTM, MLP, small_config, unrolls_of
+
+NETWORK = build_network(BOARD_GAME, LSTM, seed=1)
+HEADER = ChunkHeader(run="r", player="p", version_min=0, version_max=3)
+DEADLINE_S = 20.0
+
+
+def decode(chunk: bytes) -> Unrolls:
+    return Lz4Codec().decode(chunk)[1]
+
+
+@pytest.fixture
+def feeder():  # type: ignore[no-untyped-def]
+    made = Feeder(
+        BOARD_GAME,
+        small_config(microbatches=4),
+        core_size=NETWORK.core_size,
+        decode=decode,
+        refusable=(ChunkError,),
+    )
+    made.start()
+    yield made
+    made.close()
+    made.close()
+
+
+def rows_of(count: int, *, seed: int) -> tuple[Unrolls, bytes]:
+    unrolls = unrolls_of(BOARD_GAME, NETWORK, rows=count, steps=5, seed=seed)
+    return unrolls, Lz4Codec().encode(unrolls, HEADER)
+
+
+def assert_same(first: Unrolls, second: Unrolls) -> None:
+    np.testing.assert_equal(dict(first.obs), dict(second.obs))
+    for name in ("action_mask", "resets", "actions", "log_probs", "rewards", "discounts", "valid", "versions", "core"):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
+
+
+def test_rows_come_out_as_they_went_in_across_chunks_and_around_the_end_of_the_ring(feeder) -> None:
+    pushed, taken = [], []
+
+    def produce() -> None:
+        for seed in range(12):
+            unrolls, chunk = rows_of(5, seed=seed)
+            assert feeder.wait_for_credits(5, timeout_s=DEADLINE_S)
+            feeder.push(chunk, num_rows=5)
+            pushed.append(unrolls)
+
+    producer = threading.Thread(target=produce)
+    producer.start()
+    for _ in range(5):
+        with feeder.batch(timeout_s=DEADLINE_S) as blocks:
+            copies = [concatenate([block, block.rows(0, 0)]) for block in blocks]
+            assert [block.num_rows for block in copies] == [3, 3, 3, 3]
+            taken.extend(copies)
+    producer.join()
+    assert_same(concatenate(taken), concatenate(pushed))
+    report = feeder.report()
+    assert (report.chunks, report.rows, report.refused) == (12, 60, 0)
+    assert feeder.report().rows == 0
+
+
+def test_credits_hold_producers_back_at_two_batches(feeder) -> None:
+    assert feeder.credits == 24
+    for seed in range(2):
+        feeder.push(rows_of(12, seed=seed)[1], num_rows=12)
+    assert feeder.credits == 0
+    with pytest.raises(FeederFullError, match="1 rows came where there is room for 0"):
+        feeder.push(rows_of(1, seed=3)[1], num_rows=1)
+    assert not feeder.wait_for_credits(1, timeout_s=0.01)
+    with feeder.batch(timeout_s=DEADLINE_S) as blocks:
+        next(blocks)
+        assert feeder.credits == 0, "rows that are being learnt from must not be overwritten"
+    assert feeder.credits == 12
+
+
+def test_first_block_is_handed_out_before_the_last_has_come(feeder) -> None:
+    feeder.push(rows_of(4, seed=0)[1], num_rows=4)
+    with feeder.batch(timeout_s=DEADLINE_S) as blocks:
+        assert next(blocks).num_rows == 3
+        feeder.push(rows_of(8, seed=1)[1], num_rows=8)
+        assert len(list(blocks)) == 3
+
+
+def test_missing_rows_end_the_wait_at_the_deadline_and_are_not_lost(feeder) -> None:
+    first, chunk = rows_of(4, seed=0)
+    feeder.push(chunk, num_rows=4)
+    with pytest.raises(FeederTimeoutError, match="4 of 12 rows"), feeder.batch(timeout_s=0.2) as blocks:
+        list(blocks)
+    second, chunk = rows_of(8, seed=1)
+    feeder.push(chunk, num_rows=8)
+    with feeder.batch(timeout_s=DEADLINE_S) as blocks:
+        assert_same(concatenate([concatenate(list(blocks)), first.rows(0, 0)]), concatenate([first, second]))
+
+
+def test_rows_that_made_the_learner_raise_do_not_come_again(feeder) -> None:
+    feeder.push(rows_of(12, seed=0)[1], num_rows=12)
+    with pytest.raises(ZeroDivisionError), feeder.batch(timeout_s=DEADLINE_S) as blocks:
+        list(blocks)
+        raise ZeroDivisionError
+    assert feeder.credits == 24
+
+
+def test_damaged_and_wrongly_announced_chunks_are_refused_and_counted_and_give_their_credits_back(feeder) -> None:
+    chunk = rows_of(6, seed=0)[1]
+    for bad, rows in ((chunk[:-1] + b"?", 6), (chunk, 5)):
+        feeder.push(bad, num_rows=rows)
+    assert feeder.wait_for_credits(24, timeout_s=DEADLINE_S)
+    report = feeder.report()
+    assert report.refused == 2 and "announced as 5" in report.reason
+
+
+def test_who_waits_in_vain_is_told_what_was_refused(feeder) -> None:
+    feeder.push(b"nonsense", num_rows=4)
+    with pytest.raises(FeederTimeoutError, match=r"0 of 12 rows .* refused: "), feeder.batch(timeout_s=0.2) as blocks:
+        list(blocks)
+
+
+def test_unrolls_of_another_shape_are_refused(feeder) -> None:
+    longer = unrolls_of(BOARD_GAME, NETWORK, rows=6, steps=7)
+    feeder.push(Lz4Codec().encode(longer, HEADER), num_rows=6)
+    assert feeder.wait_for_credits(24, timeout_s=DEADLINE_S)
+    assert "rows of shape" in feeder.report().reason
+
+
+def test_failure_of_the_decoder_reaches_the_learner_and_the_producer() -> None:
+    def explode(_: bytes) -> Unrolls:
+        raise RuntimeError("out of order")
+
+    feeder = Feeder(BOARD_GAME, small_config(), core_size=0, decode=explode)
+    feeder.start()
+    feeder.push(b"", num_rows=1)
+    with pytest.raises(FeederError, match="out of order"), feeder.batch(timeout_s=DEADLINE_S) as blocks:
+        next(blocks)
+    with pytest.raises(FeederError, match="out of order"):
+        feeder.push(b"", num_rows=1)
+    feeder.close()
+
+
+def test_closing_wakes_a_waiting_learner(feeder) -> None:
+    raised = []
+
+    def wait() -> None:
+        try:
+            with feeder.batch(timeout_s=DEADLINE_S) as blocks:
+                next(blocks)
+        except FeederClosedError as error:
+            raised.append(error)
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    feeder.close()
+    waiting.join(timeout=DEADLINE_S)
+    assert raised
+
+
+def test_idle_share_is_the_time_waited_by_the_time_passed() -> None:
+    now = [0.0]
+    feeder = Feeder(BOARD_GAME, small_config(), core_size=0, decode=decode, clock=lambda: now[0])
+    network = build_network(BOARD_GAME, MLP, seed=1)
+    chunk = Lz4Codec().encode(unrolls_of(BOARD_GAME, network, rows=12, steps=5), HEADER)
+    feeder.push(chunk, num_rows=12)
+    waiting = feeder._changed.wait_for
+
+    def waits_three_seconds(*given: object, **named: object) -> object:
+        feeder._store(chunk, 12)
+        now[0] += 3.0
+        return waiting(*given, **named)
+
+    feeder._changed.wait_for = waits_three_seconds
+    with feeder.batch(timeout_s=DEADLINE_S) as blocks:
+        list(blocks)
+    now[0] += 9.0
+    report = feeder.report()
+    assert report.waited_s == 3.0 and report.idle_share == pytest.approx(0.25)
+
+
+def test_learner_fed_from_the_ring_makes_the_same_update_as_from_memory(feeder) -> None:
+    fed, direct = (
+        build_learner(BOARD_GAME, LSTM, small_config(microbatches=4), seed=1, dtype=torch.float32) for _ in range(2)
+    )
+    for seed in range(3):
+        unrolls, chunk = rows_of(12, seed=seed)
+        feeder.push(chunk, num_rows=12)
+        with feeder.batch(timeout_s=DEADLINE_S) as blocks:
+            report = fed.update_stream(blocks, share=0.0)
+        assert report.steps == direct.update(unrolls, share=0.0).steps
+    assert fed.publish().digest() == direct.publish().digest()
+
+
+def test_actions_of_the_ring_reach_the_batch_without_a_copy(feeder) -> None:
+    feeder.push(rows_of(12, seed=0)[1], num_rows=12)
+    with feeder.batch(timeout_s=DEADLINE_S) as blocks:
+        block = next(blocks)
+        batch = batch_from(block, oldest_version=0, device=CPU)
+        assert batch.actions.data_ptr() == block.actions.ctypes.data

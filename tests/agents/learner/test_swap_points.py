@@ -1,0 +1,83 @@
+"""What may be plugged in: every registered entry loads, unknown ones are named, and torch and numpy are enough."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from agents.learner.algorithms.objective import make_objective
+from agents.learner.algorithms.registry import BACKENDS, OBJECTIVES, UPDATE_MODES
+from agents.learner.step.backend import SingleBackend, make_backend
+from agents.learner.step.replica_sync import make_update_mode
+from tests.agents.learner.learner_cases import BOARD_GAME, FLOAT32, MLP, batch_of, network_of, small_config
+
+
+@pytest.mark.parametrize("target", [*BACKENDS.values(), *OBJECTIVES.values(), *UPDATE_MODES.values()])
+def test_every_registered_entry_can_be_loaded(target) -> None:
+    module, attribute = target.split(":")
+    assert callable(getattr(importlib.import_module(module), attribute))
+
+
+@pytest.mark.parametrize("name", ["impala", "nowhere:Objective", "agents.learner.algorithms.ppo:Missing"])
+def test_unknown_names_are_refused(name) -> None:
+    network = network_of(BOARD_GAME, MLP)
+    objective = make_objective(small_config(), network.head)
+    with pytest.raises(ValueError, match=f"learner.algorithm {name!r}"):
+        make_objective(small_config(algorithm=name), network.head)
+    with pytest.raises(ValueError, match=f"learner.backend {name!r}"):
+        make_backend(network, objective, small_config(backend=name), FLOAT32)
+    with pytest.raises(ValueError, match=f"learner.update_mode {name!r}"):
+        make_update_mode(name, None)
+
+
+def test_objective_of_ones_own_is_one_line_of_config() -> None:
+    objective = make_objective(
+        small_config(algorithm="agents.learner.algorithms.ppo:PPOObjective"), network_of(BOARD_GAME, MLP).head
+    )
+    assert objective.passes.current
+
+
+@pytest.mark.parametrize("name", list(UPDATE_MODES))
+def test_update_mode_without_other_replicas_changes_nothing(name) -> None:
+    mode = make_update_mode(name, None)
+    tensor = torch.arange(4.0)
+    mode.before_step(tensor)
+    mode.after_step(tensor)
+    assert torch.equal(mode.total(tensor), torch.arange(4.0)) and torch.equal(tensor, torch.arange(4.0))
+
+
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+def test_constants_are_cut_with_the_rows(name) -> None:
+    network = network_of(BOARD_GAME, MLP)
+    config = small_config(algorithm=name, magnet_cost=0.1)
+    objective = make_objective(config, network.head)
+    batch = batch_of(BOARD_GAME, network, rows=12, steps=5)
+    output = SingleBackend(network, objective, config, FLOAT32).evaluate([batch])
+    constants = {
+        **objective.constants(batch, current=output, total=lambda tensor: tensor),
+        **objective.slow_constants(batch, slow=output),
+    }
+    assert constants and all(tensor.shape[:2] == (12, 5) and not tensor.requires_grad for tensor in constants.values())
+    part = batch.with_constants(constants).rows(4, 8)
+    assert all(torch.equal(part.constants[key], tensor[4:8]) for key, tensor in constants.items())
+
+
+def test_learner_needs_torch_and_numpy_alone() -> None:
+    program = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"lz4", "ray", "gymnasium", "pettingzoo", "msgspec", "wandb", "scipy", "pydantic"}:
+            raise ImportError(f"{name} is not on a bare machine")
+
+sys.meta_path.insert(0, Refuse())
+import agents.learner.build, agents.learner.pipeline.torch_pipeline
+import agents.learner.data.feeder, agents.learner.workers.worker_process
+assert not any(name.partition(".")[0] == "league" for name in sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120.0)

@@ -1,0 +1,226 @@
+"""Gymnasium's envs through the adapter: one by one equal to the probe, array envs restarted in the same step."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.envs.classic_control import CartPoleEnv
+
+from envs.adapters.gymnasium import GymnasiumEnv
+from envs.adapters.gymnasium_arrays import ArrayEnv
+from envs.bots import RandomBot
+from envs.probe import SimultaneousProbe
+from envs.protocol import EnvConfig, EnvError
+from envs.registry import make
+from tests.envs.oracles import raw_arrays
+from tests.envs.oracles.lockstep import first_difference, own_copy
+from tests.envs.oracles.raw_probes import RawSingleProbe
+
+
+@pytest.mark.parametrize("truncate", [False, True])
+def test_single_envs_equal_the_probe(truncate: bool) -> None:
+    rules = {"episode_length": [5, 3, 4, 1], "truncate": truncate}
+    index, games = itertools.count(), []
+
+    def make_one() -> RawSingleProbe:
+        games.append(RawSingleProbe(index=next(index), **rules))
+        return games[-1]
+
+    raw = GymnasiumEnv.of(make_one, env_id="raw", num_envs=3)
+    for game in games:
+        game.count.episode = -1
+    assert not first_difference(SimultaneousProbe(num_envs=3, num_seats=1, **rules), raw, steps=60)
+
+
+@pytest.mark.parametrize("truncate", [False, True])
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_array_envs_restart_in_the_same_step(mode: str, truncate: bool) -> None:
+    config = EnvConfig("gymnasium:RawArrayProbe-v0", {"mode": mode, "truncate": truncate})
+    env = make(config, num_envs=5)
+    assert isinstance(env, ArrayEnv)
+    turn, starts = own_copy(env.reset(3)), []
+    for step in range(1, 40):
+        actions = np.arange(5) % 3
+        before, turn = turn, own_copy(env.step(actions))
+        shown, in_episode = turn.obs["observation"], (step - 1) % raw_arrays.LENGTH + 1
+        assert turn.rewards.ravel().tolist() == [16 * in_episode] * 5
+        ends = in_episode == raw_arrays.LENGTH
+        assert turn.ended.tolist() == [ends] * 5
+        assert (turn.truncated if truncate else turn.terminated).tolist() == [ends] * 5
+        if not ends:
+            assert np.array_equal(shown[:, 0], before.obs["observation"][:, 0])
+            assert shown[:, 1:].tolist() == [[in_episode, action + 1] for action in actions]
+            continue
+        starts.append(tuple(shown[:, 0].tolist()))
+        assert shown[:, 1:].tolist() == [[0, -1]] * 5
+        assert turn.returns.ravel().tolist() == [16 * (1 + 2 + 3 + 4)] * 5
+        assert (turn.final is not None) == truncate
+        if turn.final is not None:
+            assert turn.final.env_index.tolist() == [0, 1, 2, 3, 4]
+            assert np.array_equal(turn.final.obs["observation"][:, 0], before.obs["observation"][:, 0])
+            assert turn.final.obs["observation"][:, 1].tolist() == [4] * 5
+    assert len(set(starts)) == len(starts)
+
+
+def test_an_array_env_that_hides_state_is_stepped_one_by_one() -> None:
+    assert isinstance(make(EnvConfig("gymnasium:HiddenArrayProbe-v0"), num_envs=3), GymnasiumEnv)
+
+
+def test_cart_pole_arrays_obey_the_single_envs_physics() -> None:
+    env, bot = make(EnvConfig("gymnasium:CartPole-v1"), num_envs=8), RandomBot(seed=0)
+    assert isinstance(env, ArrayEnv)
+    turn = own_copy(env.reset(1))
+    twins = [CartPoleEnv() for _ in range(8)]
+
+    def follow(game: int) -> None:
+        twins[game].reset()
+        twins[game].state = turn.obs["observation"][game].astype(np.float64)
+
+    for game in range(8):
+        follow(game)
+    num_ended = 0
+    for _ in range(120):
+        actions = bot.act(env, turn, np.arange(8))
+        turn = own_copy(env.step(actions))
+        for game, twin in enumerate(twins):
+            expected, reward, terminated, _, _ = twin.step(int(actions[game]))
+            assert terminated == turn.terminated[game]
+            assert reward == turn.rewards[game, 0]
+            if terminated:
+                num_ended += 1
+                assert (np.abs(turn.obs["observation"][game]) <= 0.05).all()
+                follow(game)
+            else:
+                np.testing.assert_allclose(turn.obs["observation"][game], expected, atol=1e-4)
+    assert num_ended > 20
+
+
+def test_cart_pole_is_cut_off_at_its_time_limit_with_the_last_observation() -> None:
+    env = make(EnvConfig("gymnasium:CartPole-v1"), num_envs=2)
+    turn = env.reset(0)
+    for _ in range(2000):
+        before = own_copy(turn)
+        x, x_dot, angle, spin = turn.obs["observation"].T
+        turn = env.step((angle + 0.5 * spin + 0.01 * x + 0.05 * x_dot > 0).astype(np.int64))
+        if turn.truncated.any():
+            break
+    game = int(turn.truncated.argmax())
+    assert turn.truncated[game]
+    assert turn.returns[game, 0] == 500
+    assert turn.final is not None
+    row = turn.final.env_index.tolist().index(game)
+    assert np.abs(turn.final.obs["observation"][row] - before.obs["observation"][game]).max() < 1
+    assert (np.abs(turn.obs["observation"][game]) <= 0.05).all()
+    assert not np.array_equal(turn.final.obs["observation"][row], turn.obs["observation"][game])
+
+
+def test_the_same_seed_gives_the_same_array_games() -> None:
+    config = EnvConfig("gymnasium:CartPole-v1")
+    assert not first_difference(make(config, num_envs=6), make(config, num_envs=6), steps=150, seed=7)
+
+
+@pytest.mark.parametrize("env_id", ["gymnasium:CartPole-v1", "gymnasium:FrozenLake-v1"])
+def test_a_fork_plays_as_its_origin(env_id: str) -> None:
+    env = make(EnvConfig(env_id, {"is_slippery": False} if "Lake" in env_id else {}), num_envs=4)
+    turn = env.reset(0)
+    for _ in range(3):
+        turn = env.step(np.full(4, 1))
+    forked, shown = env.fork(np.array([2, 2, 0]))
+    assert np.array_equal(shown.obs["observation"], turn.obs["observation"][[2, 2, 0]])
+    turn, copied = env.step(np.array([1, 0, 1, 0])), forked.step(np.array([1, 1, 1]))
+    going = ~copied.ended
+    assert np.array_equal(copied.obs["observation"][going], turn.obs["observation"][[2, 2, 0]][going])
+    assert np.array_equal(copied.ended, turn.ended[[2, 2, 0]])
+
+
+def test_box_actions_are_given_in_the_bounds_of_the_env() -> None:
+    class Uneven(RawSingleProbe):
+        action_space = spaces.Box(np.array([0, -10]), np.array([4, 10]), dtype=np.float64)
+        got: Any = None
+
+        def step(self, action: Any) -> Any:
+            self.got = action
+            return super().step(0)
+
+    env = GymnasiumEnv.of(Uneven, env_id="x", num_envs=1)
+    env.reset(0)
+    env.step(np.array([[-0.5, 1.0]], np.float32))
+    assert env._games[0].got.tolist() == [1, 10]
+    assert env._games[0].got.dtype == np.float64
+    with pytest.raises(EnvError, match="illegal"):
+        env.step(np.array([[0, 1.5]], np.float32))
+    with pytest.raises(EnvError, match="illegal"):
+        env.step(np.array([[0, np.nan]], np.float32))
+
+
+def test_even_bounds_stay_as_they_are() -> None:
+    env = make(EnvConfig("gymnasium:Pendulum-v1"), num_envs=2)
+    assert (env.spec.actions.kind, env.spec.actions.low, env.spec.actions.high) == ("box", -2, 2)
+    assert env.reset(0).obs["observation"].dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("space", "words"),
+    [
+        (spaces.Text(3), "Text actions are not supported; give a Discrete space"),
+        (spaces.Tuple([spaces.Discrete(2)]), "Tuple actions are not supported"),
+        (spaces.Box(-np.inf, np.inf, (2,)), "no finite bounds"),
+    ],
+)
+def test_unsupported_actions_are_one_sentence(space: Any, words: str) -> None:
+    class Odd(RawSingleProbe):
+        action_space = space
+
+    with pytest.raises(EnvError, match=words):
+        GymnasiumEnv.of(Odd, env_id="odd", num_envs=1)
+
+
+def test_unsupported_observations_are_one_sentence() -> None:
+    class Odd(RawSingleProbe):
+        observation_space = spaces.Dict({"words": spaces.Text(5)})
+
+    with pytest.raises(EnvError, match="observation 'words' is a Text space; supported are"):
+        GymnasiumEnv.of(Odd, env_id="odd", num_envs=1)
+
+
+def test_discrete_observations_become_one_hot() -> None:
+    class Odd(RawSingleProbe):
+        observation_space = spaces.Dict({"cell": spaces.Discrete(3, start=5), "pair": spaces.MultiDiscrete([2, 3])})
+
+        def reset(self, **_: Any) -> Any:
+            return {"cell": np.int64(6), "pair": np.array([1, 2])}, {}
+
+    turn = GymnasiumEnv.of(Odd, env_id="odd", num_envs=1).reset(0)
+    assert turn.obs["cell"].tolist() == [[False, True, False]]
+    assert turn.obs["pair"].tolist() == [[False, True, False, False, True]]
+
+
+def test_an_env_that_raises_is_named_with_seed_and_step() -> None:
+    class Broken(RawSingleProbe):
+        def step(self, action: Any) -> Any:
+            raise ZeroDivisionError("no floor")
+
+    env = GymnasiumEnv.of(Broken, env_id="broken", num_envs=1)
+    env.reset(0)
+    with pytest.raises(
+        EnvError, match=r"broken: step raised ZeroDivisionError: no floor \(game 0, .*seed \d+, step 1\)"
+    ):
+        env.step(np.array([0]))
+
+
+def test_an_unknown_id_is_one_sentence() -> None:
+    with pytest.raises(EnvError, match=r"unknown env 'gymnasium:CartPol-v1'.*Did you mean: `CartPole`"):
+        make(EnvConfig("gymnasium:CartPol-v1"), num_envs=1)
+
+
+def test_single_env_kwargs_fall_back_to_single_envs() -> None:
+    assert "RawArrayProbe-v0" in gymnasium.registry
+    env = make(EnvConfig("gymnasium:CartPole-v1", {"disable_env_checker": True}), num_envs=2)
+    assert isinstance(env, GymnasiumEnv)
+    env.close()
+    env.close()

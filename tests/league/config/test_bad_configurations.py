@@ -1,0 +1,238 @@
+"""Ninety bad configurations and arguments: one or two sentences and exit code 2 each, and no half-made run."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from league.cli import main
+from tests.league.tiny_runs import ONE_PLAYER, start, tiny, write_config
+
+PLUGINS = """
+import numpy as np
+from envs.games.tic_tac_toe import TicTacToe
+
+def make(*, num_envs):
+    return TicTacToe(num_envs=num_envs)
+
+def not_a_game():
+    return 3
+
+class Short:
+    def opponents(self, view, rng):
+        return np.ones(1)
+    def rivals(self, view):
+        return np.zeros(0, np.int64)
+
+class Raising(Short):
+    def opponents(self, view, rng):
+        raise RuntimeError("no idea whom")
+
+class Strange(Short):
+    def opponents(self, view, rng):
+        return np.full(len(view.population), 1.0 / len(view.population))
+    def rivals(self, view):
+        return ["main-0"]
+
+SHORT, RAISING, STRANGE = Short(), Raising(), Strange()
+
+def gate(trial):
+    return "yes"
+
+def raising(*arguments, **options):
+    raise RuntimeError("out of order")
+
+def tuner(trial, rng):
+    return 1
+
+def solver(win_rates):
+    return np.ones(len(win_rates))
+
+class Bot:
+    def __init__(self, seed): ...
+"""
+SOLO = "league.players=[{role: main_agent, %s}]"
+TUNED = "league.tuning={tuner: '%s', parameters: [{name: learning_rate}]}"
+
+SETTINGS = [
+    # names that are registered nowhere
+    ("env.id=conect_four", "did you mean connect_four"),
+    ("env.id=plug.py", "did you mean plug.py:make"),
+    ("env.id=plug.py:mak", "has no 'mak'; did you mean make"),
+    ("env.id=plug.py:np", "name a function that makes the game"),
+    ("env.id=plug.py:TicTac", "has no 'TicTac'"),
+    ("env.id=plug.py:not_a_game", "returned a int"),
+    ("env.id=nowhere.py:make", "there is no file"),
+    ("env.id=no_such_module:make", "there is no module"),
+    ("env.id=pettingzoo:classic/chss_v6", "unknown env"),
+    ("env.id=gymnasium:CartPol-v1", "unknown env"),
+    ("env={id: tic_tac_toe, kwargs: {size: 4}}", "unknown kwarg 'size'"),
+    ("learner.algorithm=vtrac", "unknown learner.algorithm 'vtrac' (did you mean 'vtrace'?)"),
+    ("learner.algorithm=sac", "unknown learner.algorithm 'sac'"),
+    ("learner.algorithm=plug.py", "did you mean"),
+    ("learner.algorithm=plug.py:Absent", "has no 'Absent'"),
+    ("learner.algorithm=plug.py:raising", "out of order"),
+    ("learner.update_mode=foo", "unknown learner.update_mode 'foo'"),
+    ("learner.update_mode=plug.py:nope", "has no 'nope'"),
+    ("learner.backend=single_", "learner."),
+    ("network.encoder=mlpp", "unknown encoder 'mlpp' (did you mean 'mlp'?)"),
+    ("network.encoder=plug.py:nope", "has no 'nope'"),
+    ("network.encoder=plug.py:raising", "out of order"),
+    ("network.core=gru", "unknown core 'gru'"),
+    ("network.core=x:y", "there is no module 'x'"),
+    ("network.head=foo", "unknown head 'foo'"),
+    ("network.head=json:nope", "has no 'nope'"),
+    ("league={preset: alphstar}", "alphastar"),
+    ("league={preset: 'x:y'}", "there is no module 'x'"),
+    ("league={preset: 'plug.py:raising'}", "out of order"),
+    ("league={preset: 'plug.py:make'}", "preset"),
+    (SOLO % "matchmaker: self_pla", "self_play"),
+    (SOLO % "matchmaker: 'x:y'", "there is no module 'x'"),
+    (SOLO % "matchmaker: 'plug.py:SHRT'", "has no 'SHRT'; did you mean SHORT"),
+    (SOLO % "matchmaker: 'plug.py:SHORT'", "one for each of the policies"),
+    (SOLO % "matchmaker: 'plug.py:RAISING'", "raised RuntimeError: no idea whom"),
+    (SOLO % "matchmaker: 'plug.py:STRANGE'", "give numbers of policies"),
+    (SOLO % "gate: {kind: psterior}", "posterior"),
+    (SOLO % "gate: {kind: 'x:y'}", "there is no module 'x'"),
+    (SOLO % "gate: {kind: 'plug.py:gate'}", "returned 'yes'; return None or a league.core.gates.gates.Verdict"),
+    (SOLO % "gate: {kind: 'plug.py:raising'}", "raised RuntimeError: out of order"),
+    (SOLO % "gate: {win_rate: 2}", "win_rate must lie between 0 and 1"),
+    (SOLO % "gate: {min_steps: -1}", "min_steps must not be negative"),
+    (SOLO % "count: 0", "count must lie in"),
+    (SOLO % "share: -1", "share must be positive"),
+    (SOLO % "shar: 1", "nearest is 'share'"),
+    ("league.players=[]", "at least one player"),
+    ("league.players=[{role: main_agnt}]", "main_agent"),
+    (TUNED % "trunkation", "truncation"),
+    (TUNED % "x:y", "there is no module 'x'"),
+    (TUNED % "plug.py:tuner", "return None or a league.core.pbt.pbt_selection.Copy"),
+    ("league.meta_game={solve: true, solver: nahs}", "nash"),
+    ("league.meta_game={solve: true, solver: 'plug.py:solver'}", "sum to 1"),
+    ("league.meta_game={solve: true, solver: 'x:y'}", "there is no module 'x'"),
+    ("evaluation.bots=[tacticl]", "did you mean tactical"),
+    ("evaluation.bots=['mcts:none']", "needs a number of simulations"),
+    ("evaluation.bots=['plug.py:Bt']", "has no 'Bt'; did you mean Bot"),
+    ("evaluation.bots=['plug.py:Bot']", "without act"),
+    ("evaluation.games=3", "half from either seat"),
+    ("league.ratings.bots=['bot:rndom']", "did you mean random"),
+    ("league.ratings.bots=[random]", "bot:NAME"),
+    ("league.guests=[{policy: 'bot:plug.py:Bt'}]", "has no 'Bt'"),
+    ("league.guests=[{policy: 'outside:prey', source: nowhere}]", "does not exist"),
+    ("league.guests=[{policy: 'outside:prey'}]", "has no source"),
+    ("league.guests=[{policy: prey}]", "bot:NAME or outside:NAME"),
+    # numbers
+    ("learner.unroll_length=100000", "at most 4096"),
+    ("learner.unroll_length=0", "at least 1"),
+    ("learner.batch_rows=-3", "batch_rows"),
+    ("learner.learning_rate=.nan", "finite"),
+    ("learner.learning_rate=0", "greater than 0"),
+    ("learner.epochs=4", "clipped surrogate"),
+    ("learner.stages=2", "microbatches"),
+    ("network.hidden=[100000000]", "is above 65536"),
+    ("network.hidden=64", "64 is no list, write [64]"),
+    ("network.hidden=[0]", "at least 1"),
+    ("network.value_output=popart", "popart"),
+    ("actors.num_envs=100000000", "at most 1048576"),
+    ("actors.num_envs=0", "at least 1"),
+    ("actors.num_envs=many", "actors.num_envs"),
+    ("runtime.kind=rai", "ray"),
+    ("runtime.actor_hosts=3", "inprocess is one process"),
+    ("runtime={kind: ray, learner_hosts: 9}", "9 hosts for"),
+    ("runtime={kind: ray, address: here}", "neither local nor host:port"),
+    ("budget.env_steps=0", "greater than 0"),
+    ("seed=-1", "is not in [0, 2**63)"),
+    ("name=a/b", "name"),
+    ("teacher.source=nowhere", "teacher"),
+    ("wandb.project=a b", "letters, digits"),
+    ("budjet.seconds=3", "nearest is 'budget'"),
+    ("learner.unroll_lenght=4", "unroll_length"),
+    ("learner", "write it as dotted.key=value"),
+    ("learner.x.y=3", "learner.x"),
+    ("env=[1]", "is not a section"),
+    ("network.hidden=[", "network.hidden"),
+]
+
+ARGUMENTS = [
+    (["train", "{config}", "--for", "0"], "leaves no time"),
+    (["train", "{config}", "--for", "0.0m"], "leaves no time"),
+    (["train", "{config}", "--core-seconds", "0"], "leaves no time"),
+    (["train", "{config}", "--for", "3 weeks"], "is not a time"),
+    (["train", "absent.yaml"], "cannot be read"),
+    (["train", "binary.yaml"], "not UTF-8"),
+    (["train", "list.yaml"], "holds a list"),
+    (["train", "twice.yaml"], "is given twice"),
+    (["train", "{config}", "--run-dir", "{run}"], "already holds a run"),
+    (["resume", "nowhere"], "does not exist"),
+    (["resume", "{run}", "-s", "seed=3"], "cannot change"),
+    (["resume", "{run}", "-s", "learner.algorithm=vtrac"], "did you mean 'vtrace'"),
+    (["resume", "{run}", "--for", "0"], "leaves no time"),
+    (["eval", "{run}", "--bots", "plug.py:Bt"], "has no 'Bt'"),
+    (["eval", "{run}", "--players", "bst"], "bst"),
+    (["ratings", "{run}", "--model", "elo"], "unknown rating model 'elo'"),
+    (["ratings", "{run}", "--model", "plug.py:nope"], "has no 'nope'"),
+    (["fork", "{run}", "new", "--at", "latest", "-s", "league.lease_turns=3"], "was founded with"),
+    (["fork", "{run}", "new", "--at", "99999"], "99999"),
+    (["simulate", "{config}", "--world", "flat"], "there is no simulated world"),
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run, a configuration and plug-ins."""
+    folder = tmp_path_factory.mktemp("made")
+    start(folder, tiny(league=ONE_PLAYER), env_steps=100)
+    write_config(folder / "conf", tiny(league=ONE_PLAYER))
+    shutil.move(folder / "conf" / "config.yaml", folder / "good.yaml")
+    (folder / "plug.py").write_text(PLUGINS)
+    (folder / "binary.yaml").write_bytes(b"env: \xff\xfe")
+    (folder / "list.yaml").write_text("- 1\n")
+    (folder / "twice.yaml").write_text("seed: 1\nseed: 2\n")
+    return folder
+
+
+@pytest.fixture
+def command(made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    """Runs a command in this process; its exit code and what it said."""
+    monkeypatch.chdir(made)
+
+    def run(*arguments: str) -> tuple[int, str]:
+        given = [text.format(config=made / "good.yaml", run=made / "run") for text in arguments]
+        monkeypatch.setattr(sys, "argv", ["league", *given])
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert isinstance(left.value.code, int)
+        return left.value.code, capsys.readouterr().err
+
+    return run
+
+
+def is_told(code: int, said: str, words: str) -> None:
+    assert code == 2, said
+    assert words in said, said
+    assert said.startswith("league: ") and "Traceback" not in said
+    assert len(said.strip().splitlines()) <= 3 and len(said) < 900, said
+
+
+@pytest.mark.parametrize(("setting", "words"), SETTINGS, ids=[setting for setting, _ in SETTINGS])
+def test_a_bad_setting_is_told_before_there_is_a_run(setting: str, words: str, made: Path, command) -> None:  # type: ignore[no-untyped-def]
+    setting = f"env.id={made}/plug.py:make" if setting == "env.id=" else setting
+    code, said = command("train", str(made / "good.yaml"), "-s", setting.replace("{", "{{").replace("}", "}}"))
+    is_told(code, said, words)
+    assert not (made / "runs").exists()
+
+
+@pytest.mark.parametrize(("arguments", "words"), ARGUMENTS, ids=[" ".join(arguments) for arguments, _ in ARGUMENTS])
+def test_a_bad_argument_is_told(arguments: list[str], words: str, made: Path, command) -> None:  # type: ignore[no-untyped-def]
+    before = sorted(path.name for path in made.iterdir())
+    code, said = command(*arguments)
+    is_told(code, said, words)
+    assert [name for name in sorted(path.name for path in made.iterdir()) if name != "__pycache__"] == [
+        name for name in before if name != "__pycache__"
+    ]
+
+
+def test_there_are_ninety() -> None:
+    assert len(SETTINGS) + len(ARGUMENTS) >= 90

@@ -1,0 +1,126 @@
+"""The gate that judges hundreds of rivals at once: how often it fires, on what, and what holds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from benchmarks.gate_errors import Course, fired, resisted
+from league.core.gates.gates import Gate, Trial, gate_of
+from league.core.gates.posterior_gate import ALTERNATIVES, chances_unbeaten
+from league.core.state.league_config import GateSettings
+from league.core.state.payoff import Posterior
+
+SETTINGS = GateSettings(min_steps=0, timeout_steps=100)
+POSTERIOR, THRESHOLD = (gate_of(GateSettings(kind=kind)) for kind in ("posterior", "threshold"))
+
+
+def trial(win_rates: np.ndarray, games: np.ndarray | int, *, rng: np.random.Generator, steps: int = 1) -> Trial:
+    """Games drawn from true win rates, under the default prior of two games."""
+    size = len(win_rates)
+    games = np.broadcast_to(games, size)
+    wins = rng.binomial(games, win_rates)
+    known = Posterior(wins + 1.0, games - wins + 1.0, games.astype(np.float64))
+    return Trial(steps, np.arange(size), {i: f"rival-{i}" for i in range(size)}, known, SETTINGS)
+
+
+def firing(gate: Gate, make: Callable[[np.random.Generator], Trial], *, times: int = 60) -> float:
+    rng = np.random.default_rng(7)
+    return float(np.mean([gate(make(rng)) is not None for _ in range(times)]))
+
+
+@pytest.mark.parametrize(("size", "games"), [(1, 300), (3, 400), (10, 500), (50, 700), (200, 900)])
+def test_it_fires_among_any_number_of_rivals_that_are_all_beaten(size: int, games: int) -> None:
+    """75 % against everyone: each rival must be beaten beyond doubt alone, so more of them take more games of each."""
+    assert firing(POSTERIOR, lambda rng: trial(np.full(size, 0.75), games, rng=rng)) >= 0.75
+
+
+def test_the_threshold_gate_stops_firing_among_two_hundred_rivals() -> None:
+    assert firing(THRESHOLD, lambda rng: trial(np.full(200, 0.75), 200, rng=rng)) == 0.0
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 10, 50, 200])
+@pytest.mark.parametrize("rate", [0.50, 0.60, 0.64])
+def test_one_rival_that_is_not_beaten_holds_it_at_every_look_however_many_others_are_beaten(
+    size: int, rate: float
+) -> None:
+    """Null: it fires at some of 60 looks in at most 1 - confidence = 0.2 of the runs. Bound: three standard errors."""
+    found = fired(resisted(size, rate), SETTINGS, Course(looks=60, games=60 * min(size, 10)), runs=20)
+    assert (found >= 0).mean() <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / 20)
+
+
+def test_over_many_looks_a_single_unbeaten_rival_gets_past_it_as_rarely_as_promised() -> None:
+    """The hardest case, at the bound itself and with few games between looks: at most 0.2, over 200 runs."""
+    found = fired(
+        resisted(1, 0.65), GateSettings(min_steps=0, win_rate=0.6501, margin=0.0001), Course(300, 5), runs=300
+    )
+    assert (found >= 0).mean() <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / 200)
+
+
+@pytest.mark.parametrize("size", [3, 10, 200])
+def test_it_does_not_fire_where_everyone_is_beaten_by_less(size: int) -> None:
+    assert firing(POSTERIOR, lambda rng: trial(np.full(size, 0.65), 200, rng=rng)) <= 0.05
+
+
+def test_win_rates_that_differ_are_judged_each_by_its_own_games() -> None:
+    assert firing(POSTERIOR, lambda rng: trial(np.linspace(0.74, 0.99, 100), 900, rng=rng)) >= 0.9
+
+
+@pytest.mark.parametrize("size", [3, 6, 10, 50, 200])
+def test_one_rival_that_was_hardly_met_holds_it_however_many_others_are_beaten(size: int) -> None:
+    def make(unmet: int) -> Callable[[np.random.Generator], Trial]:
+        games = np.r_[np.full(size - 1, 200), unmet]
+        return lambda rng: trial(np.full(size, 0.95), games, rng=rng)
+
+    assert firing(POSTERIOR, make(0)) == 0.0
+    assert firing(POSTERIOR, make(9)) == 0.0
+    assert firing(POSTERIOR, make(60)) >= 0.9
+
+
+def test_the_doubt_is_one_over_the_mean_likelihood_ratio_of_the_alternatives() -> None:
+    known = Posterior(np.array([25.0]), np.array([6.0]), np.array([29.0]))  # 24 games won and 5 lost
+    settled = Trial(1, np.array([0]), {0: "rival-0"}, known, SETTINGS)
+    ratios = []
+    for place, weight in ALTERNATIVES:
+        rate = 0.65 + 0.35 * place
+        ratios.append(weight * (rate / 0.65) ** 24 * ((1.0 - rate) / 0.35) ** 5)
+    assert chances_unbeaten(settled)[0] == pytest.approx(1.0 / sum(ratios))
+    assert sum(weight for _, weight in ALTERNATIVES) == pytest.approx(1.0)
+
+
+def test_under_every_win_rate_that_is_not_beaten_an_e_value_is_at_most_one_on_average() -> None:
+    """By summation over all results of 40 games; a game of age weighs half, a draw half to each side."""
+    games = np.arange(41.0)
+    for rate in (0.3, 0.6, 0.65):
+        for weight in (1.0, 0.5):
+            known = Posterior(weight * games + 1.0, weight * (40.0 - games) + 1.0, np.full(41, 40.0 * weight))
+            doubts = chances_unbeaten(Trial(1, np.arange(41), {i: str(i) for i in range(41)}, known, SETTINGS))
+            log_choose = np.array([sum(np.log((40.0 - i) / (i + 1.0)) for i in range(int(k))) for k in games])
+            chances = np.exp(log_choose + games * np.log(rate) + (40.0 - games) * np.log(1.0 - rate))
+            assert chances.sum() == pytest.approx(1.0)
+            for level in (0.2, 0.05):
+                assert chances[doubts <= level].sum() <= level
+
+
+def test_the_evidence_names_the_doubtful_rivals_and_the_greatest_doubt() -> None:
+    rng = np.random.default_rng(3)
+    rates = np.full(40, 0.9)
+    rates[17] = 0.3
+    held = trial(rates, 100, rng=rng, steps=100)
+    verdict = POSTERIOR(held)
+    assert verdict is not None
+    assert verdict.reason == "timeout"
+    assert (verdict.evidence[0].opponent, verdict.rivals) == ("rival-17", 40)
+    assert verdict.evidence[0].unbeaten == verdict.doubt == 1.0
+    assert verdict.doubt == float(chances_unbeaten(held).max())
+
+
+@pytest.mark.parametrize("size", [1, 40, 2_000])
+def test_chances_are_chances_also_in_the_extremes(size: int) -> None:
+    rng = np.random.default_rng(size)
+    for rate in (0.0, 0.5, 1.0):
+        for games in (0, 1, 10_000, 2**50):
+            chances = chances_unbeaten(trial(np.full(size, rate), games, rng=rng))
+            assert np.all((chances >= 0.0) & (chances <= 1.0))

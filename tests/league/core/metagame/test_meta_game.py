@@ -1,0 +1,39 @@
+"""The game between snapshots: what is known of their win rates, and how sure."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from league.core.metagame.meta_game import doubtful_win_rates, snapshot_win_rates
+from league.core.state.population_config import MetaGameSettings
+from tests.league.core.simulated_league import SimulatedLeague, three_roles
+
+
+def test_pairs_that_never_met_are_forecast_by_the_ratings() -> None:
+    league = SimulatedLeague(three_roles(rating_share=0.0))
+    league.run(100)
+    names = list(league.state.snapshots)
+    np.testing.assert_allclose(snapshot_win_rates(league.state, names), 0.5)
+    _, doubts = doubtful_win_rates(league.state, names)
+    assert doubts.max() == 0.5, "without a game anything may be"
+
+
+def test_doubts_shrink_with_games_and_hold_how_far_estimates_are_off() -> None:
+    def played(rating_share: float) -> tuple[np.ndarray, np.ndarray]:
+        league = SimulatedLeague(three_roles(rating_share=rating_share))
+        league.run(400)
+        return doubtful_win_rates(league.state, list(league.state.snapshots)[:20])
+
+    few, many = played(0.1), played(0.8)
+    assert many[1].mean() < 0.7 * few[1].mean()
+    for win_rates, doubts in (few, many):
+        np.testing.assert_allclose(doubts, doubts.T)
+        assert np.all(doubts.diagonal() == 0.0)
+        # All are equal in truth: most estimates lie within two deviations of a half.
+        assert np.mean(np.abs(win_rates - 0.5) <= 2.0 * doubts) > 0.8
+
+
+def test_a_solver_that_does_not_exist_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(ValueError, match="nearest is 'replicator'"):
+        MetaGameSettings(solver="replicater")

@@ -1,0 +1,220 @@
+"""A runtime without hosts: answers every task by rule in the next poll, and can lose hosts and answers when told to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import yaml
+
+from agents.nets.network import build_network
+from agents.weights import Weights
+from envs.registry import make
+from league.config.run_config import LeagueConfig, dump_config, parse_config
+from league.core.state.commands import CreateLeague
+from league.core.state.records import Lease, Progress, SeatingOutcome
+from league.policies.policy_store import PolicyStore
+from league.run.budget import Limits, Meter, Spent
+from league.run.daemon import Daemon
+from league.run.observation import Observation
+from league.runtime.protocol import (
+    CheckpointTaken,
+    HostLost,
+    HostStarted,
+    HostState,
+    InstallPlayer,
+    LearnerProgress,
+    LeaseDone,
+    LeaseLost,
+    PlayerInstalled,
+    PlayLease,
+    Report,
+    ResetDone,
+    ResetPlayer,
+    SnapshotTaken,
+    TakeCheckpoint,
+    TakeSnapshot,
+    Task,
+)
+from league.store.checkpoints import CheckpointStore
+from league.store.journaled_league import Book
+from league.store.run_folder import RunFolder, WorkerStatus
+from league.store.snapshots import LocalSnapshotStore
+from tests.agents.learner.learner_cases import weights_in
+from tests.league.tiny_runs import tiny
+
+STEPS_PER_LEASE = 100
+HOSTS = HostState(text="{}")
+UPDATES_PER_LEASE = 2
+
+
+class FakeRuntime:
+    """One actor host and one learner host.
+
+    Attributes:
+      tasks: everything submitted, in order.
+      drop: tasks for which this is true get no answer.
+      watch: called with every task as it is submitted. on_poll: called with the number of each poll, from 1.
+      delay: polls between a task and its answer.
+      now: seconds; every poll takes one.
+      varied: whether the weights of every version are others, so that no two snapshots share a file.
+    """
+
+    def __init__(self, weights: Weights) -> None:
+        self.tasks: list[Task] = []
+        self.drop: Callable[[Task], bool] = lambda task: False
+        self.watch: Callable[[Task], object] = lambda task: None
+        self.on_poll: Callable[[int], object] = lambda number: None
+        self.delay = 0
+        self.now = 0.0
+        self.varied = False
+        self._polls = 0
+        self.abandoned = False
+        self._later: list[tuple[int, list[Report]]] = []
+        self.versions: dict[str, int] = {}
+        self._weights = weights
+        self._reports: list[Report] = [
+            HostStarted("learner-0", "learner_host"),
+            HostStarted("actor-0", "actor_host"),
+        ]
+
+    def start(self) -> None:
+        """Nothing to bring up."""
+
+    def submit(self, task: Task) -> None:
+        self.watch(task)
+        self.tasks.append(task)
+        if not self.drop(task):
+            self._later.append((self._polls + self.delay, self.answer(task)))
+
+    def poll(self, timeout_s: float) -> list[Report]:
+        self.now += 1.0
+        self._polls += 1
+        self.on_poll(self._polls)
+        reports, self._reports = self._reports, []
+        reports.extend(report for due, answer in self._later if due < self._polls for report in answer)
+        self._later = [(due, answer) for due, answer in self._later if due >= self._polls]
+        return reports
+
+    def workers(self) -> tuple[WorkerStatus, ...]:
+        return (WorkerStatus("actor_host", os.getpid()),)
+
+    def close(self) -> None:
+        """Nothing to end."""
+
+    def report(self, *reports: Report) -> None:
+        """Something else happens before the next poll."""
+        self._reports.extend(reports)
+
+    def lose(self, host: str, kind: str) -> None:
+        """A host dies with all its answers, and another takes its place."""
+        of_actor = LeaseDone | LeaseLost
+        self._later = [
+            (due, [report for report in answer if isinstance(report, of_actor) != (kind == "actor_host")])
+            for due, answer in self._later
+        ]
+        self.report(HostLost(host, kind, "it was killed"), HostStarted(host, kind))
+
+    def of(self, kind: type) -> list[Task]:
+        """The submitted tasks of a kind."""
+        return [task for task in self.tasks if isinstance(task, kind)]
+
+    def progress(self, player: str) -> Progress:
+        version = self.versions.get(player, 0)
+        return Progress(player, version, 50 * version)
+
+    def answer(self, task: Task) -> list[Report]:
+        """What hosts that are well report of a task."""
+        if isinstance(task, InstallPlayer):
+            return [PlayerInstalled(task.player)]
+        if isinstance(task, PlayLease):
+            return self._play(task.lease)
+        if isinstance(task, TakeSnapshot):
+            progress = self.progress(task.player)
+            weights = replace(self._weights, version=progress.version)
+            if self.varied:
+                weights = replace(weights, vector=weights.vector + np.float32(progress.version))
+            return [SnapshotTaken(task.order_id, task.player, weights, progress.trained_steps)]
+        if isinstance(task, ResetPlayer):
+            return [ResetDone(task.order_id)]
+        assert isinstance(task, TakeCheckpoint)
+        progress = self.progress(task.player)
+        return [CheckpointTaken(progress, {"counters": np.array([progress.version, progress.trained_steps])})]
+
+    def _play(self, lease: Lease) -> list[Report]:
+        done = LeaseDone("actor-0", lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease))
+        if lease.home is None:
+            return [done]
+        self.versions[lease.home] = self.versions.get(lease.home, 0) + UPDATES_PER_LEASE
+        return [done, LearnerProgress(self.progress(lease.home), None, 0)]
+
+
+class ExactFakeRuntime(FakeRuntime):
+    """One whose hosts could be saved."""
+
+    def save_hosts(self) -> HostState:
+        return HOSTS
+
+    def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
+        assert state == HOSTS
+
+    def abandon(self) -> None:
+        self.abandoned = True
+
+
+def steps_of(lease: Lease) -> int:
+    """Env steps that a lease brings: the rating leases after training are too short for all of `STEPS_PER_LEASE`."""
+    return min(STEPS_PER_LEASE, lease.turns * lease.num_envs)
+
+
+def outcomes_of(lease: Lease) -> tuple[SeatingOutcome, ...]:
+    """Two games of every seating, one won by either side."""
+    return tuple(
+        SeatingOutcome(seating.policies, 2, 0, 14, ((0, 1), (1, 0)), ((0, 0), (0, 0)), (0.0, 0.0))
+        for seating in lease.seatings
+    )
+
+
+class Bench:
+    """A daemon over a fake runtime, a real journal and real stores, in a run folder that outlives it."""
+
+    def __init__(self, path: Path, *, exact: bool = False, **changes: object) -> None:
+        self.config: LeagueConfig = parse_config(yaml.safe_dump(tiny(**changes)), source="test")
+        exists = (path / "config.yaml").exists()
+        self.folder = RunFolder.open(path) if exists else RunFolder.create(path, config_yaml=dump_config(self.config))
+        spec = make(self.config.env, num_envs=1).spec
+        if exists:
+            self.book = Book.open(self.folder.journal_path, at_least_seq=0, wall_time=lambda: 0.0)
+        else:
+            self.book = Book.create(self.folder.journal_path, wall_time=lambda: 0.0)
+            self.book.execute(CreateLeague(self.config.seed, spec.num_seats, spec.teams, self.config.league))
+            self.book.commit()
+        network = build_network(spec, self.config.network, seed=0)
+        kind = ExactFakeRuntime if exact else FakeRuntime
+        self.runtime = kind(weights_in(network))
+        self.warned: list[str] = []
+        self.policies = PolicyStore(
+            self.config,
+            snapshots=LocalSnapshotStore(self.folder.snapshots_path),
+            checkpoints=CheckpointStore(self.folder.checkpoints_path),
+            warn=self.warned.append,
+        )
+        self.seen: list[Observation] = []
+
+    def daemon(self, limits: Limits) -> Daemon:
+        return Daemon(
+            self.config,
+            book=self.book,
+            runtime=self.runtime,
+            policies=self.policies,
+            meter=Meter(Spent(), monotonic=lambda: self.runtime.now),
+            limits=limits,
+            begun=Spent(env_steps=self.book.state.totals.env_steps),
+            observe=self.seen.append,
+        )
+
+    def run(self, *, env_steps: int) -> str:
+        return self.daemon(Limits(env_steps=env_steps)).run()

@@ -1,0 +1,398 @@
+"""The daemon over a runtime that does what it is told: nothing is acted on before it is durable, nothing is lost."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from league.core.state.events import (
+    CheckpointSaved,
+    LeaseExpired,
+    LeaseFinished,
+    LeaseGranted,
+    OrderIssued,
+    RunStopped,
+    SnapshotAdded,
+)
+from league.core.state.records import Lease, Progress
+from league.run.budget import Limits
+from league.run.daemon import BUDGET, DRAIN_S, LIMIT, SIGNAL
+from league.runtime.protocol import (
+    HostLost,
+    HostStarted,
+    InstallPlayer,
+    LearnerProgress,
+    LeaseDone,
+    LeaseLost,
+    PlayerInstalled,
+    PlayLease,
+    ResetPlayer,
+    TakeCheckpoint,
+    TakeSnapshot,
+    Task,
+)
+from tests.league.run.fake_runtime import Bench, outcomes_of, steps_of
+from tests.league.tiny_runs import ONE_PLAYER, events_of, tiny
+
+
+def leases_of(bench: Bench) -> list[Lease]:
+    """Every lease that was handed to a host."""
+    return [task.lease for task in bench.runtime.of(PlayLease) if isinstance(task, PlayLease)]
+
+
+def steps_of_all(bench: Bench, lease_ids: Iterable[int]) -> int:
+    """Env steps that the leases with these ids bring together."""
+    steps = {lease.lease_id: steps_of(lease) for lease in leases_of(bench)}
+    return sum(steps[lease_id] for lease_id in lease_ids)
+
+
+def test_nothing_is_acted_on_before_it_is_in_the_journal_on_disk(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+
+    def is_durable(task: Task) -> None:
+        events = events_of(bench.folder.path)
+        if isinstance(task, PlayLease):
+            assert any(isinstance(event, LeaseGranted) and event.lease == task.lease for event in events)
+        elif isinstance(task, TakeSnapshot | ResetPlayer):
+            orders = [event.order.order_id for event in events if isinstance(event, OrderIssued)]
+            assert task.order_id in orders
+
+    bench.runtime.watch = is_durable
+    assert bench.run(env_steps=2_500) == LIMIT
+    assert len(bench.runtime.of(PlayLease)) >= 25
+    assert bench.runtime.of(ResetPlayer)
+
+
+def test_every_answered_lease_counts_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    bench.run(env_steps=1_000)
+    leases = leases_of(bench)
+    finished = [event for event in events_of(bench.folder.path) if isinstance(event, LeaseFinished)]
+    assert Counter(event.lease_id for event in finished) == Counter(lease.lease_id for lease in leases)
+    assert bench.book.state.totals.games == sum(2 * len(lease.seatings) for lease in leases)
+    totals = bench.book.state.totals
+    assert totals.env_steps + totals.settling_steps == steps_of_all(bench, [event.lease_id for event in finished])
+
+
+def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    late: list[LeaseDone] = []
+
+    def repeat(task: Task) -> None:
+        if isinstance(task, PlayLease):
+            lease = task.lease
+            late.append(LeaseDone("actor-0", lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease)))
+            bench.runtime.report(*late[-2:])
+
+    bench.runtime.watch = repeat
+    bench.run(env_steps=600)
+    finished = [event.lease_id for event in events_of(bench.folder.path) if isinstance(event, LeaseFinished)]
+    assert len(finished) == len(set(finished))
+    assert bench.seen[-1].refused > 0
+    totals = bench.book.state.totals
+    assert totals.env_steps + totals.settling_steps == steps_of_all(bench, finished)
+
+
+def test_a_host_that_lies_loses_its_lease_and_the_others_work_goes_on(tmp_path: Path) -> None:
+    """Every third answer claims 2**70 games, and a learner reports a player that is not there."""
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    lies: list[int] = []
+
+    def lie(task: Task) -> None:
+        if isinstance(task, PlayLease) and task.lease.lease_id % 3 == 0:
+            lease = task.lease
+            lies.append(lease.lease_id)
+            games = tuple(replace(outcome, games=2**70, wins=((0, 2**70), (0, 0))) for outcome in outcomes_of(lease))
+            bench.runtime.report(
+                LeaseDone("actor-0", lease.lease_id, lease.token, steps_of(lease), games),
+                LearnerProgress(Progress("nobody", 1, 10**300), None, 0),
+            )
+
+    bench.runtime.watch = lie
+    bench.run(env_steps=900)
+    events = events_of(bench.folder.path)
+    lost = {event.lease_id: event.reason for event in events if isinstance(event, LeaseExpired)}
+    finished = {event.lease_id for event in events if isinstance(event, LeaseFinished)}
+    assert len(lies) > 2
+    assert {number: "its answer was refused" for number in lies if number not in finished}.items() <= lost.items()
+    assert not set(lies) & finished
+    totals = bench.book.state.totals
+    assert totals.env_steps + totals.settling_steps == steps_of_all(bench, finished) >= 900
+    assert not bench.book.state.leases
+
+
+def test_no_lease_is_granted_before_every_player_is_installed(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    bench.run(env_steps=300)
+    kinds = [type(task) for task in bench.runtime.tasks]
+    assert set(kinds[: kinds.index(PlayLease)]) == {InstallPlayer, TakeSnapshot}
+    assert kinds[: kinds.index(PlayLease)].count(InstallPlayer) == 3
+
+
+def test_orders_that_were_open_when_a_daemon_died_are_carried_out_once_by_the_next(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    bench.runtime.drop = lambda task: isinstance(task, TakeSnapshot)
+    daemon = bench.daemon(Limits())
+    bench.runtime.watch = lambda task: setattr(daemon, "stop_requested", True)
+    daemon.run()
+    assert len(bench.book.state.orders) == 3
+    bench.book.close()
+
+    again = Bench(tmp_path / "run")
+    again.run(env_steps=100)
+    first = [task.order_id for task in again.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot)][:3]
+    assert sorted(first) == [1, 2, 3]
+    added = Counter(event.order_id for event in events_of(again.folder.path) if isinstance(event, SnapshotAdded))
+    assert set(added.values()) == {1}
+    assert not again.book.state.orders
+
+
+def test_an_order_issued_while_its_learner_comes_back_is_submitted_once(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+
+    def answer_with_installation(task: Task) -> bool:
+        if isinstance(task, PlayLease):
+            bench.runtime.report(*bench.runtime.answer(task), PlayerInstalled("main-0"))
+        return isinstance(task, PlayLease)
+
+    bench.runtime.drop = answer_with_installation
+    bench.run(env_steps=2_000)
+    asked = Counter(task.order_id for task in bench.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot))
+    assert len(asked) > 3
+    assert set(asked.values()) == {1}
+
+
+def test_no_lease_is_granted_while_a_player_has_no_learner(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    leases: list[int] = []
+
+    def lose_for_a_while(number: int) -> None:
+        if number == 10:
+            bench.runtime.lose("learner-0", "learner_host")
+            bench.runtime.drop = lambda task: isinstance(task, InstallPlayer)
+        if number == 20:
+            bench.runtime.report(PlayerInstalled("main-0"))
+        if 12 <= number <= 20:
+            leases.append(len(bench.runtime.of(PlayLease)))
+
+    bench.runtime.on_poll = lose_for_a_while
+    bench.run(env_steps=2_000)
+    assert len(set(leases)) == 1
+    assert len(bench.runtime.of(PlayLease)) > leases[0]
+
+
+def test_an_idle_host_that_was_lost_gets_no_lease_before_it_is_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    before: list[int] = []
+
+    def lose_at_two(number: int) -> None:
+        if number == 2:
+            bench.runtime.report(HostLost("actor-0", "actor_host", "it was killed"))
+        if number <= 12:
+            before.append(len(bench.runtime.of(PlayLease)))
+        if number == 12:
+            bench.runtime.report(HostStarted("actor-0", "actor_host"))
+
+    bench.runtime.on_poll = lose_at_two
+    assert bench.run(env_steps=300) == LIMIT
+    assert set(before) == {0}
+
+
+def test_a_lost_actor_host_loses_its_leases_and_nothing_else(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    lost: list[int] = []
+
+    def lose_third(task: Task) -> bool:
+        if isinstance(task, PlayLease) and len(bench.runtime.of(PlayLease)) == 3:
+            lost.append(task.lease.lease_id)
+            bench.runtime.lose("actor-0", "actor_host")
+            return True
+        return False
+
+    bench.runtime.drop = lose_third
+    assert bench.run(env_steps=600) == LIMIT
+    events = events_of(bench.folder.path)
+    expired = [event for event in events if isinstance(event, LeaseExpired)]
+    assert [(event.lease_id, event.reason) for event in expired] == [(lost[0], "it was killed")]
+    assert lost[0] not in [event.lease_id for event in events if isinstance(event, LeaseFinished)]
+    assert bench.seen[-1].hosts_lost == 1
+
+
+def test_a_lost_lease_frees_its_host(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+
+    def lose_second(task: Task) -> bool:
+        if isinstance(task, PlayLease) and len(bench.runtime.of(PlayLease)) == 2:
+            bench.runtime.report(LeaseLost("actor-0", task.lease.lease_id, "its learner died"))
+            return True
+        return False
+
+    bench.runtime.drop = lose_second
+    assert bench.run(env_steps=500) == LIMIT
+    expired = [event for event in events_of(bench.folder.path) if isinstance(event, LeaseExpired)]
+    assert [event.reason for event in expired] == ["its learner died"]
+
+
+def test_a_lost_learner_host_gets_its_players_back_from_their_checkpoints_and_its_open_orders_again(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    before: list[int] = []
+
+    def lose_with_order(task: Task) -> bool:
+        if isinstance(task, TakeSnapshot) and bench.runtime.of(TakeCheckpoint) and not before:
+            before.append(task.order_id)
+            bench.runtime.lose("learner-0", "learner_host")
+            return True
+        return False
+
+    bench.runtime.drop = lose_with_order
+    assert bench.run(env_steps=3_000) == LIMIT
+    installs = [task for task in bench.runtime.of(InstallPlayer) if isinstance(task, InstallPlayer)]
+    assert len(installs) == 2
+    assert (installs[0].saved, installs[0].weights) == (None, None)
+    assert installs[1].saved is not None
+    asked = [task.order_id for task in bench.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot)]
+    assert Counter(asked)[before[0]] == 2
+    assert not bench.book.state.orders
+
+
+def test_a_host_that_never_comes_back_does_not_stop_the_stop(tmp_path: Path) -> None:
+    """The drain gives up after its deadline; what was out is lost and said to be lost."""
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    daemon = bench.daemon(Limits())
+
+    def hang(task: Task) -> bool:
+        if isinstance(task, PlayLease) and len(bench.runtime.of(PlayLease)) == 3:
+            daemon.stop_requested = True
+            return True
+        return False
+
+    bench.runtime.drop = hang
+    started = bench.runtime.now
+    assert daemon.run() == SIGNAL
+    assert DRAIN_S <= bench.runtime.now - started < 2 * DRAIN_S + 20
+    assert not bench.book.state.leases
+    assert isinstance(events_of(bench.folder.path)[-1], RunStopped)
+
+
+def test_a_request_to_stop_grants_nothing_more_and_saves_every_player(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    daemon = bench.daemon(Limits())
+
+    def stop_at_five(task: Task) -> None:
+        daemon.stop_requested = len(bench.runtime.of(PlayLease)) >= 4
+
+    bench.runtime.watch = stop_at_five
+    assert daemon.run() == SIGNAL
+    events = events_of(bench.folder.path)
+    assert len(bench.runtime.of(PlayLease)) == 5
+    assert sum(isinstance(event, LeaseFinished) for event in events) == 5
+    assert not bench.book.state.leases
+    assert not bench.book.state.orders
+    saved = {event.player for event in events if isinstance(event, CheckpointSaved)}
+    assert saved == set(bench.book.state.players)
+    assert events[-1] == RunStopped(1, SIGNAL)
+
+
+def test_a_stop_waits_for_learners_that_are_taking_up_their_state(tmp_path: Path) -> None:
+    """As after a transplant: the order is done, the learner that is to go on from it is not there yet."""
+    bench = Bench(tmp_path / "run")
+    daemon = bench.daemon(Limits(env_steps=10**9))
+
+    def stop(number: int) -> None:
+        if number == 20:
+            bench.runtime.tasks.clear()
+            bench.runtime.report(HostStarted("learner-0", "learner_host"))
+            daemon.stop_requested = True
+
+    def slowly(task: Task) -> None:
+        bench.runtime.delay = 12 if isinstance(task, InstallPlayer) else 0
+
+    bench.runtime.on_poll = stop
+    bench.runtime.watch = slowly
+    assert daemon.run() == SIGNAL
+    assert len(bench.runtime.of(InstallPlayer)) == 3
+    saved = [task.player for task in bench.runtime.of(TakeCheckpoint) if isinstance(task, TakeCheckpoint)]
+    assert set(bench.book.state.players) <= set(saved)
+
+
+def test_the_end_of_the_budget_freezes_everybody_and_settles_the_ratings(tmp_path: Path) -> None:
+    league = {**tiny()["league"], "ratings": {"share": 0.0, "final_leases": 5, "final_share": 1.0}}
+    bench = Bench(tmp_path / "run", budget={"env_steps": 1_000}, league=league)
+    assert bench.daemon(Limits()).run() == BUDGET
+    finals = [info.player for info in bench.book.state.snapshots.values() if info.reason == "final"]
+    assert sorted(finals) == sorted(bench.book.state.players)
+    rating = [event for event in events_of(bench.folder.path) if isinstance(event, LeaseGranted)]
+    assert [event.lease.home for event in rating][-5:] == [None] * 5
+    assert None not in [event.lease.home for event in rating][:-5]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_limit_of_the_command_freezes_everybody_unless_the_run_is_exact(exact: bool, tmp_path: Path) -> None:
+    """A snapshot at the stop of an exact run would make it another run than one that goes on."""
+    bench = Bench(tmp_path / "run", exact=exact)
+    assert bench.run(env_steps=500) == LIMIT
+    assert ("final" in {info.reason for info in bench.book.state.snapshots.values()}) is not exact
+
+
+def test_the_end_is_reached_though_nobody_can_be_rated(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", budget={"seconds": 5.0})
+    bench.runtime.drop = lambda task: isinstance(task, TakeSnapshot)
+    assert bench.daemon(Limits()).run() == BUDGET
+    assert not bench.book.state.running
+
+
+def test_an_exact_run_grants_no_lease_while_an_order_is_open(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", exact=True)
+
+    def nothing_open(task: Task) -> None:
+        if isinstance(task, PlayLease):
+            assert not bench.book.state.orders
+
+    bench.runtime.watch = nothing_open
+    bench.run(env_steps=2_500)
+    assert len(bench.runtime.of(TakeSnapshot)) > 6
+
+
+def test_learners_are_saved_after_so_many_updates(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league={**ONE_PLAYER, "ratings": {"share": 0.0}}, runtime={"checkpoint_updates": 6})
+    bench.run(env_steps=2_000)
+    versions = [event.version for event in events_of(bench.folder.path) if isinstance(event, CheckpointSaved)]
+    assert 6 <= versions[0] <= 8
+    assert all(6 <= later - earlier <= 8 for earlier, later in itertools.pairwise(versions[:-1]))
+    files = list(bench.folder.checkpoints_path.glob("main-0/*.ckpt"))
+    assert 1 <= len(files) <= 2
+    assert bench.book.state.players["main-0"].checkpoint is not None
+    assert bench.book.state.players["main-0"].checkpoint.digest in {file.stem for file in files}
+
+
+def test_a_host_works_on_one_lease_at_a_time(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    bench.runtime.delay = 3
+    out: list[int] = []
+
+    def one_at_a_time(task: Task) -> None:
+        if isinstance(task, PlayLease):
+            open_leases = [lease for lease in bench.book.state.leases.values() if lease.host == task.lease.host]
+            assert [lease.lease_id for lease in open_leases] == [task.lease.lease_id]
+            out.append(task.lease.lease_id)
+            if len(out) % 3 == 0:
+                bench.runtime.report(HostLost("actor-9", "actor_host", "a stranger"))
+
+    bench.runtime.watch = one_at_a_time
+    bench.run(env_steps=1_000)
+    assert len(out) >= 10
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_limit_that_is_reached_at_once_still_stops_in_order(steps: int, tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    assert bench.daemon(Limits(env_steps=0) if steps == 0 else Limits(seconds=0.0)).run() == LIMIT
+    assert isinstance(events_of(bench.folder.path)[-1], RunStopped)
+    assert not bench.book.state.running

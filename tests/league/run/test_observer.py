@@ -1,0 +1,60 @@
+"""What a run shows of itself while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from league.monitor.jsonl_sink import decode_row
+from league.monitor.names import (
+    EPISODE_LENGTH,
+    HOSTS_LOST,
+    METRICS,
+    REFUSED,
+    RETURN_MEAN,
+    SEAT_RETURN_MEAN,
+    TRUNCATED,
+    metric_of,
+)
+from league.reports.status import read_status
+from tests.league.tiny_runs import start, state_of, tiny
+
+SEATS_CUT_OFF = {"id": "probe_simultaneous", "kwargs": {"num_seats": 2, "truncate": True}}
+
+
+def test_every_metric_is_reported_and_nothing_that_is_no_metric(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("METRICS_EVERY_S", "RATINGS_EVERY_S"):
+        monkeypatch.setattr(f"league.run.observer.{name}", 0.0)
+    monkeypatch.setattr("league.run.observer.in_thread", lambda job: job())
+    start(tmp_path, tiny(env=SEATS_CUT_OFF), env_steps=1_500)
+    rows = [decode_row(line) for line in (tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()]
+    reported = {name for row in rows if row is not None for name in row.values}
+    assert {metric_of(name) for name in reported} == set(METRICS.values())
+    last = rows[-1]
+    assert last is not None
+    totals = state_of(tmp_path / "run").totals
+    assert 0 < last.values[TRUNCATED.name] <= totals.truncated == totals.games
+    assert last.values[REFUSED.name] == last.values[HOSTS_LOST.name] == 0.0
+    assert read_status(tmp_path / "run").truncated == totals.truncated
+
+
+def test_a_game_of_one_seat_shows_its_return_and_length_while_it_trains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CartPole pays one for each step, so that return and length are the same number."""
+    monkeypatch.setattr("league.run.observer.METRICS_EVERY_S", 0.0)
+    pytest.importorskip("gymnasium")
+    plain = tiny(env={"id": "gymnasium:CartPole-v1"}, league={"players": [{"role": "main_agent"}]})
+    start(tmp_path, plain, env_steps=1_500)
+    player = read_status(tmp_path / "run").players[0]
+    assert player.mean_return == pytest.approx(player.episode_length)
+    assert player.mean_return is not None and player.mean_return >= 8.0
+    assert f"return {player.mean_return:.4g}" in read_status(tmp_path / "run").text()
+    assert player.score is None
+    lines = (tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()
+    last = [row.values for line in lines if (row := decode_row(line)) is not None][-1]
+    assert last[RETURN_MEAN.of("main-0")] == pytest.approx(last[EPISODE_LENGTH.of("main-0")])
+    assert last[SEAT_RETURN_MEAN.of("main-0", seat=0)] == last[RETURN_MEAN.of("main-0")]

@@ -1,0 +1,109 @@
+"""What a run that breaks keeps of its training: restart states by time and after an error; what is lost is told."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from envs.protocol import EnvError
+from league.config.run_config import RuntimeSettings
+from league.core.state.events import CheckpointSaved
+from league.core.state.records import Progress
+from league.core.state.state import LeagueState
+from league.monitor.jsonl_sink import decode_row
+from league.monitor.names import ENV_STEPS, LOST_STEPS, TRAINED_STEPS
+from league.run.budget import Limits
+from league.run.checkpointing import RestartStates
+from league.runtime.protocol import PlayLease, TakeCheckpoint, Task
+from tests.league.run.fake_runtime import Bench
+from tests.league.tiny_runs import ONE_PLAYER, events_of, go_on, start, state_of, tiny
+
+BREAKING = "tests.league.bad_envs:breaking"
+
+
+def test_learners_are_saved_by_time_however_few_updates_they_make(tmp_path: Path) -> None:
+    """One poll of the fake runtime is a second; a lease makes two updates and takes two polls."""
+    league = {**ONE_PLAYER, "ratings": {"share": 0.0}}
+    runtime = {"checkpoint_updates": 10_000, "checkpoint_seconds": 10.0}
+    bench = Bench(tmp_path / "run", league=league, runtime=runtime)
+    bench.run(env_steps=4_000)
+    versions = [event.version for event in events_of(bench.folder.path) if isinstance(event, CheckpointSaved)]
+    assert len(versions) >= 5
+    assert all(later - earlier <= 24 for earlier, later in itertools.pairwise(versions[:-1]))
+
+
+def test_a_version_far_below_the_last_saved_one_is_saved_and_a_report_that_is_late_is_not() -> None:
+    states = RestartStates(RuntimeSettings(checkpoint_updates=10), LeagueState(), submit=[].append)
+    states.saved(Progress("main-0", 50, 500))
+    assert states.due([Progress("main-0", 50, 500)], now=1_000.0) == []
+    assert states.due([Progress("main-0", 59, 590)], now=1_000.0) == []
+    assert states.due([Progress("main-0", 49, 490)], now=1_000.0) == []
+    assert states.due([Progress("main-0", 20, 200)], now=1_000.0) == ["main-0"]
+
+
+def test_nothing_new_means_nothing_to_save_however_long_it_lasts() -> None:
+    states = RestartStates(RuntimeSettings(checkpoint_seconds=60.0), LeagueState(), submit=[].append)
+    states.saved(Progress("main-0", 5, 50))
+    assert states.due([Progress("main-0", 5, 50)], now=0.0) == []
+    assert states.due([Progress("main-0", 6, 60)], now=900.0) == []
+    assert states.due([Progress("main-0", 6, 60)], now=959.0) == []
+    assert states.due([Progress("main-0", 7, 70)], now=960.0) == ["main-0"]
+
+
+def test_an_env_that_raises_costs_no_trained_step(tmp_path: Path) -> None:
+    env = {"id": BREAKING, "kwargs": {"how": "raise", "after": 100}}
+    plain = tiny(env=env, league=ONE_PLAYER, runtime={"checkpoint_updates": 10_000})
+    with pytest.raises(EnvError, match="dice"):
+        start(tmp_path, plain, env_steps=100_000)
+    player = state_of(tmp_path / "run").players["main-0"]
+    assert player.trained_steps > 0
+    assert player.checkpoint is not None
+    assert player.checkpoint.trained_steps == player.trained_steps
+
+
+def test_a_daemon_that_cannot_save_after_an_error_gives_up_in_time(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    daemon = bench.daemon(Limits(env_steps=10_000))
+    bench.runtime.drop = lambda task: isinstance(task, TakeCheckpoint)
+
+    def fail(task: Task) -> None:
+        if isinstance(task, PlayLease) and len(bench.runtime.of(PlayLease)) == 3:
+            raise EnvError("the dice fell under the table")
+
+    bench.runtime.watch = fail
+    with pytest.raises(EnvError):
+        daemon.run()
+    before = bench.runtime.now
+    daemon.rescue()
+    assert 15.0 < bench.runtime.now - before < 30.0
+
+
+def test_trained_steps_never_run_backwards_in_the_metrics_though_a_kill_lost_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("league.run.observer.METRICS_EVERY_S", 0.0)
+    plain = tiny(league=ONE_PLAYER, runtime={"checkpoint_updates": 10_000})
+    with monkeypatch.context() as patched:
+        patched.setattr("league.run.launch.Daemon.rescue", lambda self: None)
+        patched.setattr("league.run.launch.Daemon._drain", _die)
+        with pytest.raises(KeyboardInterrupt):
+            start(tmp_path, plain, env_steps=2_000)
+    known = state_of(tmp_path / "run").players["main-0"]
+    newest = state_of(tmp_path / "run").snapshots[known.parent or ""]
+    assert known.checkpoint is None
+    lost = known.trained_steps - newest.trained_steps
+    assert lost > 0
+    go_on(tmp_path / "run", env_steps=1_000)
+    lines = (tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()
+    rows = [row.values for line in lines if (row := decode_row(line)) is not None]
+    trained = [row[TRAINED_STEPS.of("main-0")] for row in rows]
+    assert trained == sorted(trained)
+    assert rows[-1][LOST_STEPS.of("main-0")] == lost
+    assert state_of(tmp_path / "run").players["main-0"].trained_steps == trained[-1] - lost
+    assert rows[-1][ENV_STEPS.name] > rows[0][ENV_STEPS.name]
+
+
+def _die(self: object) -> None:
+    raise KeyboardInterrupt

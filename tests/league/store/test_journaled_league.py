@@ -1,0 +1,210 @@
+"""The league's state beside its journal: what is executed, what is durable, and that chance survives a restart."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from league.core.state.commands import (
+    ConfirmSnapshot,
+    CreateLeague,
+    FinishLease,
+    Refused,
+    RequestLease,
+    StartRun,
+    StopRun,
+)
+from league.core.state.events import EVENTS, Event, LeaseGranted
+from league.core.state.league_config import LeagueSettings
+from league.core.state.state import digest, from_plain, to_plain
+from league.errors import JournalError
+from league.store import journaled_league as book_module
+from league.store.journal_reader import JournalReader
+from league.store.journaled_league import Book, read_state, verified_state
+from tests.league.run.fake_runtime import outcomes_of
+
+
+def created(path: Path) -> Book:
+    book = Book.create(path, wall_time=lambda: 1.0)
+    book.execute(CreateLeague(3, 2, (0, 1), LeagueSettings()))
+    return book
+
+
+def started(path: Path) -> Book:
+    """A league whose players all have their first snapshot."""
+    book = created(path)
+    book.execute(StartRun())
+    for order in list(book.state.orders.values()):
+        book.execute(ConfirmSnapshot(order.order_id, "0" * 64, 0, 0))
+    return book
+
+
+def play(book: Book) -> Event:
+    """One lease, answered; returns its grant."""
+    granted = next(event for event in book.execute(RequestLease("actor-0")) if isinstance(event, LeaseGranted))
+    lease = granted.lease
+    book.execute(FinishLease(lease.lease_id, lease.token, 100, outcomes_of(lease)))
+    return granted
+
+
+def read(path: Path) -> JournalReader:
+    return JournalReader.open_readonly(path, events=EVENTS)
+
+
+def test_a_stored_state_of_another_version_is_replayed_from_zero_and_verify_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    book = started(path)
+    play(book)
+    book.commit()
+    plain = to_plain(book.state)
+    assert isinstance(plain, dict)
+    del plain["payoff"]["home"]  # type: ignore[attr-defined]  # a column that the other version did not have
+    book._journal.save_state(json.dumps(plain).encode())
+    expected = digest(book.state)
+    book.close()
+    with read(path) as journal:
+        assert digest(read_state(journal)) == expected
+        with pytest.raises(JournalError, match="another version"):
+            verified_state(journal)
+
+
+def test_an_answer_leaves_nothing_to_chance(tmp_path: Path) -> None:
+    """It is given no generator of its own, so that one drawn from would not be the same after a restart."""
+    book = started(tmp_path / "journal.db")
+    before = book._unused.bit_generator.state
+    for _ in range(30):
+        play(book)
+    assert book._unused.bit_generator.state == before
+
+
+def test_what_is_executed_is_durable_after_the_commit_and_not_before(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    book = created(path)
+    assert book.durable_seq == 0
+    with read(path) as journal:
+        assert journal.head().seq == 0
+    book.commit()
+    with read(path) as journal:
+        assert journal.head().seq == book.durable_seq == book.head().seq > 0
+        assert digest(read_state(journal)) == digest(book.state)
+
+
+def test_an_uncommitted_tail_is_forgotten_and_the_rest_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    book = started(path)
+    play(book)
+    book.commit()
+    before = digest(book.state)
+    play(book)
+    book.close()
+    again = Book.open(path, at_least_seq=book.durable_seq, wall_time=lambda: 1.0)
+    assert digest(again.state) == before
+    again.close()
+    again.close()
+
+
+def test_a_refused_command_changes_nothing(tmp_path: Path) -> None:
+    book = started(tmp_path / "journal.db")
+    book.commit()
+    before = digest(book.state)
+    with pytest.raises(Refused):
+        book.execute(FinishLease(99, 1, 100, ()))
+    book.commit()
+    assert digest(book.state) == before
+    assert book.head().seq == book.durable_seq
+
+
+def test_chance_does_not_depend_on_how_often_the_run_was_started(tmp_path: Path) -> None:
+    whole, pieces = started(tmp_path / "whole.db"), started(tmp_path / "pieces.db")
+    for turn in range(12):
+        left = play(whole)
+        if turn % 4 == 3:
+            pieces.execute(StopRun("a stop"))
+            pieces.commit()
+            pieces.close()
+            pieces = Book.open(tmp_path / "pieces.db", at_least_seq=0, wall_time=lambda: 2.0)
+            pieces.execute(StartRun())
+        right = play(pieces)
+        assert isinstance(left, LeaseGranted)
+        assert isinstance(right, LeaseGranted)
+        assert left.lease.seatings == right.lease.seatings
+        assert left.lease.home == right.lease.home
+
+
+def test_the_state_is_stored_from_time_to_time_and_a_restart_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book_module, "SAVE_STATE_EVERY", 20)
+    path = tmp_path / "journal.db"
+    book = started(path)
+    while book.head().seq < 60:
+        play(book)
+        book.commit()
+    with read(path) as journal:
+        stored = journal.load_state()
+        assert stored is not None
+        assert 40 <= stored.seq <= book.head().seq
+        assert digest(read_state(journal)) == digest(book.state)
+        assert digest(verified_state(journal)) == digest(book.state)
+
+
+def test_starts_that_each_end_in_a_crash_store_the_state_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book_module, "SAVE_STATE_EVERY", 40)
+    path = tmp_path / "journal.db"
+    started(path).commit()
+    for _ in range(8):
+        book = Book.open(path, at_least_seq=0, wall_time=lambda: 1.0)
+        book.execute(StartRun())
+        for _ in range(5):
+            play(book)
+            book.commit()
+    with read(path) as journal:
+        stored = journal.load_state()
+        assert stored is not None
+        assert journal.head().seq - stored.seq < 40
+
+
+def test_a_large_state_is_stored_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(book_module, "SAVE_STATE_EVERY", 10)
+    monkeypatch.setattr(book_module, "STATE_BYTES_PER_EVENT", 100)
+    book = started(tmp_path / "journal.db")
+    book.commit()
+    with read(tmp_path / "journal.db") as journal:
+        first = journal.load_state()
+        assert first is not None
+        for _ in range(15):
+            play(book)
+            book.commit()
+        stored = journal.load_state()
+    assert stored is not None
+    assert stored.seq == first.seq, f"{len(first.payload)} bytes are worth {len(first.payload) // 100} events"
+
+
+def test_a_stored_state_that_the_events_do_not_give_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    book = started(path)
+    play(book)
+    book.commit()
+    forged = from_plain(to_plain(book.state))
+    forged.totals.games += 1
+    book.state = forged
+    book.save_state()
+    with read(path) as journal, pytest.raises(JournalError, match="is not what the events up to there give"):
+        verified_state(journal)
+    book.close()
+
+
+def test_a_journal_that_is_shorter_than_it_was_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "journal.db"
+    book = created(path)
+    book.commit()
+    seq = book.durable_seq
+    book.close()
+    with pytest.raises(JournalError, match=f"event {seq + 1} was durable"):
+        Book.open(path, at_least_seq=seq + 1, wall_time=lambda: 1.0)
+    with pytest.raises(JournalError, match="already exists"):
+        Book.create(path, wall_time=lambda: 1.0)
