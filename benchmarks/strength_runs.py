@@ -10,7 +10,8 @@ from pathlib import Path
 
 from run_to_end import run_to_end
 
-from league.config.run_config import LeagueConfig, load_config, parse_config, paths_that_differ
+from league.config.loading import load_config, parse_config
+from league.config.run_config import LeagueConfig, paths_that_differ
 from league.config.yaml import parse_yaml
 from league.run.launch import has_spent_its_budget
 from league.store.run_folder import RunFolder

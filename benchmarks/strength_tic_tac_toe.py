@@ -12,7 +12,7 @@ import statistics
 from report import Report
 from strength_runs import LEAGUE, ROOT, Plan, core_budget, finished_run, wall_limit
 
-from league.config.run_config import load_config
+from league.config.loading import load_config
 from league.eval.match import play_match
 from league.eval.pairs import bot_entrant
 from league.policies.loading import load_from_run, open_run

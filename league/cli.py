@@ -327,7 +327,7 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """What a configuration's league would do in days, tried in seconds or minutes with simulated learners."""
-    from league.config.run_config import load_config
+    from league.config.loading import load_config
     from league.monitor.progress import ProgressLine
     from league.simulation.simulate import simulate as try_out
 

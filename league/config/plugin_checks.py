@@ -20,7 +20,8 @@ from league.core.directives import view_of
 from league.core.gates.gates import Trial
 from league.core.league import apply, decide
 from league.core.matchmaking.roles import View
-from league.core.pbt.pbt_selection import TuningTrial
+from league.core.metagame.solvers import solved
+from league.core.pbt.pbt_selection import TuningTrial, donor_of
 from league.core.state import commands
 from league.core.state.population_config import TuningSettings
 from league.core.state.records import BOT_PREFIX
@@ -45,7 +46,7 @@ def require_working_names(config: LeagueConfig, spec: EnvSpec, *, source: str) -
     solver, sides = config.league.meta_game.solver, len(set(spec.teams))
     if sides > 1:
         win_rates = np.array([[0.5, 0.7], [0.3, 0.5]])
-        attempt = functools.partial(plugin_calls.solved, solver, win_rates, num_sides=sides)
+        attempt = functools.partial(solved, solver, win_rates, num_sides=sides)
         problems += _tried("league.meta_game.solver", attempt)
     if problems:
         raise ConfigError(source, problems)
@@ -102,7 +103,7 @@ def _try_gate(view: View) -> None:
 def _try_tuner(tuning: TuningSettings) -> None:
     scores = np.array([0.0, 1.0])
     trial = TuningTrial(("a-0", "a-1"), 0, scores, np.ones(2), is_rating=True, settings=tuning)
-    plugin_calls.donor(trial, np.random.default_rng(0))
+    donor_of(trial, np.random.default_rng(0))
 
 
 def _tried(place: str, attempt: Callable[[], object]) -> list[str]:

@@ -20,6 +20,7 @@ from envs.registry import make, spec_of
 from envs.sampling import uniform_legal
 from envs.sub_actions import draw_parts, first_parts
 from league.eval.match_result import MatchResult, score_games
+from league.policies.observation import within_bounds
 
 MAX_BATCH = 512
 """Games stepped together; more gain no speed and tree-searching bots hold a tree for each."""
@@ -177,14 +178,6 @@ def _open(env: BatchedEnv, turn: Turn, *, plies: int, rng: np.random.Generator) 
         several = actions.kind == "multi_categorical"
         turn = env.step(draw_parts(actions, len(mask), mask=mask, rng=rng) if several else uniform_legal(mask, rng))
     return turn
-
-
-def within_bounds(spec: EnvSpec, actions: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Actions as the env takes them: those of a box clipped, whatever density the policy gave to what lies outside."""
-    if spec.actions.kind != "box":
-        return actions
-    clipped: NDArray[np.generic] = np.clip(actions, spec.actions.low, spec.actions.high)
-    return clipped
 
 
 def idle_actions(spec: EnvSpec, turn: Turn) -> NDArray[np.generic]:

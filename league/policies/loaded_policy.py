@@ -16,8 +16,7 @@ from agents.nets.distributions import log_softmax
 from agents.nets.network import Network
 from agents.weights import Weights, adopt
 from envs.protocol import EnvSpec
-from league.eval.match import within_bounds
-from league.policies.observation import Observation, ObservationMismatch, batch_of_one, mask_of_one
+from league.policies.observation import Observation, ObservationMismatch, batch_of_one, mask_of_one, within_bounds
 
 
 class LoadedPolicy:

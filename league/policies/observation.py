@@ -113,3 +113,11 @@ def _field(name: str, value: Observation, field: ArraySpec, env_id: str) -> NDAr
             f" {given[cast != given].reshape(-1)[0]}: it is not what {env_id} shows."
         )
     return cast[None]
+
+
+def within_bounds(spec: EnvSpec, actions: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Actions as the env takes them: those of a box clipped, whatever density the policy gave to what lies outside."""
+    if spec.actions.kind != "box":
+        return actions
+    clipped: NDArray[np.generic] = np.clip(actions, spec.actions.low, spec.actions.high)
+    return clipped

@@ -26,8 +26,9 @@ from pathlib import Path
 
 from envs.plugins import admit, is_admitted
 from envs.protocol import EnvConfig
+from league.config.loading import config_of, plain_config
 from league.config.plugin_names import OutsideName, outside_names
-from league.config.run_config import LeagueConfig, config_of, plain_config
+from league.config.run_config import LeagueConfig
 from league.core.state.state import LeagueState
 from league.core.state.state_codec import pack
 from league.errors import LeagueError, StorageError

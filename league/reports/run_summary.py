@@ -9,7 +9,8 @@ from pathlib import Path
 import typer
 
 from envs.registry import spec_of
-from league.config.run_config import EvaluationSettings, LeagueConfig, parse_config
+from league.config.loading import parse_config
+from league.config.run_config import EvaluationSettings, LeagueConfig
 from league.reports.status import StatusReport, read_ratings, read_status
 from league.store.run_folder import RunFolder
 

@@ -11,7 +11,8 @@ import json
 import socket
 from collections.abc import Iterator, Sequence
 
-from league.config.run_config import LeagueConfig, config_plain, dump_config, parse_config
+from league.config.loading import parse_config
+from league.config.run_config import LeagueConfig, config_plain, dump_config
 from league.core.state.commands import ChangeConfig
 from league.core.state.events import ConfigChange
 from league.core.state.state import LeagueState

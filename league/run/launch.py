@@ -25,9 +25,10 @@ from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.config.checks import run_deadlines
 from league.config.default_scoring import scoring_of
+from league.config.loading import load_config
 from league.config.plugin_checks import require_working_names
 from league.config.plugin_names import OutsideName, outside_names
-from league.config.run_config import LeagueConfig, config_plain, dump_config, load_config
+from league.config.run_config import LeagueConfig, config_plain, dump_config
 from league.core.state.commands import CreateLeague
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, JournalError, LeagueError, MissingSnapshot, StorageError

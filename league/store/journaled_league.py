@@ -10,9 +10,9 @@ import numpy as np
 
 from league.core.chance import seed_of
 from league.core.league import apply, decide
-from league.core.plugin_calls import PluginFault
 from league.core.state.commands import Command, CreateLeague, Refused
 from league.core.state.events import EVENTS, Event
+from league.core.state.plugin_answers import PluginFault
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from league.errors import JournalError, LeagueError
 from league.store.journal import Journal

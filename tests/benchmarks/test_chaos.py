@@ -11,7 +11,7 @@ from audit import Audit
 from follow import Noted
 from remains import Remains
 
-from league.config.run_config import load_config
+from league.config.loading import load_config
 from league.core.state.events import LeaseFinished, LeaseGranted
 from league.core.state.records import Lease
 

@@ -14,7 +14,7 @@ import strength_tic_tac_toe
 from report import Report
 from strength_runs import FOLDER_WORDS, HALF, LATEST, LEAGUE, Plan
 
-from league.config.run_config import load_config
+from league.config.loading import load_config
 from league.policies.loading import OpenRun, open_run
 from league.run.budget import Limits
 from league.run.launch import train

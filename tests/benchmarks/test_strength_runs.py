@@ -12,7 +12,7 @@ import pytest
 import strength_runs
 from strength_runs import HALF, LATEST, LEAGUE, Plan, control_sections, finished_run, stored_or_found
 
-from league.config.run_config import load_config
+from league.config.loading import load_config
 from league.run.budget import Limits
 from league.run.launch import train
 from league.store.run_folder import RunFolder

@@ -10,7 +10,7 @@ import yaml
 from bound import Parts
 from follow import Noted, RunFailed
 
-from league.config.run_config import load_config
+from league.config.loading import load_config
 from league.core.state.events import LeaseFinished, ProgressReported, SnapshotAdded
 from league.core.state.records import Progress, SnapshotInfo
 

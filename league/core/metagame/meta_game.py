@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.ratings import PairGames, bradley_terry, frozen_pairs, most_probable_ratings, win_probability
-from league.core.metagame.solvers import exploitability
-from league.core.plugin_calls import solved
+from league.core.metagame.solvers import exploitability, solved
 from league.core.state.events import MixtureMember, MixtureSolved
 from league.core.state.state import LeagueState, Mixture
 

@@ -10,12 +10,13 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.state.registry import SOLVERS, load
+from league.core.state.plugin_answers import called, distribution, is_own
+from league.core.state.registry import AUTO, SOLVERS, load
 
 Array = NDArray[np.float64]
 
-AUTO, TWO_SIDES, MANY_SIDES = "auto", "nash", "replicator"
-"""What a user writes to leave the choice to the number of sides, and what it then is."""
+TWO_SIDES, MANY_SIDES = "nash", "replicator"
+"""What "auto" is by the number of sides."""
 MOST_ITERATIONS = 20_000
 
 
@@ -125,3 +126,13 @@ def replicator(win_rates: Array, *, steps: int = 4_000, rate: float = 1.0) -> Ar
 
 def _exploitability(gains: Array, mixture: Array) -> float:
     return float((gains @ mixture).max() / mixture.sum())
+
+
+def solved(name: str, win_rates: NDArray[np.float64], *, num_sides: int) -> NDArray[np.float64]:
+    """float64 [N], the mixture that a solver finds for win rates float64 [N, N].
+
+    Raises:
+      PluginFault: it raised, or they are not [N] weights that are not negative and sum to 1.
+    """
+    mixture = called("solver", name, solver_of(name, num_sides=num_sides), win_rates)
+    return distribution("solver", name, mixture, len(win_rates), of="policies") if is_own(name) else mixture

@@ -12,9 +12,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core import plugin_calls
 from league.core.metagame.ratings import present_ratings
-from league.core.pbt.pbt_selection import TuningTrial
+from league.core.pbt.pbt_selection import TuningTrial, donor_of
 from league.core.state.commands import ConfirmTransplant, DropTransplant, Refused
 from league.core.state.episodes import Episodes
 from league.core.state.events import Event, OrderDropped, OrderIssued, PlayerTransplanted
@@ -130,7 +129,7 @@ def _copy_order(state: LeagueState, player: str, rng: np.random.Generator) -> li
     score, deviation = _scores(state, candidates)
     is_rating = len(set(state.teams)) > 1
     trial = TuningTrial(names, names.index(player), score, deviation, is_rating, settings)
-    copy = plugin_calls.donor(trial, rng)
+    copy = donor_of(trial, rng)
     if copy is None:
         return []
     donor = candidates[copy.donor]

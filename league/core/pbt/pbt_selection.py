@@ -6,12 +6,13 @@ Shape letter: C candidates, the player among them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from league.core.metagame.ratings import win_probability
+from league.core.state.plugin_answers import PluginFault, called, is_own, shown
 from league.core.state.population_config import TuningSettings
 from league.core.state.registry import TUNERS, load
 
@@ -108,3 +109,23 @@ def _another(trial: TuningTrial, rng: np.random.Generator) -> int:
 
 def _deviation(trial: TuningTrial, donor: int) -> float:
     return float(np.hypot(trial.deviation[trial.player], trial.deviation[donor]))
+
+
+def donor_of(trial: TuningTrial, rng: np.random.Generator) -> Copy | None:
+    """Whom the tuner of a trial lets the player copy.
+
+    Raises:
+      PluginFault: it raised, or that is neither None nor a `Copy` from another candidate.
+    """
+    name, size = trial.settings.tuner, len(trial.names)
+    answer: Any = called("tuner", name, tuner_of(trial.settings), trial, rng)
+    if answer is None or not is_own(name):
+        return cast(Copy | None, answer)
+    if not isinstance(answer, Copy) or not isinstance(answer.evidence, str):
+        raise PluginFault(
+            f"the tuner {name!r} returned {shown(answer)}; return None or a league.core.pbt.pbt_selection.Copy"
+        )
+    place = answer.donor
+    if not isinstance(place, int | np.integer) or not 0 <= place < size or place == trial.player:
+        raise PluginFault(f"the tuner {name!r} chose the donor {shown(place)}; give another place in [0, {size})")
+    return Copy(int(place), answer.evidence)

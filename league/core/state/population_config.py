@@ -7,9 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from league.core.metagame.solvers import AUTO
 from league.core.state.records import BOT_PREFIX, OUTSIDE_PREFIX
-from league.core.state.registry import SOLVERS, TUNERS, check_name
+from league.core.state.registry import AUTO, SOLVERS, TUNERS, check_name
 
 
 def require(condition: bool, message: str) -> None:

@@ -34,6 +34,9 @@ TUNERS: Mapping[str, str] = {
 }
 """Name -> "module:attribute" of a `league.core.pbt.pbt_selection.Tuner`."""
 
+AUTO = "auto"
+"""What a user writes to leave the choice of a solver to the number of sides."""
+
 SOLVERS: Mapping[str, str] = {
     "nash": "league.policies.nash_lp:nash",
     "regret_matching": "league.core.metagame.solvers:regret_matching",

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.learner.config import LearnerConfig
-from league.config.run_config import LeagueConfig, config_plain, dump_config, load_config, parse_config
+from league.config.loading import load_config, parse_config
+from league.config.run_config import LeagueConfig, config_plain, dump_config
 from league.config.yaml import MAX_CHARACTERS, MAX_DEPTH, parse_yaml
 from league.core.state.league_config import PlayerSettings
 from league.errors import ConfigError
@@ -286,8 +287,7 @@ def test_any_plain_value_is_a_configuration_or_a_list_of_problems(value: object)
 
 def test_reading_a_configuration_imports_no_heavy_library() -> None:
     code = (
-        "import sys, league.config.run_config; "
-        "print([m for m in ('torch', 'ray', 'wandb', 'scipy') if m in sys.modules])"
+        "import sys, league.config.loading; print([m for m in ('torch', 'ray', 'wandb', 'scipy') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

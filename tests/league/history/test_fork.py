@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from league.config.run_config import parse_config
+from league.config.loading import parse_config
 from league.core.state.commands import StartRun
 from league.core.state.events import (
     EVENTS,

@@ -18,7 +18,7 @@ from agents.nets.network import build_network
 from agents.weights import Weights
 from envs.protocol import EnvConfig
 from envs.registry import make
-from league.config.run_config import parse_config
+from league.config.loading import parse_config
 from league.core.metagame.ratings import league_ratings
 from league.core.state.events import EVENTS, LeaseFinished, LeaseGranted, OutsiderAdded
 from league.errors import ConfigError, LeagueError

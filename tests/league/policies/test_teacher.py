@@ -15,7 +15,7 @@ from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from envs.protocol import EnvConfig
 from envs.registry import make
-from league.config.run_config import parse_config
+from league.config.loading import parse_config
 from league.errors import ConfigError, CorruptSnapshot, LeagueError
 from league.policies.loading import load_policy
 from league.reports.status import verify_run

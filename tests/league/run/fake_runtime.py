@@ -13,7 +13,8 @@ import yaml
 from agents.nets.network import build_network
 from agents.weights import Weights
 from envs.registry import make
-from league.config.run_config import LeagueConfig, dump_config, parse_config
+from league.config.loading import parse_config
+from league.config.run_config import LeagueConfig, dump_config
 from league.core.state.commands import CreateLeague
 from league.core.state.records import Lease, Progress, SeatingOutcome
 from league.policies.policy_store import PolicyStore

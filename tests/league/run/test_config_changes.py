@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from league.config.run_config import parse_config
+from league.config.loading import parse_config
 from league.core.state.events import ConfigChanged
 from league.errors import ConfigError, LeagueError
 from league.history.fork import fork_run

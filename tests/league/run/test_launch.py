@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from envs.registry import make
-from league.config.run_config import LeagueConfig, parse_config
+from league.config.loading import parse_config
+from league.config.run_config import LeagueConfig
 from league.core.state.events import LeagueCreated, RunStarted
 from league.errors import ConfigError, RunExists
 from league.run.budget import Limits

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from league.config.run_config import LeagueConfig, parse_config
+from league.config.loading import parse_config
+from league.config.run_config import LeagueConfig
 from league.core.state.commands import NothingToLease, RequestLease
 from league.core.state.events import LeaseGranted
 from league.core.state.state import LeagueState

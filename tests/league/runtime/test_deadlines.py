@@ -10,7 +10,8 @@ import yaml
 from envs.registry import make
 from league.config.checks import run_deadlines
 from league.config.deadlines import PROGRESS_EVERY_S, Deadlines
-from league.config.run_config import LeagueConfig, parse_config
+from league.config.loading import parse_config
+from league.config.run_config import LeagueConfig
 from league.errors import ConfigError
 from league.run.launch import host_setup
 from tests.league.tiny_runs import tiny

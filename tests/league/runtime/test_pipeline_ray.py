@@ -15,7 +15,8 @@ from agents.learner.build import build_learner
 from agents.nets.network import build_network
 from agents.unroll.unroll import Unrolls, concatenate
 from envs.registry import make
-from league.config.run_config import LeagueConfig, load_config
+from league.config.loading import load_config
+from league.config.run_config import LeagueConfig
 from league.core.state.records import Seating
 from league.runtime.cluster import Cluster
 from league.runtime.ray_worker_group import RayCrew

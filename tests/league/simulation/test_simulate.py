@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from league.config.run_config import LeagueConfig, parse_config
+from league.config.loading import parse_config
+from league.config.run_config import LeagueConfig
 from league.core.directives import view_of
 from league.core.state.records import Hyperparameter
 from league.core.state.registry import PRESETS

@@ -1,0 +1,76 @@
+"""Turns a YAML file with its overrides into the records of a configuration, and lists all that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from envs.plugins import admit
+from league.config.checks import joint_problems, section_problems
+from league.config.plugin_names import outside_names, with_absolute_files
+from league.config.problems import apply_override, known_paths, validate
+from league.config.run_config import LeagueConfig
+from league.config.yaml import parse_yaml
+from league.errors import ConfigError
+
+
+def load_config(path: Path, *, overrides: Sequence[str] = ()) -> LeagueConfig:
+    """The configuration in a YAML file of the user's own: code that it names may be loaded in this process.
+
+    Args:
+      overrides: "dotted.key=value" each, the value in YAML, applied in order over the file.
+    Raises:
+      ConfigError: with every problem of file and overrides at once.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(str(path), [f"the file cannot be read: {reason}"]) from error
+    plain, problems = plain_config(text, source=str(path), overrides=overrides, folder=path.parent)
+    admit(found.entry for found in outside_names(plain))
+    return config_of(plain, problems, source=str(path))
+
+
+def parse_config(text: str, *, source: str, overrides: Sequence[str] = (), folder: Path | None = None) -> LeagueConfig:
+    """As `load_config`, from the text itself, and without a word on trust.
+
+    Args:
+      folder: where files are looked for beside the current one.
+    """
+    plain, problems = plain_config(text, source=source, overrides=overrides, folder=folder)
+    return config_of(plain, problems, source=source)
+
+
+def plain_config(
+    text: str, *, source: str, overrides: Sequence[str] = (), folder: Path | None = None
+) -> tuple[dict[str, object], list[str]]:
+    """A configuration's text as plain values with its overrides, files by absolute paths; and what is wrong so far.
+
+    Raises:
+      ConfigError: it is no YAML with keys and values.
+    """
+    plain = parse_yaml(text, source=source)
+    if plain is None:
+        plain = {}
+    if not isinstance(plain, dict):
+        raise ConfigError(source, [f"it holds a {type(plain).__name__}, not `key: value` lines"])
+    problems = []
+    for override in overrides:
+        problem = apply_override(plain, override)
+        if problem is not None:
+            problems.append(problem)
+    with_absolute_files(plain, (Path.cwd(), *([] if folder is None else [folder.absolute()])))
+    return plain, problems
+
+
+def config_of(plain: dict[str, object], problems: list[str], *, source: str) -> LeagueConfig:
+    """The records of plain values; `problems` is what is wrong with them already."""
+    sections, found = validate(plain, LeagueConfig, known_paths(LeagueConfig))
+    problems = problems + found
+    problems += [problem for section, value in sections.items() for problem in section_problems(section, value)]
+    if not found:
+        problems += joint_problems(LeagueConfig(**sections))  # type: ignore[arg-type]  # validated against its fields
+    if problems:
+        raise ConfigError(source, problems)
+    return LeagueConfig(**sections)  # type: ignore[arg-type]  # as above
