@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents.acting.arena import Arena
-from agents.acting.policy import NetworkPolicy, SeatPolicy, View
+from agents.acting.policy import ActInputs, NetworkPolicy, Policy
 from agents.learner.build import build_learner
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
@@ -24,7 +24,7 @@ from agents.unroll.codec import ChunkHeader, Lz4Codec
 from agents.unroll.unroll import Unrolls, concatenate
 from envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
 from envs.registry import make
-from league.core.state.records import Seating
+from league.core.state.records import Assignment
 
 WARM_CALLS = 3
 """Calls before the clock starts."""
@@ -53,9 +53,9 @@ class Parts:
         """Plies per core-second if every ply were learnt from and nothing else cost anything."""
         return self.bound_learning(1.0)
 
-    def bound_learning(self, share: float) -> float:
+    def bound_learning(self, budget_fraction: float) -> float:
         """The same where only a share of the plies is learnt from: a frozen opponent's are not."""
-        return 1.0 / (1.0 / self.env + 1.0 / self.forward + share / self.update)
+        return 1.0 / (1.0 / self.env + 1.0 / self.forward + budget_fraction / self.update)
 
 
 @dataclass(frozen=True)
@@ -97,30 +97,30 @@ def env_rate(bench: Bench, *, num_envs: int) -> float:
 
 
 def forward_rate(bench: Bench, *, num_envs: int, dtype: torch.dtype) -> float:
-    """Decisions per core-second of one forward pass and one draw for each slot."""
+    """LossInputs per core-second of one forward pass and one draw for each slot."""
     env, rng = make(bench.env, num_envs=num_envs), np.random.default_rng(0)
-    turn = _some_turns(env, rng)
+    turn = _some_steps(env, rng)
     policy = new_policy(env.spec, bench.network, dtype=dtype, seed=0)
     slots = len(turn.env_index)
-    view = View(env, turn, np.arange(slots), np.zeros((slots, policy.core_size), np.float32))
+    view = ActInputs(env, turn, np.arange(slots), np.zeros((slots, policy.core_size), np.float32))
     rate = slots * calls_per_core_second(lambda: policy.act(view, rng), seconds=bench.seconds)
     env.close()
     return rate
 
 
 def update_rate(bench: Bench, unrolls: Unrolls, *, dtype: torch.dtype) -> float:
-    """Decisions per core-second of a learner that is given the same ready batch again and again."""
+    """LossInputs per core-second of a learner that is given the same ready batch again and again."""
     config = LearnerConfig(
         unroll_length=bench.learner.unroll_length, batch_rows=unrolls.num_rows, max_policy_lag=FOREVER
     )
     learner = build_learner(make(bench.env, num_envs=1).spec, bench.network, config, seed=0, dtype=dtype)
-    rate = calls_per_core_second(lambda: learner.update(unrolls, share=0.0), seconds=bench.seconds)
+    rate = calls_per_core_second(lambda: learner.update(unrolls, budget_fraction=0.0), seconds=bench.seconds)
     learner.close()
     return unrolls.num_steps * rate
 
 
 def codec_rate(bench: Bench, unrolls: Unrolls) -> float:
-    """Decisions per core-second through the codec and back."""
+    """LossInputs per core-second through the codec and back."""
     codec = Lz4Codec()
     block = unrolls.rows(0, bench.learner.batch_rows)
     header = ChunkHeader(run="bound", player="main-0", version_min=0, version_max=0)
@@ -131,28 +131,28 @@ def codec_rate(bench: Bench, unrolls: Unrolls) -> float:
 def opponents_rate(bench: Bench, *, opponents: int, num_envs: int, seed: int) -> float:
     """Plies per core-second of acting alone (env, forward, unrolls) where one player meets so many frozen networks."""
     env = make(bench.env, num_envs=num_envs)
-    seats, share = env.spec.num_seats, 1.0 / (opponents * env.spec.num_seats)
+    seats, budget_fraction = env.spec.num_seats, 1.0 / (opponents * env.spec.num_seats)
     names = ["home", *(f"frozen-{number}" for number in range(opponents))]
-    policies: dict[str, SeatPolicy] = {
+    policies: dict[str, Policy] = {
         name: new_policy(env.spec, bench.network, dtype=torch.float32, seed=seed + place)
         for place, name in enumerate(names)
     }
-    seatings = [
-        Seating(
+    assignments = [
+        Assignment(
             tuple("home" if seat == home else name for seat in range(seats)),
             tuple(seat == home for seat in range(seats)),
-            share,
+            budget_fraction,
         )
         for name in names[1:]
         for home in range(seats)
     ]
     arena = Arena(env, unroll_length=bench.learner.unroll_length, core_size=0, seed=seed)
-    turns = 16
+    steps = 16
     rate = calls_per_core_second(
-        lambda: sum(1 for _ in arena.run(seatings, policies, turns=turns)), seconds=bench.seconds
+        lambda: sum(1 for _ in arena.run(assignments, policies, steps=steps)), seconds=bench.seconds
     )
     arena.close()
-    return num_envs * turns * rate
+    return num_envs * steps * rate
 
 
 def ready_unrolls(bench: Bench, *, rows: int) -> Unrolls:
@@ -160,12 +160,12 @@ def ready_unrolls(bench: Bench, *, rows: int) -> Unrolls:
     num_envs = max(min(bench.num_envs), 1)
     env = make(bench.env, num_envs=num_envs)
     seats = env.spec.num_seats
-    policies: dict[str, SeatPolicy] = {"home": new_policy(env.spec, bench.network, dtype=torch.float32, seed=0)}
-    table = [Seating(("home",) * seats, (True,) * seats, 1.0)]
+    policies: dict[str, Policy] = {"home": new_policy(env.spec, bench.network, dtype=torch.float32, seed=0)}
+    table = [Assignment(("home",) * seats, (True,) * seats, 1.0)]
     arena = Arena(env, unroll_length=bench.learner.unroll_length, core_size=0, seed=0)
     parts: list[Unrolls] = []
     while sum(part.num_rows for part in parts) < rows:
-        parts.extend(arena.run(table, policies, turns=1))
+        parts.extend(arena.run(table, policies, steps=1))
     arena.close()
     return concatenate(parts).rows(0, rows)
 
@@ -211,7 +211,7 @@ def middle_of(parts: Sequence[Parts]) -> Parts:
     )
 
 
-def _some_turns(env: BatchedEnv, rng: np.random.Generator) -> Turn:
+def _some_steps(env: BatchedEnv, rng: np.random.Generator) -> Turn:
     turn = env.reset(0)
     for _ in range(FRESH_TURNS):
         turn = env.step(random_actions(env.spec, turn, rng))

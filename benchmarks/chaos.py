@@ -1,9 +1,9 @@
 """Kills the daemon, the actor host and the learner host of a live run at random moments, and counts what that cost.
 
-A reader outside the run follows its journal and notes every finished lease it sees: whatever an outsider has read was
-acknowledged. In the end every noted lease must still be there once, with the same content and under the same number,
-the journal must replay to the stored state, and the league's totals must be the sum of its leases. Ten seconds after
-the end of a daemon nothing that ran below it may be left: no process, no folder of its Ray, no shared memory.
+A reader outside the run follows its journal and notes every finished lease it sees: whatever an imported policy has
+read was acknowledged. In the end every noted lease must still be there once, with the same content and under the same
+number, the journal must replay to the stored state, and the league's totals must be the sum of its leases. Ten seconds
+after the end of a daemon nothing that ran below it may be left: no process, no folder of its Ray, no shared memory.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SETTINGS: dict[str, object] = {
     "actors": {"num_envs": 64},
     "learner": {"batch_rows": 32, "precision": "float32"},
     "league": {
-        "lease_turns": 64,
+        "lease_steps": 64,
         "players": [
             {"role": role, "gate": {"min_steps": 10_000, "timeout_steps": 20_000}}
             for role in ("main_agent", "main_exploiter", "league_exploiter")

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-from league_scale import COMMIT_EVERY, founded, outcomes_of, spread_games
+from league_scale import COMMIT_EVERY, created, outcomes_of, spread_games
 from report import Report
 
-from league.config.run_config import RetentionSettings
+from league.config.run_config import RetentionConfig
 from league.core.retention import most_snapshots
 from league.core.state.commands import FinishLease, RequestLease
 from league.core.state.events import EVENTS, LeaseGranted
@@ -51,7 +51,7 @@ def main() -> int:
     parser.add_argument("--leases", type=int, default=LEASES, help="leases whose events are measured")
     options = parser.parse_args()
     report = Report()
-    limits = RetentionSettings()
+    limits = RetentionConfig()
     with tempfile.TemporaryDirectory() as folder:
         plain, packed = journal_bytes_per_event(Path(folder) / "journal.db", options.leases)
         row = metrics_row()
@@ -81,20 +81,20 @@ def main() -> int:
 def journal_bytes_per_event(path: Path, leases: int) -> tuple[float, float]:
     """Bytes of an event as a row of its own and in a segment, pages and index included in the first."""
     rng = np.random.default_rng(0)
-    book = founded(path, PLAYERS)
-    spread_games(book, rng, leases=1)
+    league = created(path, PLAYERS)
+    spread_games(league, rng, leases=1)
     for number in range(leases):
-        granted, *_ = book.execute(RequestLease("actor-0"))
+        granted, *_ = league.execute(RequestLease("actor-0"))
         assert isinstance(granted, LeaseGranted)
         lease = granted.lease
         outcomes = tuple(
             replace(outcome, turns=int(rng.integers(2_000)), return_sums=tuple(rng.normal(0.0, 9.0, 2).tolist()))
             for outcome in outcomes_of(lease, rng)
         )
-        book.execute(FinishLease(lease.lease_id, lease.token, int(rng.integers(900)), outcomes))
+        league.execute(FinishLease(lease.lease_id, lease.token, int(rng.integers(900)), outcomes))
         if number % COMMIT_EVERY == 0:
-            book.commit()
-    book.close()
+            league.commit()
+    league.close()
     with JournalReader.open_readonly(path, events=EVENTS) as journal:
         sizes = {SEGMENT: [0, 0], "": [0, 0]}
         last = 0
@@ -114,7 +114,7 @@ def metrics_row() -> bytes:
     return msgspec.json.encode(MetricRow(step=10**10, time=1.7e9, values=values)) + b"\n"
 
 
-def measure_metrics(report: Report, path: Path, row: bytes, limits: RetentionSettings) -> None:
+def measure_metrics(report: Report, path: Path, row: bytes, limits: RetentionConfig) -> None:
     """That the file keeps within its limit, at a hundredth of its size so that it is quick to see."""
     limit = round(limits.metrics_mib * 2**20 / 100.0)
     sink = JsonlSink(path, storage=Storage(), clock=lambda: 1.7e9, warn=print, max_bytes=limit)

@@ -22,7 +22,7 @@ from league.eval.exploitability import Mixture, PolicyFunction, members_of
 from league.policies.loading import OpenRun, load_from_run, load_selection, open_run
 from league.policies.select import Selection
 
-MOST_MEMBERS = 60
+MAX_MEMBERS = 60
 """Snapshots that the Nash mixture is solved over; of more, evenly spaced ones are taken."""
 TOLERANCE = 2e-4
 """Of the Nash mixture, as a share of the payoffs' range."""
@@ -112,8 +112,8 @@ def exact_nash(run: OpenRun, policies: Sequence[PolicyFunction]) -> Mixture:
 
 
 def _spread(snapshots: Sequence[SnapshotInfo]) -> list[SnapshotInfo]:
-    """At most `MOST_MEMBERS` of them, evenly spaced, the last one included."""
-    places = np.linspace(0, len(snapshots) - 1, min(len(snapshots), MOST_MEMBERS)).round().astype(int)
+    """At most `MAX_MEMBERS` of them, evenly spaced, the last one included."""
+    places = np.linspace(0, len(snapshots) - 1, min(len(snapshots), MAX_MEMBERS)).round().astype(int)
     return [snapshots[place] for place in places]
 
 

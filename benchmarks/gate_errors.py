@@ -1,10 +1,10 @@
-"""How often a gate fires although a rival is not beaten, and how many games it needs where all are.
+"""How often a gate fires although a opponent is not beaten, and how many games it needs where all are.
 
     python benchmarks/gate_errors.py --gate posterior --runs 50
 
-A run is a league of N rivals whose true win rates stay as they are. Before every look the player meets four of them by
-PFSP on sampled win rates. One rival, the resister, is won at 0.50, 0.60 or 0.64, below the bound of 0.65; all others at
-0.85. Then the power: all rivals at 0.75. Evidence fades by half in `--half-life` looks, 0 for never.
+A run is a league of N opponents whose true win rates stay as they are. Before every look the player meets four of them
+by PFSP on sampled win rates. One opponent, the resister, is won at 0.50, 0.60 or 0.64, below the bound of 0.65; all
+others at 0.85. Then the power: all opponents at 0.75. Evidence fades by half in `--half-life` looks, 0 for never.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from league.core.gates.gates import Gate, Trial, gate_of
-from league.core.matchmaking.pfsp import pfsp, sparse_shares
-from league.core.state.league_config import GateSettings
+from league.core.matchmaking.pfsp import pfsp, sparse_probabilities
+from league.core.state.league_config import GateConfig
 from league.core.state.payoff import Posterior
 
 SIZES = (1, 2, 5, 10, 50, 200)
@@ -47,10 +47,10 @@ def main() -> int:
     parser.add_argument("--half-life", type=float, default=0.0)
     options = parser.parse_args()
     course = Course(options.looks, options.games, options.half_life)
-    settings = GateSettings(kind=options.gate, min_steps=0)
+    settings = GateConfig(kind=options.gate, min_steps=0)
     rows = []
     for size in options.sizes:
-        row: dict[str, float | int | None] = {"rivals": size}
+        row: dict[str, float | int | None] = {"opponents": size}
         for rate in RESISTERS:
             truth = resisted(size, rate)
             row[f"fired_with_one_at_{rate:.2f}"] = float(np.mean(fired(truth, settings, course, options.runs) >= 0))
@@ -66,24 +66,24 @@ def main() -> int:
 
 
 def resisted(size: int, rate: float) -> np.ndarray:
-    """float64 [size], true win rates: one rival at `rate`, the others well beaten."""
+    """float64 [size], true win rates: one opponent at `rate`, the others well beaten."""
     return np.r_[rate, np.full(size - 1, OTHERS)]
 
 
-def fired(truth: np.ndarray, settings: GateSettings, course: Course, runs: int) -> np.ndarray:
+def fired(truth: np.ndarray, settings: GateConfig, course: Course, runs: int) -> np.ndarray:
     """int64 [runs], the look at which each run's gate fired, -1 for none."""
     gate = gate_of(settings)
     return np.array([_look_fired(truth, gate, settings, course, np.random.default_rng(seed)) for seed in range(runs)])
 
 
-def _look_fired(truth: np.ndarray, gate: Gate, settings: GateSettings, course: Course, rng: np.random.Generator) -> int:
+def _look_fired(truth: np.ndarray, gate: Gate, settings: GateConfig, course: Course, rng: np.random.Generator) -> int:
     size = len(truth)
-    names = {number: f"rival-{number}" for number in range(size)}
+    names = {number: f"opponent-{number}" for number in range(size)}
     faded = 0.5 ** (1.0 / course.half_life) if course.half_life else 1.0
     won, lost = np.zeros(size), np.zeros(size)
     for look in range(course.looks):
         shares = pfsp(rng.beta(won + 1.0, lost + 1.0), "squared")
-        met, shares = sparse_shares(shares, limit=OPPONENTS, rng=rng)
+        met, shares = sparse_probabilities(shares, limit=OPPONENTS, rng=rng)
         games = rng.multinomial(course.games, shares)
         wins = rng.binomial(games, truth[met])
         won, lost = won * faded, lost * faded

@@ -18,7 +18,7 @@ from policies import CONTROL, GAME, SIZES, build_lstm, build_transformer
 from torch import Tensor
 from torch.multiprocessing.spawn import spawn
 
-from agents.learner.algorithms.objective import Coefficients, make_objective
+from agents.learner.algorithms.objective import LossWeights, make_objective
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch, batch_from
 from agents.learner.pipeline.stages import boundaries_of, cut_network, even_cut
@@ -26,12 +26,12 @@ from agents.learner.step.backend import Placement, SingleBackend, make_backend
 from agents.learner.step.replica_sync import AllReduce
 from agents.nets.network import Network
 from agents.torch_runtime import prepare_process
-from agents.unroll.synthetic import example_unrolls
+from agents.unroll.synthetic import synthetic_unrolls
 
 CPU = torch.device("cpu")
 ROWS, STEPS = 24, 6
 DEADLINE = datetime.timedelta(seconds=60)
-COEFFICIENTS = Coefficients(entropy_cost=0.1, advantage_scale=0.7)
+COEFFICIENTS = LossWeights(entropy_cost=0.1, advantage_scale=0.7)
 BUILDERS = {"lstm": build_lstm, "transformer": build_transformer}
 GAMES = {"categorical": GAME, "box": CONTROL}
 
@@ -83,7 +83,7 @@ def network_of(case: Case) -> Network:
 def batch_of(case: Case, network: Network) -> Batch:
     """Unrolls with resets, masks, ends, invalid and unlearnt steps."""
     spec = GAMES[case.head]
-    unrolls = example_unrolls(spec, core_size=network.core_size, rows=ROWS, steps=STEPS, seed=3)
+    unrolls = synthetic_unrolls(spec, core_size=network.core_size, rows=ROWS, steps=STEPS, seed=3)
     batch = batch_from(unrolls, oldest_version=0, device=CPU)
     learn = batch.learn.clone()
     learn[::5, ::2] = False
@@ -123,10 +123,10 @@ def largest_difference(case: Case, *, worker: int = 0, group: dist.ProcessGroup 
 
 
 def _accumulate_in_parallel(network: Network, batch: Batch, placement: Placement, worker: int) -> None:
-    share = batch.num_rows // dist.get_world_size()
+    budget_fraction = batch.num_rows // dist.get_world_size()
     config = LearnerConfig()
     backend = SingleBackend(network, make_objective(config, network.head), config, placement)
-    backend.accumulate([batch.rows(worker * share, (worker + 1) * share)], COEFFICIENTS)
+    backend.accumulate([batch.rows(worker * budget_fraction, (worker + 1) * budget_fraction)], COEFFICIENTS)
     mode = AllReduce(dist.group.WORLD)
     for parameter in network.parameters():
         assert parameter.grad is not None, "every parameter takes part"

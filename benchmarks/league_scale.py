@@ -2,7 +2,7 @@
 
     python benchmarks/league_scale.py --json
 
-A result is the total of one seating under one lease; a lease brings ten. "Players" are learning players, each with a
+A result is the total of one assignment under one lease; a lease brings ten. "Players" are learning players, each with a
 snapshot, so that the population is twice as many. What must be durable and a restart are timed by the clock; everything
 else in processor time, since what else runs on the machine is no cost of it.
 """
@@ -31,11 +31,11 @@ from league.core.state.commands import (
     StartRun,
 )
 from league.core.state.events import EVENTS, LeaseGranted
-from league.core.state.league_config import LeagueSettings, MatchmakingSettings, PlayerSettings
-from league.core.state.records import Lease, Progress, SeatingOutcome
+from league.core.state.league_config import LeagueConfig, MatchmakingConfig, PlayerConfig
+from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.core.state.state import digest
 from league.store.journal_reader import JournalReader
-from league.store.journaled_league import Book, read_state
+from league.store.journaled_league import JournaledLeague, read_state
 
 PLAYERS = (10, 100, 1_000, 10_000)
 LARGEST = PLAYERS[-1]
@@ -64,9 +64,9 @@ def main() -> int:
 def measure(report: Report, path: Path, players: int) -> None:
     """Rows for one size."""
     rng = np.random.default_rng(0)
-    book = founded(path, players)
-    spread_games(book, rng, leases=min(2 * players, 2_000))
-    decisions = timed(DECISIONS, lambda: decide(book.state, RequestLease("host"), rng, 0.0))
+    league = created(path, players)
+    spread_games(league, rng, leases=min(2 * players, 2_000))
+    decisions = timed(DECISIONS, lambda: decide(league.state, RequestLease("host"), rng, 0.0))
     report.add(f"lease decision, {players:,} players, median", 1e3 * float(np.median(decisions)), "ms")
     report.add(
         f"lease decision, {players:,} players, p99", 1e3 * float(np.quantile(decisions, 0.99)), "ms", at_most=2.0
@@ -74,7 +74,7 @@ def measure(report: Report, path: Path, players: int) -> None:
     leases = min(max(players, 500), 2_000)
     before, rss = path_bytes(path), rss_bytes()
     started, busy = time.perf_counter(), time.process_time()
-    answered = answer_leases(book, rng, leases)
+    answered = answer_leases(league, rng, leases)
     took, busy = time.perf_counter() - started, time.process_time() - busy
     report.add(
         f"results granted, booked and durable, {players:,} players", answered / took, "results/s", at_least=5_000
@@ -83,27 +83,27 @@ def measure(report: Report, path: Path, players: int) -> None:
     report.add(f"lease answers granted, booked and durable, {players:,} players", leases / took, "leases/s")
     report.add(f"journal growth, {players:,} players", (path_bytes(path) - before) / answered, "bytes/result")
     report.add(f"memory growth, {players:,} players", max(rss_bytes() - rss, 0) / answered, "bytes/result")
-    (refresh,) = timed(1, lambda: league_ratings(book.state))
+    (refresh,) = timed(1, lambda: league_ratings(league.state))
     report.add(f"rating refresh, {players:,} players", refresh, "s")
-    (plain,) = timed(1, book.save_state)
+    (plain,) = timed(1, league.save_state)
     report.add(f"storing the state, {players:,} players", plain, "s")
-    book.close()
+    league.close()
 
 
 def measure_restart(report: Report, path: Path, results: int) -> None:
     """Time from a journal on disk to the state, and that the state is the same."""
     rng = np.random.default_rng(1)
-    book = founded(path, 100)
+    league = created(path, 100)
     before, rss = path_bytes(path), rss_bytes()
     answered, started = 0, time.perf_counter()
     while answered < results:
-        answered += answer_leases(book, rng, 1_000)
+        answered += answer_leases(league, rng, 1_000)
     took = time.perf_counter() - started
     report.add(f"mean rate over {answered:,} results, 100 players", answered / took, "results/s", at_least=5_000)
     report.add(f"file growth over {answered:,} results", (path_bytes(path) - before) / answered, "bytes/result")
     report.add(f"memory growth over {answered:,} results", max(rss_bytes() - rss, 0) / answered, "bytes/result")
-    expected = digest(book.state)
-    book.close()
+    expected = digest(league.state)
+    league.close()
     started = time.perf_counter()
     with JournalReader.open_readonly(path, events=EVENTS) as journal:
         state = read_state(journal)
@@ -114,51 +114,53 @@ def measure_restart(report: Report, path: Path, results: int) -> None:
     report.add(f"journal of {answered:,} results, {events:,} events", path_bytes(path) / 2**20, "MiB")
 
 
-def founded(path: Path, players: int) -> Book:
+def created(path: Path, players: int) -> JournaledLeague:
     """A league of three roles with a first snapshot each."""
     counts = (players - 2 * (players // 3), players // 3, players // 3)
-    matchmaking = MatchmakingSettings(opponents_per_lease=5)
+    matchmaking = MatchmakingConfig(opponents_per_lease=5)
     groups = tuple(
-        PlayerSettings(role=role, count=count, matchmaking=matchmaking)
+        PlayerConfig(role=role, count=count, matchmaking=matchmaking)
         for role, count in zip(("main_agent", "main_exploiter", "league_exploiter"), counts, strict=True)
     )
-    book = Book.create(path, wall_time=lambda: 0.0)
-    book.execute(CreateLeague(0, 2, (0, 1), LeagueSettings(players=groups)))
-    book.execute(StartRun())
-    for order in list(book.state.orders.values()):
-        book.execute(ConfirmSnapshot(order.order_id, "0" * 64, 0, 0))
-    book.commit()
-    return book
+    league = JournaledLeague.create(path, wall_time=lambda: 0.0)
+    league.execute(CreateLeague(0, 2, (0, 1), LeagueConfig(players=groups)))
+    league.execute(StartRun())
+    for directive in list(league.state.directives.values()):
+        league.execute(ConfirmSnapshot(directive.directive_id, "0" * 64, 0, 0))
+    league.commit()
+    return league
 
 
-def spread_games(book: Book, rng: np.random.Generator, *, leases: int) -> None:
+def spread_games(league: JournaledLeague, rng: np.random.Generator, *, leases: int) -> None:
     """A league under way: games, progress past the point from which gates are judged."""
-    for name in list(book.state.players):
-        book.execute(ReportProgress(Progress(name, 1, 1_100_000)))
-    answer_leases(book, rng, leases)
+    for name in list(league.state.players):
+        league.execute(ReportProgress(Progress(name, 1, 1_100_000)))
+    answer_leases(league, rng, leases)
 
 
-def answer_leases(book: Book, rng: np.random.Generator, leases: int) -> int:
+def answer_leases(league: JournaledLeague, rng: np.random.Generator, leases: int) -> int:
     """Grant and answer so many leases, durable in groups; returns the number of results."""
     results = 0
     for number in range(leases):
-        granted, *_ = book.execute(RequestLease("host"))
+        granted, *_ = league.execute(RequestLease("host"))
         assert isinstance(granted, LeaseGranted)
         outcomes = tuple(outcomes_of(granted.lease, rng))
         results += len(outcomes)
-        book.execute(FinishLease(granted.lease.lease_id, granted.lease.token, 1_000, outcomes))
+        league.execute(FinishLease(granted.lease.lease_id, granted.lease.token, 1_000, outcomes))
         if number % COMMIT_EVERY == COMMIT_EVERY - 1:
-            book.commit()
-    book.commit()
+            league.commit()
+    league.commit()
     return results
 
 
-def outcomes_of(lease: Lease, rng: np.random.Generator) -> list[SeatingOutcome]:
-    """Even games of every seating."""
+def outcomes_of(lease: Lease, rng: np.random.Generator) -> list[AssignmentOutcome]:
+    """Even games of every assignment."""
     found = []
-    for seating, won in zip(lease.seatings, rng.binomial(GAMES, 0.5, len(lease.seatings)).tolist(), strict=True):
+    for assignment, won in zip(
+        lease.assignments, rng.binomial(GAMES, 0.5, len(lease.assignments)).tolist(), strict=True
+    ):
         wins = ((0, won), (GAMES - won, 0))
-        found.append(SeatingOutcome(seating.policies, GAMES, 0, 10 * GAMES, wins, ((0, 0), (0, 0)), (0.0, 0.0)))
+        found.append(AssignmentOutcome(assignment.policies, GAMES, 0, 10 * GAMES, wins, ((0, 0), (0, 0)), (0.0, 0.0)))
     return found
 
 

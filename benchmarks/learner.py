@@ -31,9 +31,9 @@ from agents.learner.step.backend import Placement
 from agents.nets.config import NetworkConfig
 from agents.nets.dense import product
 from agents.nets.network import Network, build_network
-from agents.nets.sub_actions import num_parts
+from agents.nets.sub_actions import num_sub_actions
 from agents.torch_runtime import prepare_process
-from agents.unroll.synthetic import example_unrolls
+from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import Unrolls
 from agents.weights import layout_of
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
@@ -49,7 +49,7 @@ MATRIX_SHARE = 0.45
 
 
 @dataclass(frozen=True)
-class Workload:
+class FairShare:
     """A network and a batch.
 
     Fields:
@@ -65,7 +65,7 @@ class Workload:
     cpu_rows: int
     gpu_microbatches: int = 1
     at_least: float | None = None
-    share: float | None = None
+    budget_fraction: float | None = None
 
     @property
     def config(self) -> LearnerConfig:
@@ -87,22 +87,22 @@ ENTITIES = {
 }
 ORDERS = multi_categorical((64, 16, UNITS, UNITS), points_at=("", "", "units", "units"))
 VECTOR = {"state": ArraySpec((512,), "float32")}
-WORKLOADS: Mapping[str, Workload] = {
-    "MLP 128-128": Workload(
+WORKLOADS: Mapping[str, FairShare] = {
+    "MLP 128-128": FairShare(
         game({"board": ArraySpec((84,), "bool")}, ActionSpec("categorical", num_actions=7)),
         NetworkConfig(),
         unroll_length=16,
         gpu_rows=16384,
         cpu_rows=128,
     ),
-    "IMPALA ResNet + LSTM-256": Workload(
+    "IMPALA ResNet + LSTM-256": FairShare(
         game({"frame": ArraySpec((72, 96, 3), "uint8")}, ActionSpec("categorical", num_actions=18)),
         NetworkConfig(encoder="impala_resnet", hidden=(256,), core="lstm", core_size=256),
         unroll_length=20,
         gpu_rows=256,
         cpu_rows=2,
     ),
-    "LSTM-1024": Workload(
+    "LSTM-1024": FairShare(
         game(VECTOR, ActionSpec("categorical", num_actions=64)),
         NetworkConfig(hidden=(1024,), core="lstm", core_size=1024),
         unroll_length=16,
@@ -110,16 +110,16 @@ WORKLOADS: Mapping[str, Workload] = {
         cpu_rows=16,
         at_least=LSTM_1024_ROWS,
     ),
-    "LSTM-4096": Workload(
+    "LSTM-4096": FairShare(
         game(VECTOR, ActionSpec("categorical", num_actions=64)),
         NetworkConfig(hidden=(2048,), core="lstm", core_size=4096),
         unroll_length=16,
         gpu_rows=8192,
         cpu_rows=1,
         gpu_microbatches=2,
-        share=MATRIX_SHARE,
+        budget_fraction=MATRIX_SHARE,
     ),
-    "entity transformer + deep LSTM + autoregressive head": Workload(
+    "entity transformer + deep LSTM + autoregressive head": FairShare(
         game(ENTITIES, ORDERS),
         NetworkConfig(
             encoder="entities",
@@ -136,7 +136,7 @@ WORKLOADS: Mapping[str, Workload] = {
         gpu_rows=512,
         cpu_rows=1,
         gpu_microbatches=32,
-        share=MATRIX_SHARE,
+        budget_fraction=MATRIX_SHARE,
     ),
 }
 
@@ -153,31 +153,31 @@ def main() -> None:
     rates = {dtype: matrix_rate(dtype) for dtype in (torch.float32, torch.bfloat16)}
     for dtype, rate in rates.items():
         report.add(f"matrix product {MATRIX}, {_short(dtype)}", rate / 1e12, "TFLOP/s")
-    for name, workload in WORKLOADS.items():
+    for name, fair_share in WORKLOADS.items():
         if options.only.lower() in name.lower():
-            add_workload(report, name, workload, rates)
+            add_workload(report, name, fair_share, rates)
     report.print(sys.stdout, as_json=options.json)
     sys.exit(1 if report.failed else 0)
 
 
-def add_workload(report: Report, name: str, workload: Workload, rates: Mapping[torch.dtype, float]) -> None:
+def add_workload(report: Report, name: str, fair_share: FairShare, rates: Mapping[torch.dtype, float]) -> None:
     """All variants of one workload."""
-    network = build_network(workload.spec, workload.network, seed=1)
-    flops = flops_per_decision(workload, network)
+    network = build_network(fair_share.spec, fair_share.network, seed=1)
+    flops = flops_per_decision(fair_share, network)
     dtypes = (torch.bfloat16,) if ON_GPU else (torch.float32, torch.bfloat16)
     modes = ("none", "default", "reduce-overhead") if ON_GPU else ("none",)
     for dtype in dtypes:
         for mode in modes:
             label = f"{name}, {_short(dtype)}, {MODE_NAMES[mode]}"
-            seconds, decisions, floor_s = measure(workload, copy.deepcopy(network), dtype, mode)
+            seconds, decisions, floor_s = measure(fair_share, copy.deepcopy(network), dtype, mode)
             speed = decisions / seconds
             best = mode == "none"
-            report.add(f"{label}: rows/s", speed, "1/s", at_least=workload.at_least if ON_GPU and best else None)
+            report.add(f"{label}: rows/s", speed, "1/s", at_least=fair_share.at_least if ON_GPU and best else None)
             report.add(f"{label}: share of the forward+backward floor", floor_s / seconds, "share")
             reached = speed * flops / rates[dtype]
-            must = workload.share if ON_GPU and best else None
+            must = fair_share.budget_fraction if ON_GPU and best else None
             report.add(f"{label}: share of the measured {_short(dtype)} matrix rate", reached, "share", at_least=must)
-    feed = feeder_rate(workload, network)
+    feed = feeder_rate(fair_share, network)
     report.add(f"{name}: feeder, rows/s", feed, "1/s")
     report.add(f"{name}: feeder over learner", feed / speed, "x", at_least=1.0)
     gc.collect()
@@ -188,14 +188,14 @@ def add_workload(report: Report, name: str, workload: Workload, rates: Mapping[t
 MODE_NAMES = {"none": "eager", "default": "compiled", "reduce-overhead": "compiled with CUDA graphs"}
 
 
-def measure(workload: Workload, network: Network, dtype: torch.dtype, mode: str) -> tuple[float, int, float]:
+def measure(fair_share: FairShare, network: Network, dtype: torch.dtype, mode: str) -> tuple[float, int, float]:
     """Seconds of an update, decisions in it, and seconds of the floor; the shortest of a few each."""
-    config = dataclasses.replace(workload.config, compile_mode=mode, max_policy_lag=10**6)
-    unrolls = rows_of(workload, network.core_size)
+    config = dataclasses.replace(fair_share.config, compile_mode=mode, max_policy_lag=10**6)
+    unrolls = rows_of(fair_share, network.core_size)
     placement = Placement(dtype=dtype, device=DEVICE)
     layout = layout_of(network)
     learner = Learner(local_updater(network, config, placement), layout, config)
-    update_s = shortest(lambda: learner.update(unrolls, share=0.0))
+    update_s = shortest(lambda: learner.update(unrolls, budget_fraction=0.0))
     batch = batch_from(unrolls, oldest_version=0, device=DEVICE)
     parts = batch.microbatches(config.microbatches)
 
@@ -224,20 +224,22 @@ def shortest(call: Callable[[], object]) -> float:
     return found
 
 
-def rows_of(workload: Workload, core_size: int) -> Unrolls:
+def rows_of(fair_share: FairShare, core_size: int) -> Unrolls:
     """A batch for this machine."""
-    return example_unrolls(
-        workload.spec,
+    return synthetic_unrolls(
+        fair_share.spec,
         core_size=core_size,
-        rows=workload.config.batch_rows,
-        steps=workload.unroll_length,
+        rows=fair_share.config.batch_rows,
+        steps=fair_share.unroll_length,
         seed=0,
     )
 
 
-def flops_per_decision(workload: Workload, network: Network) -> float:
+def flops_per_decision(fair_share: FairShare, network: Network) -> float:
     """Floating-point operations of the forward and backward pass, counted on one row, the bootstrap step shared out."""
-    unrolls = example_unrolls(workload.spec, core_size=network.core_size, rows=1, steps=workload.unroll_length, seed=0)
+    unrolls = synthetic_unrolls(
+        fair_share.spec, core_size=network.core_size, rows=1, steps=fair_share.unroll_length, seed=0
+    )
     # One reset, so that a recurrent core takes the form whose products can be counted.
     unrolls.resets[:, -1] = True
     batch = batch_from(unrolls, oldest_version=0, device=torch.device("cpu"))
@@ -245,7 +247,7 @@ def flops_per_decision(workload: Workload, network: Network) -> float:
         output = network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
         torch.autograd.backward(output.logits.sum() + output.values.sum())
     network.zero_grad(set_to_none=True)
-    return float(counter.get_total_flops()) / workload.unroll_length
+    return float(counter.get_total_flops()) / fair_share.unroll_length
 
 
 def fused_products() -> dict[Any, Any]:
@@ -265,16 +267,16 @@ def matrix_rate(dtype: torch.dtype) -> float:
     return 2.0 * MATRIX**3 / shortest(lambda: product(left, right))
 
 
-def feeder_rate(workload: Workload, network: Network) -> float:
-    """Decisions per second that one decoding thread copies into the ring, decompression left out."""
-    config = workload.config
-    unrolls = rows_of(workload, network.core_size)
+def feeder_rate(fair_share: FairShare, network: Network) -> float:
+    """LossInputs per second that one decoding thread copies into the ring, decompression left out."""
+    config = fair_share.config
+    unrolls = rows_of(fair_share, network.core_size)
     piece = unrolls.rows(0, max(1, unrolls.num_rows // 8))
     feeder = Feeder(
-        workload.spec,
+        fair_share.spec,
         config,
         core_size=network.core_size,
-        num_parts=num_parts(network.head),
+        num_sub_actions=num_sub_actions(network.head),
         decode=lambda _: piece,
         pinned=ON_GPU,
         clock=time.thread_time,
@@ -288,7 +290,7 @@ def feeder_rate(workload: Workload, network: Network) -> float:
         with feeder.batch(timeout_s=60.0) as blocks:
             list(blocks)
     feeder.close()
-    return batches * config.batch_rows * workload.unroll_length / max(feeder.report().decode_s, 1e-9)
+    return batches * config.batch_rows * fair_share.unroll_length / max(feeder.report().decode_s, 1e-9)
 
 
 def _short(dtype: torch.dtype) -> str:

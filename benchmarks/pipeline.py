@@ -29,7 +29,7 @@ from agents.learner.pipeline.schedules import ideal_bubble
 from agents.learner.step.backend import Placement, SingleBackend
 from agents.learner.workers.worker import NetworkPlan
 from agents.torch_runtime import prepare_process
-from agents.unroll.synthetic import example_unrolls
+from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import Unrolls
 from agents.weights import layout_of
 
@@ -45,7 +45,7 @@ COLUMNS: Mapping[str, Mapping[str, object]] = {
     "data parallel": {"replicas": STAGES},
     "stages unpipelined": {**ALL_STAGES, "microbatches": 1, "schedule": "gpipe"},
     "stages + AMB": {**ALL_STAGES, "microbatches": MICROBATCHES},
-    "stages + AMB, threads": {**ALL_STAGES, "microbatches": MICROBATCHES, "backend": "local_pipe"},
+    "stages + AMB, threads": {**ALL_STAGES, "microbatches": MICROBATCHES, "backend": "threaded_pipeline"},
 }
 SINGLE_FLOAT_LIMIT, DOUBLE_FLOAT_LIMIT = 1e-5, 1e-12
 
@@ -99,9 +99,9 @@ def _updates_of(net: str, changes: Mapping[str, object]) -> list[UpdateReport]:
     try:
         reports = []
         for seed in range(UPDATES + 1):
-            rows = example_unrolls(GAME, core_size=core_size, rows=ROWS, steps=STEPS, seed=seed)
+            rows = synthetic_unrolls(GAME, core_size=core_size, rows=ROWS, steps=STEPS, seed=seed)
             rows.versions[...] = learner.publish().version
-            reports.append(learner.update(rows, share=0.0))
+            reports.append(learner.update(rows, budget_fraction=0.0))
         return reports[1:]
     finally:
         learner.close()
@@ -113,7 +113,7 @@ def add_memory(report: Report, net: str) -> None:
     network = {"lstm": build_lstm, "transformer": build_transformer}[net](GAME, SIZES, seed=1)
     config = LearnerConfig(batch_rows=rows, unroll_length=steps)
     backend = SingleBackend(network, make_objective(config, network.head), config, Placement(torch.float32, CPU))
-    unrolls = example_unrolls(GAME, core_size=network.core_size, rows=rows, steps=steps, seed=0)
+    unrolls = synthetic_unrolls(GAME, core_size=network.core_size, rows=rows, steps=steps, seed=0)
     batch = batch_from(unrolls, oldest_version=0, device=CPU)
     peaks = {}
     for number in (1, 2, 4, 8, 16):
@@ -175,12 +175,12 @@ def add_streaming(report: Report) -> None:
     seconds, digests = {}, {}
     for name in ("collect, then compute", "streaming"):
         network = plan.build()
-        rows = example_unrolls(GAME, core_size=network.core_size, rows=config.batch_rows, steps=STEPS, seed=0)
+        rows = synthetic_unrolls(GAME, core_size=network.core_size, rows=config.batch_rows, steps=STEPS, seed=0)
         layout = layout_of(network)
         learner = Learner(local_updater(network, config, Placement(torch.float32, CPU)), layout, config)
         blocks = arriving(rows, number=MICROBATCHES, over_s=compute_s)
         start = time.perf_counter()
-        learner.update_stream(blocks if name == "streaming" else list(blocks), share=0.0)
+        learner.update_stream(blocks if name == "streaming" else list(blocks), budget_fraction=0.0)
         seconds[name] = time.perf_counter() - start
         digests[name] = learner.publish().digest()
         report.add(f"streaming: {name} (M={MICROBATCHES}, arrival = compute, paced)", seconds[name], "s")
@@ -210,16 +210,16 @@ def add_gradients(report: Report) -> None:
 
     def note(case: Case, difference: float) -> None:
         name = "one device, AMB" if case.backend == "single" else case.backend
-        key = (case.net, name if case.backend != "dist_pipe" else f"processes, S={case.stages}", case.dtype)
+        key = (case.net, name if case.backend != "torch_pipeline" else f"processes, S={case.stages}", case.dtype)
         worst[key] = max(worst.get(key, 0.0), difference)  # of all heads and schedules
 
     let_float64_through()
-    for case in _cases("single", 1, ("1f1b",)) + _cases("local_pipe", STAGES, ("gpipe", "1f1b")):
+    for case in _cases("single", 1, ("1f1b",)) + _cases("threaded_pipeline", STAGES, ("gpipe", "1f1b")):
         note(case, largest_difference(case))
     for num_ranks in (2, 3, 4):
-        cases = _cases("dist_pipe", num_ranks, ("gpipe", "1f1b"))
+        cases = _cases("torch_pipeline", num_ranks, ("gpipe", "1f1b"))
         if num_ranks == 2:
-            cases += _cases("dist_pipe", 4, ("interleaved",)) + _cases("data parallel", 1, ("1f1b",))
+            cases += _cases("torch_pipeline", 4, ("interleaved",)) + _cases("data parallel", 1, ("1f1b",))
         for case, difference in run_in_processes(cases, num_ranks):
             note(case, difference)
     for (net, name, dtype), difference in worst.items():

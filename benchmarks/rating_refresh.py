@@ -16,18 +16,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from league_scale import founded, outcomes_of, spread_games
+from league_scale import created, outcomes_of, spread_games
 from report import Report
 
 from league.core.metagame.ratings import league_ratings
 from league.core.state.commands import FinishLease, RequestLease
 from league.core.state.events import LeaseGranted
 from league.run.background_ratings import BackgroundRatings
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 
 EVERY_S = 2.0
 RATING_LEASES = 3_000
-MOST_SHARE = 0.02
+MAX_SHARE = 0.02
 
 
 def main() -> int:
@@ -39,31 +39,33 @@ def main() -> int:
     options = parser.parse_args()
     report, rng = Report(), np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
-        book = founded(Path(folder) / "journal.db", options.snapshots)
-        spread_games(book, rng, leases=100)
+        league = created(Path(folder) / "journal.db", options.snapshots)
+        spread_games(league, rng, leases=100)
         for _ in range(RATING_LEASES):
-            turn(book, "rate", rng)
+            turn(league, "rate", rng)
         beside = BackgroundRatings(every_s=EVERY_S)
         ways: tuple[tuple[str, Callable[[], object], float | None], ...] = (
             ("not at all", lambda: None, None),
-            ("in the loop", every(EVERY_S, lambda: league_ratings(book.state)), None),
-            ("beside it", lambda: beside.refresh(book.state), MOST_SHARE),
+            ("in the loop", every(EVERY_S, lambda: league_ratings(league.state)), None),
+            ("beside it", lambda: beside.refresh(league.state), MAX_SHARE),
         )
         for way, show, most in ways:
-            share, longest = measure(book, show, rng, seconds=options.seconds)
+            share, longest = measure(league, show, rng, seconds=options.seconds)
             what = f"ratings of {options.snapshots:,} snapshots made {way}"
             report.add(f"{what}, share of the loop", share, "of its time", at_most=most)
             report.add(f"{what}, longest turn", 1e3 * longest, "ms")
-        book.close()
+        league.close()
     report.print(sys.stdout, as_json=options.json)
     return 1 if report.failed else 0
 
 
-def measure(book: Book, show: Callable[[], object], rng: np.random.Generator, *, seconds: float) -> tuple[float, float]:
+def measure(
+    league: JournaledLeague, show: Callable[[], object], rng: np.random.Generator, *, seconds: float
+) -> tuple[float, float]:
     """Share of the time that `show` takes in a loop of turns, and the longest turn in seconds."""
     began, shown, longest, number = time.perf_counter(), 0.0, 0.0, 0
     while (started := time.perf_counter()) < began + seconds:
-        turn(book, "any" if number % 10 else "rate", rng)
+        turn(league, "any" if number % 10 else "rate", rng)
         asked = time.perf_counter()
         show()
         ended = time.perf_counter()
@@ -71,12 +73,12 @@ def measure(book: Book, show: Callable[[], object], rng: np.random.Generator, *,
     return shown / (time.perf_counter() - began), longest
 
 
-def turn(book: Book, purpose: str, rng: np.random.Generator) -> None:
+def turn(league: JournaledLeague, purpose: str, rng: np.random.Generator) -> None:
     """One lease granted and answered."""
-    granted, *_ = book.execute(RequestLease("host", purpose))  # type: ignore[arg-type]
+    granted, *_ = league.execute(RequestLease("host", purpose))  # type: ignore[arg-type]
     assert isinstance(granted, LeaseGranted)
     outcomes = tuple(outcomes_of(granted.lease, rng))
-    book.execute(FinishLease(granted.lease.lease_id, granted.lease.token, 1_000, outcomes))
+    league.execute(FinishLease(granted.lease.lease_id, granted.lease.token, 1_000, outcomes))
 
 
 def every(seconds: float, job: Callable[[], object]) -> Callable[[], object]:

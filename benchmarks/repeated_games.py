@@ -20,7 +20,7 @@ from envs.protocol import EnvConfig
 from envs.registry import make
 from league.eval.exploitability import Array, Mixture, NoExactValue, PolicyFunction, probs_of
 
-MOST_HISTORIES = 1_000_000
+MAX_HISTORIES = 1_000_000
 """Before the last round."""
 
 
@@ -117,7 +117,7 @@ def _game(env: EnvConfig, *, num_envs: int = 1) -> MatrixGame:
     if not np.allclose(game.payoffs.sum(axis=-1), 0.0):
         raise NoExactValue(f"{env.id}: one seat does not lose what the other wins.")
     histories = len(game.payoffs) ** (2 * (game.rounds - 1))
-    if histories > MOST_HISTORIES:
+    if histories > MAX_HISTORIES:
         raise NoExactValue(f"{env.id} of {game.rounds} rounds has {histories:.0e} histories; use fewer rounds.")
     return game
 

@@ -36,7 +36,7 @@ ENV = EnvConfig("connect_four")
 CORE_SECONDS = 1800.0
 SAVE_STEPS = 12_000_000
 """Trained steps between two snapshots of a control: it makes about 40."""
-REST = "ratings: {share: 0.0, final_leases: 40}, lease_turns: 96"
+REST = "ratings: {step_fraction: 0.0, final_leases: 40}, lease_steps: 96"
 
 BOTS = ("tactical", "mcts:25", "mcts:100", "mcts:1000")
 SLOW_BOTS = {"mcts:1000": 60}

@@ -57,7 +57,8 @@ GAMES: Mapping[str, Game] = {
 ONE_SHOT = ("unequal_stakes", "circle_of_nine", "disc")
 
 NAIVE_LEAGUE = (
-    "{preset: self_play, population: {save_steps: 50000}, ratings: {share: 0.0, final_leases: 0}, lease_turns: 32}"
+    "{preset: self_play, population: {save_steps: 50000}, ratings: {step_fraction: 0.0, final_leases: 0}, "
+    "lease_steps: 32}"
 )
 NAIVE_LEARNER = (
     "learner.entropy_cost=0.01",

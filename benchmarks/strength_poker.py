@@ -20,7 +20,7 @@ from report import Report
 from strength_runs import HALF, LATEST, LEAGUE, ROOT, Plan, control_sections, finished_run, wall_limit
 
 POPULATIONS = (LEAGUE, LATEST, HALF)
-REST = "ratings: {share: 0.0, final_leases: 0}, lease_turns: 64"
+REST = "ratings: {step_fraction: 0.0, final_leases: 0}, lease_steps: 64"
 SNAPSHOTS = 40
 """About as many snapshots a control makes."""
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.acting.policy import SeatPolicy, View
+from agents.acting.policy import ActInputs, Policy
 from envs.bots import TacticalBot
 from envs.games.connect_four import COLS, ConnectFour
 from envs.sampling import uniform_legal
@@ -27,7 +27,7 @@ from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 
 FILE = Path(__file__).resolve().parent.parent / "tests" / "golden" / "connect_four_critical.json"
 NUM_POSITIONS = 500
-FEWEST_PLIES, MOST_PLIES = 8, 16
+FEWEST_PLIES, MAX_PLIES = 8, 16
 """Later positions are solved by looking a few moves ahead. In this range mcts:100 keeps 0.69 of the results."""
 TACTICAL_SHARE = 0.5
 """Of the moves that lead to a position; the others are uniform. After play at random alone, half of the positions hold
@@ -81,7 +81,7 @@ def keeps(policy: LoadedPolicy | LoadedMixture, positions: Sequence[Position]) -
     )
 
 
-def moves_keep(policy: SeatPolicy, positions: Sequence[Position], *, seed: int = 0) -> float:
+def moves_keep(policy: Policy, positions: Sequence[Position], *, seed: int = 0) -> float:
     """Share of the positions in which the move of a seat policy keeps the result. seed: of a policy that samples."""
     chosen = answers(policy, positions, rng=np.random.default_rng(seed))
     return float(
@@ -89,7 +89,7 @@ def moves_keep(policy: SeatPolicy, positions: Sequence[Position], *, seed: int =
     )
 
 
-def answers(policy: SeatPolicy, positions: Sequence[Position], *, rng: np.random.Generator) -> NDArray[np.int64]:
+def answers(policy: Policy, positions: Sequence[Position], *, rng: np.random.Generator) -> NDArray[np.int64]:
     """int64 [P], the column that a policy without a memory plays in each position."""
     games = ConnectFour(num_envs=len(positions))
     turn = games.reset(0)
@@ -100,7 +100,7 @@ def answers(policy: SeatPolicy, positions: Sequence[Position], *, rng: np.random
         here = np.flatnonzero(lengths == ply)
         if len(here):
             copies, asked = games.fork(here)
-            view = View(copies, asked, np.arange(len(here)), np.zeros((len(here), core_size), np.float32))
+            view = ActInputs(copies, asked, np.arange(len(here)), np.zeros((len(here), core_size), np.float32))
             chosen[here] = policy.act(view, rng).actions
         assert turn.action_mask is not None
         actions = turn.action_mask.argmax(axis=1)  # of games that have been asked about: anything legal
@@ -136,10 +136,10 @@ def _sampled_play(rng: np.random.Generator) -> list[tuple[int, ...]]:
     games = ConnectFour(num_envs=BATCH)
     turn = games.reset(0)
     bot = TacticalBot(seed=int(rng.integers(2**31)))
-    lengths = rng.integers(FEWEST_PLIES, MOST_PLIES + 1, BATCH)
-    played = np.full((BATCH, MOST_PLIES), -1, np.int64)
+    lengths = rng.integers(FEWEST_PLIES, MAX_PLIES + 1, BATCH)
+    played = np.full((BATCH, MAX_PLIES), -1, np.int64)
     alive = np.ones(BATCH, np.bool_)
-    for ply in range(MOST_PLIES):
+    for ply in range(MAX_PLIES):
         assert turn.action_mask is not None
         actions = uniform_legal(turn.action_mask, rng)
         tactical = np.flatnonzero(rng.random(BATCH) < TACTICAL_SHARE)
@@ -187,7 +187,7 @@ def main() -> int:
     lines = ",\n  ".join(json.dumps(row) for row in rows)
     how = json.dumps(
         f"benchmarks/strength_positions.py --seed {options.seed}: {NUM_POSITIONS} critical positions after"
-        f" {FEWEST_PLIES} to {MOST_PLIES} plies, {TACTICAL_SHARE:g} of them tactical; scores of every column for the"
+        f" {FEWEST_PLIES} to {MAX_PLIES} plies, {TACTICAL_SHARE:g} of them tactical; scores of every column for the"
         " seat to move by bitbully, above 0 a win, below 0 a loss, null where full"
     )
     options.out.write_text(f'{{"how": {how},\n "positions": [\n  {lines}\n]}}\n')

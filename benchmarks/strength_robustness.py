@@ -47,8 +47,8 @@ def against_past(run: OpenRun, *, games: int, seed: int) -> list[PastScore]:
     player = load_snapshot(run, last).as_seat_policy()
     scores = []
     for snapshot in past:
-        rival = load_snapshot(run, snapshot).as_seat_policy()
-        result = play_match(run.env, [player, rival], games=games, seed=seed, opening_plies=0)
+        opponent = load_snapshot(run, snapshot).as_seat_policy()
+        result = play_match(run.env, [player, opponent], games=games, seed=seed, opening_plies=0)
         early = snapshot.trained_steps <= EARLIER * last.trained_steps
         scores.append(PastScore(snapshot.snapshot_id, result.score().value, early))
     return scores

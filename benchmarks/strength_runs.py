@@ -11,7 +11,7 @@ from pathlib import Path
 from run_to_end import run_to_end
 
 from league.config.loading import load_config, parse_config
-from league.config.run_config import LeagueConfig, paths_that_differ
+from league.config.run_config import RunConfig, paths_that_differ
 from league.config.yaml import parse_yaml
 from league.run.launch import has_spent_its_budget
 from league.store.run_folder import RunFolder
@@ -168,7 +168,7 @@ def stored_or_found(
     return figures
 
 
-def _differences(run_dir: Path, asked: LeagueConfig) -> str:
+def _differences(run_dir: Path, asked: RunConfig) -> str:
     """Words on the settings in which the run of a folder differs from what is asked for now; none where it does not.
 
     Raises:

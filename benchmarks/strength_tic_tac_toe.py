@@ -38,7 +38,7 @@ def measure(plan: Plan) -> Report:
         for export in EXPORTS:
             players = [
                 load_from_run(run, export).as_seat_policy(greedy=True),
-                bot_entrant("perfect", seed=plan.evaluation_seed),
+                bot_entrant("minimax", seed=plan.evaluation_seed),
             ]
             result = play_match(run.env, players, games=GAMES, seed=plan.evaluation_seed, opening_plies=0)
             losses = result.counts()[2]

@@ -48,7 +48,7 @@ OPPONENTS, OPPONENT_GAMES = 8, 256
 
 
 @dataclass(frozen=True)
-class Workload:
+class FairShare:
     """One env and how it is run. bound_envs: batch sizes tried for the bound; gates: precision -> least plies."""
 
     num_envs: int
@@ -58,30 +58,30 @@ class Workload:
 
 
 WORKLOADS = {
-    "connect_four": Workload(
+    "connect_four": FairShare(
         num_envs=2048,
         learner=LearnerConfig(),
         bound_envs=(256, 1024, 4096),
         gates={"float32": 150_000.0, "bfloat16": 250_000.0},
     ),
-    "pettingzoo:classic/connect_four_v3": Workload(
+    "pettingzoo:classic/connect_four_v3": FairShare(
         num_envs=128,
         learner=LearnerConfig(),
         bound_envs=(64, 128, 512),
         gates={"float32": 13_000.0},
     ),
-    "gymnasium:CartPole-v1": Workload(num_envs=1024, learner=LearnerConfig(), bound_envs=(256, 1024, 4096)),
+    "gymnasium:CartPole-v1": FairShare(num_envs=1024, learner=LearnerConfig(), bound_envs=(256, 1024, 4096)),
 }
 
 
-def settings_of(env: str, workload: Workload, *, precision: str, runtime: str, league: bool) -> dict[str, object]:
+def config_of(env: str, fair_share: FairShare, *, precision: str, runtime: str, league: bool) -> dict[str, object]:
     """The configuration of one run as plain values."""
-    learner = workload.learner
+    learner = fair_share.learner
     return {
         "env": {"id": env},
         "name": "throughput",
         "network": {"hidden": list(NETWORK.hidden), "activation": NETWORK.activation},
-        "actors": {"num_envs": workload.num_envs},
+        "actors": {"num_envs": fair_share.num_envs},
         "learner": {
             "unroll_length": learner.unroll_length,
             "batch_rows": learner.batch_rows,
@@ -98,7 +98,7 @@ def _with_league() -> dict[str, object]:
     gate = {"min_steps": SNAPSHOT_STEPS // 2, "timeout_steps": SNAPSHOT_STEPS}
     shares = {"main_agent": 2.0, "main_exploiter": 1.0, "league_exploiter": 1.0}
     players = [{"role": role, "share": share, "gate": gate} for role, share in shares.items()]
-    return {"players": players, "lease_turns": LEASE_TURNS}
+    return {"players": players, "lease_steps": LEASE_TURNS}
 
 
 def _without_league() -> dict[str, object]:
@@ -106,8 +106,8 @@ def _without_league() -> dict[str, object]:
     gate = {"min_steps": NEVER, "timeout_steps": NEVER}
     return {
         "players": [{"role": "main_agent", "matchmaking": only_self, "gate": gate}],
-        "ratings": {"share": 0.0, "final_leases": 0},
-        "lease_turns": LEASE_TURNS,
+        "ratings": {"step_fraction": 0.0, "final_leases": 0},
+        "lease_steps": LEASE_TURNS,
     }
 
 
@@ -120,13 +120,13 @@ class Session:
       folder: for the runs.
     """
 
-    def __init__(self, env: str, workload: Workload, *, seconds: float, warm_up_s: float, folder: Path) -> None:
+    def __init__(self, env: str, fair_share: FairShare, *, seconds: float, warm_up_s: float, folder: Path) -> None:
         self._env = env
-        self._workload = workload
+        self._workload = fair_share
         self._seconds = seconds
         self._warm_up_s = warm_up_s
         self._folder = folder
-        self._bench = Bench(EnvConfig(env), NETWORK, workload.learner, workload.bound_envs, BOUND_SECONDS)
+        self._bench = Bench(EnvConfig(env), NETWORK, fair_share.learner, fair_share.bound_envs, BOUND_SECONDS)
         self._number = 0
         self.runs: dict[str, list[Measured]] = {}
         self.parts: dict[str, list[Parts]] = {}
@@ -134,13 +134,13 @@ class Session:
 
     def run(self, name: str, *, precision: str, runtime: str = "inprocess", league: bool = True) -> None:
         """Measure one run and keep it under `name`."""
-        settings = settings_of(self._env, self._workload, precision=precision, runtime=runtime, league=league)
+        settings = config_of(self._env, self._workload, precision=precision, runtime=runtime, league=league)
         self._number += 1
         folder = self._folder / f"{self._number}"
         found = measure_run(settings, seconds=self._seconds, warm_up_s=self._warm_up_s, folder=folder)
         self.runs.setdefault(name, []).append(found)
         print(
-            f"  {name}: {found.per_core:,.0f} plies per core-second, {found.learnt_share:.0%} learnt from, "
+            f"  {name}: {found.per_core:,.0f} plies per core-second, {found.learnt_fraction:.0%} learnt from, "
             f"{found.snapshots} snapshots; {found.env_steps:,} plies, {found.core_seconds:.1f} core-s, "
             f"{found.seconds:.1f} s",
             flush=True,
@@ -184,11 +184,11 @@ def measure(session: Session, *, repeats: int) -> str | None:
     return reason
 
 
-def rows_of(session: Session, workload: Workload, *, env: str, reason: str | None) -> Report:
+def rows_of(session: Session, fair_share: FairShare, *, env: str, reason: str | None) -> Report:
     """The rows of the report."""
     report = Report()
     for precision in ("float32", "bfloat16"):
-        _precision_rows(report, session, workload, env=env, precision=precision, reason=reason)
+        _precision_rows(report, session, fair_share, env=env, precision=precision, reason=reason)
     on, ray = session.runs["float32"], session.runs["float32 Ray"]
     report.add(f"{env} float32 Ray runtime", _middle(run.per_core for run in ray), "plies/core-s")
     report.add(f"{env} float32 Ray runtime, wall", _middle(run.env_steps / run.seconds for run in ray), "plies/s")
@@ -209,9 +209,9 @@ def rows_of(session: Session, workload: Workload, *, env: str, reason: str | Non
 
 
 def _precision_rows(
-    report: Report, session: Session, workload: Workload, *, env: str, precision: str, reason: str | None
+    report: Report, session: Session, fair_share: FairShare, *, env: str, precision: str, reason: str | None
 ) -> None:
-    name, gate = f"{env} {precision}", workload.gates.get(precision)
+    name, gate = f"{env} {precision}", fair_share.gates.get(precision)
     if precision not in session.runs:
         report.add(f"{name} ({reason})", None, "plies/core-s", at_least=gate)
         return
@@ -223,7 +223,7 @@ def _precision_rows(
     report.add(f"{name} codec there and back alone", parts.codec, "decisions/core-s")
     report.add(f"{name} composition bound 1/(1/env + 1/forward + 1/update)", parts.bound, "plies/core-s")
     report.add(f"{name} share of that bound", _middle(run.per_core / parts.bound for run in runs), "ratio")
-    report.add(f"{name} decisions learnt from per ply", _middle(run.learnt_share for run in runs), "ratio")
+    report.add(f"{name} decisions learnt from per ply", _middle(run.learnt_fraction for run in runs), "ratio")
     report.add(
         f"{name} share of the bound 1/(1/env + 1/forward + learnt/update)",
         _middle(_reached(run, parts) for run in runs),
@@ -245,7 +245,7 @@ def _precision_rows(
 
 
 def _reached(run: Measured, parts: Parts) -> float:
-    return run.per_core / parts.bound_learning(run.learnt_share)
+    return run.per_core / parts.bound_learning(run.learnt_fraction)
 
 
 def _middle(values: Iterable[float]) -> float:
@@ -261,20 +261,20 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="where the runs are made (default: a temporary folder)")
     parser.add_argument("--json", action="store_true", help="end with the rows as one JSON object")
     options = parser.parse_args()
-    workload = WORKLOADS[options.env]
+    fair_share = WORKLOADS[options.env]
     os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a GPU's work is not in the processor seconds
     torch.set_num_threads(1)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that `finally` cleans up
     with tempfile.TemporaryDirectory(prefix="league-throughput-", dir=options.folder) as temporary:
         session = Session(
-            options.env, workload, seconds=options.seconds, warm_up_s=options.warm_up, folder=Path(temporary)
+            options.env, fair_share, seconds=options.seconds, warm_up_s=options.warm_up, folder=Path(temporary)
         )
         try:
             reason = measure(session, repeats=options.repeats)
         except RunFailed as error:
             print(error, file=sys.stderr)
             return 1
-    report = rows_of(session, workload, env=options.env, reason=reason)
+    report = rows_of(session, fair_share, env=options.env, reason=reason)
     report.print(sys.stdout, as_json=options.json)
     return 1 if report.failed else 0
 

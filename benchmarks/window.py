@@ -35,8 +35,8 @@ class Measured:
         return self.env_steps / self.core_seconds
 
     @property
-    def learnt_share(self) -> float:
-        """Decisions learnt from per ply."""
+    def learnt_fraction(self) -> float:
+        """LossInputs learnt from per ply."""
         return self.trained / self.env_steps
 
 
@@ -51,7 +51,7 @@ class Totals:
 
     @property
     def trained(self) -> int:
-        """Decisions learnt from by all players."""
+        """LossInputs learnt from by all players."""
         return sum(self._trained.values())
 
     def add(self, noted: Iterable[Noted]) -> bool:

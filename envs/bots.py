@@ -13,17 +13,17 @@ from envs.plugins import PluginError, load
 from envs.protocol import BatchedEnv, EnvError, Turn
 from envs.registry import nearest
 from envs.sampling import uniform_legal
-from envs.sub_actions import draw_parts
+from envs.sub_actions import draw_sub_actions
 
 BOTS: Mapping[str, str] = {
     "random": "envs.bots:RandomBot",
     "tactical": "envs.bots:TacticalBot",
-    "perfect": "envs.minimax_bot:PerfectBot",
+    "minimax": "envs.minimax_bot:MinimaxBot",
     "mcts": "envs.mcts:MctsBot",
 }
 
 
-FORMS = "random, tactical, perfect, mcts:N, module:attribute or path/file.py:attribute"
+FORMS = "random, tactical, minimax, mcts:N, module:attribute or path/file.py:attribute"
 
 
 class Bot(Protocol):
@@ -54,7 +54,7 @@ class Copyable(Protocol):
 
 
 def make_bot(name: str, *, seed: int) -> Bot:
-    """The bot of a name: "random", "tactical", "perfect", "mcts:N" with N simulations a move, or one of the user's own.
+    """The bot of a name: "random", "tactical", "minimax", "mcts:N" with N simulations a move, or one of the user's own.
 
     Args:
       name: of a bot of the user's own, "module:attribute" or "path/file.py:attribute" of a class or function that is
@@ -136,7 +136,7 @@ class RandomBot:
             return self._rng.uniform(actions.low, actions.high, shape).astype(np.float32)
         if actions.kind == "multi_categorical":
             mask = None if turn.action_mask is None else turn.action_mask[slots]
-            return draw_parts(actions, slots.size, mask=mask, rng=self._rng)
+            return draw_sub_actions(actions, slots.size, mask=mask, rng=self._rng)
         return uniform_legal(legal_actions(env, turn)[slots], self._rng)
 
 

@@ -17,7 +17,7 @@ from envs.bots import Copyable, copies, legal_actions
 from envs.protocol import BatchedEnv, EnvError, Turn
 from envs.sampling import uniform_legal
 
-MOST_POSITIONS = 20_000
+MAX_POSITIONS = 20_000
 """Positions that are worked out at most: tic-tac-toe has 5,478, Connect Four 4.5e12."""
 
 
@@ -42,7 +42,7 @@ class _Moves:
     same_seat: NDArray[np.bool_]
 
 
-class PerfectBot:
+class MinimaxBot:
     """Uniform among the moves with the best result that both seats' best play allows."""
 
     def __init__(self, *, seed: int) -> None:
@@ -55,7 +55,7 @@ class PerfectBot:
             raise EnvError(f"the bot perfect plays games of two seats, {env.spec.env_id} has {env.spec.num_seats}")
         if not slots.size:
             return np.zeros(0, np.int64)
-        games, now = copies(env, turn, slots, bot="perfect")
+        games, now = copies(env, turn, slots, bot="minimax")
         with ExitStack() as opened:
             opened.enter_context(closing(games))
             self._solve(games, now, opened)
@@ -75,9 +75,9 @@ class PerfectBot:
             positions, asked = games.fork(new)
             opened.enter_context(closing(positions))
             count += new.size
-            if count > MOST_POSITIONS:
+            if count > MAX_POSITIONS:
                 raise EnvError(
-                    f"the bot perfect works out games of at most {MOST_POSITIONS:,} positions,"
+                    f"the bot perfect works out games of at most {MAX_POSITIONS:,} positions,"
                     f" {games.spec.env_id} has more; use mcts:N"
                 )
             step, games, now = _try_all(positions, asked, opened)
@@ -97,7 +97,7 @@ class PerfectBot:
         return np.array(list(first.values()), np.int64)
 
     def _note(self, step: _Moves) -> None:
-        """Book what the moves are worth; every position after them is booked already."""
+        """Records what the moves are worth; every position after them is booked already."""
         worth = np.full(step.legal.shape, -np.inf, np.float32)
         for place, (earned, key) in enumerate(zip(step.earned, step.after, strict=True)):
             value = earned

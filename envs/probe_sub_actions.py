@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from envs.protocol import ArraySpec, EnvError, EnvSpec, Turn, multi_categorical
 from envs.sampling import pack_stream, split_stream, unpack_stream
-from envs.sub_actions import parts_are_legal
+from envs.sub_actions import sub_actions_are_legal
 
 WANTED = "wanted"
 
 
-class PartsProbe:
+class SubActionsProbe:
     """N games in which all seats act at once; see the module."""
 
     def __init__(
@@ -43,13 +43,13 @@ class PartsProbe:
         """
         if num_envs < 1 or num_seats < 1 or episode_length < 1 or len(nvec) < 3 or min(nvec) < 2:
             raise EnvError(
-                f"probe_parts: num_envs {num_envs}, num_seats {num_seats} and episode_length {episode_length} must be "
-                f"at least 1, nvec {list(nvec)} at least three parts of two choices"
+                f"probe_sub_actions: num_envs {num_envs}, num_seats {num_seats} and episode_length "
+                f"{episode_length} must be at least 1, nvec {list(nvec)} at least three parts of two choices"
             )
         given = (-1, 0, *(-1 for _ in nvec[2:])) if masked else ()
         self.num_envs = num_envs
         self.spec = EnvSpec(
-            env_id="probe_parts",
+            env_id="probe_sub_actions",
             num_seats=num_seats,
             observations={WANTED: ArraySpec((sum(nvec),), "bool")},
             actions=multi_categorical(tuple(nvec), mask_given=given),
@@ -98,10 +98,10 @@ class PartsProbe:
     def close(self) -> None:
         """Nothing to release."""
 
-    def fork(self, env_indices: NDArray[np.int64]) -> tuple[PartsProbe, Turn]:
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[SubActionsProbe, Turn]:
         """Copies of the games at `env_indices`, which go on with draws of their own."""
         spec = self.spec
-        copies = PartsProbe(
+        copies = SubActionsProbe(
             num_envs=len(env_indices),
             num_seats=spec.num_seats,
             nvec=spec.actions.nvec,
@@ -123,7 +123,7 @@ class PartsProbe:
           EnvError: it is of another number of games.
         """
         if len(saved["step"]) != self.num_envs:
-            raise EnvError(f"probe_parts: saved for {len(saved['step'])} games, this env has {self.num_envs}")
+            raise EnvError(f"probe_sub_actions: saved for {len(saved['step'])} games, this env has {self.num_envs}")
         self._episode, self._step, self._wanted = (saved[name].astype(np.int64) for name in ("episode", "step", WANTED))
         self._rewards, self._earned = (saved[name].astype(np.float32) for name in ("rewards", "earned"))
         self._rng = unpack_stream(saved["stream"])
@@ -146,33 +146,33 @@ class PartsProbe:
             return None
         nvec, wanted = self.spec.actions.nvec, self._wanted.reshape(-1, len(self.spec.actions.nvec))
         mask = np.ones((len(wanted), self.spec.actions.num_actions), np.bool_)
-        place = self.spec.actions.part_masks[1]
+        place = self.spec.actions.sub_action_masks[1]
         first = np.arange(nvec[0])
         barred = (wanted[:, 1, None] + 1 + first % (nvec[1] - 1)) % nvec[1]  # never the wanted one
         table = mask[:, place.start : place.start + place.rows * place.size].reshape(-1, nvec[0], nvec[1])
         np.put_along_axis(table, barred[..., None], False, axis=-1)
         mask[:, place.start : place.start + place.rows * place.size] = table.reshape(len(mask), -1)
         silent = np.repeat(self._episode % 2 == 1, self.spec.num_seats)
-        mask[silent, self.spec.actions.part_masks[-1].start :] = False
+        mask[silent, self.spec.actions.sub_action_masks[-1].start :] = False
         return mask
 
     def _legal(self, actions: NDArray[np.generic]) -> NDArray[np.int64]:
         chosen = np.asarray(actions)
         expected = (self.num_envs * self.spec.num_seats, len(self.spec.actions.nvec))
         if chosen.shape != expected or chosen.dtype.kind not in "iu":
-            raise EnvError(f"probe_parts: actions are {chosen.dtype} {chosen.shape}, expected int64 {expected}")
+            raise EnvError(f"probe_sub_actions: actions are {chosen.dtype} {chosen.shape}, expected int64 {expected}")
         chosen = chosen.astype(np.int64, copy=False)
-        fine = parts_are_legal(self.spec.actions, chosen, mask=self._mask())
+        fine = sub_actions_are_legal(self.spec.actions, chosen, mask=self._mask())
         if not fine.all():
             bad = int(np.flatnonzero(~fine)[0])
-            raise EnvError(f"probe_parts: action {chosen[bad].tolist()} of slot {bad} is illegal")
+            raise EnvError(f"probe_sub_actions: action {chosen[bad].tolist()} of slot {bad} is illegal")
         return chosen
 
     def _turn(self, *, ended: NDArray[np.bool_] | None = None, returns: NDArray[np.float32] | None = None) -> Turn:
         num_seats, nvec = self.spec.num_seats, self.spec.actions.nvec
         never = np.zeros(self.num_envs, np.bool_)
         wanted = self._wanted.reshape(-1, len(nvec))
-        shown = [np.arange(size) == wanted[:, part, None] for part, size in enumerate(nvec)]
+        shown = [np.arange(size) == wanted[:, sub_action, None] for sub_action, size in enumerate(nvec)]
         return Turn(
             env_index=np.repeat(np.arange(self.num_envs), num_seats),
             seat=np.tile(np.arange(num_seats), self.num_envs),

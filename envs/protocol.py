@@ -27,7 +27,7 @@ class ArraySpec:
 
 
 @dataclass(frozen=True)
-class PartMask:
+class SubActionMask:
     """Where the legal choices of one part of an action stand in the action mask.
 
     Fields:
@@ -68,12 +68,12 @@ class ActionSpec:
     points_at: tuple[str, ...] = ()
 
     @property
-    def part_masks(self) -> tuple[PartMask, ...]:
+    def sub_action_masks(self) -> tuple[SubActionMask, ...]:
         """[H] where each part's legal choices stand in the action mask: in order, without gaps."""
         masks, start = [], 0
         for size, given in zip(self.nvec, self.mask_given, strict=True):
             rows = 1 if given < 0 else self.nvec[given]
-            masks.append(PartMask(start, given, rows, size))
+            masks.append(SubActionMask(start, given, rows, size))
             start += rows * size
         return tuple(masks)
 
@@ -95,7 +95,7 @@ def multi_categorical(
         )
     if min(nvec) < 1:
         raise ValueError(f"every part needs at least one choice, got nvec {nvec}")
-    if any(given < -1 or given >= part for part, given in enumerate(mask_given)):
+    if any(given < -1 or given >= sub_action for sub_action, given in enumerate(mask_given)):
         raise ValueError(f"the mask of a part may depend on an earlier part only (or -1), got mask_given {mask_given}")
     targets = {(name, size) for name, size in zip(points_at, nvec, strict=True) if name}
     if len(targets) != len({name for name, _ in targets}):

@@ -30,7 +30,7 @@ BUILT_IN: Mapping[str, str] = {
     "probe_simultaneous": "envs.probe:SimultaneousProbe",
     "probe_mask": "envs.probe:MaskProbe",
     "probe_last_move": "envs.probe:LastMoveProbe",
-    "probe_parts": "envs.probe_sub_actions:PartsProbe",
+    "probe_sub_actions": "envs.probe_sub_actions:SubActionsProbe",
 }
 ADAPTERS: Mapping[str, str] = {
     "pettingzoo": "envs.adapters.pettingzoo:make_registered",

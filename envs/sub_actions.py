@@ -18,7 +18,7 @@ Pick = Callable[[NDArray[np.bool_]], NDArray[np.int64]]
 
 
 def legal_choices(
-    actions: ActionSpec, part: int, *, mask: NDArray[np.bool_] | None, chosen: NDArray[np.int64]
+    actions: ActionSpec, sub_action: int, *, mask: NDArray[np.bool_] | None, chosen: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """bool [K, n], what a part may answer.
 
@@ -26,40 +26,40 @@ def legal_choices(
       mask: bool [K, A]; None where everything is legal.
       chosen: int64 [K, H], of which the parts before this one count.
     """
-    size = actions.nvec[part]
+    size = actions.nvec[sub_action]
     if mask is None:
         return np.ones((len(chosen), size), np.bool_)
-    place = actions.part_masks[part]
+    place = actions.sub_action_masks[sub_action]
     table = mask[:, place.start : place.start + place.rows * place.size].reshape(-1, place.rows, place.size)
     row = np.zeros(len(chosen), np.int64) if place.given < 0 else chosen[:, place.given]
     legal: NDArray[np.bool_] = table[np.arange(len(chosen)), row]
     return legal
 
 
-def choose_parts(
+def choose_sub_actions(
     actions: ActionSpec, num_slots: int, *, mask: NDArray[np.bool_] | None, pick: Pick
 ) -> NDArray[np.int64]:
     """int64 [K, H], every part picked among what is legal after those before it; 0 where nothing is."""
     chosen = np.zeros((num_slots, len(actions.nvec)), np.int64)
-    for part in range(len(actions.nvec)):
-        legal = legal_choices(actions, part, mask=mask, chosen=chosen)
-        chosen[:, part] = np.where(legal.any(axis=1), pick(legal), 0)
+    for sub_action in range(len(actions.nvec)):
+        legal = legal_choices(actions, sub_action, mask=mask, chosen=chosen)
+        chosen[:, sub_action] = np.where(legal.any(axis=1), pick(legal), 0)
     return chosen
 
 
-def draw_parts(
+def draw_sub_actions(
     actions: ActionSpec, num_slots: int, *, mask: NDArray[np.bool_] | None, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """int64 [K, H], every part drawn uniformly among its legal choices."""
-    return choose_parts(actions, num_slots, mask=mask, pick=lambda legal: uniform_legal(legal, rng))
+    return choose_sub_actions(actions, num_slots, mask=mask, pick=lambda legal: uniform_legal(legal, rng))
 
 
-def first_parts(actions: ActionSpec, num_slots: int, *, mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+def first_sub_actions(actions: ActionSpec, num_slots: int, *, mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
     """int64 [K, H], the first legal choice of every part."""
-    return choose_parts(actions, num_slots, mask=mask, pick=lambda legal: legal.argmax(axis=1))
+    return choose_sub_actions(actions, num_slots, mask=mask, pick=lambda legal: legal.argmax(axis=1))
 
 
-def parts_are_legal(
+def sub_actions_are_legal(
     actions: ActionSpec, chosen: NDArray[np.int64], *, mask: NDArray[np.bool_] | None
 ) -> NDArray[np.bool_]:
     """bool [K], whether int64 [K, H] answers are in range and every part is legal after those before it."""
@@ -67,10 +67,10 @@ def parts_are_legal(
     in_range = (chosen >= 0) & (chosen < sizes)
     fine: NDArray[np.bool_] = np.logical_and.reduce(in_range, axis=1)
     held = np.clip(chosen, 0, sizes - 1)
-    for part in range(len(actions.nvec)):
-        legal = legal_choices(actions, part, mask=mask, chosen=held)
-        unused = ~legal.any(axis=1) & (held[:, part] == 0)
-        allowed: NDArray[np.bool_] = legal[np.arange(len(held)), held[:, part]]
+    for sub_action in range(len(actions.nvec)):
+        legal = legal_choices(actions, sub_action, mask=mask, chosen=held)
+        unused = ~legal.any(axis=1) & (held[:, sub_action] == 0)
+        allowed: NDArray[np.bool_] = legal[np.arange(len(held)), held[:, sub_action]]
         fine = np.logical_and(fine, allowed | unused)
     return fine
 
@@ -83,11 +83,11 @@ def illegal_answer(actions: ActionSpec, *, mask: NDArray[np.bool_] | None) -> ND
     """
     if actions.kind == "categorical":
         return np.array(actions.num_actions if mask is None or mask.all() else mask[0].argmin(), np.int64)
-    chosen = first_parts(actions, 1, mask=mask)
-    for part in range(len(actions.nvec)):
-        legal = legal_choices(actions, part, mask=mask, chosen=chosen)[0]
+    chosen = first_sub_actions(actions, 1, mask=mask)
+    for sub_action in range(len(actions.nvec)):
+        legal = legal_choices(actions, sub_action, mask=mask, chosen=chosen)[0]
         if legal.any() and not legal.all():
-            chosen[0, part] = int(legal.argmin())
+            chosen[0, sub_action] = int(legal.argmin())
             break
     else:
         chosen[0, 0] = actions.nvec[0]

@@ -198,10 +198,10 @@ def exploit(
     trust: Trust = False,
 ) -> None:
     """Train a fresh player against nothing but a frozen policy, and show what it wins; repeat the command to go on."""
-    from league.config.run_config import BudgetSettings
+    from league.config.run_config import BudgetConfig
     from league.run.exploit import exploit_run
 
-    budget = BudgetSettings(
+    budget = BudgetConfig(
         seconds=None if for_time is None else seconds_of(for_time), core_seconds=core_seconds, env_steps=env_steps
     )
     with _games_line() as progress:

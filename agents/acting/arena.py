@@ -1,10 +1,10 @@
-"""From seatings to games to unrolls and outcomes: an arena steps N games and lets each seat's policy answer for it.
+"""From assignments to games to unrolls and outcomes: an arena steps N games and lets each seat's policy answer for it.
 
 Shape letters: N games, S seats, K slots that act in one turn, C core state size. Row of a slot = env_index * S + seat.
 
-An arena outlives the leases under which it is run: games in flight keep the seating that they started with, and only an
-episode that starts draws from the table of the present lease. So no opponent changes inside an episode and nothing is
-thrown away at the end of a lease.
+An arena outlives the leases under which it is run: games in flight keep the assignment that they started with, and
+only an episode that starts draws from the table of the present lease. So no opponent changes inside an episode and
+nothing is thrown away at the end of a lease.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.acting.outcome_counter import SeatingTotals, Tally
-from agents.acting.policy import Choice, SeatPolicy, View
+from agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
+from agents.acting.policy import ActInputs, ActOutputs, Policy
 from agents.unroll.unroll import UnrollBuilder, Unrolls, turn_rewards
 from envs import calls
 from envs.protocol import BatchedEnv, ForkableEnv, Turn
 
 
-class SeatingLike(Protocol):
+class AssignmentLike(Protocol):
     """One way to fill the seats: [S] policy ids, [S] which seats are recorded, share of the new episodes."""
 
     @property
@@ -30,7 +30,7 @@ class SeatingLike(Protocol):
     @property
     def records(self) -> tuple[bool, ...]: ...
     @property
-    def share(self) -> float: ...
+    def probability(self) -> float: ...
 
 
 class Arena:
@@ -41,12 +41,19 @@ class Arena:
       unroll_length: T.
       core_size: core state of the policies that are recorded.
       max_core: largest core state of any other policy that will play here.
-      num_parts: H of the policies that are recorded, 0 where their actions are of one piece.
-      seed: of the games, the seatings and the sampled actions.
+      num_sub_actions: H of the policies that are recorded, 0 where their actions are of one piece.
+      seed: of the games, the assignments and the sampled actions.
     """
 
     def __init__(
-        self, env: BatchedEnv, *, unroll_length: int, core_size: int, seed: int, num_parts: int = 0, max_core: int = 0
+        self,
+        env: BatchedEnv,
+        *,
+        unroll_length: int,
+        core_size: int,
+        seed: int,
+        num_sub_actions: int = 0,
+        max_core: int = 0,
     ) -> None:
         spec = env.spec
         self._env = env
@@ -57,19 +64,19 @@ class Arena:
             num_rows=env.num_envs * spec.num_seats,
             unroll_length=unroll_length,
             core_size=core_size,
-            num_parts=num_parts,
+            num_sub_actions=num_sub_actions,
         )
-        self._num_parts = num_parts
+        self._num_sub_actions = num_sub_actions
         self._core_size = core_size
         self._core = np.zeros((env.num_envs * spec.num_seats, max(core_size, max_core)), np.float32)
-        self._tally = Tally(spec.teams)
-        self._seatings: list[SeatingLike] = []
-        self._policies: list[SeatPolicy] = []
+        self._counter = OutcomeCounter(spec.teams)
+        self._assignments: list[AssignmentLike] = []
+        self._policies: list[Policy] = []
         self._policy_ids: list[str] = []
         self._policy_table = np.zeros((0, spec.num_seats), np.int64)
         self._record_table = np.zeros((0, spec.num_seats), np.bool_)
-        self._tally_of = np.zeros(0, np.int64)
-        self._seating_of = np.full(env.num_envs, -1, np.int64)
+        self._counter_of = np.zeros(0, np.int64)
+        self._assignment_of = np.full(env.num_envs, -1, np.int64)
         self._policy_of = np.zeros((env.num_envs, spec.num_seats), np.int64)
         self._records = np.zeros((env.num_envs, spec.num_seats), np.bool_)
         self._decisions = np.zeros(env.num_envs, np.int64)
@@ -82,27 +89,27 @@ class Arena:
         return self._env.num_envs
 
     def run(
-        self, seatings: Sequence[SeatingLike], policies: Mapping[str, SeatPolicy], *, turns: int
+        self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy], *, steps: int
     ) -> Iterator[Unrolls]:
-        """Step every game `turns` times under a table of seatings; yields unrolls as they become complete.
+        """Step every game `steps` times under a table of assignments; yields unrolls as they become complete.
 
         Args:
-          seatings: table from which each episode that starts now draws.
+          assignments: table from which each episode that starts now draws.
           policies: every policy named in the table. Games in flight go on with the objects of their own start.
         Raises:
           EnvError: from the env.
         """
-        first = self._take_table(seatings, policies)
-        shares = np.cumsum([seating.share for seating in seatings])
+        first = self._take_table(assignments, policies)
+        probabilities = np.cumsum([assignment.probability for assignment in assignments])
         if self._turn is None:
             self._turn = calls.reset(self._env, self._seed)
-            self._seat(np.arange(self._env.num_envs), first, shares)
-        for _ in range(turns):
-            yield from self._step(first, shares)
+            self._seat(np.arange(self._env.num_envs), first, probabilities)
+        for _ in range(steps):
+            yield from self._step(first, probabilities)
 
-    def take_outcomes(self) -> tuple[SeatingTotals, ...]:
+    def take_outcomes(self) -> tuple[AssignmentTotals, ...]:
         """Totals of the episodes that ended since the last call."""
-        return self._tally.take()
+        return self._counter.take()
 
     def close(self) -> None:
         """Close the env."""
@@ -116,64 +123,69 @@ class Arena:
             "arena.rng": _rng_words(self._rng),
             "arena.core": self._core.copy(),
             "arena.decisions": self._decisions.copy(),
-            "arena.seating_of": self._seating_of.copy(),
+            "arena.assignment_of": self._assignment_of.copy(),
         }
         arrays.update({f"env.{name}": array for name, array in self._env.save().items()})
         arrays.update({f"builder.{name}": array for name, array in self._builder.save().items()})
         return arrays
 
-    def saved_seatings(self) -> tuple[SeatingLike, ...]:
-        """The table that `arena.seating_of` of `save` points into."""
-        return tuple(self._seatings)
+    def saved_assignments(self) -> tuple[AssignmentLike, ...]:
+        """The table that `arena.assignment_of` of `save` points into."""
+        return tuple(self._assignments)
 
     def load(
         self,
         saved: Mapping[str, NDArray[np.generic]],
-        seatings: Sequence[SeatingLike],
-        policies: Mapping[str, SeatPolicy],
+        assignments: Sequence[AssignmentLike],
+        policies: Mapping[str, Policy],
     ) -> None:
         """Go on from `save`. Args: the saved arrays and table, and the policies that the table names."""
         assert isinstance(self._env, ForkableEnv)
         _restore_rng(self._rng, np.asarray(saved["arena.rng"], np.uint64))
-        self._take_table(seatings, policies)
+        self._take_table(assignments, policies)
         self._turn = self._env.load({k.removeprefix("env."): v for k, v in saved.items() if k.startswith("env.")})
         self._builder.load({k.removeprefix("builder."): v for k, v in saved.items() if k.startswith("builder.")})
         self._core[...] = saved["arena.core"]
         self._decisions[...] = saved["arena.decisions"]
-        self._place(np.arange(self._env.num_envs), np.asarray(saved["arena.seating_of"], np.int64))
+        self._place(np.arange(self._env.num_envs), np.asarray(saved["arena.assignment_of"], np.int64))
 
-    def _take_table(self, seatings: Sequence[SeatingLike], policies: Mapping[str, SeatPolicy]) -> int:
-        """Append a table, after dropping the seatings that no game in flight holds; returns where the table starts."""
-        live, inverse = np.unique(self._seating_of, return_inverse=True)
+    def _take_table(self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy]) -> int:
+        """Append a table, after dropping the assignments that no game in flight holds; returns where the table
+        starts."""
+        live, inverse = np.unique(self._assignment_of, return_inverse=True)
         kept = [int(index) for index in live if index >= 0]
         names = {self._policy_ids[p]: self._policies[p] for p in range(len(self._policies))}
         names.update(policies)
         if kept:
-            self._seating_of = inverse.astype(np.int64)
-        self._seatings = [self._seatings[index] for index in kept]
-        first = len(self._seatings)
-        self._seatings.extend(seatings)
-        wanted = dict.fromkeys(policy for seating in self._seatings for policy in seating.policies)
+            self._assignment_of = inverse.astype(np.int64)
+        self._assignments = [self._assignments[index] for index in kept]
+        first = len(self._assignments)
+        self._assignments.extend(assignments)
+        wanted = dict.fromkeys(policy for assignment in self._assignments for policy in assignment.policies)
         self._policy_ids = list(wanted)
         self._policies = [names[policy] for policy in wanted]
         index_of = {policy: index for index, policy in enumerate(self._policy_ids)}
-        self._policy_table = np.array([[index_of[p] for p in seating.policies] for seating in self._seatings], np.int64)
-        self._record_table = np.array([seating.records for seating in self._seatings], np.bool_)
-        self._tally_of = np.array([self._tally.index_of(seating.policies) for seating in self._seatings], np.int64)
+        self._policy_table = np.array(
+            [[index_of[p] for p in assignment.policies] for assignment in self._assignments], np.int64
+        )
+        self._record_table = np.array([assignment.records for assignment in self._assignments], np.bool_)
+        self._counter_of = np.array(
+            [self._counter.index_of(assignment.policies) for assignment in self._assignments], np.int64
+        )
         if kept:
-            self._place(np.arange(self._env.num_envs), self._seating_of)
+            self._place(np.arange(self._env.num_envs), self._assignment_of)
         return first
 
-    def _seat(self, envs: NDArray[np.int64], first: int, shares: NDArray[np.float64]) -> None:
-        drawn = np.searchsorted(shares, self._rng.random(len(envs)) * shares[-1], side="right")
-        self._place(envs, first + np.minimum(drawn, len(shares) - 1))
+    def _seat(self, envs: NDArray[np.int64], first: int, probabilities: NDArray[np.float64]) -> None:
+        drawn = np.searchsorted(probabilities, self._rng.random(len(envs)) * probabilities[-1], side="right")
+        self._place(envs, first + np.minimum(drawn, len(probabilities) - 1))
 
-    def _place(self, envs: NDArray[np.int64], seating_of: NDArray[np.int64]) -> None:
-        self._seating_of[envs] = seating_of
-        self._policy_of[envs] = self._policy_table[seating_of]
-        self._records[envs] = self._record_table[seating_of]
+    def _place(self, envs: NDArray[np.int64], assignment_of: NDArray[np.int64]) -> None:
+        self._assignment_of[envs] = assignment_of
+        self._policy_of[envs] = self._policy_table[assignment_of]
+        self._records[envs] = self._record_table[assignment_of]
 
-    def _step(self, first: int, shares: NDArray[np.float64]) -> Iterator[Unrolls]:
+    def _step(self, first: int, probabilities: NDArray[np.float64]) -> Iterator[Unrolls]:
         turn = self._turn
         assert turn is not None
         rows = turn.env_index * self._seats + turn.seat
@@ -191,7 +203,9 @@ class Arena:
                 actions=choice.actions[recorded],
                 log_probs=choice.log_probs[recorded],
                 versions=versions[recorded],
-                part_log_probs=None if choice.part_log_probs is None else choice.part_log_probs[recorded],
+                sub_action_log_probs=None
+                if choice.sub_action_log_probs is None
+                else choice.sub_action_log_probs[recorded],
             )
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
         self._turn = calls.step(self._env, self._within_bounds(choice.actions))
@@ -200,7 +214,7 @@ class Arena:
             done = self._end(self._turn, ended)
             if done is not None:
                 yield done
-            self._seat(ended, first, shares)
+            self._seat(ended, first, probabilities)
 
     def _within_bounds(self, actions: NDArray[np.generic]) -> NDArray[np.generic]:
         """Box actions clipped to what the env takes; recorded is what was drawn, since a clipped one has no density."""
@@ -220,35 +234,37 @@ class Arena:
             core=self._core[chosen, : self._core_size] if self._core_size else None,
         )
 
-    def _choose(self, turn: Turn, rows: NDArray[np.int64]) -> tuple[Choice, NDArray[np.int32]]:
+    def _choose(self, turn: Turn, rows: NDArray[np.int64]) -> tuple[ActOutputs, NDArray[np.int32]]:
         """Every slot's choice, one call per policy; and the version that acted."""
         holders = self._policy_of[turn.env_index, turn.seat]
         core = self._core[rows]
         present = np.flatnonzero(np.bincount(holders, minlength=len(self._policies)))
         if len(present) == 1:
             policy = self._policies[int(present[0])]
-            choice = policy.act(View(self._env, turn, np.arange(len(rows)), core), self._rng)
+            choice = policy.act(ActInputs(self._env, turn, np.arange(len(rows)), core), self._rng)
             return choice, np.full(len(rows), policy.version, np.int32)
         actions: NDArray[np.generic] | None = None
         log_probs = np.zeros(len(rows), np.float32)
-        by_part = np.zeros((len(rows), self._num_parts), np.float32) if self._num_parts else None
+        by_sub_action = np.zeros((len(rows), self._num_sub_actions), np.float32) if self._num_sub_actions else None
         versions = np.zeros(len(rows), np.int32)
         for index in present:
             policy, slots = self._policies[int(index)], np.flatnonzero(holders == index)
-            part = policy.act(View(self._env, turn, slots, core[slots]), self._rng)
+            part = policy.act(ActInputs(self._env, turn, slots, core[slots]), self._rng)
             if actions is None:
                 actions = np.zeros((len(rows), *part.actions.shape[1:]), part.actions.dtype)
             actions[slots], log_probs[slots], versions[slots] = part.actions, part.log_probs, policy.version
             core[slots, : part.core.shape[1]] = part.core
-            if by_part is not None and part.part_log_probs is not None:
-                by_part[slots] = part.part_log_probs
+            if by_sub_action is not None and part.sub_action_log_probs is not None:
+                by_sub_action[slots] = part.sub_action_log_probs
         assert actions is not None, "a turn without slots"
-        return Choice(actions=actions, log_probs=log_probs, core=core, part_log_probs=by_part), versions
+        return ActOutputs(actions=actions, log_probs=log_probs, core=core, sub_action_log_probs=by_sub_action), versions
 
     def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Unrolls | None:
         """Count the episodes that ended in this turn, close their rows, clear their core states."""
-        of = self._tally_of[self._seating_of[ended]]
-        self._tally.add(of, returns=turn.returns[ended], turns=self._decisions[ended], truncated=turn.truncated[ended])
+        of = self._counter_of[self._assignment_of[ended]]
+        self._counter.add(
+            of, returns=turn.returns[ended], decisions=self._decisions[ended], truncated=turn.truncated[ended]
+        )
         self._decisions[ended] = 0
         rows = (ended[:, None] * self._seats + np.arange(self._seats)).reshape(-1)
         self._core[rows] = 0.0

@@ -1,4 +1,4 @@
-"""Counts ended episodes per seating: who beat whom, who earned what, and in what order the teams finished.
+"""Counts ended episodes per assignment: who beat whom, who earned what, and in what order the teams finished.
 
 Shape letters: G episodes booked at a time, S seats, K teams.
 """
@@ -11,54 +11,54 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Orders = tuple[tuple[tuple[int, ...], int], ...]
+Placements = tuple[tuple[tuple[int, ...], int], ...]
 """(ranks, games) each: ranks [K] is how many teams finished before each one, the teams in the order of first seat."""
 FIRST_FINISHES = 256
 """Rows that the table of finishes starts with."""
 
 
 @dataclass(frozen=True)
-class SeatingTotals:
-    """What became of the episodes of one seating since the last report.
+class AssignmentTotals:
+    """What became of the episodes of one assignment since the last report.
 
     Fields:
       policies: [S] policy ids.
       games: episodes ended; turns: decisions in them; truncated: those of them that a time limit ended.
       wins: int64 [S, S], wins[i, j] = games in which seat i's team had a higher return than seat j's; draws likewise.
       return_sums: float64 [S].
-      orders: how often the teams finished in which order, sorted; empty where `wins` and `draws` say it all: in games
-        of two seats or of one team.
+      placements: how often the teams finished in which order, sorted; empty where `wins` and `draws` say it all: in
+        games of two seats or of one team.
     """
 
     policies: tuple[str, ...]
     games: int
-    turns: int
+    decisions: int
     truncated: int
     wins: NDArray[np.int64]
     draws: NDArray[np.int64]
     return_sums: NDArray[np.float64]
-    orders: Orders
+    placements: Placements
 
 
-class Tally:
-    """Counts ended episodes per seating; G episodes are booked at a time, whatever their seatings."""
+class OutcomeCounter:
+    """Counts ended episodes per assignment; G episodes are booked at a time, whatever their assignments."""
 
     def __init__(self, teams: Sequence[int]) -> None:
         seats = len(teams)
         self._team_of_seat = np.equal.outer(np.asarray(teams), np.asarray(teams)).astype(np.float64)
-        self._rivals = [(i, j) for i in range(seats) for j in range(seats) if teams[i] != teams[j]]
+        self._opponents = [(i, j) for i in range(seats) for j in range(seats) if teams[i] != teams[j]]
         self._index: dict[tuple[str, ...], int] = {}
         self._counts = np.zeros((3, 0), np.int64)
         self._wins = np.zeros((0, seats, seats), np.int64)
         self._draws = np.zeros((0, seats, seats), np.int64)
         self._returns = np.zeros((0, seats), np.float64)
         self._first_seats = [list(teams).index(team) for team in dict.fromkeys(teams)]
-        self._is_ordered = len(self._first_seats) > 1 and seats > 2
+        self._has_placements = len(self._first_seats) > 1 and seats > 2
         self._finishes = np.zeros((FIRST_FINISHES, 1 + len(self._first_seats)), np.int64)
         self._num_finishes = 0
 
     def index_of(self, policies: tuple[str, ...]) -> int:
-        """The number under which episodes of a seating are booked, until the next `take`."""
+        """The number under which episodes of an assignment are booked, until the next `take`."""
         index = self._index.setdefault(policies, len(self._index))
         if index == len(self._wins):
             self._counts = np.pad(self._counts, ((0, 0), (0, 1)))
@@ -72,42 +72,42 @@ class Tally:
         indices: NDArray[np.int64],
         *,
         returns: NDArray[np.float32],
-        turns: NDArray[np.int64],
+        decisions: NDArray[np.int64],
         truncated: NDArray[np.bool_],
     ) -> None:
-        """Book ended episodes.
+        """Records ended episodes.
 
         Args:
-          indices: int64 [G], seatings by `index_of`.
+          indices: int64 [G], assignments by `index_of`.
           returns: float32 [G, S]. turns: int64 [G], decisions in each. truncated: bool [G], ended by a time limit.
         """
         size = len(self._wins)
         self._counts[0] += np.bincount(indices, minlength=size)
-        self._counts[1] += np.bincount(indices, turns, minlength=size).astype(np.int64)
+        self._counts[1] += np.bincount(indices, decisions, minlength=size).astype(np.int64)
         self._counts[2] += np.bincount(indices[truncated], minlength=size)
         team_returns = returns.astype(np.float64) @ self._team_of_seat
-        for i, j in self._rivals:
+        for i, j in self._opponents:
             won, drawn = team_returns[:, i] > team_returns[:, j], team_returns[:, i] == team_returns[:, j]
             self._wins[:, i, j] += np.bincount(indices[won], minlength=size)
             self._draws[:, i, j] += np.bincount(indices[drawn], minlength=size)
         for seat in range(returns.shape[1]):
             self._returns[:, seat] += np.bincount(indices, returns[:, seat], minlength=size)
-        if self._is_ordered:
+        if self._has_placements:
             self._note_finishes(indices, team_returns[:, self._first_seats])
 
-    def take(self) -> tuple[SeatingTotals, ...]:
+    def take(self) -> tuple[AssignmentTotals, ...]:
         """The totals since the last call, sorted by policies; counting starts again and numbers are given out anew."""
-        orders = self._orders()
+        placements = self._placements()
         totals = tuple(
-            SeatingTotals(
+            AssignmentTotals(
                 policies=policies,
                 games=int(self._counts[0, index]),
-                turns=int(self._counts[1, index]),
+                decisions=int(self._counts[1, index]),
                 truncated=int(self._counts[2, index]),
                 wins=self._wins[index],
                 draws=self._draws[index],
                 return_sums=self._returns[index],
-                orders=tuple(orders.get(index, ())),
+                placements=tuple(placements.get(index, ())),
             )
             for policies, index in sorted(self._index.items())
             if self._counts[0, index]
@@ -119,7 +119,7 @@ class Tally:
         return totals
 
     def _note_finishes(self, indices: NDArray[np.int64], team_returns: NDArray[np.float64]) -> None:
-        """Put seatings [G] and ranks [G, K] by the returns [G, K] at the end of a table that doubles when full."""
+        """Put assignments [G] and ranks [G, K] by the returns [G, K] at the end of a table that doubles when full."""
         start, end = self._num_finishes, self._num_finishes + len(indices)
         while end > len(self._finishes):
             self._finishes = np.concatenate([self._finishes, np.zeros_like(self._finishes)])
@@ -127,10 +127,10 @@ class Tally:
         self._finishes[start:end, 1:] = (team_returns[:, None, :] > team_returns[:, :, None]).sum(axis=2)
         self._num_finishes = end
 
-    def _orders(self) -> dict[int, list[tuple[tuple[int, ...], int]]]:
-        """Seating -> its orders and how often each, sorted."""
+    def _placements(self) -> dict[int, list[tuple[tuple[int, ...], int]]]:
+        """Assignment -> its orders and how often each, sorted."""
         rows, games = np.unique(self._finishes[: self._num_finishes], axis=0, return_counts=True)
-        orders: dict[int, list[tuple[tuple[int, ...], int]]] = {}
+        placements: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         for (index, *ranks), times in zip(rows.tolist(), games.tolist(), strict=True):
-            orders.setdefault(index, []).append((tuple(ranks), times))
-        return orders
+            placements.setdefault(index, []).append((tuple(ranks), times))
+        return placements

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents.nets.network import Network
-from agents.nets.sub_actions import PartsHead
+from agents.nets.sub_actions import SubActionsHead
 from agents.weights import Weights, adopt
 from envs.bots import Bot
 from envs.protocol import BatchedEnv, Turn
@@ -25,7 +25,7 @@ and the matrix library builds and keeps a kernel for every number that it meets:
 
 
 @dataclass(frozen=True)
-class View:
+class ActInputs:
     """What a policy is asked about: some of the slots of a turn.
 
     Fields:
@@ -41,28 +41,28 @@ class View:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ActOutputs:
     """The answer.
 
     Fields:
       actions: [K] int64, or [K, ...] float32 for box actions.
       log_probs: float32 [K] under the distribution that was sampled; 0 for bots, which are never recorded.
       core: float32 [K, C], core states after this decision.
-      part_log_probs: float32 [K, H], what each part adds to `log_probs`; None where actions are of one piece.
+      sub_action_log_probs: float32 [K, H], what each part adds to `log_probs`; None where actions are of one piece.
     """
 
     actions: NDArray[np.generic]
     log_probs: NDArray[np.float32]
     core: NDArray[np.float32]
-    part_log_probs: NDArray[np.float32] | None = None
+    sub_action_log_probs: NDArray[np.float32] | None = None
 
 
-class SeatPolicy(Protocol):
+class Policy(Protocol):
     """Whoever can hold a seat. `version` is the learner update that its weights come from, -1 for a bot."""
 
     version: int
 
-    def act(self, view: View, rng: np.random.Generator) -> Choice: ...
+    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs: ...
 
 
 class BotPolicy:
@@ -73,10 +73,10 @@ class BotPolicy:
     def __init__(self, bot: Bot) -> None:
         self._bot = bot
 
-    def act(self, view: View, rng: np.random.Generator) -> Choice:
+    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """Ask the bot; `rng` is not used, a bot has its own."""
         actions = self._bot.act(view.env, view.turn, view.slots)
-        return Choice(actions=actions, log_probs=np.zeros(len(view.slots), np.float32), core=view.core)
+        return ActOutputs(actions=actions, log_probs=np.zeros(len(view.slots), np.float32), core=view.core)
 
 
 class NetworkPolicy:
@@ -104,22 +104,22 @@ class NetworkPolicy:
         self.version = weights.version
 
     @torch.inference_mode()
-    def act(self, view: View, rng: np.random.Generator) -> Choice:
+    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """One batched forward pass and one draw for each slot."""
-        parameters, core = self._forward(view)
+        dist_params, core = self._forward(view)
         head = self._network.head
         if self._greedy:
-            actions = head.mode(parameters)
-            log_probs = head.log_prob(parameters, actions)
-            return Choice(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
+            actions = head.mode(dist_params)
+            log_probs = head.log_prob(dist_params, actions)
+            return ActOutputs(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
         noise = torch.from_numpy(rng.random((len(view.slots), head.num_noise), dtype=np.float32))
-        if isinstance(head, PartsHead):
-            actions, by_part = head.sample_parts(parameters, noise)
-            return Choice(actions.numpy(), by_part.sum(0).numpy(), core, by_part.t().numpy())
-        actions, log_probs = head.sample(parameters, noise)
-        return Choice(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
+        if isinstance(head, SubActionsHead):
+            actions, by_sub_action = head.sample_sub_actions(dist_params, noise)
+            return ActOutputs(actions.numpy(), by_sub_action.sum(0).numpy(), core, by_sub_action.t().numpy())
+        actions, log_probs = head.sample(dist_params, noise)
+        return ActOutputs(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
 
-    def _forward(self, view: View) -> tuple[torch.Tensor, NDArray[np.float32]]:
+    def _forward(self, view: ActInputs) -> tuple[torch.Tensor, NDArray[np.float32]]:
         turn, slots = view.turn, view.slots
         core = np.ascontiguousarray(view.core[:, : self.core_size])  # a policy with a larger one may play here too
         count = len(slots)

@@ -12,20 +12,20 @@ import torch
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.config import PRECISIONS, LearnerConfig
 from agents.learner.data.batch import batch_from
-from agents.learner.gradient_check import PROBE_SEED, check_parity, tolerance
+from agents.learner.gradient_check import PROBE_SEED, check_gradients, tolerance
 from agents.learner.learner import Learner
 from agents.learner.pipeline.partition import plan_pipeline
 from agents.learner.pipeline.stages import boundaries_of, cut_network
 from agents.learner.step.backend import Boundary, Placement, make_backend
-from agents.learner.step.optimizer import Tail
+from agents.learner.step.optimizer import FlatOptimizer
 from agents.learner.step.replica_sync import make_update_mode
 from agents.learner.step.updater import LocalUpdater, Updater
 from agents.learner.workers.distributed_updater import UpdaterGroup
 from agents.learner.workers.worker import NetworkPlan, WorkerSetup
-from agents.learner.workers.worker_group import Launcher, ProcessCrew
+from agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
-from agents.unroll.synthetic import example_unrolls
+from agents.unroll.synthetic import synthetic_unrolls
 from agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
 from envs.protocol import EnvSpec
 
@@ -45,7 +45,7 @@ def build_learner(
     seed: int,
     dtype: torch.dtype,
     teacher: Weights | None = None,
-    launcher: Launcher = ProcessCrew,
+    launcher: WorkerGroupLauncher = ProcessWorkerGroup,
     stage_device: torch.device | None = None,
 ) -> Learner:
     """A learner with freshly initialised weights on the GPU where there is one.
@@ -62,7 +62,7 @@ def build_learner(
       ValueError: a setting is impossible; the message lists all.
       WeightsError: the teacher is of another network, or not finite.
       StageError: a worker did not come up.
-      ParityError: the backend's gradients are wrong.
+      GradientCheckError: the backend's gradients are wrong.
     """
     updater, layout = build_updater(
         NetworkPlan(spec, network_config, seed),
@@ -85,7 +85,7 @@ def build_updater(
     *,
     dtype: torch.dtype,
     teacher: Weights | None = None,
-    launcher: Launcher = ProcessCrew,
+    launcher: WorkerGroupLauncher = ProcessWorkerGroup,
     stage_device: torch.device | None = None,
 ) -> tuple[UpdaterGroup | LocalUpdater, Layout]:
     """What changes the weights, and their layout; arguments and errors as of `build_learner`.
@@ -162,7 +162,7 @@ def _planned(
 ) -> tuple[LearnerConfig, tuple[Boundary, ...]]:
     """The config with its cut, and what leaves each stage; says what to expect in the log."""
     network = network.to(placement.device)
-    unrolls = example_unrolls(
+    unrolls = synthetic_unrolls(
         spec, core_size=network.core_size, rows=config.microbatch_rows, steps=config.unroll_length, seed=PROBE_SEED
     )
     batch = batch_from(unrolls, oldest_version=0, device=placement.device)
@@ -179,7 +179,7 @@ def _group(
     layout: Layout,
     *,
     placement: Placement,
-    launcher: Launcher,
+    launcher: WorkerGroupLauncher,
 ) -> UpdaterGroup:
     """Workers, started on the placement's device, a GPU each; the launcher may place them elsewhere."""
     on_gpu = placement.device.type == "cuda"
@@ -223,7 +223,7 @@ def _check(
         placement = dataclasses.replace(placement, device=torch.device(computes))
     reference = local_updater(network, alone, placement)
     _teach(reference, teacher)
-    worst = check_parity(
+    worst = check_gradients(
         updater,
         reference,
         spec=spec,
@@ -239,11 +239,11 @@ def local_updater(network: Network, config: LearnerConfig, placement: Placement)
     """An updater in this process; the network moves to the placement's device and belongs to it from here on."""
     network = network.to(placement.device)
     objective = make_objective(config, network.head)
-    tail = Tail(network, config, keep_slow=objective.passes.slow)
+    optimizer = FlatOptimizer(network, config, keep_target=objective.passes.target)
     return LocalUpdater(
         backend=make_backend(network, objective, config, placement),
         objective=objective,
-        tail=tail,
+        optimizer=optimizer,
         heads=network.blocks[-1].module,
         mode=make_update_mode(config.update_mode, None),
         placement=placement,

@@ -32,7 +32,7 @@ CHOICES = {
 
 
 MAX_UNROLL_LENGTH = 4096
-"""Decisions in one unroll: an actor host keeps one of it for every game and seat."""
+"""LossInputs in one unroll: an actor host keeps one of it for every game and seat."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class LearnerConfig:
       value_normalisation: "popart" regresses on value targets divided by their running standard deviation, so that one
         learning rate fits returns of any size; it needs `network.value_output: popart`. `value_rate`: share of a batch
         in the running moments.
-      upgo_cost: weight of the upgoing policy gradient; magnet_cost: weight of the KL to the slow copy. 0 for none.
+      upgo_cost: weight of the upgoing policy gradient; magnet_cost: weight of the KL to the target network. 0 for none.
       teacher_cost, teacher_cost_end: weight of KL(teacher || policy), falling linearly over the budget; the teacher is
         a policy from outside with the same network, which never changes. With memory it begins every unroll with an
         empty one, since the recorded state is the policy's own. 0 for none.
@@ -67,7 +67,8 @@ class LearnerConfig:
       clip_rho, clip_c, clip_pg_rho: V-trace's clips of the importance ratios; null for no clip.
       clip_ratio: how far the ratio of PPO and APPO may leave 1; clip_value: how far a value may leave its old one.
       targets: advantages of PPO: "gae", or "vtrace" where the data is old.
-      slow_every, slow_rate: the slow copy (APPO's target, the magnet) moves by `slow_rate` every `slow_every` updates.
+      target_every, target_rate: the target network (APPO's target, the magnet) moves by `target_rate` every
+        `target_every` updates.
       normalise_advantages: divide advantages by their running root mean square (PPO: standardise them over the batch).
       max_grad_norm: global norm that the gradient is clipped to.
       max_policy_lag: updates; decisions of older behaviour are masked out and counted.
@@ -75,8 +76,9 @@ class LearnerConfig:
       compile_mode: torch.compile's mode for a network that is in one piece, or "none"; it costs tens of seconds at the
         start and a C++ compiler, and pays for networks of many small layers.
       rollback_after: consecutive non-finite updates after which the last finite state is restored.
-      backend: who computes gradients: "single", "local_pipe" (a thread per stage in this process), "dist_pipe" (a
-        worker per stage), or "auto": "dist_pipe" where there are several stages, else "single".
+      backend: who computes gradients: "single", "threaded_pipeline" (a thread per stage in this process),
+        "torch_pipeline" (a worker per stage), or "auto": "torch_pipeline" where there are several stages, else
+        "single".
       stages: S, pieces that the network is cut into. schedule: order of their work, see `SCHEDULES`.
       stages_per_worker: stages that one worker holds under a looped schedule.
       stage_cut: blocks of each stage, first to last; empty for a cut by measured times.
@@ -116,8 +118,8 @@ class LearnerConfig:
     clip_ratio: float = 0.2
     clip_value: float | None = None
     targets: str = "vtrace"
-    slow_every: int = 2
-    slow_rate: float = 1.0
+    target_every: int = 2
+    target_rate: float = 1.0
     normalise_advantages: bool = True
     max_grad_norm: float = 1.0
     max_policy_lag: int = 200
@@ -139,12 +141,12 @@ class LearnerConfig:
         """`backend` with "auto" resolved."""
         if self.backend != "auto":
             return self.backend
-        return "dist_pipe" if self.stages > 1 else "single"
+        return "torch_pipeline" if self.stages > 1 else "single"
 
     @property
     def pipeline_workers(self) -> int:
         """Workers that one replica of the network is spread over."""
-        if self.backend_name != "dist_pipe":
+        if self.backend_name != "torch_pipeline":
             return 1
         return self.stages // self.stages_per_worker if self.schedule in LOOPED_SCHEDULES else self.stages
 
@@ -152,24 +154,24 @@ class LearnerConfig:
     def num_workers(self) -> int:
         """Worker processes beside the learner's own; 0 where it computes by itself."""
         workers = self.replicas * self.pipeline_workers
-        return 0 if workers == 1 and self.backend_name != "dist_pipe" else workers
+        return 0 if workers == 1 and self.backend_name != "torch_pipeline" else workers
 
     @property
     def microbatch_rows(self) -> int:
         """Rows of one microbatch."""
         return self.batch_rows // (self.replicas * self.microbatches)
 
-    def learning_rate_at(self, share: float) -> float:
-        """Step size when `share` of the budget is spent, share in [0, 1]."""
-        return _linear(self.learning_rate, self.learning_rate_end, share)
+    def learning_rate_at(self, budget_fraction: float) -> float:
+        """Step size when `budget_fraction` of the budget is spent, share in [0, 1]."""
+        return _linear(self.learning_rate, self.learning_rate_end, budget_fraction)
 
-    def entropy_cost_at(self, share: float) -> float:
-        """Entropy weight when `share` of the budget is spent, share in [0, 1]."""
-        return _linear(self.entropy_cost, self.entropy_cost_end, share)
+    def entropy_cost_at(self, budget_fraction: float) -> float:
+        """Entropy weight when `budget_fraction` of the budget is spent, share in [0, 1]."""
+        return _linear(self.entropy_cost, self.entropy_cost_end, budget_fraction)
 
-    def teacher_cost_at(self, share: float) -> float:
-        """Weight of the KL to the teacher when `share` of the budget is spent, share in [0, 1]."""
-        return _linear(self.teacher_cost, self.teacher_cost_end, share)
+    def teacher_cost_at(self, budget_fraction: float) -> float:
+        """Weight of the KL to the teacher when `budget_fraction` of the budget is spent, share in [0, 1]."""
+        return _linear(self.teacher_cost, self.teacher_cost_end, budget_fraction)
 
     @property
     def has_teacher(self) -> bool:
@@ -182,7 +184,7 @@ class LearnerConfig:
         for name in ("gamma", "neurd_min_prob", "value_rate"):
             if not 0 < getattr(self, name) <= 1:
                 found.append(f"{name}: {getattr(self, name)} is not in (0, 1]")
-        for name in ("lambda_", "slow_rate"):
+        for name in ("lambda_", "target_rate"):
             if not 0 <= getattr(self, name) <= 1:
                 found.append(f"{name}: {getattr(self, name)} is not in [0, 1]")
         for name in ("teacher_cost", "teacher_cost_end"):
@@ -197,7 +199,7 @@ class LearnerConfig:
                 found.append(f"{name}: {getattr(self, name)} must be greater than 0")
         if self.unroll_length > MAX_UNROLL_LENGTH:
             found.append(f"unroll_length: {self.unroll_length} must be at most {MAX_UNROLL_LENGTH}")
-        for name in ("unroll_length", "slow_every", "rollback_after", "epochs"):
+        for name in ("unroll_length", "target_every", "rollback_after", "epochs"):
             if getattr(self, name) < 1:
                 found.append(f"{name}: {getattr(self, name)} must be at least 1")
         return found
@@ -221,8 +223,8 @@ class LearnerConfig:
             found.append(f"policy_loss: neurd is a form of vtrace, {self.algorithm} has a surrogate of its own")
         if self.action_groups and self.policy_loss != "policy_gradient":
             found.append(f"action_groups: {self.policy_loss} is for one categorical, whose action has no parts")
-        parts = sorted(part for group in self.action_groups for part in group)
-        if parts != list(range(len(parts))) or not all(self.action_groups):
+        sub_actions = sorted(part for group in self.action_groups for part in group)
+        if sub_actions != list(range(len(sub_actions))) or not all(self.action_groups):
             found.append(f"action_groups: {self.action_groups} must hold every part, counted from 0, exactly once")
         if self.neurd_max_logit is not None and self.neurd_max_logit <= 0:
             found.append(f"neurd_max_logit: {self.neurd_max_logit} must be greater than 0")
@@ -242,7 +244,10 @@ class LearnerConfig:
         if self.stages < 1:
             found.append(f"stages: {self.stages} must be at least 1")
         if self.backend_name == "single" and self.stages > 1:
-            found.append(f"stages: backend single cannot be cut into {self.stages} stages; use local_pipe or dist_pipe")
+            found.append(
+                f"stages: backend single cannot be cut into {self.stages} stages; "
+                "use threaded_pipeline or torch_pipeline"
+            )
         if self.backend_name != "single" and self.stages < 2:
             found.append(f"stages: backend {self.backend} needs at least 2 stages, got {self.stages}")
         if self.compile_mode != "none" and self.stages > 1:
@@ -252,10 +257,10 @@ class LearnerConfig:
         if self.stage_cut and len(self.stage_cut) != self.stages:
             found.append(f"stage_cut: {len(self.stage_cut)} entries for {self.stages} stages")
         looped = self.schedule in LOOPED_SCHEDULES
-        if self.backend_name == "local_pipe" and looped:
-            found.append(f"schedule: local_pipe runs gpipe or 1f1b, not {self.schedule}")
+        if self.backend_name == "threaded_pipeline" and looped:
+            found.append(f"schedule: threaded_pipeline runs gpipe or 1f1b, not {self.schedule}")
         if (
-            self.backend_name == "dist_pipe"
+            self.backend_name == "torch_pipeline"
             and looped
             and (self.stages_per_worker < 2 or self.stages % self.stages_per_worker)
         ):
@@ -268,5 +273,5 @@ class LearnerConfig:
         return found
 
 
-def _linear(start: float, end: float, share: float) -> float:
-    return start + (end - start) * min(max(share, 0.0), 1.0)
+def _linear(start: float, end: float, budget_fraction: float) -> float:
+    return start + (end - start) * min(max(budget_fraction, 0.0), 1.0)

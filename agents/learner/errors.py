@@ -39,5 +39,5 @@ class FeederClosedError(FeederError):
     """The feeder was closed while it was waited for."""
 
 
-class ParityError(LearnerError):
+class GradientCheckError(LearnerError):
     """A backend's gradients differ from plain autograd's: training with it would be wrong, so it does not start."""

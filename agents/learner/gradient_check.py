@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.learner.algorithms.loss_stats import LossSums
-from agents.learner.algorithms.objective import Coefficients
+from agents.learner.algorithms.loss_stats import LossStats
+from agents.learner.algorithms.objective import LossWeights
 from agents.learner.config import LearnerConfig
-from agents.learner.errors import ParityError
-from agents.learner.step.updater import UpdateOrder
-from agents.unroll.synthetic import example_unrolls
+from agents.learner.errors import GradientCheckError
+from agents.learner.step.updater import UpdateInputs
+from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import Unrolls
 from agents.weights import Layout
 from envs.protocol import EnvSpec
@@ -35,12 +35,12 @@ PROBE_SEED = 20
 class HasGradients(Protocol):
     """An updater that can be asked for a gradient without a step."""
 
-    def gradients(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> LossSums: ...
+    def gradients(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> LossStats: ...
 
     def gradient_vector(self) -> NDArray[np.float32]: ...
 
 
-def check_parity(
+def check_gradients(
     candidate: HasGradients,
     reference: HasGradients,
     *,
@@ -61,23 +61,23 @@ def check_parity(
     Returns:
       the largest relative difference found.
     Raises:
-      ParityError: the gradients, or the counts of decisions, differ.
+      GradientCheckError: the gradients, or the counts of decisions, differ.
     """
     compiled = config.compile_mode != "none"
-    unrolls = example_unrolls(
+    unrolls = synthetic_unrolls(
         spec,
         core_size=core_size,
         rows=config.batch_rows if compiled else config.replicas * config.microbatches,
         steps=config.unroll_length if compiled else min(PROBE_STEPS, config.unroll_length),
         seed=PROBE_SEED,
     )
-    coefficients = Coefficients(entropy_cost=0.1, advantage_scale=1.0, teacher_cost=0.1 if config.has_teacher else 0.0)
-    order = UpdateOrder(1e-3, coefficients, oldest_version=0, microbatches_per_block=config.microbatches)
+    loss_weights = LossWeights(entropy_cost=0.1, advantage_scale=1.0, teacher_cost=0.1 if config.has_teacher else 0.0)
+    inputs = UpdateInputs(1e-3, loss_weights, oldest_version=0, microbatches_per_block=config.microbatches)
     pieces = config.microbatches if compiled else 1
-    plain = UpdateOrder(1e-3, coefficients, oldest_version=0, microbatches_per_block=pieces)
-    sums, expected_sums = candidate.gradients([unrolls], order), reference.gradients([unrolls], plain)
-    if sums.steps != expected_sums.steps:
-        raise ParityError(f"the backend counts {sums.steps:g} decisions in a batch of {expected_sums.steps:g}")
+    plain = UpdateInputs(1e-3, loss_weights, oldest_version=0, microbatches_per_block=pieces)
+    stats, expected_stats = candidate.gradients([unrolls], inputs), reference.gradients([unrolls], plain)
+    if stats.steps != expected_stats.steps:
+        raise GradientCheckError(f"the backend counts {stats.steps:g} decisions in a batch of {expected_stats.steps:g}")
     return compare(candidate.gradient_vector(), reference.gradient_vector(), layout=layout, at_most=at_most)
 
 
@@ -92,7 +92,7 @@ def compare(found: NDArray[np.float32], expected: NDArray[np.float32], *, layout
     Args:
       found, expected: float32 [P].
     Raises:
-      ParityError: it is greater than `at_most` or not a number; the message names the parameter.
+      GradientCheckError: it is greater than `at_most` or not a number; the message names the parameter.
     """
     floor = 1e-3 * float(np.abs(expected).max()) + 1e-12
     worst = 0.0
@@ -102,7 +102,7 @@ def compare(found: NDArray[np.float32], expected: NDArray[np.float32], *, layout
         scale = max(float(np.abs(expected[part]).max(initial=0.0)), floor)
         difference = float(np.abs(found[part] - expected[part]).max(initial=0.0)) / scale
         if not difference <= at_most:  # also true of NaN
-            raise ParityError(
+            raise GradientCheckError(
                 f"the gradient of {name} differs from plain autograd's by {difference:.1e} of its size (at most "
                 f"{at_most:.0e} is rounding): this backend and schedule compute wrong gradients here, use another"
             )

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.learner.algorithms.loss_stats import LossSums
-from agents.learner.algorithms.objective import Coefficients
+from agents.learner.algorithms.loss_stats import LossStats
+from agents.learner.algorithms.objective import LossWeights
 from agents.learner.config import LearnerConfig
 from agents.learner.errors import NonFiniteError, StageError
 from agents.learner.step.advantage_scale import AdvantageScale
 from agents.learner.step.optimizer import Arrays
-from agents.learner.step.updater import UpdateOrder, Updater, UpdateResult
+from agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
 from agents.unroll.unroll import Unrolls
 from agents.weights import Layout, Weights, WeightsError, require_finite
 
@@ -37,7 +37,7 @@ class UpdateReport:
     Fields:
       version: after the update; trained_steps: decisions learnt from since the start.
       steps, stale_steps: decisions of this batch learnt from, and left out because they were too old.
-      loss_policy, loss_value, entropy, kl, rho_clip_share: means. effective_sample_share: in (0, 1].
+      loss_policy, loss_value, entropy, kl, rho_clip_fraction: means. effective_sample_fraction: in (0, 1].
       gradient_norm: before clipping; skipped: the update was not finite, or a worker was lost, and it was left out. Of
         several epochs those before it stand, under a new version.
       lag_mean, lag_p95, lag_max: age of the decisions in updates.
@@ -54,8 +54,8 @@ class UpdateReport:
     loss_value: float
     entropy: float
     kl: float
-    rho_clip_share: float
-    effective_sample_share: float
+    rho_clip_fraction: float
+    effective_sample_fraction: float
     gradient_norm: float
     skipped: bool
     lag_mean: float
@@ -129,24 +129,26 @@ class Learner:
         self._restarts_in_a_row = 0
         self._keep_good()
 
-    def update(self, unrolls: Unrolls, *, share: float) -> UpdateReport:
+    def update(self, unrolls: Unrolls, *, budget_fraction: float) -> UpdateReport:
         """Learn from `config.batch_rows` unrolls.
 
         Args:
           unrolls: the batch.
-          share: part of the budget spent, in [0, 1]; schedules read it.
+          budget_fraction: part of the budget spent, in [0, 1]; schedules read it.
         Raises:
           NonFiniteError: `rollback_after` updates in a row were not finite, twice over without a good one in between.
           StageError: a worker was lost in `MAX_RESTARTS_IN_A_ROW` updates in a row.
         """
-        return self._update([unrolls], share=share, microbatches_per_block=self._config.microbatches)
+        return self._update(
+            [unrolls], budget_fraction=budget_fraction, microbatches_per_block=self._config.microbatches
+        )
 
-    def update_stream(self, blocks: Iterable[Unrolls], *, share: float) -> UpdateReport:
+    def update_stream(self, blocks: Iterable[Unrolls], *, budget_fraction: float) -> UpdateReport:
         """Learn from a batch that comes as blocks of equally many rows, one microbatch each.
 
         Work on a block starts when the iterable hands it over. Same gradient as `update` on all rows together.
         """
-        return self._update(blocks, share=share, microbatches_per_block=1)
+        return self._update(blocks, budget_fraction=budget_fraction, microbatches_per_block=1)
 
     def publish(self) -> Weights:
         """The newest weights. Raises WeightsError where one is not finite."""
@@ -205,50 +207,54 @@ class Learner:
         """Release the updater; may be called twice."""
         self._updater.close()
 
-    def _update(self, blocks: Iterable[Unrolls], *, share: float, microbatches_per_block: int) -> UpdateReport:
+    def _update(
+        self, blocks: Iterable[Unrolls], *, budget_fraction: float, microbatches_per_block: int
+    ) -> UpdateReport:
         config, start = self._config, self._clock()
-        order = UpdateOrder(
-            learning_rate=config.learning_rate_at(share),
-            coefficients=Coefficients(
-                config.entropy_cost_at(share), self._advantage_scale(), config.teacher_cost_at(share)
+        inputs = UpdateInputs(
+            learning_rate=config.learning_rate_at(budget_fraction),
+            loss_weights=LossWeights(
+                config.entropy_cost_at(budget_fraction),
+                self._advantage_scale(),
+                config.teacher_cost_at(budget_fraction),
             ),
             oldest_version=self.version - config.max_policy_lag,
             microbatches_per_block=microbatches_per_block,
         )
         intake = _Intake(blocks, version=self.version, clock=self._clock)
         try:
-            result = self._updater.update(intake, order)
+            result = self._updater.update(intake, inputs)
             self._restarts_in_a_row = 0
         except StageError as error:
             self._restart(error)
-            result = UpdateResult(LossSums(), math.nan, 0)
+            result = UpdateResult(LossStats(), math.nan, 0)
         else:
             self._after(result)
-        return self._report(result, order, intake, seconds=self._clock() - start)
+        return self._report(result, inputs, intake, seconds=self._clock() - start)
 
-    def _report(self, result: UpdateResult, order: UpdateOrder, intake: _Intake, *, seconds: float) -> UpdateReport:
-        sums, ages = result.sums, intake.ages()
-        steps = max(sums.steps, 1.0)
+    def _report(self, result: UpdateResult, inputs: UpdateInputs, intake: _Intake, *, seconds: float) -> UpdateReport:
+        stats, ages = result.stats, intake.ages()
+        steps = max(stats.steps, 1.0)
         return UpdateReport(
             version=self.version,
             trained_steps=self.trained_steps,
-            steps=int(sums.steps) if math.isfinite(sums.steps) else 0,
+            steps=int(stats.steps) if math.isfinite(stats.steps) else 0,
             stale_steps=int(np.count_nonzero(ages > self._config.max_policy_lag)),
-            loss_policy=sums.policy / steps,
-            loss_value=sums.value / steps,
-            entropy=sums.entropy / steps,
-            kl=sums.kl / steps,
-            rho_clip_share=sums.rho_clipped / steps,
-            effective_sample_share=sums.rho**2 / (steps * sums.squared_rho) if sums.squared_rho else 0.0,
+            loss_policy=stats.policy / steps,
+            loss_value=stats.value / steps,
+            entropy=stats.entropy / steps,
+            kl=stats.kl / steps,
+            rho_clip_fraction=stats.rho_clipped / steps,
+            effective_sample_fraction=stats.rho**2 / (steps * stats.squared_rho) if stats.squared_rho else 0.0,
             gradient_norm=result.gradient_norm,
             skipped=not math.isfinite(result.gradient_norm),
             lag_mean=float(ages.mean()) if ages.size else 0.0,
             lag_p95=float(np.percentile(ages, 95)) if ages.size else 0.0,
             lag_max=int(ages.max()) if ages.size else 0,
-            learning_rate=order.learning_rate,
-            entropy_cost=order.coefficients.entropy_cost,
-            loss_extra=sums.extra / steps,
-            teacher_kl=sums.teacher_kl / steps,
+            learning_rate=inputs.learning_rate,
+            entropy_cost=inputs.loss_weights.entropy_cost,
+            loss_extra=stats.auxiliary / steps,
+            teacher_kl=stats.teacher_kl / steps,
             waited_s=intake.waited_s,
             update_s=seconds,
         )
@@ -258,10 +264,10 @@ class Learner:
 
     def _after(self, result: UpdateResult) -> None:
         """Count the update. One in which no epoch stepped leaves version and scale alone: the weights are the same."""
-        finite, sums = math.isfinite(result.gradient_norm), result.sums
+        finite, stats = math.isfinite(result.gradient_norm), result.stats
         if result.optimizer_steps:
             self.version += 1
-            self.trained_steps += int(sums.steps) if math.isfinite(sums.steps) else 0
+            self.trained_steps += int(stats.steps) if math.isfinite(stats.steps) else 0
         if not finite:
             self.skipped_updates += 1
             self._bad_in_a_row += 1
@@ -269,7 +275,7 @@ class Learner:
                 self._roll_back()
         elif result.optimizer_steps:
             self._bad_in_a_row = 0
-            self._scale.update(sums.squared_advantage / sums.steps)
+            self._scale.update(stats.squared_advantage / stats.steps)
             if self.version % KEEP_GOOD_EVERY == 0:
                 self._keep_good()
 

@@ -1,4 +1,4 @@
-"""How far a policy is from another: from a teacher, or from a slow copy of itself (a magnet).
+"""How far a policy is from another: from a teacher, or from a target network of itself (a magnet).
 
 T unroll length, B batch, A actions, D dimensions of a box action. Sums over valid steps.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from agents.losses.policy import known
+from agents.losses.policy import zero_invalid
 from agents.nets.distributions import log_softmax
 
 
@@ -20,13 +20,13 @@ def categorical_kl(logits: Tensor, other_logits: Tensor) -> Tensor:
     return (log_probs.exp() * (log_probs - other_log_probs)).sum(-1)
 
 
-def gaussian_kl(parameters: Tensor, other_parameters: Tensor) -> Tensor:
+def gaussian_kl(dist_params: Tensor, other_dist_params: Tensor) -> Tensor:
     """KL(p || q) float32 [...] in nats of independent normals, mean and log standard deviation side by side [..., 2 D].
 
     p of the first, q of the second.
     """
-    mean, log_std = parameters.chunk(2, dim=-1)
-    other_mean, other_log_std = other_parameters.chunk(2, dim=-1)
+    mean, log_std = dist_params.chunk(2, dim=-1)
+    other_mean, other_log_std = other_dist_params.chunk(2, dim=-1)
     ratio = (2.0 * (log_std - other_log_std)).exp()
     shift = (mean - other_mean).square() * (-2.0 * other_log_std).exp()
     return (0.5 * (ratio + shift - 1.0) + other_log_std - log_std).sum(-1)
@@ -41,7 +41,7 @@ def teacher_loss(teacher_logits: Tensor, logits: Tensor, *, valid: Tensor | None
       valid: bool [T, B], None when every step is valid.
     Source: Vinyals et al. 2019, AlphaStar, methods, "imitation learning" and supplementary pseudocode.
     """
-    return known(categorical_kl(teacher_logits.detach(), logits), valid).sum()
+    return zero_invalid(categorical_kl(teacher_logits.detach(), logits), valid).sum()
 
 
 def magnet_loss(logits: Tensor, magnet_logits: Tensor, *, valid: Tensor | None = None) -> Tensor:
@@ -54,4 +54,4 @@ def magnet_loss(logits: Tensor, magnet_logits: Tensor, *, valid: Tensor | None =
     Source: Sokota et al. 2023, A unified approach to reinforcement learning, quantal response equilibria, and
       two-player zero-sum games (magnetic mirror descent).
     """
-    return known(categorical_kl(logits, magnet_logits.detach()), valid).sum()
+    return zero_invalid(categorical_kl(logits, magnet_logits.detach()), valid).sum()

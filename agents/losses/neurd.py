@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from agents.losses.policy import known
+from agents.losses.policy import zero_invalid
 from agents.nets.distributions import ILLEGAL_LOGIT, log_softmax
 
 
@@ -44,7 +44,7 @@ def neurd_loss(
         if max_logit is not None:
             outward = (centred.abs() > max_logit) & (centred * weights > 0)
             weights = weights.masked_fill(outward, 0.0)
-    return -known(centred * weights, valid).sum()
+    return -zero_invalid(centred * weights, valid).sum()
 
 
 def neurd_entropy_loss(logits: Tensor, *, valid: Tensor | None = None) -> Tensor:
@@ -58,7 +58,7 @@ def neurd_entropy_loss(logits: Tensor, *, valid: Tensor | None = None) -> Tensor
         log_probs = log_softmax(logits)
         entropies = -(log_probs.exp() * log_probs).sum(-1, keepdim=True)
         pushes = (log_probs + entropies).masked_fill(_illegal(logits), 0.0)
-    return known((_centre(logits) * pushes).sum(-1), valid).sum()
+    return zero_invalid((_centre(logits) * pushes).sum(-1), valid).sum()
 
 
 def _illegal(logits: Tensor) -> Tensor:

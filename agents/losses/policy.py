@@ -16,7 +16,7 @@ MAX_LOG_RATIO = 20.0
 and the branch that a clip discards would send 0 * inf = NaN back."""
 
 
-def known(terms: Tensor, valid: Tensor | None) -> Tensor:
+def zero_invalid(terms: Tensor, valid: Tensor | None) -> Tensor:
     """Terms [T, B] with 0 in invalid steps, so that what stands there has neither influence nor gradient.
 
     Apply it before anything non-linear: a gradient of 0 times the infinite slope of garbage would be NaN.
@@ -46,7 +46,7 @@ def policy_gradient_loss(log_probs: Tensor, advantages: Tensor, *, valid: Tensor
     Source: Espeholt et al. 2018, IMPALA, section 4.2.
     """
     check_time_major(log_probs, advantages=advantages, valid=valid)
-    return -(known(log_probs, valid) * known(advantages.detach(), valid)).sum()
+    return -(zero_invalid(log_probs, valid) * zero_invalid(advantages.detach(), valid)).sum()
 
 
 def ppo_loss(
@@ -70,8 +70,8 @@ def ppo_loss(
     Source: Schulman et al. 2017, Proximal policy optimisation algorithms, eq. 7.
     """
     check_time_major(log_probs, behaviour_log_probs=behaviour_log_probs, advantages=advantages, valid=valid)
-    ratios = bounded_ratio(known(log_probs - behaviour_log_probs.detach(), valid))
-    return -_clipped_surrogate(ratios, known(advantages.detach(), valid), clip).sum()
+    ratios = bounded_ratio(zero_invalid(log_probs - behaviour_log_probs.detach(), valid))
+    return -_clipped_surrogate(ratios, zero_invalid(advantages.detach(), valid), clip).sum()
 
 
 def appo_loss(
@@ -108,9 +108,9 @@ def appo_loss(
         valid=valid,
     )
     behaviour = behaviour_log_probs.detach()
-    correction = bounded_ratio(known(behaviour - target_log_probs.detach(), valid)).clamp(max=clip_target)
-    ratios = correction * bounded_ratio(known(log_probs - behaviour, valid))
-    return -_clipped_surrogate(ratios, known(advantages.detach(), valid), clip).sum()
+    correction = bounded_ratio(zero_invalid(behaviour - target_log_probs.detach(), valid)).clamp(max=clip_target)
+    ratios = correction * bounded_ratio(zero_invalid(log_probs - behaviour, valid))
+    return -_clipped_surrogate(ratios, zero_invalid(advantages.detach(), valid), clip).sum()
 
 
 def _clipped_surrogate(ratios: Tensor, advantages: Tensor, clip: float) -> Tensor:

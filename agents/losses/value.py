@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from agents.losses.policy import known
+from agents.losses.policy import zero_invalid
 from agents.losses.shapes import check_time_major
 
 
@@ -20,7 +20,7 @@ def value_loss(values: Tensor, targets: Tensor, *, valid: Tensor | None = None) 
       ValueError: shapes disagree.
     """
     check_time_major(values, targets=targets, valid=valid)
-    return 0.5 * known(values - targets.detach(), valid).square().sum()
+    return 0.5 * zero_invalid(values - targets.detach(), valid).square().sum()
 
 
 def clipped_value_loss(
@@ -41,5 +41,5 @@ def clipped_value_loss(
     check_time_major(values, old_values=old_values, targets=targets, valid=valid)
     old_values, targets = old_values.detach(), targets.detach()
     held = old_values + (values - old_values).clamp(-clip, clip)
-    free_errors, held_errors = known(values - targets, valid), known(held - targets, valid)
+    free_errors, held_errors = zero_invalid(values - targets, valid), zero_invalid(held - targets, valid)
     return 0.5 * torch.maximum(free_errors.square(), held_errors.square()).sum()

@@ -25,8 +25,8 @@ from agents.nets.config import NetworkConfig
 from agents.nets.dense import Dense
 from agents.nets.distributions import mask_logits
 from agents.nets.heads import POLICY_GAIN, require_kind
-from agents.nets.sub_actions import Choose, Part, PartsHead, part_of
-from envs.protocol import ActionSpec, PartMask
+from agents.nets.sub_actions import Choose, SubAction, SubActionsHead, sub_action_of
+from envs.protocol import ActionSpec, SubActionMask
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class PointerChoice(nn.Module):
         return _apply(self.embedding, targets.keys.gather(-2, index).squeeze(-2))
 
 
-class AutoregressiveHead(PartsHead):
+class AutoregressiveHead(SubActionsHead):
     """Parts in sequence, over the numbers and the entities that the game's action spec names."""
 
     output_gain = 2.0**0.5
@@ -92,23 +92,23 @@ class AutoregressiveHead(PartsHead):
         require_kind(actions, "multi_categorical", head="autoregressive")
         self.pointers = tuple(dict.fromkeys(name for name in actions.points_at if name))
         self.points_at = actions.points_at
-        self.masks = actions.part_masks
+        self.masks = actions.sub_action_masks
         self.num_noise = len(actions.nvec)
         self.num_outputs = config.head_size
         self.key_size = config.pointer_size
         self.counts = tuple(actions.nvec[actions.points_at.index(name)] for name in self.pointers)
-        self.num_carried = sum(self.counts) * (self.key_size + 1)
+        self.num_passthrough = sum(self.counts) * (self.key_size + 1)
         self.num_mask = actions.num_actions
         self.choices = nn.ModuleList()
-        for part, (num_choices, name) in enumerate(zip(actions.nvec, actions.points_at, strict=True)):
-            is_last = part + 1 == self.num_noise
+        for sub_action, (num_choices, name) in enumerate(zip(actions.nvec, actions.points_at, strict=True)):
+            is_last = sub_action + 1 == self.num_noise
             self.choices.append(
                 PointerChoice(config.head_size, config.pointer_size, generator, is_last=is_last)
                 if name
                 else NumberedChoice(num_choices, config.head_size, generator, is_last=is_last)
             )
 
-    def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
+    def dist_params_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
         """Context, keys and flags as they come, and the mask as zeros and ones, float32 [..., P]."""
         outputs = outputs.float()
         if action_mask is None:
@@ -117,33 +117,35 @@ class AutoregressiveHead(PartsHead):
             mask = action_mask.to(outputs.dtype)
         return torch.cat([outputs, mask], dim=-1)
 
-    def parts(self, parameters: Tensor, choose: Choose) -> list[Part]:
-        """[H] as in `PartsHead`, one after the other."""
-        context, carried, mask = torch.split(parameters, [self.num_outputs, self.num_carried, self.num_mask], dim=-1)
-        sets = self._targets(carried)
-        parts: list[Part] = []
+    def sub_actions(self, dist_params: Tensor, choose: Choose) -> list[SubAction]:
+        """[H] as in `SubActionsHead`, one after the other."""
+        context, passed_through, mask = torch.split(
+            dist_params, [self.num_outputs, self.num_passthrough, self.num_mask], dim=-1
+        )
+        sets = self._targets(passed_through)
+        sub_actions: list[SubAction] = []
         for number, (module, name) in enumerate(zip(self.choices, self.points_at, strict=True)):
             choice = cast(NumberedChoice | PointerChoice, module)
             targets = sets[name] if name else None
-            logits = mask_logits(choice.logits(context, targets), _legal(mask, self.masks[number], parts))
-            part = part_of(number, logits, choose)
-            parts.append(part)
+            logits = mask_logits(choice.logits(context, targets), _legal(mask, self.masks[number], sub_actions))
+            sub_action = sub_action_of(number, logits, choose)
+            sub_actions.append(sub_action)
             if number + 1 < self.num_noise:
-                added = choice.embed(part.action, targets)
-                context = context + torch.where(part.used.unsqueeze(-1), added, 0.0)
-        return parts
+                added = choice.embed(sub_action.action, targets)
+                context = context + torch.where(sub_action.used.unsqueeze(-1), added, 0.0)
+        return sub_actions
 
-    def _targets(self, carried: Tensor) -> dict[str, Targets]:
+    def _targets(self, passed_through: Tensor) -> dict[str, Targets]:
         sets, start = dict[str, Targets](), 0
         for name, count in zip(self.pointers, self.counts, strict=True):
             end = start + count * self.key_size
-            keys = carried[..., start:end].reshape(*carried.shape[:-1], count, self.key_size)
-            sets[name] = Targets(keys, carried[..., end : end + count] > 0.5)
+            keys = passed_through[..., start:end].reshape(*passed_through.shape[:-1], count, self.key_size)
+            sets[name] = Targets(keys, passed_through[..., end : end + count] > 0.5)
             start = end + count
         return sets
 
 
-def _legal(mask: Tensor, place: PartMask, earlier: Sequence[Part]) -> Tensor:
+def _legal(mask: Tensor, place: SubActionMask, earlier: Sequence[SubAction]) -> Tensor:
     """Bool [..., n], the legal choices of a part in the mask [..., A], given the choices before it."""
     choices = mask[..., place.start : place.start + place.rows * place.size] > 0.5
     if place.given < 0:

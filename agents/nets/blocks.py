@@ -77,12 +77,12 @@ def run_block(block: Block, features: Tensor | None, side: SideInputs) -> Tensor
 class Encoder:
     """What an encoder's builder returns: blocks, of which the first takes "obs", and the width of their features.
 
-    `num_carried` further floats behind the `num_features` go past the core to the head: the keys of entities.
+    `num_passthrough` further floats behind the `num_features` go past the core to the head: the keys of entities.
     """
 
     blocks: tuple[Block, ...]
     num_features: int
-    num_carried: int = 0
+    num_passthrough: int = 0
 
 
 @dataclass(frozen=True)

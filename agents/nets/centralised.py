@@ -70,4 +70,4 @@ def tolerate_missing(encoder: Encoder, spec: EnvSpec) -> Encoder:
     """The same encoder, with zeros for fields that are not shown."""
     first = encoder.blocks[0]
     block = Block(first.name, ZerosForMissing(first.module, spec.observations), first.side_inputs)
-    return Encoder((block, *encoder.blocks[1:]), encoder.num_features, encoder.num_carried)
+    return Encoder((block, *encoder.blocks[1:]), encoder.num_features, encoder.num_passthrough)

@@ -21,7 +21,7 @@ from agents.nets.attention import EXCLUDED, Norm, TransformerLayer
 from agents.nets.blocks import Block, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
 from agents.nets.mlp import FlattenFields, dense_blocks
-from agents.nets.passthrough import let_pass
+from agents.nets.passthrough import passthrough
 from envs.protocol import ArraySpec
 
 SET_RANK = 2
@@ -250,6 +250,6 @@ def encode_entities(
     for index in range(config.entity_layers):
         blocks.append(Block(f"encoder_entities_{index}", EntityLayer(layout, config.attention_heads, generator)))
     blocks.append(Block("encoder_pool", EntityPool(layout, targets, config.pointer_size, generator)))
-    num_carried = sum(one.count for one in targets) * (config.pointer_size + 1)
+    num_passthrough = sum(one.count for one in targets) * (config.pointer_size + 1)
     trunk, num_features = dense_blocks(layout.size + num_others, config, generator)
-    return Encoder((*blocks, *(let_pass(block, num_carried) for block in trunk)), num_features, num_carried)
+    return Encoder((*blocks, *(passthrough(block, num_passthrough) for block in trunk)), num_features, num_passthrough)

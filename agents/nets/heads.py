@@ -41,35 +41,35 @@ class Head(Protocol):
       num_outputs: numbers asked of the last layer; output_gain: orthogonal gain of their rows.
       num_noise: uniform numbers that one sample takes.
       pointers: observation fields whose entities the actions point at.
-      num_carried: floats that the encoder sends past the core for them.
+      num_passthrough: floats that the encoder sends past the core for them.
     """
 
     num_outputs: int
     output_gain: float
     num_noise: int
     pointers: tuple[str, ...]
-    num_carried: int
+    num_passthrough: int
 
-    def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
+    def dist_params_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
         """Float32 parameters [..., P] of the last layer's outputs [..., num_outputs], what is carried behind them."""
         ...
 
-    def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def sample(self, dist_params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Actions and their log-probabilities float32 [...] from uniform noise [..., num_noise] in [0, 1)."""
         ...
 
-    def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
+    def log_prob(self, dist_params: Tensor, actions: Tensor) -> Tensor:
         """Log-probabilities float32 [...]; equal to what `sample` returned for the same parameters and actions."""
         ...
 
-    def entropy(self, parameters: Tensor, actions: Tensor | None = None) -> Tensor:
+    def entropy(self, dist_params: Tensor, actions: Tensor | None = None) -> Tensor:
         """Entropy float32 [...] in nats.
 
         actions: for heads whose later parts depend on earlier ones, the choices to go by; None for the likeliest.
         """
         ...
 
-    def mode(self, parameters: Tensor) -> Tensor:
+    def mode(self, dist_params: Tensor) -> Tensor:
         """The most likely actions."""
         ...
 
@@ -93,7 +93,7 @@ class CategoricalHead(nn.Module):
 
     num_noise = 1
     pointers: tuple[str, ...] = ()
-    num_carried = 0
+    num_passthrough = 0
     output_gain = POLICY_GAIN
 
     def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
@@ -101,26 +101,26 @@ class CategoricalHead(nn.Module):
         del config, generator
         self.num_outputs = actions.num_actions
 
-    def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
+    def dist_params_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
         """Masked logits float32 [..., A]."""
         return mask_logits(outputs, action_mask)
 
-    def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def sample(self, dist_params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Actions int64 [...] and log-probabilities from noise [..., 1]."""
-        return sample_categorical(parameters, noise.squeeze(-1))
+        return sample_categorical(dist_params, noise.squeeze(-1))
 
-    def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
+    def log_prob(self, dist_params: Tensor, actions: Tensor) -> Tensor:
         """Log-probabilities float32 [...] of actions int64 [...]."""
-        return categorical_log_prob(parameters, actions)
+        return categorical_log_prob(dist_params, actions)
 
-    def entropy(self, parameters: Tensor, actions: Tensor | None = None) -> Tensor:
+    def entropy(self, dist_params: Tensor, actions: Tensor | None = None) -> Tensor:
         """Entropy float32 [...]."""
         del actions
-        return categorical_entropy(parameters)
+        return categorical_entropy(dist_params)
 
-    def mode(self, parameters: Tensor) -> Tensor:
+    def mode(self, dist_params: Tensor) -> Tensor:
         """Actions int64 [...] of the largest logit."""
-        return parameters.argmax(-1)
+        return dist_params.argmax(-1)
 
 
 class GaussianHead(nn.Module):
@@ -132,7 +132,7 @@ class GaussianHead(nn.Module):
     """
 
     pointers: tuple[str, ...] = ()
-    num_carried = 0
+    num_passthrough = 0
     output_gain = POLICY_GAIN
 
     def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
@@ -143,30 +143,30 @@ class GaussianHead(nn.Module):
         self.num_noise = self.num_outputs
         self.log_std = nn.Parameter(torch.zeros(self.num_outputs))
 
-    def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
+    def dist_params_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
         """Mean and log standard deviation float32 [..., 2 * A]; there is nothing to mask."""
         mean = outputs.float()
         return torch.cat([mean, self.log_std.float().expand_as(mean)], dim=-1)
 
-    def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def sample(self, dist_params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Actions float32 [..., *shape] and log-densities from noise [..., A]."""
-        mean, log_std = parameters.chunk(2, dim=-1)
+        mean, log_std = dist_params.chunk(2, dim=-1)
         actions, log_probs = sample_gaussian(mean, log_std, noise)
         return self._shaped(actions), log_probs
 
-    def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
+    def log_prob(self, dist_params: Tensor, actions: Tensor) -> Tensor:
         """Log-densities float32 [...] of actions [..., *shape]."""
-        mean, log_std = parameters.chunk(2, dim=-1)
+        mean, log_std = dist_params.chunk(2, dim=-1)
         return gaussian_log_prob(mean, log_std, actions.reshape(mean.shape))
 
-    def entropy(self, parameters: Tensor, actions: Tensor | None = None) -> Tensor:
+    def entropy(self, dist_params: Tensor, actions: Tensor | None = None) -> Tensor:
         """Differential entropy float32 [...]."""
         del actions
-        return gaussian_entropy(parameters.chunk(2, dim=-1)[1])
+        return gaussian_entropy(dist_params.chunk(2, dim=-1)[1])
 
-    def mode(self, parameters: Tensor) -> Tensor:
+    def mode(self, dist_params: Tensor) -> Tensor:
         """The means float32 [..., *shape]."""
-        return self._shaped(parameters.chunk(2, dim=-1)[0])
+        return self._shaped(dist_params.chunk(2, dim=-1)[0])
 
     def _shaped(self, actions: Tensor) -> Tensor:
         return actions.reshape(*actions.shape[:-1], *self.shape)
@@ -187,13 +187,13 @@ class HeadsBlock(nn.Module):
 
     def forward(self, features: Tensor, *, action_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Parameters float32 [..., P] and values float32 [...] of features [..., D] and what is carried behind them."""
-        carried = features[..., self.num_features :] if self.head.num_carried else None
-        if carried is not None:
+        passed_through = features[..., self.num_features :] if self.head.num_passthrough else None
+        if passed_through is not None:
             features = features[..., : self.num_features]
         outputs: Tensor = self.linear(features.to(compute_dtype(self.linear.weight))).float()
         values = outputs[..., self.num_outputs]
-        outputs = with_carried(outputs[..., : self.num_outputs], carried)
-        return self.head.parameters_of(outputs, action_mask), self.value_activation(values)
+        outputs = with_passthrough(outputs[..., : self.num_outputs], passed_through)
+        return self.head.dist_params_of(outputs, action_mask), self.value_activation(values)
 
     def value_row(self) -> tuple[nn.Linear, int]:
         """The layer that states the value, and which of its outputs it is."""
@@ -205,6 +205,6 @@ def value_activation(value_output: str) -> nn.Module:
     return {"linear": nn.Identity, "tanh": nn.Tanh, "popart": ValueScale}[value_output]()
 
 
-def with_carried(outputs: Tensor, carried: Tensor | None) -> Tensor:
+def with_passthrough(outputs: Tensor, passed_through: Tensor | None) -> Tensor:
     """Outputs [..., num_outputs], with what is carried [..., num_carried] in float32 behind them."""
-    return outputs if carried is None else torch.cat([outputs.float(), carried.float()], dim=-1)
+    return outputs if passed_through is None else torch.cat([outputs.float(), passed_through.float()], dim=-1)

@@ -27,7 +27,7 @@ from agents.nets.blocks import (
 from agents.nets.centralised import check_central, policy_fields, tolerate_missing
 from agents.nets.config import NetworkConfig
 from agents.nets.heads import Head, HeadBuilder, HeadsBlock
-from agents.nets.passthrough import let_pass
+from agents.nets.passthrough import passthrough
 from agents.nets.registry import CORES, ENCODERS, HEADS, resolve
 from agents.nets.separate_value import TwinHeads, pair_trunks
 from envs.protocol import ArraySpec, EnvSpec
@@ -195,11 +195,11 @@ def _encoder(
             f"actions point at {list(head.pointers)}, which encoder {config.encoder!r} cannot carry; use 'dict'"
         )
     encoder = cast(PointerEncoderBuilder, build)(fields, config, generator, pointers=head.pointers)
-    if encoder.num_carried != head.num_carried:
+    if encoder.num_passthrough != head.num_passthrough:
         shapes = {name: fields[name].shape for name in head.pointers}
         raise ValueError(
-            f"the encoder carries {encoder.num_carried} floats of {shapes}, the head expects {head.num_carried}: "
-            "nvec must hold the number of entities for each part that points at them"
+            f"the encoder carries {encoder.num_passthrough} floats of {shapes}, the head expects "
+            f"{head.num_passthrough}: nvec must hold the number of entities for each part that points at them"
         )
     return encoder
 
@@ -209,5 +209,5 @@ def _trunk(encoder: Encoder, config: NetworkConfig, generator: torch.Generator) 
         return Trunk(encoder.blocks, (), encoder.num_features, 0)
     build = cast(CoreBuilder, resolve(config.core, CORES, kind="core"))
     core = build(encoder.num_features, config, generator)
-    blocks = tuple(let_pass(block, encoder.num_carried) for block in core.blocks)
+    blocks = tuple(passthrough(block, encoder.num_passthrough) for block in core.blocks)
     return Trunk(encoder.blocks, blocks, core.num_features, core.core_size)

@@ -11,39 +11,39 @@ from torch import Tensor, nn
 from agents.nets.blocks import Block
 
 
-class PassBy(nn.Module):
+class Passthrough(nn.Module):
     """A module without side inputs on all but the last R features."""
 
-    def __init__(self, module: nn.Module, num_carried: int) -> None:
+    def __init__(self, module: nn.Module, num_passthrough: int) -> None:
         super().__init__()
         self.module = module
-        self.num_carried = num_carried
+        self.num_passthrough = num_passthrough
 
     def forward(self, features: Tensor) -> Tensor:
         """[..., D + R] -> [..., D' + R]."""
-        own, carried = features[..., : -self.num_carried], features[..., -self.num_carried :]
+        own, passed_through = features[..., : -self.num_passthrough], features[..., -self.num_passthrough :]
         output: Tensor = self.module(own)
-        return torch.cat([output, carried.to(output.dtype)], dim=-1)
+        return torch.cat([output, passed_through.to(output.dtype)], dim=-1)
 
 
-class PassByCore(nn.Module):
+class PassthroughCore(nn.Module):
     """A block of a core on all but the last R features."""
 
-    def __init__(self, module: nn.Module, num_carried: int) -> None:
+    def __init__(self, module: nn.Module, num_passthrough: int) -> None:
         super().__init__()
         self.module = module
-        self.num_carried = num_carried
+        self.num_passthrough = num_passthrough
 
     def forward(self, features: Tensor, *, resets: Tensor | None, core: Tensor) -> tuple[Tensor, Tensor]:
         """Features [B, T, D' + R] and state [B, C] of features [B, T, D + R] and state [B, C]."""
-        own, carried = features[..., : -self.num_carried], features[..., -self.num_carried :]
+        own, passed_through = features[..., : -self.num_passthrough], features[..., -self.num_passthrough :]
         output, core = self.module(own, resets=resets, core=core)
-        return torch.cat([output, carried.to(output.dtype)], dim=-1), core
+        return torch.cat([output, passed_through.to(output.dtype)], dim=-1), core
 
 
-def let_pass(block: Block, num_carried: int) -> Block:
-    """The same block with `num_carried` floats going past it; the block itself where there are none."""
-    if not num_carried:
+def passthrough(block: Block, num_passthrough: int) -> Block:
+    """The same block with `num_passthrough` floats going past it; the block itself where there are none."""
+    if not num_passthrough:
         return block
-    wrap = PassByCore if "core" in block.side_inputs else PassBy
-    return Block(block.name, wrap(block.module, num_carried), block.side_inputs)
+    wrap = PassthroughCore if "core" in block.side_inputs else Passthrough
+    return Block(block.name, wrap(block.module, num_passthrough), block.side_inputs)

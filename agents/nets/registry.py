@@ -24,7 +24,7 @@ HEADS: dict[str, str] = {
     "box": "agents.nets.heads:GaussianHead",
     "categorical": "agents.nets.heads:CategoricalHead",
     "multi_categorical": "agents.nets.sub_actions:MultiCategoricalHead",
-    "squashed_gaussian": "agents.nets.tanh_gaussian:SquashedGaussianHead",
+    "tanh_gaussian": "agents.nets.tanh_gaussian:TanhGaussianHead",
 }
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from agents.nets.blocks import Block, SideInputs, Trunk, compute_dtype, orthogonal_dense, run_block
-from agents.nets.heads import VALUE_GAIN, Head, value_activation, with_carried
+from agents.nets.heads import VALUE_GAIN, Head, value_activation, with_passthrough
 from envs.protocol import ArraySpec
 
 WAIT = Block("wait", nn.Identity())
@@ -83,12 +83,12 @@ class TwinHeads(nn.Module):
 
     def forward(self, features: Tensor, *, action_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """Parameters float32 [..., P] and values float32 [...] of features [..., D + carried + D2]."""
-        widths = [self.num_policy, self.head.num_carried, self.num_value]
-        policy, carried, value = torch.split(features.to(compute_dtype(self.policy.weight)), widths, dim=-1)
+        widths = [self.num_policy, self.head.num_passthrough, self.num_value]
+        policy, passed_through, value = torch.split(features.to(compute_dtype(self.policy.weight)), widths, dim=-1)
         values = self.value(value).float().squeeze(-1)
-        outputs = with_carried(self.policy(policy), carried if self.head.num_carried else None)
-        parameters = self.head.parameters_of(outputs, action_mask)
-        return parameters, self.value_activation(values)
+        outputs = with_passthrough(self.policy(policy), passed_through if self.head.num_passthrough else None)
+        dist_params = self.head.dist_params_of(outputs, action_mask)
+        return dist_params, self.value_activation(values)
 
     def value_row(self) -> tuple[nn.Linear, int]:
         """The layer that states the value, and which of its outputs it is."""

@@ -29,7 +29,7 @@ Choose = Callable[[int, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Part:
+class SubAction:
     """One part of an action.
 
     Fields:
@@ -53,15 +53,15 @@ class Part:
         return torch.where(self.used, categorical_entropy(self.logits), 0.0)
 
 
-def num_parts(head: Head) -> int:
+def num_sub_actions(head: Head) -> int:
     """H of a head whose actions have parts, else 0: how many log-probabilities are recorded beside the whole one."""
-    return head.num_noise if isinstance(head, PartsHead) else 0
+    return head.num_noise if isinstance(head, SubActionsHead) else 0
 
 
-def part_of(number: int, logits: Tensor, choose: Choose) -> Part:
+def sub_action_of(number: int, logits: Tensor, choose: Choose) -> SubAction:
     """The part of this number with masked logits [..., n], chosen."""
     used = logits.detach().amax(-1) > ILLEGAL_LOGIT / 2
-    return Part(logits, used, torch.where(used, choose(number, logits), 0))
+    return SubAction(logits, used, torch.where(used, choose(number, logits), 0))
 
 
 def drawn_by(noise: Tensor) -> Choose:
@@ -81,35 +81,37 @@ def likeliest(number: int, logits: Tensor) -> Tensor:
     return logits.argmax(-1)
 
 
-class PartsHead(nn.Module, ABC):
+class SubActionsHead(nn.Module, ABC):
     """What heads of several parts share; actions are int64 [..., H]. A subclass says how the parts hang together."""
 
     num_noise: int
 
     @abstractmethod
-    def parts(self, parameters: Tensor, choose: Choose) -> list[Part]:
+    def sub_actions(self, dist_params: Tensor, choose: Choose) -> list[SubAction]:
         """[H] the parts under parameters [..., P], chosen in order."""
 
-    def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def sample(self, dist_params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Actions int64 [..., H] and log-probabilities float32 [...] from noise [..., H]."""
-        actions, by_part = self.sample_parts(parameters, noise)
-        return actions, by_part.sum(0)
+        actions, by_sub_action = self.sample_sub_actions(dist_params, noise)
+        return actions, by_sub_action.sum(0)
 
-    def sample_parts(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def sample_sub_actions(self, dist_params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """As `sample`, with the log-probabilities float32 [H, ...] of the parts."""
-        parts = self.parts(parameters, drawn_by(noise))
-        return _actions(parts), torch.stack([part.log_prob for part in parts])
+        sub_actions = self.sub_actions(dist_params, drawn_by(noise))
+        return _actions(sub_actions), torch.stack([sub_action.log_prob for sub_action in sub_actions])
 
-    def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
+    def log_prob(self, dist_params: Tensor, actions: Tensor) -> Tensor:
         """Log-probabilities float32 [...] of actions [..., H]."""
-        return _sum(part.log_prob for part in self.parts(parameters, given_by(actions)))
+        return _sum(sub_action.log_prob for sub_action in self.sub_actions(dist_params, given_by(actions)))
 
-    def part_log_probs(self, parameters: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+    def sub_action_log_probs(self, dist_params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probabilities float32 [H, ...] of the parts, and bool [H, ...] which are used, for action groups."""
-        parts = self.parts(parameters, given_by(actions))
-        return torch.stack([part.log_prob for part in parts]), torch.stack([part.used for part in parts])
+        sub_actions = self.sub_actions(dist_params, given_by(actions))
+        return torch.stack([sub_action.log_prob for sub_action in sub_actions]), torch.stack(
+            [sub_action.used for sub_action in sub_actions]
+        )
 
-    def entropy(self, parameters: Tensor, actions: Tensor | None = None) -> Tensor:
+    def entropy(self, dist_params: Tensor, actions: Tensor | None = None) -> Tensor:
         """Sum float32 [...] of the entropies of the parts, each given the choices before it.
 
         Args:
@@ -117,14 +119,14 @@ class PartsHead(nn.Module, ABC):
             come from the policy itself, the mean over them is the entropy of the whole action.
         """
         choose = likeliest if actions is None else given_by(actions)
-        return _sum(part.entropy for part in self.parts(parameters, choose))
+        return _sum(sub_action.entropy for sub_action in self.sub_actions(dist_params, choose))
 
-    def mode(self, parameters: Tensor) -> Tensor:
+    def mode(self, dist_params: Tensor) -> Tensor:
         """Actions int64 [..., H]: the likeliest choice of each part, given those before it."""
-        return _actions(self.parts(parameters, likeliest))
+        return _actions(self.sub_actions(dist_params, likeliest))
 
 
-class MultiCategoricalHead(PartsHead):
+class MultiCategoricalHead(SubActionsHead):
     """Independent parts. Parameters are their masked logits side by side [..., A].
 
     Raises:
@@ -132,7 +134,7 @@ class MultiCategoricalHead(PartsHead):
     """
 
     pointers: tuple[str, ...] = ()
-    num_carried = 0
+    num_passthrough = 0
     output_gain = POLICY_GAIN
 
     def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
@@ -148,18 +150,18 @@ class MultiCategoricalHead(PartsHead):
         self.num_outputs = sum(actions.nvec)
         self.num_noise = len(actions.nvec)
 
-    def parameters_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
+    def dist_params_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
         """Masked logits float32 [..., A]."""
         return mask_logits(outputs, action_mask)
 
-    def parts(self, parameters: Tensor, choose: Choose) -> list[Part]:
-        """[H] as in `PartsHead`."""
-        split = torch.split(parameters, list(self.nvec), dim=-1)
-        return [part_of(number, logits, choose) for number, logits in enumerate(split)]
+    def sub_actions(self, dist_params: Tensor, choose: Choose) -> list[SubAction]:
+        """[H] as in `SubActionsHead`."""
+        split = torch.split(dist_params, list(self.nvec), dim=-1)
+        return [sub_action_of(number, logits, choose) for number, logits in enumerate(split)]
 
 
-def _actions(parts: list[Part]) -> Tensor:
-    return torch.stack([part.action for part in parts], dim=-1)
+def _actions(sub_actions: list[SubAction]) -> Tensor:
+    return torch.stack([sub_action.action for sub_action in sub_actions], dim=-1)
 
 
 def _sum(terms: Iterable[Tensor]) -> Tensor:

@@ -15,7 +15,7 @@ from agents.nets.distributions import gaussian_entropy, gaussian_log_densities, 
 from agents.nets.heads import GaussianHead, require_kind
 from envs.protocol import ActionSpec
 
-LEAST_MARGIN = 1e-6
+MIN_MARGIN = 1e-6
 """Distance of |tanh| from 1 from which on a sample is put on the bound: float32 has about 17 steps in between."""
 
 MARGIN_STEPS = 8
@@ -25,7 +25,7 @@ QUADRATURE_REACH = 6.0
 QUADRATURE_POINTS = 49
 
 
-class SquashedGaussianHead(GaussianHead):
+class TanhGaussianHead(GaussianHead):
     """low + (high - low) * (tanh(x) + 1) / 2 of x from the normals that the parameters state, as in `GaussianHead`.
 
     A sample so far out that its tanh cannot be told from 1 is put on the bound. There the policy has a probability
@@ -39,26 +39,26 @@ class SquashedGaussianHead(GaussianHead):
 
     def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
         super().__init__(actions, config, generator)
-        require_kind(actions, "box", head="squashed_gaussian")
+        require_kind(actions, "box", head="tanh_gaussian")
         if not (math.isfinite(actions.low) and math.isfinite(actions.high) and actions.low < actions.high):
             raise ValueError(
                 f"a squashed policy needs finite bounds, low below high, got [{actions.low}, {actions.high}]"
             )
         self.low, self.high = actions.low, actions.high
         step = torch.finfo(torch.float32).eps * max(abs(self.low), abs(self.high)) / (self.high - self.low)
-        self.max_squashed = 1.0 - max(LEAST_MARGIN, MARGIN_STEPS * step)
+        self.max_squashed = 1.0 - max(MIN_MARGIN, MARGIN_STEPS * step)
         self.max_raw = math.atanh(self.max_squashed)
 
-    def sample(self, parameters: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def sample(self, dist_params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Actions float32 [..., *shape] within the bounds and log-densities from noise [..., A]."""
-        mean, log_std = parameters.chunk(2, dim=-1)
+        mean, log_std = dist_params.chunk(2, dim=-1)
         actions = self._squash(sample_gaussian(mean, log_std, noise)[0])
         # Of the rounded action, as the learner sees it: near the bounds rounding moves the density visibly.
-        return actions, self.log_prob(parameters, actions)
+        return actions, self.log_prob(dist_params, actions)
 
-    def log_prob(self, parameters: Tensor, actions: Tensor) -> Tensor:
+    def log_prob(self, dist_params: Tensor, actions: Tensor) -> Tensor:
         """Log-densities float32 [...] of actions [..., *shape]; of those on a bound, the log of their probability."""
-        mean, log_std = parameters.chunk(2, dim=-1)
+        mean, log_std = dist_params.chunk(2, dim=-1)
         unit = (actions.reshape(mean.shape).to(mean.dtype) - self.low) * (2.0 / (self.high - self.low)) - 1.0
         on_bound = unit.abs() >= self.max_squashed
         # Each branch is given numbers that suit it also where it is not chosen: 0 times infinity would be NaN.
@@ -68,22 +68,22 @@ class SquashedGaussianHead(GaussianHead):
         tail = torch.special.log_ndtr(torch.where(on_bound, beyond, 0.0))
         return torch.where(on_bound, tail, inside).sum(-1)
 
-    def entropy(self, parameters: Tensor, actions: Tensor | None = None) -> Tensor:
+    def entropy(self, dist_params: Tensor, actions: Tensor | None = None) -> Tensor:
         """Differential entropy float32 [...] of the squashed action: that of the normals plus the mean log-slope.
 
         It goes on falling where the policy is on a bound already, so that an entropy cost leads it back.
         """
         del actions
-        mean, log_std = parameters.chunk(2, dim=-1)
+        mean, log_std = dist_params.chunk(2, dim=-1)
         # The trapezoid rule under a normal density is exact to rounding at this spacing.
         points = torch.linspace(-QUADRATURE_REACH, QUADRATURE_REACH, QUADRATURE_POINTS, device=mean.device)
         weights = torch.softmax(-0.5 * points.square(), dim=0).to(mean.dtype)
         raw = mean.unsqueeze(-1) + log_std.exp().unsqueeze(-1) * points.to(mean.dtype)
         return gaussian_entropy(log_std) + (self._log_slope(raw) * weights).sum((-1, -2))
 
-    def mode(self, parameters: Tensor) -> Tensor:
+    def mode(self, dist_params: Tensor) -> Tensor:
         """The squashed means float32 [..., *shape], which are the medians of the actions."""
-        return self._squash(parameters.chunk(2, dim=-1)[0])
+        return self._squash(dist_params.chunk(2, dim=-1)[0])
 
     def _squash(self, raw: Tensor) -> Tensor:
         unit = torch.tanh(raw)

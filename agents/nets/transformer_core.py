@@ -39,11 +39,11 @@ class MemoryLayer(nn.Module):
     the layer was given, oldest first, 0 where nothing is remembered. A state of zeros is an empty memory.
     """
 
-    def __init__(self, size: int, num_heads: int, context: int, share_start: int, generator: torch.Generator) -> None:
+    def __init__(self, size: int, num_heads: int, context: int, slice_start: int, generator: torch.Generator) -> None:
         super().__init__()
         self.context = context
-        self.share_start = share_start
-        self.share_size = context * (size + 1)
+        self.slice_start = slice_start
+        self.slice_size = context * (size + 1)
         self.layer = TransformerLayer(size, num_heads, generator)
         self.distance_scores = nn.Parameter(
             torch.empty(num_heads, context + 1).normal_(std=DISTANCE_STD, generator=generator)
@@ -61,15 +61,15 @@ class MemoryLayer(nn.Module):
         """
         features = features.to(self.layer.dtype)
         rows, steps, size = features.shape
-        share = core[:, self.share_start : self.share_start + self.share_size]
-        memory = share[:, self.context :].reshape(rows, self.context, size).to(features.dtype)
-        episodes = self._episodes(share[:, : self.context] > 0.5, resets, steps)
+        slice_ = core[:, self.slice_start : self.slice_start + self.slice_size]
+        memory = slice_[:, self.context :].reshape(rows, self.context, size).to(features.dtype)
+        episodes = self._episodes(slice_[:, : self.context] > 0.5, resets, steps)
         output = self.layer(features, self._scores(episodes, steps), memory=memory)
 
         known = episodes[:, steps:] == episodes[:, -1:]
         seen = torch.cat([memory, features], dim=1)[:, steps:]
         kept = torch.where(known.unsqueeze(-1), seen, 0.0).flatten(1)
-        before, after = core[:, : self.share_start], core[:, self.share_start + self.share_size :]
+        before, after = core[:, : self.slice_start], core[:, self.slice_start + self.slice_size :]
         return output, torch.cat([before, known.float(), kept.float(), after], dim=1)
 
     def _episodes(self, remembered: Tensor, resets: Tensor | None, steps: int) -> Tensor:

@@ -133,7 +133,10 @@ _PLAIN: Mapping[str, tuple[str | None, int | None]] = {
 """Fields beside observations and mask: dtype and number of axes, None for any."""
 
 
-_OPTIONAL: Mapping[str, tuple[str | None, int | None]] = {"action_mask": ("bool", 3), "part_log_probs": ("float32", 3)}
+_OPTIONAL: Mapping[str, tuple[str | None, int | None]] = {
+    "action_mask": ("bool", 3),
+    "sub_action_log_probs": ("float32", 3),
+}
 """Fields that a chunk may lack: they are None then."""
 
 

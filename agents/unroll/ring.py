@@ -29,12 +29,12 @@ class UnrollRing:
       spec: the game.
       capacity: C.
       unroll_length: T.
-      core_size: floats of core state per row; num_parts: H where log-probabilities of parts come along, else 0.
+      core_size: floats of core state per row; num_sub_actions: H where log-probabilities of parts come along, else 0.
       pinned: page-locked memory, from which a GPU copies while it computes. Allocated once because pinning is slow.
     """
 
     def __init__(
-        self, spec: EnvSpec, *, capacity: int, unroll_length: int, core_size: int, num_parts: int, pinned: bool
+        self, spec: EnvSpec, *, capacity: int, unroll_length: int, core_size: int, num_sub_actions: int, pinned: bool
     ) -> None:
         self.capacity = capacity
         self._actions = spec.actions
@@ -57,7 +57,7 @@ class UnrollRing:
             valid=allocate(shape, np.bool_),
             versions=allocate(shape, np.int32),
             core=allocate((capacity, core_size), np.float32),
-            part_log_probs=allocate((*shape, num_parts), np.float32) if num_parts else None,
+            sub_action_log_probs=allocate((*shape, num_sub_actions), np.float32) if num_sub_actions else None,
         )
 
     def check(self, unrolls: Unrolls) -> None:
@@ -99,7 +99,7 @@ class UnrollRing:
 
 def _fields(unrolls: Unrolls) -> dict[str, NDArray[np.generic]]:
     fields = {f"obs.{name}": array for name, array in unrolls.obs.items()}
-    optional = {"action_mask": unrolls.action_mask, "part_log_probs": unrolls.part_log_probs}
+    optional = {"action_mask": unrolls.action_mask, "sub_action_log_probs": unrolls.sub_action_log_probs}
     fields.update({name: array for name, array in optional.items() if array is not None})
     fields.update({name: getattr(unrolls, name) for name in PLAIN})
     return fields

@@ -15,7 +15,7 @@ from agents.unroll.unroll import Unrolls, action_dtype
 from envs.protocol import ActionSpec, EnvSpec
 
 
-def example_unrolls(spec: EnvSpec, *, core_size: int, rows: int, steps: int, seed: int) -> Unrolls:
+def synthetic_unrolls(spec: EnvSpec, *, core_size: int, rows: int, steps: int, seed: int) -> Unrolls:
     """Random unrolls with legal actions, resets, ends, invalid steps and core states that are not zero.
 
     Args:
@@ -38,18 +38,18 @@ def example_unrolls(spec: EnvSpec, *, core_size: int, rows: int, steps: int, see
         for name, array in spec.observations.items()
     }
     log_probs = (-1.0 + 0.5 * rng.normal(size=(rows, steps))).astype(np.float32)
-    by_part: NDArray[np.float32] | None = None
+    by_sub_action: NDArray[np.float32] | None = None
     if spec.actions.kind == "multi_categorical":
-        num_parts = len(spec.actions.nvec)
-        by_part = (-1.0 + 0.5 * rng.normal(size=(rows, steps, num_parts))).astype(np.float32)
-        log_probs = by_part.sum(-1)
+        num_sub_actions = len(spec.actions.nvec)
+        by_sub_action = (-1.0 + 0.5 * rng.normal(size=(rows, steps, num_sub_actions))).astype(np.float32)
+        log_probs = by_sub_action.sum(-1)
     return Unrolls(
         obs=obs,
         action_mask=mask,
         resets=resets,
         actions=_actions(rng, spec, rows, steps, mask, obs),
         log_probs=log_probs,
-        part_log_probs=by_part,
+        sub_action_log_probs=by_sub_action,
         rewards=rng.normal(size=(rows, steps)).astype(np.float32),
         discounts=np.where(ends, 0.0, 1.0).astype(np.float32),
         valid=valid,
@@ -72,7 +72,11 @@ def _always_legal(actions: ActionSpec) -> list[int]:
     """Entries of the action mask without which a row would have no legal action: the first choice of every part."""
     if actions.kind == "categorical":
         return [0]
-    return [part.start + row * part.size for part in actions.part_masks for row in range(part.rows)]
+    return [
+        sub_action.start + row * sub_action.size
+        for sub_action in actions.sub_action_masks
+        for row in range(sub_action.rows)
+    ]
 
 
 def _actions(
@@ -105,7 +109,7 @@ def _parts(
     """Whole numbers [B, T, H], legal choices of every part given those before it; 0 where it has none."""
     steps = shape[1]
     chosen = np.zeros((*shape, len(actions.nvec)), action_dtype(actions))
-    for part, (place, name) in enumerate(zip(actions.part_masks, actions.points_at, strict=True)):
+    for sub_action, (place, name) in enumerate(zip(actions.sub_action_masks, actions.points_at, strict=True)):
         legal = np.ones((*shape, place.size), np.bool_)
         if mask is not None:
             table = mask[:, :steps, place.start : place.start + place.rows * place.size]
@@ -114,5 +118,5 @@ def _parts(
             legal &= np.take_along_axis(table, row[..., None, None], axis=-2)[..., 0, :]
         if name and f"{name}{MASK_ENDING}" in obs:
             legal &= obs[f"{name}{MASK_ENDING}"][:, :steps].astype(np.bool_)
-        chosen[..., part] = (rng.random(legal.shape) * legal).argmax(-1)
+        chosen[..., sub_action] = (rng.random(legal.shape) * legal).argmax(-1)
     return chosen

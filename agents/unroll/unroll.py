@@ -35,7 +35,7 @@ class Unrolls:
         step before it bootstraps from there, and is no decision itself.
       versions: int32 [R, T], version of the weights that acted.
       core: float32 [R, C], core state before the first observation.
-      part_log_probs: float32 [R, T, H], what each part adds to `log_probs`; None where actions are of one piece.
+      sub_action_log_probs: float32 [R, T, H], what each part adds to `log_probs`; None where actions are of one piece.
     """
 
     obs: Mapping[str, NDArray[np.generic]]
@@ -48,7 +48,7 @@ class Unrolls:
     valid: NDArray[np.bool_]
     versions: NDArray[np.int32]
     core: NDArray[np.float32]
-    part_log_probs: NDArray[np.float32] | None = None
+    sub_action_log_probs: NDArray[np.float32] | None = None
 
     @property
     def num_rows(self) -> int:
@@ -78,11 +78,11 @@ def concatenate(parts: list[Unrolls]) -> Unrolls:
     plain = {
         f.name: np.concatenate([getattr(p, f.name) for p in parts])
         for f in fields(Unrolls)
-        if f.name not in ("obs", "action_mask", "part_log_probs")
+        if f.name not in ("obs", "action_mask", "sub_action_log_probs")
     }
     obs = {name: np.concatenate([p.obs[name] for p in parts]) for name in first.obs}
-    pieces = [p.part_log_probs for p in parts if p.part_log_probs is not None]
-    return Unrolls(obs=obs, action_mask=mask, part_log_probs=np.concatenate(pieces) if pieces else None, **plain)
+    pieces = [p.sub_action_log_probs for p in parts if p.sub_action_log_probs is not None]
+    return Unrolls(obs=obs, action_mask=mask, sub_action_log_probs=np.concatenate(pieces) if pieces else None, **plain)
 
 
 def _map_arrays(function, unrolls: Unrolls) -> Unrolls:  # type: ignore[no-untyped-def]
@@ -110,7 +110,9 @@ class UnrollBuilder:
     and the first of the next.
     """
 
-    def __init__(self, spec: EnvSpec, *, num_rows: int, unroll_length: int, core_size: int, num_parts: int = 0) -> None:
+    def __init__(
+        self, spec: EnvSpec, *, num_rows: int, unroll_length: int, core_size: int, num_sub_actions: int = 0
+    ) -> None:
         if unroll_length < 1:
             raise ValueError(f"unroll_length is {unroll_length}, it must be at least 1")
         self.unroll_length = unroll_length
@@ -122,7 +124,7 @@ class UnrollBuilder:
         self._actions = np.zeros((*shape, *spec.actions.shape), action_dtype(spec.actions))
         self._resets = np.zeros(shape, np.bool_)
         self._log_probs = np.zeros(shape, np.float32)
-        self._part_log_probs = np.zeros((*shape, num_parts), np.float32)
+        self._sub_action_log_probs = np.zeros((*shape, num_sub_actions), np.float32)
         self._rewards = np.zeros(shape, np.float32)
         self._discounts = np.ones(shape, np.float32)
         self._valid = np.ones(shape, np.bool_)
@@ -172,15 +174,16 @@ class UnrollBuilder:
         actions: NDArray[np.generic],
         log_probs: NDArray[np.float32],
         versions: NDArray[np.int32],
-        part_log_probs: NDArray[np.float32] | None = None,
+        sub_action_log_probs: NDArray[np.float32] | None = None,
     ) -> None:
-        """Record what the rows just observed chose. Args: [K] each; part_log_probs: [K, H] where parts are recorded."""
+        """Record what the rows just observed chose. Args: [K] each; sub_action_log_probs: [K, H] where parts are
+        recorded."""
         cursor = self._cursor[rows]
         self._actions[rows, cursor] = actions
         self._log_probs[rows, cursor] = log_probs
-        if self._part_log_probs.shape[-1]:
-            assert part_log_probs is not None, "a policy without parts was recorded where parts are"
-            self._part_log_probs[rows, cursor] = part_log_probs
+        if self._sub_action_log_probs.shape[-1]:
+            assert sub_action_log_probs is not None, "a policy without parts was recorded where parts are"
+            self._sub_action_log_probs[rows, cursor] = sub_action_log_probs
         self._versions[rows, cursor] = versions
         self._discounts[rows, cursor] = 1.0
         self._rewards[rows, cursor] = 0.0
@@ -230,10 +233,10 @@ class UnrollBuilder:
 
     def _plain_names(self) -> tuple[str, ...]:
         mask = () if self._mask is None else ("mask",)
-        by_part = ("part_log_probs",) if self._part_log_probs.shape[-1] else ()
+        by_sub_action = ("sub_action_log_probs",) if self._sub_action_log_probs.shape[-1] else ()
         return (
             *mask,
-            *by_part,
+            *by_sub_action,
             "actions",
             "resets",
             "log_probs",
@@ -274,7 +277,7 @@ class UnrollBuilder:
         inside, at = rows[~full], cursor[~full]
         self._actions[inside, at] = 0
         self._log_probs[inside, at] = 0.0
-        self._part_log_probs[inside, at] = 0.0
+        self._sub_action_log_probs[inside, at] = 0.0
         self._versions[inside, at] = self._versions[inside, at - 1]
         self._rewards[inside, at] = 0.0
         self._discounts[inside, at] = 0.0
@@ -307,7 +310,9 @@ class UnrollBuilder:
             valid=self._valid[rows, :steps],
             versions=self._versions[rows, :steps],
             core=self._core[rows],
-            part_log_probs=self._part_log_probs[rows, :steps] if self._part_log_probs.shape[-1] else None,
+            sub_action_log_probs=self._sub_action_log_probs[rows, :steps]
+            if self._sub_action_log_probs.shape[-1]
+            else None,
         )
 
 

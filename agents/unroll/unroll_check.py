@@ -30,8 +30,8 @@ def check_unrolls(unrolls: Unrolls, actions: ActionSpec) -> None:
     """
     fields = {f"obs.{name}": array for name, array in unrolls.obs.items()}
     fields.update({name: getattr(unrolls, name) for name in ("actions", "log_probs", "rewards", "discounts", "core")})
-    if unrolls.part_log_probs is not None:
-        fields["part_log_probs"] = unrolls.part_log_probs
+    if unrolls.sub_action_log_probs is not None:
+        fields["sub_action_log_probs"] = unrolls.sub_action_log_probs
     for name, array in fields.items():
         if array.dtype.kind == "f" and not _all_finite(array):
             raise ValueError(f"field {name} holds a number that is not finite")
@@ -66,11 +66,11 @@ def _check_actions(unrolls: Unrolls, actions: ActionSpec) -> None:
 
 def _mask_entries(chosen: NDArray[np.int64], actions: ActionSpec) -> NDArray[np.int64]:
     """int64 [R, T, H], the entry of the mask [A] that says whether each sub-action of `chosen` is legal."""
-    rows = [0 if place.given < 0 else chosen[..., place.given] for place in actions.part_masks]
+    rows = [0 if place.given < 0 else chosen[..., place.given] for place in actions.sub_action_masks]
     return np.stack(
         [
             place.start + row * place.size + chosen[..., number]
-            for number, (place, row) in enumerate(zip(actions.part_masks, rows, strict=True))
+            for number, (place, row) in enumerate(zip(actions.sub_action_masks, rows, strict=True))
         ],
         axis=-1,
     )

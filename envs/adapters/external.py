@@ -95,7 +95,7 @@ def make_games(make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> li
         raise EnvError(f"{env_id}: making it raised {type(error).__name__}: {error}") from error
 
 
-class OutsideEnv:
+class ExternalEnv:
     """N games of an outside env. A subclass starts one game (`_begin`) and takes one step in one (`_advance`)."""
 
     def __init__(self, games: Sequence[Any], outline: Outline) -> None:
@@ -191,7 +191,7 @@ class OutsideEnv:
         """Step one game with the (seat, action) of its slots; earn, then show the next slots or `_finish`."""
         raise NotImplementedError
 
-    def _copy_into(self, forked: OutsideEnv, games: list[int]) -> None:
+    def _copy_into(self, forked: ExternalEnv, games: list[int]) -> None:
         """Give a fork what a subclass knows of these games beside the env objects."""
 
     def _finish(self, game: int, *, truncated: bool) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import gymnasium
 
-from envs.adapters.external import OutsideEnv, make_games, outline_of
+from envs.adapters.external import ExternalEnv, make_games, outline_of
 from envs.adapters.gymnasium_arrays import array_env
 from envs.adapters.spaces import MASK, mask_of
 from envs.closing import closed_on_error
@@ -40,7 +40,7 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
     return GymnasiumEnv.of(lambda: gymnasium.make(name, **options), env_id=env_id, num_envs=num_envs)
 
 
-class GymnasiumEnv(OutsideEnv):
+class GymnasiumEnv(ExternalEnv):
     """N envs of Gymnasium, stepped one by one."""
 
     @classmethod

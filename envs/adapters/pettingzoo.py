@@ -17,7 +17,7 @@ import pettingzoo
 from numpy.typing import NDArray
 from pettingzoo.utils import wrappers
 
-from envs.adapters.external import Outline, OutsideEnv, make_games, outline_of
+from envs.adapters.external import ExternalEnv, Outline, make_games, outline_of
 from envs.adapters.spaces import MASK, mask_of
 from envs.closing import closed_on_error
 from envs.protocol import EnvError
@@ -26,7 +26,7 @@ from envs.protocol import EnvError
 CHECKS = (wrappers.TerminateIllegalWrapper, wrappers.AssertOutOfBoundsWrapper, wrappers.OrderEnforcingWrapper)
 
 
-def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -> OutsideEnv:
+def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -> ExternalEnv:
     """The game that PettingZoo has registered as `name`, parallel where it is registered as both.
 
     Args:
@@ -75,7 +75,7 @@ def _instead(key: str) -> str:
     return f"; there are the families {', '.join(families)}, as in pettingzoo:classic/connect_four_v3"
 
 
-class AecEnv(OutsideEnv):
+class AecEnv(ExternalEnv):
     """N AEC games."""
 
     def __init__(self, games: Sequence[Any], outline: Outline) -> None:
@@ -149,12 +149,12 @@ class AecEnv(OutsideEnv):
         mask = mask_of(observation, env.infos.get(agent)) if self.spec.has_mask else None
         self._show(game, seat, observation, mask)
 
-    def _copy_into(self, forked: OutsideEnv, games: list[int]) -> None:
+    def _copy_into(self, forked: ExternalEnv, games: list[int]) -> None:
         assert isinstance(forked, AecEnv)
         forked._last_seen = [dict(self._last_seen[game]) for game in games]
 
 
-class ParallelEnv(OutsideEnv):
+class ParallelEnv(ExternalEnv):
     """N parallel games."""
 
     def __init__(self, games: Sequence[Any], outline: Outline) -> None:
@@ -214,7 +214,7 @@ class ParallelEnv(OutsideEnv):
             mask = mask_of(observation, infos.get(agent)) if self.spec.has_mask else None
             self._show(game, self._seat_of[agent], observation, mask)
 
-    def _copy_into(self, forked: OutsideEnv, games: list[int]) -> None:
+    def _copy_into(self, forked: ExternalEnv, games: list[int]) -> None:
         assert isinstance(forked, ParallelEnv)
         forked._last_seen = [dict(self._last_seen[game]) for game in games]
 

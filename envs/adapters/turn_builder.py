@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from envs.adapters.space_codec import ObservationField
 from envs.adapters.spaces import flat_mask
 from envs.protocol import EnvError, EnvSpec, FinalObservation, Turn
-from envs.sub_actions import parts_are_legal
+from envs.sub_actions import sub_actions_are_legal
 
 
 class TurnBuilder:
@@ -59,7 +59,7 @@ class TurnBuilder:
             copied._buffers[name][:num] = buffer[row]
         if self._mask is not None and copied._mask is not None:
             copied._mask[:num] = self._mask[row]
-        copied._env[:num] = np.repeat(np.arange(games.size), [part.size for part in rows])
+        copied._env[:num] = np.repeat(np.arange(games.size), [sub_action.size for sub_action in rows])
         copied._seat[:num] = self._seat[row]
         copied._num_slots = num
         going = np.ones(self._num_envs, np.bool_)
@@ -224,7 +224,7 @@ def legal_answers(
         inside = ((chosen >= code.low) & (chosen <= code.high)).reshape(num, -1).min(axis=1, initial=True)
     elif code.kind == "multi_categorical":
         chosen = chosen.astype(np.int64, copy=False)
-        inside = parts_are_legal(code, chosen, mask=None if mask is None else mask[:num])
+        inside = sub_actions_are_legal(code, chosen, mask=None if mask is None else mask[:num])
     else:
         chosen = chosen.astype(np.int64, copy=False)
         inside = (chosen >= 0) & (chosen < code.num_actions)

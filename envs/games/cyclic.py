@@ -10,7 +10,7 @@ import numpy as np
 from envs.games.matrix import MatrixGame
 from envs.protocol import EnvError
 
-MOST_ACTIONS = 1001
+MAX_ACTIONS = 1001
 
 
 class CyclicGame(MatrixGame):
@@ -25,8 +25,8 @@ class CyclicGame(MatrixGame):
         Raises:
           EnvError: the number of choices is not odd and at least 3, or the stakes do not fit.
         """
-        if not isinstance(num_actions, int) or num_actions % 2 == 0 or not 3 <= num_actions <= MOST_ACTIONS:
-            raise EnvError(f"cyclic_game: num_actions is {num_actions!r}; give an odd number in [3, {MOST_ACTIONS}]")
+        if not isinstance(num_actions, int) or num_actions % 2 == 0 or not 3 <= num_actions <= MAX_ACTIONS:
+            raise EnvError(f"cyclic_game: num_actions is {num_actions!r}; give an odd number in [3, {MAX_ACTIONS}]")
         worth = np.ones(num_actions) if stakes is None else np.asarray(stakes, np.float64)
         if worth.shape != (num_actions,) or not (np.isfinite(worth) & (worth > 0)).all():
             raise EnvError(f"cyclic_game: stakes are {stakes!r}; give {num_actions} numbers above 0")
@@ -53,9 +53,9 @@ class DiscGame(MatrixGame):
         Raises:
           EnvError: fewer than 3 points or 1 ring, or more points in all than a table should have.
         """
-        if points < 3 or rings < 1 or points * rings >= MOST_ACTIONS:
+        if points < 3 or rings < 1 or points * rings >= MAX_ACTIONS:
             raise EnvError(
-                f"disc_game: {rings} rings of {points} points; give at least 1 of 3, fewer than {MOST_ACTIONS} in all"
+                f"disc_game: {rings} rings of {points} points; give at least 1 of 3, fewer than {MAX_ACTIONS} in all"
             )
         angles = 2 * np.pi * np.arange(points) / points
         radii = np.arange(1, rings + 1) / rings

@@ -214,7 +214,7 @@ class StoneGame:
         self._allow(games, occupied)
 
     def _deal(self, count: int) -> NDArray[np.uint64]:
-        """Stones uint64 [2, count] after the random opening: uniform legal plies, given that they end no game."""
+        """KInARow uint64 [2, count] after the random opening: uniform legal plies, given that they end no game."""
         if self._pool_used + count > self._pool.shape[1]:
             size = max(count, POOL_SIZE)
             self._pool, self._pool_used = np.zeros((2, size), np.uint64), 0

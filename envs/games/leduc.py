@@ -23,7 +23,7 @@ CARDS = 6
 FOLD, CALL, RAISE = 0, 1, 2
 ANTE = 1
 RAISES = (2, 4)  # chips of a raise in each round
-MOST_RAISES = 2  # in one round
+MAX_RAISES = 2  # in one round
 PLACES = 4  # the longest round: call, raise, raise, call
 NUM_ENTRIES = 2 + 2 * CARDS + 2 * PLACES * 2
 
@@ -51,7 +51,7 @@ class LeducBetting:
     def legal(self) -> tuple[int, ...]:
         """A fold needs a raise to give way to."""
         fold = (FOLD,) if self.stakes[0] != self.stakes[1] else ()
-        more = (RAISE,) if self._said.count(RAISE) < MOST_RAISES else ()
+        more = (RAISE,) if self._said.count(RAISE) < MAX_RAISES else ()
         return (*fold, CALL, *more)
 
     def after(self, action: int) -> LeducBetting:

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from agents.learner.config import LearnerConfig
     from envs.protocol import EnvConfig
     from league.config.run_config import (
-        ActorSettings,
-        BudgetSettings,
-        EvaluationSettings,
-        LeagueConfig,
-        RetentionSettings,
-        RuntimeSettings,
-        WandbSettings,
+        ActorConfig,
+        BudgetConfig,
+        EvaluationConfig,
+        RetentionConfig,
+        RunConfig,
+        RuntimeConfig,
+        WandbConfig,
     )
-    from league.core.state.league_config import LeagueSettings
+    from league.core.state.league_config import LeagueConfig
 
 MAX_NUM_ENVS = 1 << 20
 _ADDRESS = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}")
@@ -47,7 +47,7 @@ def section_problems(section: str, value: object) -> Iterator[str]:
             yield f"{section}.{problem}" if dataclasses.is_dataclass(value) else problem
 
 
-def joint_problems(config: LeagueConfig) -> Iterator[str]:
+def joint_problems(config: RunConfig) -> Iterator[str]:
     """What cannot work between sections."""
     for problem in config.learner.problems_with(config.network.value_output):
         yield f"learner.{problem}"
@@ -66,7 +66,7 @@ def joint_problems(config: LeagueConfig) -> Iterator[str]:
         )
 
 
-def run_deadlines(config: LeagueConfig) -> Deadlines:
+def run_deadlines(config: RunConfig) -> Deadlines:
     """The table of deadlines of a run."""
     return deadlines_of(
         lease_deadline_s=config.runtime.lease_deadline_s,
@@ -113,13 +113,13 @@ def _at_least(value: object, **minima: float) -> Iterator[str]:
             yield f"{name}: {found} must be at least {minimum:g}"
 
 
-def _actors_problems(actors: ActorSettings) -> Iterator[str]:
+def _actors_problems(actors: ActorConfig) -> Iterator[str]:
     yield from _at_least(actors, num_envs=1)
     if actors.num_envs > MAX_NUM_ENVS:
         yield f"num_envs: {actors.num_envs} must be at most {MAX_NUM_ENVS}; more games go on more actor hosts"
 
 
-def _runtime_problems(runtime: RuntimeSettings) -> Iterator[str]:
+def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
     yield from _at_least(
         runtime,
         actor_hosts=1,
@@ -143,35 +143,35 @@ def _runtime_problems(runtime: RuntimeSettings) -> Iterator[str]:
         yield f"address: {runtime.address!r} is neither local nor host:port"
 
 
-def _budget_problems(budget: BudgetSettings) -> Iterator[str]:
+def _budget_problems(budget: BudgetConfig) -> Iterator[str]:
     for item in dataclasses.fields(budget):
         limit = getattr(budget, item.name)
         if limit is not None and limit <= 0:
             yield f"{item.name}: {limit} must be greater than 0, or null for no limit"
 
 
-def _evaluation_problems(evaluation: EvaluationSettings) -> Iterator[str]:
+def _evaluation_problems(evaluation: EvaluationConfig) -> Iterator[str]:
     yield from _at_least(evaluation, games=2)
     if evaluation.games % 2:
         yield f"games: {evaluation.games} cannot be half from either seat; use {evaluation.games + 1}"
     yield from _bot_problems("bots", evaluation.bots)
 
 
-def _league_problems(league: LeagueSettings) -> Iterator[str]:
+def _league_problems(league: LeagueConfig) -> Iterator[str]:
     yield from _bot_problems("ratings.bots", tuple(bot.removeprefix(BOT_PREFIX) for bot in league.ratings.bots))
-    for index, guest in enumerate(league.guests):
-        if guest.policy.startswith(BOT_PREFIX):
-            yield from _bot_problem(f"guests.{index}", guest.policy.removeprefix(BOT_PREFIX))
-        elif not guest.source:
+    for index, opponent in enumerate(league.fixed_opponents):
+        if opponent.policy.startswith(BOT_PREFIX):
+            yield from _bot_problem(f"fixed opponents.{index}", opponent.policy.removeprefix(BOT_PREFIX))
+        elif not opponent.source:
             yield (
-                f"guests.{index}: {guest.policy} has no source; give the run folder that it comes from, as "
-                f"{{policy: {guest.policy!r}, source: runs/NAME, player: best}}"
+                f"fixed opponents.{index}: {opponent.policy} has no source; give the run folder that it comes from, as "
+                f"{{policy: {opponent.policy!r}, source: runs/NAME, player: best}}"
             )
     for group in league.players:
-        if (group.matchmaker or group.role) == "guests" and not league.guests_of(group.role):
+        if (group.matchmaker or group.role) == "fixed_opponents" and not league.fixed_opponents_of(group.role):
             yield (
-                f"guests: {group.role} meets nobody but its guests, and there is none; give one, as "
-                "{policy: 'outside:prey', source: runs/NAME, share: 1.0}"
+                f"fixed_opponents: {group.role} meets nobody but its fixed opponents, and there is none; give one, as "
+                "{policy: 'imported:prey', source: runs/NAME, share: 1.0}"
             )
 
 
@@ -194,12 +194,12 @@ def _bot_problem(path: str, bot: str) -> Iterator[str]:
         yield f"{path}: {error}"
 
 
-def _wandb_problems(wandb: WandbSettings) -> Iterator[str]:
+def _wandb_problems(wandb: WandbConfig) -> Iterator[str]:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", wandb.project):
         yield f"project: {wandb.project!r} may only hold letters, digits, '.', '_' and '-'"
 
 
-def _retention_problems(retention: RetentionSettings) -> Iterator[str]:
+def _retention_problems(retention: RetentionConfig) -> Iterator[str]:
     if retention.snapshots < 2:
         yield f"snapshots: {retention.snapshots} must be at least 2"
     if retention.snapshots_gib <= 0.0:

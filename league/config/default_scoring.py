@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from envs.protocol import EnvSpec
-from league.core.state.league_config import PayoffSettings
+from league.core.state.league_config import PayoffConfig
 from league.core.state.scoring import BY_WINS, Scoring
 from league.errors import ConfigError
 
 
-def scoring_of(settings: PayoffSettings, spec: EnvSpec) -> Scoring:
+def scoring_of(settings: PayoffConfig, spec: EnvSpec) -> Scoring:
     """The scoring of a league; where the configuration leaves it open, returns wherever they say more than who won.
 
     A game that does not tell the range of its returns is counted by games won, unless it is told otherwise.

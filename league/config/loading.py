@@ -9,12 +9,12 @@ from envs.plugins import admit
 from league.config.checks import joint_problems, section_problems
 from league.config.plugin_names import outside_names, with_absolute_files
 from league.config.problems import apply_override, known_paths, validate
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.config.yaml import parse_yaml
 from league.errors import ConfigError
 
 
-def load_config(path: Path, *, overrides: Sequence[str] = ()) -> LeagueConfig:
+def load_config(path: Path, *, overrides: Sequence[str] = ()) -> RunConfig:
     """The configuration in a YAML file of the user's own: code that it names may be loaded in this process.
 
     Args:
@@ -32,7 +32,7 @@ def load_config(path: Path, *, overrides: Sequence[str] = ()) -> LeagueConfig:
     return config_of(plain, problems, source=str(path))
 
 
-def parse_config(text: str, *, source: str, overrides: Sequence[str] = (), folder: Path | None = None) -> LeagueConfig:
+def parse_config(text: str, *, source: str, overrides: Sequence[str] = (), folder: Path | None = None) -> RunConfig:
     """As `load_config`, from the text itself, and without a word on trust.
 
     Args:
@@ -64,13 +64,13 @@ def plain_config(
     return plain, problems
 
 
-def config_of(plain: dict[str, object], problems: list[str], *, source: str) -> LeagueConfig:
+def config_of(plain: dict[str, object], problems: list[str], *, source: str) -> RunConfig:
     """The records of plain values; `problems` is what is wrong with them already."""
-    sections, found = validate(plain, LeagueConfig, known_paths(LeagueConfig))
+    sections, found = validate(plain, RunConfig, known_paths(RunConfig))
     problems = problems + found
     problems += [problem for section, value in sections.items() for problem in section_problems(section, value)]
     if not found:
-        problems += joint_problems(LeagueConfig(**sections))  # type: ignore[arg-type]  # validated against its fields
+        problems += joint_problems(RunConfig(**sections))  # type: ignore[arg-type]  # validated against its fields
     if problems:
         raise ConfigError(source, problems)
-    return LeagueConfig(**sections)  # type: ignore[arg-type]  # as above
+    return RunConfig(**sections)  # type: ignore[arg-type]  # as above

@@ -14,16 +14,16 @@ from agents.nets.network import Network, build_network
 from envs.bots import make_bot
 from envs.plugins import resolve
 from envs.protocol import EnvError, EnvSpec
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.core import plugin_calls
 from league.core.directives import view_of
 from league.core.gates.gates import Trial
 from league.core.league import apply, decide
-from league.core.matchmaking.roles import View
+from league.core.matchmaking.roles import MatchmakingView
 from league.core.metagame.solvers import solved
-from league.core.pbt.pbt_selection import TuningTrial, donor_of
+from league.core.pbt.pbt_selection import SelectionTrial, donor_of
 from league.core.state import commands
-from league.core.state.population_config import TuningSettings
+from league.core.state.population_config import PbtConfig
 from league.core.state.records import BOT_PREFIX
 from league.core.state.state import LeagueState
 from league.errors import ConfigError
@@ -31,7 +31,7 @@ from league.errors import ConfigError
 DIGEST = "0" * 64
 
 
-def require_working_names(config: LeagueConfig, spec: EnvSpec, *, source: str) -> None:
+def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str) -> None:
     """Refuse a configuration of which a name cannot be loaded, or fails in a trial.
 
     Args:
@@ -41,8 +41,8 @@ def require_working_names(config: LeagueConfig, spec: EnvSpec, *, source: str) -
     """
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
     problems += [*_league_problems(config, spec)] if len(set(spec.teams)) > 1 else []
-    if config.league.tuning.tuner:
-        problems += _tried("league.tuning.tuner", lambda: _try_tuner(config.league.tuning))
+    if config.league.pbt.selection:
+        problems += _tried("league.pbt.tuner", lambda: _try_tuner(config.league.pbt))
     solver, sides = config.league.meta_game.solver, len(set(spec.teams))
     if sides > 1:
         win_rates = np.array([[0.5, 0.7], [0.3, 0.5]])
@@ -52,7 +52,7 @@ def require_working_names(config: LeagueConfig, spec: EnvSpec, *, source: str) -
         raise ConfigError(source, problems)
 
 
-def _network_problems(config: LeagueConfig, spec: EnvSpec) -> Iterator[str]:
+def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
     """Network, objective, backend and update mode, each made once."""
     made: list[Network] = []
     yield from _tried("network", lambda: made.append(build_network(spec, config.network, seed=0)))
@@ -62,7 +62,7 @@ def _network_problems(config: LeagueConfig, spec: EnvSpec) -> Iterator[str]:
     yield from _tried("learner.update_mode", lambda: make_update_mode(config.learner.update_mode, None))
 
 
-def _bot_problems(config: LeagueConfig) -> Iterator[str]:
+def _bot_problems(config: RunConfig) -> Iterator[str]:
     league = config.league.bots
     for name in dict.fromkeys((*config.evaluation.bots, *(bot.removeprefix(BOT_PREFIX) for bot in league))):
         try:
@@ -71,7 +71,7 @@ def _bot_problems(config: LeagueConfig) -> Iterator[str]:
             yield str(error)
 
 
-def _league_problems(config: LeagueConfig, spec: EnvSpec) -> Iterator[str]:
+def _league_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
     """Matchmakers and gates in a pretended league in which every player has its first snapshot."""
     try:
         state = _pretended(config, spec)
@@ -87,22 +87,22 @@ def _league_problems(config: LeagueConfig, spec: EnvSpec) -> Iterator[str]:
             yield from _tried(f"{place}.gate.kind", functools.partial(_try_gate, view))
 
 
-def _try_matchmaker(view: View) -> None:
+def _try_matchmaker(view: MatchmakingView) -> None:
     plugin_calls.opponents(view, np.random.default_rng(0))
-    plugin_calls.rivals(view)
+    plugin_calls.gate_opponents(view)
 
 
-def _try_gate(view: View) -> None:
+def _try_gate(view: MatchmakingView) -> None:
     """Both at its least and at its most steps."""
-    gate, names = view.settings.gate, view.population.names
-    rivals = view.population.snapshots()
+    gate, names = view.config.gate, view.population.names
+    opponents = view.population.snapshots()
     for steps in (gate.min_steps, gate.timeout_steps):
-        plugin_calls.verdict(Trial(steps, rivals, names, view.posterior.take(rivals), gate))
+        plugin_calls.verdict(Trial(steps, opponents, names, view.posterior.take(opponents), gate))
 
 
-def _try_tuner(tuning: TuningSettings) -> None:
+def _try_tuner(pbt: PbtConfig) -> None:
     scores = np.array([0.0, 1.0])
-    trial = TuningTrial(("a-0", "a-1"), 0, scores, np.ones(2), is_rating=True, settings=tuning)
+    trial = SelectionTrial(("a-0", "a-1"), 0, scores, np.ones(2), is_rating=True, config=pbt)
     donor_of(trial, np.random.default_rng(0))
 
 
@@ -121,7 +121,7 @@ def _line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0]
 
 
-def _pretended(config: LeagueConfig, spec: EnvSpec) -> LeagueState:
+def _pretended(config: RunConfig, spec: EnvSpec) -> LeagueState:
     """The league just after its start, the first snapshot of every player in it."""
     state, rng = LeagueState(), np.random.default_rng(0)
 
@@ -131,6 +131,6 @@ def _pretended(config: LeagueConfig, spec: EnvSpec) -> LeagueState:
 
     do(commands.CreateLeague(0, spec.num_seats, spec.teams, config.league))
     do(commands.StartRun())
-    for order in list(state.orders.values()):
-        do(commands.ConfirmSnapshot(order.order_id, DIGEST, 0, 0))
+    for order in list(state.directives.values()):
+        do(commands.ConfirmSnapshot(order.directive_id, DIGEST, 0, 0))
     return state

@@ -29,9 +29,9 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("league", "players", "*", "matchmaker"): "matchmaker",
     ("league", "players", "*", "gate", "kind"): "gate",
     ("league", "meta_game", "solver"): "solver",
-    ("league", "tuning", "tuner"): "tuner",
+    ("league", "pbt", "selection"): "selection",
     ("league", "ratings", "bots", "*"): "bot",
-    ("league", "guests", "*", "policy"): "bot",
+    ("league", "fixed_opponents", "*", "policy"): "bot",
     ("evaluation", "bots", "*"): "bot",
 }
 """Path in a configuration ("*" is any place of a list) -> what is named there."""
@@ -59,7 +59,7 @@ def outside_names(plain: object) -> Iterator[OutsideName]:
 
     def note(path: Sequence[str], kind: str, text: str) -> str:
         name = text.removeprefix(BOT_PREFIX) if kind == "bot" else text
-        if _is_outside(kind, name, text, options):
+        if _is_imported(kind, name, text, options):
             entry = f"{name} {json.dumps(options, sort_keys=True, default=str)}" if kind == "env" else name
             found.append(OutsideName(".".join(path), kind, name, entry))
         return text
@@ -84,9 +84,9 @@ def with_absolute_files(plain: object, folders: Iterable[Path]) -> None:
         _visit(plain, place, kind, (), replace)
 
 
-def _is_outside(kind: str, name: str, text: str, options: object) -> bool:
+def _is_imported(kind: str, name: str, text: str, options: object) -> bool:
     if kind == "bot":
-        return not text.startswith("outside:") and is_own_bot(name)
+        return not text.startswith("imported:") and is_own_bot(name)
     if kind != "env":
         return ":" in name
     prefix, colon, rest = name.partition(":")

@@ -15,11 +15,11 @@ import yaml
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
 from envs.protocol import EnvConfig
-from league.core.state.league_config import LeagueSettings
+from league.core.state.league_config import LeagueConfig
 
 
 @dataclass(frozen=True)
-class TeacherSettings:
+class TeacherConfig:
     """The policy that `learner.teacher_cost` holds the players to.
 
     Fields:
@@ -36,7 +36,7 @@ class TeacherSettings:
 
 
 @dataclass(frozen=True)
-class ActorSettings:
+class ActorConfig:
     """The actor hosts.
 
     Fields:
@@ -49,7 +49,7 @@ class ActorSettings:
 
 
 @dataclass(frozen=True)
-class RuntimeSettings:
+class RuntimeConfig:
     """Where the hosts run.
 
     Fields:
@@ -79,7 +79,7 @@ class RuntimeSettings:
 
 
 @dataclass(frozen=True)
-class BudgetSettings:
+class BudgetConfig:
     """When a run ends and what its schedules follow: whichever time is spent first, null for none.
 
     Fields:
@@ -97,7 +97,7 @@ class BudgetSettings:
 
 
 @dataclass(frozen=True)
-class EvaluationSettings:
+class EvaluationConfig:
     """The last measurement of a run.
 
     Fields:
@@ -112,7 +112,7 @@ class EvaluationSettings:
 
 
 @dataclass(frozen=True)
-class WandbSettings:
+class WandbConfig:
     """The tracker.
 
     Fields:
@@ -128,7 +128,7 @@ class WandbSettings:
 
 
 @dataclass(frozen=True)
-class RetentionSettings:
+class RetentionConfig:
     """How much disk a run may use, however long it goes on.
 
     Fields:
@@ -147,7 +147,7 @@ class RetentionSettings:
 
 
 @dataclass(frozen=True)
-class LeagueConfig:
+class RunConfig:
     """Everything that a run is started with.
 
     Fields:
@@ -163,22 +163,22 @@ class LeagueConfig:
     seed: int = 0
     network: NetworkConfig = field(default_factory=NetworkConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
-    teacher: TeacherSettings = field(default_factory=TeacherSettings)
-    actors: ActorSettings = field(default_factory=ActorSettings)
-    league: LeagueSettings = field(default_factory=LeagueSettings)
-    runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
-    budget: BudgetSettings = field(default_factory=BudgetSettings)
-    evaluation: EvaluationSettings = field(default_factory=EvaluationSettings)
-    wandb: WandbSettings = field(default_factory=WandbSettings)
-    retention: RetentionSettings = field(default_factory=RetentionSettings)
+    teacher: TeacherConfig = field(default_factory=TeacherConfig)
+    actors: ActorConfig = field(default_factory=ActorConfig)
+    league: LeagueConfig = field(default_factory=LeagueConfig)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    wandb: WandbConfig = field(default_factory=WandbConfig)
+    retention: RetentionConfig = field(default_factory=RetentionConfig)
 
 
-def dump_config(config: LeagueConfig) -> str:
+def dump_config(config: RunConfig) -> str:
     """The resolved configuration as YAML, which `parse_config` reads back equal."""
     return yaml.safe_dump(config_plain(config), sort_keys=False, allow_unicode=True)
 
 
-def config_plain(config: LeagueConfig) -> dict[str, object]:
+def config_plain(config: RunConfig) -> dict[str, object]:
     """The configuration as dicts, lists and scalars, fit for JSON and for a tracker."""
     plain = _plain(config)
     assert isinstance(plain, dict)

@@ -21,12 +21,12 @@ def seed_of(state: LeagueState, command: Command) -> tuple[int, ...] | None:
         return (command.seed, _kind(command))
     if isinstance(command, RequestLease):
         return (state.seed, _kind(command), *_words(state.next_lease_id))
-    if isinstance(command, ConfirmSnapshot) and command.order_id in state.orders:
-        return (state.seed, _kind(command), *_words(command.order_id))
+    if isinstance(command, ConfirmSnapshot) and command.directive_id in state.directives:
+        return (state.seed, _kind(command), *_words(command.directive_id))
     if isinstance(command, ReportProgress) and command.progress.player in state.players:
         policy = state.players[command.progress.player].policy
-        moved = int(state.population.moved.values[policy])
-        return (state.seed, _kind(command), policy, *_words(moved))
+        staleness_clock = int(state.population.staleness_clock.values[policy])
+        return (state.seed, _kind(command), policy, *_words(staleness_clock))
     return None
 
 

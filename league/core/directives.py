@@ -6,16 +6,16 @@ import numpy as np
 
 from league.core import plugin_calls
 from league.core.gates.gates import GATE, TIMEOUT, Trial
-from league.core.matchmaking.fixed_opponents import guest_shares
+from league.core.matchmaking.fixed_opponents import fixed_opponent_probabilities
 from league.core.matchmaking.quality import add_quality
-from league.core.matchmaking.roles import MAIN_ROLE, View
+from league.core.matchmaking.roles import MAIN_ROLE, MatchmakingView
 from league.core.metagame.meta_game import mixture_weights
 from league.core.pbt.pbt import (
     TRANSPLANT_KIND,
     apply_transplant,
-    own_settings,
+    own_config,
     transplant_after_snapshot,
-    transplant_order,
+    transplant_directive,
 )
 from league.core.state.commands import (
     ConfirmReset,
@@ -28,51 +28,51 @@ from league.core.state.commands import (
 from league.core.state.episodes import Episodes
 from league.core.state.events import (
     CheckpointSaved,
+    DirectiveDropped,
+    DirectiveIssued,
     Event,
-    OrderDropped,
-    OrderIssued,
     PlayerReset,
     PlayerTransplanted,
     ProgressReported,
     SnapshotAdded,
 )
 from league.core.state.population import SNAPSHOT
-from league.core.state.records import Order, SnapshotInfo
+from league.core.state.records import Directive, SnapshotInfo
 from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
 
 SNAPSHOT_KIND, RESET_KIND = "snapshot", "reset"
 INITIAL = "initial"
 
 
-def view_of(state: LeagueState, player: str) -> View:
+def view_of(state: LeagueState, player: str) -> MatchmakingView:
     """The league as `player` sees it now."""
     home = state.players[player].policy
     quality = state.qualities.get(player)
-    return View(
+    return MatchmakingView(
         home=home,
         population=state.population,
-        posterior=state.payoff.posterior(home, state.population.moved.values),
-        settings=own_settings(state, player),
+        posterior=state.payoff.posterior(home, state.population.staleness_clock.values),
+        config=own_config(state, player),
         quality=None if quality is None else quality.values,
         mixture=mixture_weights(state),
-        guests=guest_shares(state, player),
+        fixed_opponents=fixed_opponent_probabilities(state, player),
     )
 
 
-def gate_order(state: LeagueState, player: str, *, trained_steps: int) -> list[OrderIssued]:
-    """A snapshot order if the player's gate fires; none while an earlier order is open."""
+def gate_directive(state: LeagueState, player: str, *, trained_steps: int) -> list[DirectiveIssued]:
+    """A snapshot directive if the player's gate fires; none while an earlier directive is open."""
     steps = trained_steps - state.players[player].gate_steps
-    settings = state.settings_of(player)
-    if steps < settings.gate.min_steps or state.open_orders(player):
+    config = state.config_of(player)
+    if steps < config.gate.min_steps or state.open_directives(player):
         return []
     view = view_of(state, player)
-    rivals = plugin_calls.rivals(view) if len(set(state.teams)) > 1 else np.array([], dtype=np.int64)
-    known = view.posterior.take(rivals)
-    verdict = plugin_calls.verdict(Trial(steps, rivals, state.population.names, known, settings.gate))
+    gate_opponents = plugin_calls.gate_opponents(view) if len(set(state.teams)) > 1 else np.array([], dtype=np.int64)
+    known = view.posterior.take(gate_opponents)
+    verdict = plugin_calls.verdict(Trial(steps, gate_opponents, state.population.names, known, config.gate))
     if verdict is None:
         return []
-    order = Order(state.next_order_id, SNAPSHOT_KIND, player, verdict.reason)
-    return [OrderIssued(order, verdict.evidence, verdict.rivals, verdict.doubt)]
+    directive = Directive(state.next_directive_id, SNAPSHOT_KIND, player, verdict.reason)
+    return [DirectiveIssued(directive, verdict.evidence, verdict.gate_opponents, verdict.expected_unbeaten)]
 
 
 def report_progress(state: LeagueState, command: ReportProgress, rng: np.random.Generator) -> list[Event]:
@@ -86,8 +86,11 @@ def report_progress(state: LeagueState, command: ReportProgress, rng: np.random.
     if min(progress.version, progress.trained_steps) < 0:
         raise Refused(f"progress of {progress.player} is negative: {progress}")
     steps = progress.trained_steps
-    orders: list[Event] = [*gate_order(state, progress.player, trained_steps=steps)]
-    return [ProgressReported(progress), *(orders or transplant_order(state, progress.player, rng, trained_steps=steps))]
+    directives: list[Event] = [*gate_directive(state, progress.player, trained_steps=steps)]
+    return [
+        ProgressReported(progress),
+        *(directives or transplant_directive(state, progress.player, rng, trained_steps=steps)),
+    ]
 
 
 def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.random.Generator) -> list[Event]:
@@ -99,26 +102,26 @@ def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.rando
     _player(state, command.player)
     if command.reason in (INITIAL, GATE, TIMEOUT):
         raise Refused(f"the reason {command.reason!r} is the league's own")
-    for order in state.open_orders(command.player):
-        if order.kind == RESET_KIND:
+    for directive in state.open_directives(command.player):
+        if directive.kind == RESET_KIND:
             raise Refused(f"{command.player} is about to be reset; its weights are frozen already")
-        if order.kind == TRANSPLANT_KIND:
-            raise Refused(f"{command.player} is about to take over the weights of {order.donor}")
-        if order.reason == command.reason:
+        if directive.kind == TRANSPLANT_KIND:
+            raise Refused(f"{command.player} is about to take over the weights of {directive.donor}")
+        if directive.reason == command.reason:
             return []
-    return [OrderIssued(Order(state.next_order_id, SNAPSHOT_KIND, command.player, command.reason))]
+    return [DirectiveIssued(Directive(state.next_directive_id, SNAPSHOT_KIND, command.player, command.reason))]
 
 
 def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.random.Generator) -> list[Event]:
     """Add the snapshot to the population; after it order a reset where the role has one, or a transplant that is due.
 
     Raises:
-      Refused: no such snapshot order is open, or the numbers are negative.
+      Refused: no such snapshot directive is open, or the numbers are negative.
     """
-    order = _open_order(state, command.order_id, SNAPSHOT_KIND)
+    directive = _open_directive(state, command.directive_id, SNAPSHOT_KIND)
     if min(command.version, command.trained_steps) < 0:
-        raise Refused(f"snapshot order {order.order_id}: version or trained_steps is negative")
-    player = state.players[order.player]
+        raise Refused(f"snapshot directive {directive.directive_id}: version or trained_steps is negative")
+    player = state.players[directive.player]
     snapshot = SnapshotInfo(
         snapshot_id=f"{player.name}-s{player.num_snapshots}",
         digest=command.digest,
@@ -127,11 +130,11 @@ def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.rando
         parent=player.parent,
         version=command.version,
         trained_steps=command.trained_steps,
-        reason=order.reason,
+        reason=directive.reason,
     )
-    added = SnapshotAdded(order.order_id, snapshot)
-    chance = state.settings_of(player.name).reset_probability
-    if order.reason not in (GATE, TIMEOUT) or player.initial is None:
+    added = SnapshotAdded(directive.directive_id, snapshot)
+    chance = state.config_of(player.name).reset_probability
+    if directive.reason not in (GATE, TIMEOUT) or player.initial is None:
         return [added]
     if rng.random() >= chance:
         return [added, *transplant_after_snapshot(state, player.name, rng, trained_steps=command.trained_steps)]
@@ -139,18 +142,18 @@ def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.rando
     source = start_again_from(state, player)
     if source is None:
         return [added]
-    return [added, OrderIssued(Order(state.next_order_id, RESET_KIND, player.name, reason, source=source))]
+    return [added, DirectiveIssued(Directive(state.next_directive_id, RESET_KIND, player.name, reason, source=source))]
 
 
 def confirm_reset(state: LeagueState, command: ConfirmReset, rng: np.random.Generator) -> list[Event]:
     """The player has started again.
 
     Raises:
-      Refused: no such reset order is open.
+      Refused: no such reset directive is open.
     """
-    order = _open_order(state, command.order_id, RESET_KIND)
-    assert order.source is not None
-    return [PlayerReset(order.order_id, order.player, order.source)]
+    directive = _open_directive(state, command.directive_id, RESET_KIND)
+    assert directive.source is not None
+    return [PlayerReset(directive.directive_id, directive.player, directive.source)]
 
 
 def save_checkpoint(state: LeagueState, command: SaveCheckpoint, rng: np.random.Generator) -> list[Event]:
@@ -170,22 +173,22 @@ def apply_progress(state: LeagueState, event: ProgressReported) -> None:
     progress = event.progress
     player = state.players[progress.player]
     player.lost_steps += max(player.trained_steps - progress.trained_steps, 0)
-    state.population.moved.values[player.policy] += abs(progress.trained_steps - player.trained_steps)
+    state.population.staleness_clock.values[player.policy] += abs(progress.trained_steps - player.trained_steps)
     player.version, player.trained_steps = progress.version, progress.trained_steps
 
 
-def apply_order(state: LeagueState, event: OrderIssued) -> None:
+def apply_directive(state: LeagueState, event: DirectiveIssued) -> None:
     """The order is open."""
-    order = event.order
-    state.orders[order.order_id] = order
-    state.next_order_id = order.order_id + 1
-    if _blocks(order):
-        state.workload.blocks.values[state.players[order.player].place] += 1
+    directive = event.directive
+    state.directives[directive.directive_id] = directive
+    state.next_directive_id = directive.directive_id + 1
+    if _blocks(directive):
+        state.fair_share.num_blocking.values[state.players[directive.player].index] += 1
 
 
 def apply_snapshot(state: LeagueState, event: SnapshotAdded) -> None:
     """The snapshot joins the population, and its player descends from it."""
-    _close_order(state, event.order_id)
+    _close_directive(state, event.directive_id)
     snapshot = event.snapshot
     player = state.players[snapshot.player]
     state.snapshots[snapshot.snapshot_id] = snapshot
@@ -201,7 +204,7 @@ def apply_snapshot(state: LeagueState, event: SnapshotAdded) -> None:
 
 def apply_reset(state: LeagueState, event: PlayerReset) -> None:
     """All that was known of the old weights is void: payoff, checkpoint, and leases granted before."""
-    _close_order(state, event.order_id)
+    _close_directive(state, event.directive_id)
     player = state.players[event.player]
     player.generation += 1
     player.parent = event.source
@@ -215,13 +218,13 @@ def apply_reset(state: LeagueState, event: PlayerReset) -> None:
 
 def apply_transplanted(state: LeagueState, event: PlayerTransplanted) -> None:
     """The order is done, and the player is what the transplant made it."""
-    _close_order(state, event.order_id)
+    _close_directive(state, event.directive_id)
     apply_transplant(state, event)
 
 
-def apply_dropped(state: LeagueState, event: OrderDropped) -> None:
+def apply_dropped(state: LeagueState, event: DirectiveDropped) -> None:
     """The order is not wanted any more."""
-    _close_order(state, event.order_id)
+    _close_directive(state, event.directive_id)
 
 
 def apply_checkpoint(state: LeagueState, event: CheckpointSaved) -> None:
@@ -236,29 +239,30 @@ def start_again_from(state: LeagueState, player: PlayerState, *, without: str = 
     gone, the oldest that is left of the player, which is nearest to it.
     """
     present = [known for name, known in state.snapshots.items() if name != without and state.is_present(name)]
-    if state.settings_of(player.name).gate.reset_to == "main":
+    if state.config_of(player.name).gate.reset_to == "main":
         mains = [snapshot.snapshot_id for snapshot in present if snapshot.role == MAIN_ROLE]
         if mains:
             return mains[-1]
     return next((snapshot.snapshot_id for snapshot in present if snapshot.player == player.name), None)
 
 
-def _blocks(order: Order) -> bool:
-    """Whether the player waits while the order is open: its weights are not there yet, or about to be thrown away."""
-    return order.kind in (RESET_KIND, TRANSPLANT_KIND) or order.reason == INITIAL
+def _blocks(directive: Directive) -> bool:
+    """Whether the player waits while the directive is open: its weights are not there yet, or about to be thrown
+    away."""
+    return directive.kind in (RESET_KIND, TRANSPLANT_KIND) or directive.reason == INITIAL
 
 
-def _close_order(state: LeagueState, order_id: int) -> None:
-    order = state.orders.pop(order_id)
-    if _blocks(order):
-        state.workload.blocks.values[state.players[order.player].place] -= 1
+def _close_directive(state: LeagueState, directive_id: int) -> None:
+    directive = state.directives.pop(directive_id)
+    if _blocks(directive):
+        state.fair_share.num_blocking.values[state.players[directive.player].index] -= 1
 
 
-def _open_order(state: LeagueState, order_id: int, kind: str) -> Order:
-    order = state.orders.get(order_id)
-    if order is None or order.kind != kind:
-        raise Refused(f"no {kind} order {order_id} is open")
-    return order
+def _open_directive(state: LeagueState, directive_id: int, kind: str) -> Directive:
+    directive = state.directives.get(directive_id)
+    if directive is None or directive.kind != kind:
+        raise Refused(f"no {kind} order {directive_id} is open")
+    return directive
 
 
 def _player(state: LeagueState, name: str) -> PlayerState:

@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from league.core import directives as orders
-from league.core import leases, quarantine, retention
-from league.core import lifecycle as runs
+from league.core import directives, leases, lifecycle, quarantine, retention
 from league.core.metagame import meta_game
-from league.core.pbt import pbt as tuning
+from league.core.pbt import pbt
 from league.core.state import commands, events
 from league.core.state.bounds import check_numbers
 from league.core.state.commands import Command, CreateLeague, FinishLease, Refused, RequestLease
@@ -22,51 +20,51 @@ Decider = Callable[[LeagueState, Any, np.random.Generator], list[Event]]
 Applier = Callable[[LeagueState, Any], None]
 
 DECIDERS: dict[type[Command], Decider] = {
-    commands.CreateLeague: runs.create_league,
-    commands.StartRun: runs.start_run,
-    commands.StopRun: runs.stop_run,
+    commands.CreateLeague: lifecycle.create_league,
+    commands.StartRun: lifecycle.start_run,
+    commands.StopRun: lifecycle.stop_run,
     commands.RequestLease: leases.request_lease,
     commands.FinishLease: leases.finish_lease,
     commands.ExpireLease: leases.expire_lease,
-    commands.ReportProgress: orders.report_progress,
-    commands.RequestSnapshot: orders.request_snapshot,
-    commands.ConfirmSnapshot: orders.confirm_snapshot,
-    commands.ConfirmReset: orders.confirm_reset,
-    commands.SaveCheckpoint: orders.save_checkpoint,
-    commands.ConfirmTransplant: tuning.confirm_transplant,
-    commands.DropTransplant: tuning.drop_transplant,
-    commands.AddOutsider: runs.add_outsider,
+    commands.ReportProgress: directives.report_progress,
+    commands.RequestSnapshot: directives.request_snapshot,
+    commands.ConfirmSnapshot: directives.confirm_snapshot,
+    commands.ConfirmReset: directives.confirm_reset,
+    commands.SaveCheckpoint: directives.save_checkpoint,
+    commands.ConfirmTransplant: pbt.confirm_transplant,
+    commands.DropTransplant: pbt.drop_transplant,
+    commands.ImportPolicy: lifecycle.import_policy,
     commands.QuarantineSnapshot: quarantine.quarantine_snapshot,
     commands.RestoreSnapshot: quarantine.restore_snapshot,
     commands.RetireSnapshots: retention.retire_snapshots,
-    commands.NoteFork: runs.note_fork,
-    commands.NoteRewind: runs.note_rewind,
-    commands.ChangeConfig: runs.change_config,
+    commands.NoteFork: lifecycle.note_fork,
+    commands.NoteRewind: lifecycle.note_rewind,
+    commands.ChangeConfig: lifecycle.change_config,
 }
 
 APPLIERS: dict[type[Event], Applier] = {
-    events.LeagueCreated: runs.apply_created,
-    events.PlayerAdded: runs.apply_added,
-    events.RunStarted: runs.apply_started,
-    events.RunStopped: runs.apply_stopped,
+    events.LeagueCreated: lifecycle.apply_created,
+    events.PlayerAdded: lifecycle.apply_added,
+    events.RunStarted: lifecycle.apply_started,
+    events.RunStopped: lifecycle.apply_stopped,
     events.LeaseGranted: leases.apply_granted,
     events.LeaseFinished: leases.apply_finished,
     events.LeaseExpired: leases.apply_expired,
-    events.ProgressReported: orders.apply_progress,
-    events.OrderIssued: orders.apply_order,
-    events.SnapshotAdded: orders.apply_snapshot,
-    events.PlayerReset: orders.apply_reset,
-    events.CheckpointSaved: orders.apply_checkpoint,
-    events.PlayerTransplanted: orders.apply_transplanted,
-    events.OrderDropped: orders.apply_dropped,
-    events.OutsiderAdded: runs.apply_outsider,
+    events.ProgressReported: directives.apply_progress,
+    events.DirectiveIssued: directives.apply_directive,
+    events.SnapshotAdded: directives.apply_snapshot,
+    events.PlayerReset: directives.apply_reset,
+    events.CheckpointSaved: directives.apply_checkpoint,
+    events.PlayerTransplanted: directives.apply_transplanted,
+    events.DirectiveDropped: directives.apply_dropped,
+    events.PolicyImported: lifecycle.apply_imported,
     events.SnapshotQuarantined: quarantine.apply_quarantined,
     events.SnapshotRestored: quarantine.apply_restored,
     events.SnapshotRetired: retention.apply_retired,
     events.MixtureSolved: meta_game.apply_mixture,
-    events.LeagueForked: runs.apply_forked,
-    events.LeagueRewound: runs.apply_rewound,
-    events.ConfigChanged: runs.apply_config,
+    events.LeagueForked: lifecycle.apply_forked,
+    events.LeagueRewound: lifecycle.apply_rewound,
+    events.ConfigChanged: lifecycle.apply_config,
 }
 
 
@@ -82,7 +80,7 @@ def decide(state: LeagueState, command: Command, rng: np.random.Generator, now: 
     Raises:
       Refused: the command does not fit the state.
     """
-    if state.settings is None and not isinstance(command, CreateLeague):
+    if state.config is None and not isinstance(command, CreateLeague):
         raise Refused("there is no league yet; found one first")
     if not isinstance(command, CreateLeague | RequestLease | FinishLease):  # not from a host, or with bounds of its own
         check_numbers(command)

@@ -7,18 +7,18 @@ import functools
 import numpy as np
 
 from league.core import plugin_calls
-from league.core.directives import gate_order, view_of
-from league.core.matchmaking.fixed_opponents import guest_shares
-from league.core.matchmaking.pfsp import sparse_shares
-from league.core.matchmaking.quality import book_quality, note_chances
+from league.core.directives import gate_directive, view_of
+from league.core.matchmaking.fixed_opponents import fixed_opponent_probabilities
+from league.core.matchmaking.pfsp import sparse_probabilities
+from league.core.matchmaking.quality import note_chances, record_quality
 from league.core.metagame.meta_game import mixture_event
-from league.core.state.assignments import paired_seatings
+from league.core.state.assignments import paired_assignments
 from league.core.state.bounds import MAX_COUNT, check_answer
 from league.core.state.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease
 from league.core.state.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
 from league.core.state.payoff import counted_pairs
-from league.core.state.placements import order_problem
-from league.core.state.records import Lease, Seating, SeatingOutcome
+from league.core.state.placements import placement_problem
+from league.core.state.records import Assignment, AssignmentOutcome, Lease
 from league.core.state.scoring import score_sum
 from league.core.state.state import LeagueState
 
@@ -34,25 +34,25 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
     """
     if not state.running:
         raise Refused("no run is going on; start one before asking for leases")
-    assert state.settings is not None
+    assert state.config is not None
     settles = command.purpose == "settle"
     rating = command.purpose in ("rate", "settle") or (
-        command.purpose == "any" and state.workload.rating_is_behind(state.settings.ratings.share)
+        command.purpose == "any" and state.fair_share.rating_is_behind(state.config.ratings.step_fraction)
     )
-    home, seatings = (None, rating_seatings(state, rng)) if rating else (None, ())
-    if not seatings:
+    home, assignments = (None, rating_assignments(state, rng)) if rating else (None, ())
+    if not assignments:
         if settles:
             raise NothingToLease("there are no two frozen policies to rate against each other")
-        home, seatings = training_seatings(state, rng)
+        home, assignments = training_assignments(state, rng)
     generation = 0 if home is None else state.players[home].generation + state.players[home].transplants
-    turns = state.settings.lease_turns if command.turns is None else min(command.turns, state.settings.lease_turns)
+    steps = state.config.lease_steps if command.steps is None else min(command.steps, state.config.lease_steps)
     lease = Lease(
         lease_id=state.next_lease_id,
         token=state.token,
         host=command.host,
         home=home,
-        seatings=seatings,
-        turns=turns,
+        assignments=assignments,
+        steps=steps,
         generation=generation,
         num_envs=command.num_envs,
         after_training=settles,
@@ -60,34 +60,35 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
     return [LeaseGranted(lease)]
 
 
-def training_seatings(state: LeagueState, rng: np.random.Generator) -> tuple[str, tuple[Seating, ...]]:
+def training_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[str, tuple[Assignment, ...]]:
     """The player that is furthest behind its share, and whom it meets.
 
     Raises:
       NothingToLease: every player waits for its learner.
     """
-    place = state.workload.furthest_behind()
-    if place is None:
-        raise NothingToLease("every player waits for its learner to carry out an order")
-    player = state.player_at(place)
-    settings = state.settings_of(player)
+    index = state.fair_share.next_player()
+    if index is None:
+        raise NothingToLease("every player waits for its learner to carry out a directive")
+    player = state.player_at(index)
+    config = state.config_of(player)
     if len(set(state.teams)) == 1:
-        return player, paired_seatings(player, [(player, 1.0)], teams=state.teams, records=True)
-    shares = with_guests(state, player, plugin_calls.opponents(view_of(state, player), rng))
-    chosen = sparse_shares(shares, limit=settings.matchmaking.opponents_per_lease, rng=rng)
-    return player, paired_seatings(player, _named(state, *chosen), teams=state.teams, records=True)
+        return player, paired_assignments(player, [(player, 1.0)], teams=state.teams, records=True)
+    probabilities = with_fixed_opponents(state, player, plugin_calls.opponents(view_of(state, player), rng))
+    chosen = sparse_probabilities(probabilities, limit=config.matchmaking.opponents_per_lease, rng=rng)
+    return player, paired_assignments(player, _named(state, *chosen), teams=state.teams, records=True)
 
 
-def with_guests(state: LeagueState, player: str, shares: np.ndarray) -> np.ndarray:
-    """float64 [P], a player's shares with those of its guests set aside; a guest that is not there yet has none."""
-    guests = guest_shares(state, player)
-    if guests is None:
-        return shares
-    mixed: np.ndarray = shares * max(1.0 - guests.sum(), 0.0) + guests
+def with_fixed_opponents(state: LeagueState, player: str, probabilities: np.ndarray) -> np.ndarray:
+    """float64 [P], a player's shares with those of its fixed opponents set aside; a fixed opponent that is not there
+    yet has none."""
+    fixed_opponents = fixed_opponent_probabilities(state, player)
+    if fixed_opponents is None:
+        return probabilities
+    mixed: np.ndarray = probabilities * max(1.0 - fixed_opponents.sum(), 0.0) + fixed_opponents
     return mixed
 
 
-def rating_seatings(state: LeagueState, rng: np.random.Generator) -> tuple[Seating, ...]:
+def rating_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[Assignment, ...]:
     """The frozen policy with the fewest rating games against some others, those preferred whose result is open.
 
     Returns:
@@ -96,14 +97,14 @@ def rating_seatings(state: LeagueState, rng: np.random.Generator) -> tuple[Seati
     frozen = state.population.frozen_present()
     if len(set(state.teams)) == 1 or len(frozen) < 2:
         return ()
-    assert state.settings is not None
+    assert state.config is not None
     subject = int(frozen[state.rating_games.values[frozen].argmin()])
-    known = state.payoff.posterior(subject, state.population.moved.values)
+    known = state.payoff.posterior(subject, state.population.staleness_clock.values)
     openness = np.zeros(len(state.population))
     openness[frozen] = (known.mean * (1.0 - known.mean) / (1.0 + known.games))[frozen]
     openness[subject] = 0.0
-    chosen = sparse_shares(openness / openness.sum(), limit=state.settings.ratings.opponents_per_lease, rng=rng)
-    return paired_seatings(state.population.names[subject], _named(state, *chosen), teams=state.teams, records=False)
+    chosen = sparse_probabilities(openness / openness.sum(), limit=state.config.ratings.opponents_per_lease, rng=rng)
+    return paired_assignments(state.population.names[subject], _named(state, *chosen), teams=state.teams, records=False)
 
 
 def finish_lease(state: LeagueState, command: FinishLease, rng: np.random.Generator) -> list[Event]:
@@ -116,13 +117,13 @@ def finish_lease(state: LeagueState, command: FinishLease, rng: np.random.Genera
     if command.token != lease.token or command.token != state.token:
         raise Refused(f"lease {command.lease_id} belongs to run {lease.token}, the answer to run {command.token}")
     for outcome in command.outcomes:
-        _check_seating(state, lease, outcome.policies)
+        _check_assignment(state, lease, outcome.policies)
         _check_counts(state, outcome)
     check_answer(state, lease, command)
     finished = LeaseFinished(command.lease_id, command.token, command.env_steps, command.outcomes)
     if lease.home is None:
         return [finished, *mixture_event(state)]
-    return [finished, *gate_order(state, lease.home, trained_steps=state.players[lease.home].trained_steps)]
+    return [finished, *gate_directive(state, lease.home, trained_steps=state.players[lease.home].trained_steps)]
 
 
 def expire_lease(state: LeagueState, command: ExpireLease, rng: np.random.Generator) -> list[Event]:
@@ -138,7 +139,7 @@ def apply_granted(state: LeagueState, event: LeaseGranted) -> None:
     """The lease is open, and counts toward its player's share."""
     state.leases[event.lease.lease_id] = event.lease
     state.next_lease_id = event.lease.lease_id + 1
-    state.workload.open(_place(state, event.lease))
+    state.fair_share.open(_player_index(state, event.lease))
     if event.lease.home is not None:
         note_chances(state, event.lease.home)
 
@@ -146,14 +147,14 @@ def apply_granted(state: LeagueState, event: LeaseGranted) -> None:
 def apply_expired(state: LeagueState, event: LeaseExpired) -> None:
     """The lease is gone without a result."""
     lease = state.leases.pop(event.lease_id)
-    state.workload.close(_place(state, lease), 0)
+    state.fair_share.close(_player_index(state, lease), 0)
     state.totals.leases_expired += 1
 
 
 def apply_finished(state: LeagueState, event: LeaseFinished) -> None:
-    """Book the answer: counts, and every pair of opposing seats in the payoff."""
+    """Records the answer: counts, and every pair of opposing seats in the payoff."""
     lease = state.leases.pop(event.lease_id)
-    state.workload.close(_place(state, lease), event.env_steps)
+    state.fair_share.close(_player_index(state, lease), event.env_steps)
     totals = state.totals
     totals.leases_finished += 1
     if lease.after_training:
@@ -163,19 +164,19 @@ def apply_finished(state: LeagueState, event: LeaseFinished) -> None:
     for outcome in event.outcomes:
         totals.games += outcome.games
         totals.aborted += outcome.aborted
-        totals.turns += outcome.turns
+        totals.decisions += outcome.decisions
         totals.truncated += outcome.truncated
         if lease.home is not None:
-            _book_home(state, lease, outcome)
+            _record_home(state, lease, outcome)
         else:
             totals.rating_games += outcome.games
             for policy in set(outcome.policies):
                 state.rating_games.values[state.population.index[policy]] += outcome.games
         if outcome.games:
-            _book_pairs(state, lease.lease_id, outcome)
+            _record_pairs(state, lease.lease_id, outcome)
 
 
-def _book_home(state: LeagueState, lease: Lease, outcome: SeatingOutcome) -> None:
+def _record_home(state: LeagueState, lease: Lease, outcome: AssignmentOutcome) -> None:
     """What the home's own counts, returns and qualities make of games under its lease."""
     assert lease.home is not None
     home = state.players[lease.home]
@@ -188,12 +189,12 @@ def _book_home(state: LeagueState, lease: Lease, outcome: SeatingOutcome) -> Non
     mean = sum(outcome.return_sums[seat] for seat in seats) / (len(seats) * outcome.games)
     home.mean_return += (mean - home.mean_return) * outcome.games / (home.return_games + outcome.games)
     home.return_games = min(home.return_games + outcome.games, RETURN_GAMES)
-    home.episodes.book(lease.home, outcome, teams=state.teams, scoring=state.scoring)
-    book_quality(state, lease.home, outcome)
+    home.episodes.record(lease.home, outcome, teams=state.teams, scoring=state.scoring)
+    record_quality(state, lease.home, outcome)
 
 
-def _book_pairs(state: LeagueState, lease_id: int, outcome: SeatingOutcome) -> None:
-    moved = state.population.moved.values
+def _record_pairs(state: LeagueState, lease_id: int, outcome: AssignmentOutcome) -> None:
+    staleness_clock = state.population.staleness_clock.values
     numbers = [state.population.index[policy] for policy in outcome.policies]
     current = [
         policy not in state.players or lease_id >= state.players[policy].first_lease_id for policy in outcome.policies
@@ -204,16 +205,16 @@ def _book_pairs(state: LeagueState, lease_id: int, outcome: SeatingOutcome) -> N
             numbers[j],
             seat=i,
             results=(outcome.wins[i][j], outcome.draws[i][j], outcome.wins[j][i]),
-            score=score_sum(state.scoring, outcome, teams=state.teams, seat=i, rival=j),
-            now=float(moved[numbers[i]] + moved[numbers[j]]),
+            score=score_sum(state.scoring, outcome, teams=state.teams, seat=i, opponent=j),
+            now=float(staleness_clock[numbers[i]] + staleness_clock[numbers[j]]),
             counts=current[i] and current[j],
         )
 
 
-def _check_seating(state: LeagueState, lease: Lease, policies: tuple[str, ...]) -> None:
-    """Refuse a seating that no lease of this home can have had.
+def _check_assignment(state: LeagueState, lease: Lease, policies: tuple[str, ...]) -> None:
+    """Refuse an assignment that no lease of this home can have had.
 
-    A game may end under a later lease of the same home than the one whose table it drew its seating from, so the
+    A game may end under a later lease of the same home than the one whose table it drew its assignment from, so the
     table of this very lease is not the measure.
     """
     strangers = [policy for policy in policies if policy not in state.population.index]
@@ -225,13 +226,13 @@ def _check_seating(state: LeagueState, lease: Lease, policies: tuple[str, ...]) 
         raise Refused(f"lease {lease.lease_id} is a rating match, but {policies} still learn")
 
 
-def _check_counts(state: LeagueState, outcome: SeatingOutcome) -> None:
+def _check_counts(state: LeagueState, outcome: AssignmentOutcome) -> None:
     """Refuse counts that no set of games could have."""
     rows = (*outcome.wins, *outcome.draws)
     lists = (outcome.policies, outcome.return_sums, outcome.wins, outcome.draws, *rows)
     if set(map(len, lists)) != {state.num_seats}:
         raise Refused(f"outcome of {outcome.policies}: every list in it needs {state.num_seats} entries, one per seat")
-    counts = (outcome.games, outcome.aborted, outcome.turns)
+    counts = (outcome.games, outcome.aborted, outcome.decisions)
     if min(*counts, *map(min, rows)) < 0 or max(*counts, *map(max, rows)) > MAX_COUNT:
         raise Refused(f"outcome of {outcome.policies}: a count is negative or larger than 2**53")
     if not all(-MAX_COUNT <= earned <= MAX_COUNT for earned in outcome.return_sums):
@@ -245,7 +246,7 @@ def _check_counts(state: LeagueState, outcome: SeatingOutcome) -> None:
                 f"outcome of {outcome.policies}: seats {i} and {j} show {won} + {lost} wins and {drawn} "
                 f"(or {outcome.draws[j][i]}) draws in {outcome.games} games"
             )
-    problem = order_problem(outcome, state.teams)
+    problem = placement_problem(outcome, state.teams)
     if problem:
         raise Refused(f"outcome of {outcome.policies}: {problem}")
 
@@ -264,10 +265,13 @@ def _open_lease(state: LeagueState, lease_id: int) -> Lease:
     return lease
 
 
-def _place(state: LeagueState, lease: Lease) -> int | None:
-    return None if lease.home is None else state.players[lease.home].place
+def _player_index(state: LeagueState, lease: Lease) -> int | None:
+    return None if lease.home is None else state.players[lease.home].index
 
 
-def _named(state: LeagueState, numbers: np.ndarray, shares: np.ndarray) -> list[tuple[str, float]]:
+def _named(state: LeagueState, numbers: np.ndarray, probabilities: np.ndarray) -> list[tuple[str, float]]:
     names = state.population.names
-    return [(names[number], share) for number, share in zip(numbers.tolist(), shares.tolist(), strict=True)]
+    return [
+        (names[number], probability)
+        for number, probability in zip(numbers.tolist(), probabilities.tolist(), strict=True)
+    ]

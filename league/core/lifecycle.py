@@ -7,9 +7,9 @@ import numpy as np
 from league.core.directives import INITIAL, SNAPSHOT_KIND
 from league.core.pbt.pbt import first_values
 from league.core.state.commands import (
-    AddOutsider,
     ChangeConfig,
     CreateLeague,
+    ImportPolicy,
     NoteFork,
     NoteRewind,
     Refused,
@@ -19,20 +19,20 @@ from league.core.state.commands import (
 from league.core.state.episodes import Episodes
 from league.core.state.events import (
     ConfigChanged,
+    DirectiveIssued,
     Event,
     LeagueCreated,
     LeagueForked,
     LeagueRewound,
     LeaseExpired,
-    OrderIssued,
-    OutsiderAdded,
     PlayerAdded,
+    PolicyImported,
     RunStarted,
     RunStopped,
 )
 from league.core.state.payoff import empty_payoff
 from league.core.state.population import GUEST, PLAYER
-from league.core.state.records import OUTSIDE_PREFIX, Order, SnapshotInfo
+from league.core.state.records import IMPORTED_PREFIX, Directive, SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
 
 
@@ -42,27 +42,27 @@ def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Gene
     Raises:
       Refused: there is a league already, or the seats do not fit.
     """
-    if state.settings is not None:
-        raise Refused("the league is founded already")
+    if state.config is not None:
+        raise Refused("the league is created already")
     if command.num_seats < 1 or len(command.teams) != command.num_seats:
         raise Refused(f"{command.num_seats} seats but teams {command.teams}")
     added = [
         PlayerAdded(
-            f"{settings.prefix}-{number}",
-            settings.role,
+            f"{config.prefix}-{number}",
+            config.role,
             group,
-            settings.share,
-            first_values(command.settings.tuning, settings, rng, is_first=number == 0),
+            config.step_weight,
+            first_values(command.config.pbt, config, rng, is_first=number == 0),
         )
-        for group, settings in enumerate(command.settings.players)
-        for number in range(settings.count)
+        for group, config in enumerate(command.config.players)
+        for number in range(config.count)
     ]
-    orders = [
-        OrderIssued(Order(state.next_order_id + number, SNAPSHOT_KIND, event.player, INITIAL))
+    directives = [
+        DirectiveIssued(Directive(state.next_directive_id + number, SNAPSHOT_KIND, event.player, INITIAL))
         for number, event in enumerate(added)
     ]
-    created = LeagueCreated(command.seed, command.num_seats, command.teams, command.settings, command.scoring)
-    return [created, *added, *orders]
+    created = LeagueCreated(command.seed, command.num_seats, command.teams, command.config, command.scoring)
+    return [created, *added, *directives]
 
 
 def start_run(state: LeagueState, command: StartRun, rng: np.random.Generator) -> list[Event]:
@@ -81,18 +81,18 @@ def stop_run(state: LeagueState, command: StopRun, rng: np.random.Generator) -> 
     return [*_expire_all(state, "the run was stopped"), RunStopped(state.token, command.reason)]
 
 
-def add_outsider(state: LeagueState, command: AddOutsider, rng: np.random.Generator) -> list[Event]:
-    """A policy from outside joins: no part of the league's past, it is met as a guest, and rated.
+def import_policy(state: LeagueState, command: ImportPolicy, rng: np.random.Generator) -> list[Event]:
+    """A policy from outside joins: no part of the league's past, it is met as a fixed opponent, and rated.
 
     Raises:
-      Refused: its id is not "outside:NAME", or taken.
+      Refused: its id is not "imported:NAME", or taken.
     """
-    if not command.policy.startswith(OUTSIDE_PREFIX) or len(command.policy) == len(OUTSIDE_PREFIX):
-        raise Refused(f"a policy from outside is called {OUTSIDE_PREFIX}NAME, not {command.policy!r}")
+    if not command.policy.startswith(IMPORTED_PREFIX) or len(command.policy) == len(IMPORTED_PREFIX):
+        raise Refused(f"a policy from outside is called {IMPORTED_PREFIX}NAME, not {command.policy!r}")
     if command.policy in state.population.index:
         raise Refused(f"{command.policy} is in the league already")
     info = SnapshotInfo(command.policy, command.digest, "", "", None, max(command.version, 0), 0, "outside")
-    return [OutsiderAdded(info)]
+    return [PolicyImported(info)]
 
 
 def note_fork(state: LeagueState, command: NoteFork, rng: np.random.Generator) -> list[Event]:
@@ -132,7 +132,7 @@ def change_config(state: LeagueState, command: ChangeConfig, rng: np.random.Gene
     return [ConfigChanged(command.text, command.changes, command.by)]
 
 
-def apply_outsider(state: LeagueState, event: OutsiderAdded) -> None:
+def apply_imported(state: LeagueState, event: PolicyImported) -> None:
     """The policy is in the population."""
     snapshot = event.snapshot
     state.snapshots[snapshot.snapshot_id] = snapshot
@@ -153,15 +153,15 @@ def apply_rewound(state: LeagueState, event: LeagueRewound) -> None:
 
 def apply_created(state: LeagueState, event: LeagueCreated) -> None:
     """Found the league; its bots join the population."""
-    settings = event.settings
-    state.settings, state.seed = settings, event.seed
+    config = event.config
+    state.config, state.seed = config, event.seed
     state.num_seats, state.teams, state.scoring = event.num_seats, event.teams, event.scoring
     state.payoff = empty_payoff(
         num_seats=event.num_seats,
-        half_life_steps=settings.half_life_steps,
-        prior_games=settings.payoff.prior_games,
+        half_life_steps=config.half_life_steps,
+        prior_games=config.payoff.prior_games,
     )
-    for bot in settings.bots:
+    for bot in config.bots:
         state.population.add(bot, kind=GUEST)
         state.rating_games.append(0)
 
@@ -170,15 +170,15 @@ def apply_added(state: LeagueState, event: PlayerAdded) -> None:
     """A player joins."""
     policy = state.population.add(event.player, kind=PLAYER, role=event.role)
     state.rating_games.append(0)
-    place = state.workload.add(event.share)
+    index = state.fair_share.add(event.step_weight)
     state.players[event.player] = PlayerState(
-        event.player, event.role, event.group, policy, place, Episodes(), hyperparameters=event.hyperparameters
+        event.player, event.role, event.group, policy, index, Episodes(), hyperparameters=event.hyperparameters
     )
 
 
 def apply_config(state: LeagueState, event: ConfigChanged) -> None:
     """The new configuration; the one before is kept for a crash between the journal and the file."""
-    state.config_before, state.config = state.config, event.text
+    state.config_text_before, state.config_text = state.config_text, event.text
 
 
 def apply_started(state: LeagueState, event: RunStarted) -> None:

@@ -10,13 +10,13 @@ from league.core.directives import RESET_KIND, start_again_from
 from league.core.retention import RETIRED
 from league.core.state.commands import QuarantineSnapshot, Refused, RestoreSnapshot
 from league.core.state.events import (
+    DirectiveDropped,
+    DirectiveIssued,
     Event,
-    OrderDropped,
-    OrderIssued,
     SnapshotQuarantined,
     SnapshotRestored,
 )
-from league.core.state.records import Order
+from league.core.state.records import Directive
 from league.core.state.state import LeagueState
 
 
@@ -87,14 +87,14 @@ def restart_sources(state: LeagueState, player: str) -> Iterator[str]:
 def _replaced_resets(state: LeagueState, snapshot: str) -> list[Event]:
     """Resets from the snapshot are dropped, and issued again from what `start_again_from` finds without it."""
     events: list[Event] = []
-    order_id = state.next_order_id
-    for order in state.orders.values():
+    directive_id = state.next_directive_id
+    for order in state.directives.values():
         if order.kind != RESET_KIND or order.source != snapshot:
             continue
         source = start_again_from(state, state.players[order.player], without=snapshot)
-        events.append(OrderDropped(order.order_id, f"the weights of {snapshot} cannot be had"))
+        events.append(DirectiveDropped(order.directive_id, f"the weights of {snapshot} cannot be had"))
         if source is not None:
             reason = f"{order.reason}; from {source}, as the weights of {snapshot} cannot be had"
-            events.append(OrderIssued(Order(order_id, RESET_KIND, order.player, reason, source=source)))
-            order_id += 1
+            events.append(DirectiveIssued(Directive(directive_id, RESET_KIND, order.player, reason, source=source)))
+            directive_id += 1
     return events

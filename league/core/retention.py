@@ -67,8 +67,10 @@ def needed_snapshots(state: LeagueState) -> set[str]:
     player, and the strongest of every player and of the league.
     """
     needed: set[str | None] = {name for player in state.players.values() for name in (player.parent, player.initial)}
-    needed |= {order.source for order in state.orders.values()}
-    needed |= {name for lease in state.leases.values() for seating in lease.seatings for name in seating.policies}
+    needed |= {order.source for order in state.directives.values()}
+    needed |= {
+        name for lease in state.leases.values() for assignment in lease.assignments for name in assignment.policies
+    }
     needed |= set(state.mixture.weights)
     population = state.population
     for player in state.players.values():

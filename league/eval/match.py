@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.acting.policy import SeatPolicy, View
+from agents.acting.policy import ActInputs, Policy
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import make, spec_of
 from envs.sampling import uniform_legal
-from envs.sub_actions import draw_parts, first_parts
+from envs.sub_actions import draw_sub_actions, first_sub_actions
 from league.eval.match_result import MatchResult, score_games
 from league.policies.observation import within_bounds
 
@@ -40,12 +40,12 @@ class _Batch:
     """Results of one batch of games. returns: float32 [G, S]; turns: calls of `step`, summed over the games."""
 
     returns: NDArray[np.float32]
-    turns: int
+    steps: int
 
 
 def play_match(
     env_config: EnvConfig,
-    entrants: Sequence[SeatPolicy],
+    entrants: Sequence[Policy],
     *,
     games: int,
     seed: int,
@@ -79,7 +79,7 @@ def play_match(
     if games < teams or games % teams:
         raise ValueError(f"games is {games}: a match of {env_config.id} needs a positive multiple of {teams}")
     filled = [*entrants, *[entrants[-1]] * (teams - len(entrants))]
-    groups, returns, turns = games // teams, [], 0
+    groups, returns, steps = games // teams, [], 0
     for wave, start in enumerate(range(0, groups, MAX_BATCH)):
         env = make(env_config, num_envs=min(MAX_BATCH, groups - start))
         try:
@@ -88,16 +88,16 @@ def play_match(
                 holders = seat_holders(spec, filled, rotation)
                 batch = _play(env, holders, seeds=(seed, wave, rotation), opening_plies=opening_plies, still=still)
                 rotations.append(_by_entrant(spec, batch.returns, rotation))
-                turns += batch.turns
+                steps += batch.steps
                 if progress is not None:
                     progress(env.num_envs)
             returns.append(np.stack(rotations))
         finally:
             env.close()
-    return score_games(np.concatenate(returns, axis=1), turns)
+    return score_games(np.concatenate(returns, axis=1), steps)
 
 
-def seat_holders(spec: EnvSpec, entrants: Sequence[SeatPolicy], rotation: int) -> list[SeatPolicy]:
+def seat_holders(spec: EnvSpec, entrants: Sequence[Policy], rotation: int) -> list[Policy]:
     """[S] who holds each seat: entrant e holds the seats of the team in place (e + rotation) % T."""
     places = _team_places(spec)
     return [entrants[(place - rotation) % len(entrants)] for place in places.tolist()]
@@ -119,7 +119,7 @@ def _by_entrant(spec: EnvSpec, returns: NDArray[np.float32], rotation: int) -> N
 
 def _play(
     env: BatchedEnv,
-    holders: Sequence[SeatPolicy],
+    holders: Sequence[Policy],
     *,
     seeds: tuple[int, int, int],
     opening_plies: int,
@@ -138,7 +138,7 @@ def _play(
     core = np.zeros((num_games * seats, max(core_sizes)), np.float32)
     alive = np.ones(num_games, np.bool_)
     returns = np.zeros((num_games, seats), np.float32)
-    turns = opening_plies * num_games if _has_openings(env.spec, turn) else 0
+    steps = opening_plies * num_games if _has_openings(env.spec, turn) else 0
     for _ in range(env.spec.max_turns or MAX_TURNS):
         if not still():
             raise OutOfTime
@@ -147,16 +147,16 @@ def _play(
         for policy, held, core_size in zip(distinct, holds, core_sizes, strict=True):
             slots = np.flatnonzero(alive[turn.env_index] & held[turn.seat])
             if len(slots):
-                choice = policy.act(View(env, turn, slots, core[rows[slots], :core_size]), rng)
+                choice = policy.act(ActInputs(env, turn, slots, core[rows[slots], :core_size]), rng)
                 actions[slots] = within_bounds(env.spec, choice.actions)
                 core[rows[slots], :core_size] = choice.core
         turn = env.step(actions)
-        turns += int(alive.sum())
+        steps += int(alive.sum())
         over = alive & turn.ended
         returns[over] = turn.returns[over]
         alive &= ~over
         if not alive.any():
-            return _Batch(returns, turns)
+            return _Batch(returns, steps)
     raise EnvError(
         f"{env.spec.env_id}: {int(alive.sum())} of {num_games} games have not ended after"
         f" {env.spec.max_turns or MAX_TURNS} turns; give the game a limit of turns"
@@ -176,7 +176,9 @@ def _open(env: BatchedEnv, turn: Turn, *, plies: int, rng: np.random.Generator) 
         if mask is None or not _has_openings(env.spec, turn):
             break
         several = actions.kind == "multi_categorical"
-        turn = env.step(draw_parts(actions, len(mask), mask=mask, rng=rng) if several else uniform_legal(mask, rng))
+        turn = env.step(
+            draw_sub_actions(actions, len(mask), mask=mask, rng=rng) if several else uniform_legal(mask, rng)
+        )
     return turn
 
 
@@ -186,7 +188,7 @@ def idle_actions(spec: EnvSpec, turn: Turn) -> NDArray[np.generic]:
         shape = (len(turn.env_index), *spec.actions.shape)
         return np.full(shape, np.clip(0.0, spec.actions.low, spec.actions.high), np.float32)
     if spec.actions.kind == "multi_categorical":
-        return first_parts(spec.actions, len(turn.env_index), mask=turn.action_mask)
+        return first_sub_actions(spec.actions, len(turn.env_index), mask=turn.action_mask)
     if turn.action_mask is None:
         return np.zeros(len(turn.env_index), np.int64)
     first: NDArray[np.int64] = turn.action_mask.argmax(axis=1)

@@ -34,17 +34,17 @@ class MatchResult:
       wins: int64 [R, T, T], wins[r, i, j] = games of rotation r in which entrant i returned more than entrant j.
       draws: int64 [R, T, T], equal returns; symmetric, zero on the diagonal. In rotation r entrant i holds the
         team (i + r) % T.
-      group_scores: float64 [G, T], mean over a group's games and an entrant's rivals of win 1, draw 1/2, loss 0; zeros
-        where T is 1.
+      group_scores: float64 [G, T], mean over a group's games and an entrant's opponents of win 1, draw 1/2, loss 0;
+        zeros where T is 1.
       group_returns: float64 [G, T], mean over a group's games of the return of an entrant's team.
-      turns: calls of `step` summed over the games, the opening included.
+      steps: calls of `step` summed over the games, the opening included.
     """
 
     wins: NDArray[np.int64]
     draws: NDArray[np.int64]
     group_scores: NDArray[np.float64]
     group_returns: NDArray[np.float64]
-    turns: int
+    steps: int
 
     @property
     def num_groups(self) -> int:
@@ -57,17 +57,17 @@ class MatchResult:
         return self.num_groups * len(self.wins)
 
     @property
-    def mean_turns(self) -> float:
+    def mean_steps(self) -> float:
         """Mean length of a game in turns."""
-        return self.turns / self.games
+        return self.steps / self.games
 
-    def counts(self, entrant: int = 0, rival: int = 1) -> tuple[int, int, int]:
+    def counts(self, entrant: int = 0, opponent: int = 1) -> tuple[int, int, int]:
         """Wins, draws and losses of one entrant against another, all rotations together."""
-        wins, losses = self.wins[:, entrant, rival].sum(), self.wins[:, rival, entrant].sum()
-        return int(wins), int(self.draws[:, entrant, rival].sum()), int(losses)
+        wins, losses = self.wins[:, entrant, opponent].sum(), self.wins[:, opponent, entrant].sum()
+        return int(wins), int(self.draws[:, entrant, opponent].sum()), int(losses)
 
     def score(self, entrant: int = 0) -> Interval:
-        """Mean score of an entrant over games and rivals, with a Wilson interval.
+        """Mean score of an entrant over games and opponents, with a Wilson interval.
 
         The interval counts games as independent. Where the games of a group agree more than independent ones would (the
         opening decides, or the policies hardly vary) the number of games is scaled down by the measured excess of the
@@ -112,12 +112,12 @@ def wilson(share: float, games: float) -> Interval:
     return Interval(share, max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half)))
 
 
-def score_games(team_returns: NDArray[np.float64], turns: int) -> MatchResult:
+def score_games(team_returns: NDArray[np.float64], steps: int) -> MatchResult:
     """Count a match.
 
     Args:
       team_returns: float64 [R, G, T], return of each entrant's team in each game, entrants in their own order.
-      turns: see `MatchResult`.
+      steps: see `MatchResult`.
     """
     teams = team_returns.shape[2]
     difference = team_returns[:, :, :, None] - team_returns[:, :, None, :]
@@ -129,7 +129,7 @@ def score_games(team_returns: NDArray[np.float64], turns: int) -> MatchResult:
         draws=even.sum(axis=1),
         group_scores=points.mean(axis=0),
         group_returns=team_returns.mean(axis=0),
-        turns=turns,
+        steps=steps,
     )
 
 
@@ -140,5 +140,5 @@ def merged(parts: Sequence[MatchResult]) -> MatchResult:
         draws=np.sum([part.draws for part in parts], axis=0),
         group_scores=np.concatenate([part.group_scores for part in parts]),
         group_returns=np.concatenate([part.group_returns for part in parts]),
-        turns=sum(part.turns for part in parts),
+        steps=sum(part.steps for part in parts),
     )

@@ -17,11 +17,11 @@ class PairRow:
 
     Fields:
       home, away: names of the entrants.
-      games, wins, draws, losses: counts; in a game of several rivals against each other they are of home against the
-        first rival, while the score is over all.
+      games, wins, draws, losses: counts; in a game of several opponents against each other they are of home against the
+        first opponent, while the score is over all.
       score: of home, with its interval.
       by_team: [T] score of home while it held team 0, 1, ...
-      mean_turns: mean length of a game.
+      mean_steps: mean length of a game.
     """
 
     home: str
@@ -32,13 +32,13 @@ class PairRow:
     losses: int
     score: Interval
     by_team: tuple[float, ...]
-    mean_turns: float
+    mean_steps: float
 
 
 def pair_row(home: str, away: str, result: MatchResult) -> PairRow:
     """The row of a match between entrants 0 and 1."""
     wins, draws, losses = result.counts()
-    return PairRow(home, away, result.games, wins, draws, losses, result.score(), result.by_team(), result.mean_turns)
+    return PairRow(home, away, result.games, wins, draws, losses, result.score(), result.by_team(), result.mean_steps)
 
 
 def bot_entrant(name: str, *, seed: int) -> BotPolicy:

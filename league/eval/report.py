@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from agents.acting.policy import SeatPolicy, View
+from agents.acting.policy import ActInputs, Policy
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
 from league.eval.entrants import open_entrants
@@ -138,12 +138,12 @@ def evaluate_run(
     run, found = open_entrants(Path(run_path), players, seed=seed, trust=trust)
     if greedy is None:
         greedy = not _acts_at_once(run.env)
-    entrants: dict[str, SeatPolicy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
+    entrants: dict[str, Policy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
     fitting, notes = fitting_bots(run.env, bots, seed=seed)
     teams = len(set(run.spec.teams))
     conditions = Conditions(-(-games // teams) * teams, seed, opening_plies, greedy)
     if deadline is not None:
-        decisions = run.state.totals.turns / max(run.state.totals.games, 1) / teams
+        decisions = run.state.totals.decisions / max(run.state.totals.games, 1) / teams
         fitting, dear = affordable(
             run.env, fitting, limit_s=deadline.left(), players=len(entrants), decisions=decisions, seed=seed
         )
@@ -170,7 +170,7 @@ def fitting_bots(env_config: EnvConfig, bots: Sequence[str], *, seed: int) -> tu
     try:
         turn = env.reset(seed)
         slots = np.arange(1)
-        view = View(env, turn, slots, np.zeros((1, 0), np.float32))
+        view = ActInputs(env, turn, slots, np.zeros((1, 0), np.float32))
         for name in dict.fromkeys(bots):
             bot = bot_entrant(name, seed=seed)
             try:
@@ -198,7 +198,7 @@ def _rows(results: Mapping[Meeting, MatchResult], *, teams: int) -> tuple[tuple[
     return (), tuple(ReturnRow(name, result.games, result.mean_return()) for (name,), result in results.items())
 
 
-def _seated(entrants: Mapping[str, SeatPolicy], meeting: Meeting, seed: int) -> list[SeatPolicy]:
+def _seated(entrants: Mapping[str, Policy], meeting: Meeting, seed: int) -> list[Policy]:
     """The entrants of one match: a bot made anew for each answers the same whoever played before."""
     return [entrants[name] if name in entrants else bot_entrant(name, seed=seed) for name in meeting]
 

@@ -50,11 +50,11 @@ def report_csv(report: EvalReport) -> str:
             mean = line.mean_return
             writer.writerow([line.name, line.games, mean.value, mean.low, mean.high])
         return text.getvalue()
-    writer.writerow(["home", "away", "games", "wins", "draws", "losses", "score", "low", "high", "mean_turns"])
+    writer.writerow(["home", "away", "games", "wins", "draws", "losses", "score", "low", "high", "mean_steps"])
     for row in report.pairs:
         score = row.score
         counts = [row.games, row.wins, row.draws, row.losses]
-        writer.writerow([row.home, row.away, *counts, score.value, score.low, score.high, row.mean_turns])
+        writer.writerow([row.home, row.away, *counts, score.value, score.low, score.high, row.mean_steps])
     return text.getvalue()
 
 

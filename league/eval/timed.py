@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agents.acting.policy import SeatPolicy, View
+from agents.acting.policy import ActInputs, Policy
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.eval.match import OutOfTime, play_match
@@ -18,7 +18,7 @@ from league.eval.pairs import bot_entrant
 
 GROWTH = 4
 """Games of a round over those of the round before."""
-LEAST_GAMES = 10
+MIN_GAMES = 10
 """A bot that cannot play so many games against each player in its part of the time is left out."""
 MEASURED_GAMES = 8
 """Games in which a bot's cost is measured; bots that search answer for several at once."""
@@ -27,7 +27,7 @@ SEARCH = "mcts"
 
 Meeting = tuple[str, ...]
 """Names of the entrants of one match, the home first."""
-Entrants = Callable[[Meeting, int], Sequence[SeatPolicy]]
+Entrants = Callable[[Meeting, int], Sequence[Policy]]
 """Makes the entrants of a match; its second argument is the seed of whatever they draw."""
 
 
@@ -135,18 +135,18 @@ def play_all(
 def affordable(
     env: EnvConfig, bots: Sequence[str], *, limit_s: float, players: int, decisions: float, seed: int
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Bots that play `LEAST_GAMES` games against each player in their part of a time, and a sentence on each other one.
+    """Bots that play `MIN_GAMES` games against each player in their part of a time, and a sentence on each other one.
 
     Args:
       bots: that can play the game. players: whom each meets. decisions: of a bot in one game.
     """
     kept, notes = [], []
     for bot in bots:
-        seconds = seconds_a_move(env, bot, seed=seed) * decisions * LEAST_GAMES * players
+        seconds = seconds_a_move(env, bot, seed=seed) * decisions * MIN_GAMES * players
         if seconds <= limit_s / len(bots):
             kept.append(bot)
         else:
-            notes.append(f"{bot} is left out: {LEAST_GAMES} games against each would take it about {seconds:.0f} s")
+            notes.append(f"{bot} is left out: {MIN_GAMES} games against each would take it about {seconds:.0f} s")
     return tuple(kept), tuple(notes)
 
 
@@ -160,7 +160,7 @@ def seconds_a_move(
     with closing(make(env_config, num_envs=MEASURED_GAMES)) as env:
         turn = env.reset(seed)
         slots = np.arange(len(turn.env_index))
-        view = View(env, turn, slots, np.zeros((len(slots), 0), np.float32))
+        view = ActInputs(env, turn, slots, np.zeros((len(slots), 0), np.float32))
         begun = clock()
         policy.act(view, np.random.default_rng(seed))
         return times * (clock() - begun) / len(slots)

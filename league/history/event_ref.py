@@ -10,7 +10,7 @@ from typing import cast
 from league.core.directives import INITIAL, SNAPSHOT_KIND
 from league.core.gates.gates import GATE, TIMEOUT
 from league.core.league import apply
-from league.core.state.events import Event, MixtureSolved, OrderIssued, OutsiderAdded, PlayerAdded, SnapshotAdded
+from league.core.state.events import DirectiveIssued, Event, MixtureSolved, PlayerAdded, PolicyImported, SnapshotAdded
 from league.core.state.state import LeagueState, from_plain
 from league.errors import LeagueError
 from league.store.journal_reader import Head, JournalReader
@@ -64,8 +64,8 @@ def state_at(journal: JournalReader, seq: int) -> LeagueState:
 
 def belongs_to_the_one_before(event: Event) -> bool:
     """Whether an event was decided together with the event before it, and not by a command of its own."""
-    if isinstance(event, OrderIssued):
-        return event.order.kind != SNAPSHOT_KIND or event.order.reason in (INITIAL, GATE, TIMEOUT)
+    if isinstance(event, DirectiveIssued):
+        return event.directive.kind != SNAPSHOT_KIND or event.directive.reason in (INITIAL, GATE, TIMEOUT)
     return isinstance(event, PlayerAdded | MixtureSolved)
 
 
@@ -80,7 +80,7 @@ def _end_of_decision(journal: JournalReader, seq: int) -> int:
 def _event_of_snapshot(journal: JournalReader, name: str) -> int:
     known: list[str] = []
     for seq, event in _events(journal, 1, None):
-        if isinstance(event, SnapshotAdded | OutsiderAdded):
+        if isinstance(event, SnapshotAdded | PolicyImported):
             known.append(event.snapshot.snapshot_id)
             if known[-1] == name:
                 return seq

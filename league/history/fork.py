@@ -15,12 +15,12 @@ import numpy as np
 from envs.plugins import is_admitted
 from envs.registry import spec_of
 from league.config.plugin_names import OutsideName, outside_names
-from league.config.run_config import LeagueConfig, config_plain, dump_config
+from league.config.run_config import RunConfig, config_plain, dump_config
 from league.core.league import apply, decide
 from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import ChangeConfig, Command, NoteFork, QuarantineSnapshot
 from league.core.state.events import EVENTS
-from league.core.state.records import OUTSIDE_PREFIX
+from league.core.state.records import IMPORTED_PREFIX
 from league.core.state.state import LeagueState, to_plain
 from league.errors import ConfigError, CorruptSnapshot, MissingSnapshot
 from league.history.event_ref import point_at, state_at
@@ -143,12 +143,12 @@ def fork_run(
     )
 
 
-def _names(config: LeagueConfig, folder: RunFolder, state: LeagueState) -> Iterator[OutsideName]:
+def _names(config: RunConfig, folder: RunFolder, state: LeagueState) -> Iterator[OutsideName]:
     """The code from outside that the fork loads, which this user has trusted or marked in the source."""
     yield from outside_names(config_plain(config))
     store = LocalSnapshotStore(folder.snapshots_path)
     for info in state.snapshots.values():
-        if info.snapshot_id.startswith(OUTSIDE_PREFIX):
+        if info.snapshot_id.startswith(IMPORTED_PREFIX):
             names = names_of_manifest(store.get(info.digest)[1])
             yield from (found for found in names if found.kind != "env" and is_admitted(found.entry))
 
@@ -158,14 +158,14 @@ def branch_journal(folder: RunFolder) -> BranchJournal:
     return cast(BranchJournal, BranchJournal.create(folder.journal_path, events=EVENTS, storage=folder.storage))
 
 
-def _contradictions(config: LeagueConfig, before: LeagueConfig, state: LeagueState) -> Iterator[str]:
+def _contradictions(config: RunConfig, before: RunConfig, state: LeagueState) -> Iterator[str]:
     """What the past that is taken over does not allow to be changed, one sentence each."""
-    assert state.settings is not None, "a point of a journal lies behind the founding of its league"
+    assert state.config is not None, "a point of a journal lies behind the creating of its league"
     if config.league != before.league:
-        founded, wanted = (_leaves(replace(config, league=league)) for league in (state.settings, config.league))
-        for path in sorted(key for key in founded.keys() | wanted.keys() if founded.get(key) != wanted.get(key)):
+        created, wanted = (_leaves(replace(config, league=league)) for league in (state.config, config.league))
+        for path in sorted(key for key in created.keys() | wanted.keys() if created.get(key) != wanted.get(key)):
             yield (
-                f"{path}: the league in the journal was founded with {founded.get(path)!r}, not {wanted.get(path)!r}; "
+                f"{path}: the league in the journal was created with {created.get(path)!r}, not {wanted.get(path)!r}; "
                 "a fork goes on with that league, `league train` founds another"
             )
     if config.network != before.network:
@@ -174,7 +174,7 @@ def _contradictions(config: LeagueConfig, before: LeagueConfig, state: LeagueSta
         yield from _other_game(config, before)
 
 
-def _other_game(config: LeagueConfig, before: LeagueConfig) -> Iterator[str]:
+def _other_game(config: RunConfig, before: RunConfig) -> Iterator[str]:
     from league.policies.policy_store import (
         spec_hash,  # brings in torch, which is not needed where the game is the same
     )
@@ -184,7 +184,7 @@ def _other_game(config: LeagueConfig, before: LeagueConfig) -> Iterator[str]:
         yield f"env: seats, teams, observations, actions or the mask of {new.env_id} differ from {old.env_id}'s"
 
 
-def _leaves(config: LeagueConfig) -> dict[str, object]:
+def _leaves(config: RunConfig) -> dict[str, object]:
     """Dotted path -> value of every setting of the league."""
     found: dict[str, object] = {}
     stack: list[tuple[str, object]] = [("league", config_plain(config)["league"])]
@@ -199,7 +199,7 @@ def _leaves(config: LeagueConfig) -> dict[str, object]:
     return found
 
 
-def _with_new_teacher(config: LeagueConfig, before: LeagueConfig) -> LeagueConfig:
+def _with_new_teacher(config: RunConfig, before: RunConfig) -> RunConfig:
     """The configuration with the digest of the teacher that it names now; the fork copies it when it starts."""
     from league.policies.teacher import (
         find_teacher,  # brings in torch, which is not needed where the teacher is the same
@@ -244,10 +244,10 @@ def _take_restart_states(origin: RunFolder, folder: RunFolder, state: LeagueStat
     return restart_points(state, lambda player, digest: checkpoints.take_over(player, digest, theirs))
 
 
-def _new_config(config: LeagueConfig, before: LeagueConfig, state: LeagueState) -> Iterator[ChangeConfig]:
+def _new_config(config: RunConfig, before: RunConfig, state: LeagueState) -> Iterator[ChangeConfig]:
     """The fork's configuration where the journal that is taken over ends with another one."""
     noted = noted_config(config, before)
-    if noted.text != state.config:
+    if noted.text != state.config_text:
         yield noted
 
 

@@ -220,8 +220,8 @@ def _link_all(source: Path, target: Path, storage: Storage) -> None:
 
 def _bring_back_files(folder: RunFolder, state: LeagueState, *, carried: RunFolder, point: Head, now: float) -> None:
     """Files of the run as they fit the event; `carried` holds heartbeat, games in flight and clock of the end."""
-    if state.config:
-        folder.write_config(state.config)
+    if state.config_text:
+        folder.write_config(state.config_text)
     status = carried.read_status()
     if status is not None:
         seq = min(status.journal_seq, point.seq)

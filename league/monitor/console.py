@@ -110,8 +110,8 @@ def plain_line(view: RunView) -> str:
         f"{len(view.players)} players",
         f"{view.snapshots} snapshots",
     ]
-    if view.budget_share is not None:
-        parts.insert(1, f"{view.budget_share:.0%}")
+    if view.budget_fraction is not None:
+        parts.insert(1, f"{view.budget_fraction:.0%}")
     rated = [player for player in view.players if player.rating is not None]
     if rated:
         best = max(rated, key=lambda player: player.rating or 0.0)
@@ -127,7 +127,7 @@ def plain_line(view: RunView) -> str:
 
 def run_table(view: RunView) -> RenderableType:
     """The run as a table of its players, their win rates and the last notes."""
-    budget = "" if view.budget_share is None else f"  {view.budget_share:.0%} of the budget"
+    budget = "" if view.budget_fraction is None else f"  {view.budget_fraction:.0%} of the budget"
     head = Text.assemble(
         (view.phase, "bold green" if view.phase == "running" else "bold yellow"),
         f"  {duration(view.elapsed_s)}{budget}  {count(view.env_steps)} steps  ",
@@ -209,7 +209,7 @@ def gate_text(gate: GateView) -> str:
     """Why the next snapshot is not taken yet."""
     if gate.steps < gate.min_steps:
         return f"{gate.steps / max(1, gate.min_steps):.0%} of the least steps"
-    return f"beats {gate.beaten}/{gate.rivals}, {gate.steps / max(1, gate.timeout_steps):.0%} of the time-out"
+    return f"beats {gate.beaten}/{gate.gate_opponents}, {gate.steps / max(1, gate.timeout_steps):.0%} of the time-out"
 
 
 def duration(seconds: float) -> str:

@@ -14,14 +14,14 @@ class GateView:
 
     Fields:
       steps, min_steps, timeout_steps: trained since the last snapshot or reset; the gate's two limits.
-      beaten, rivals: how many of its rivals it beats by enough, and how many there are.
+      beaten, gate_opponents: how many of its opponents it beats by enough, and how many there are.
     """
 
     steps: int
     min_steps: int
     timeout_steps: int
     beaten: int
-    rivals: int
+    gate_opponents: int
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class RunView:
 
     Fields:
       run: path of its folder. phase: "starting", "running", "draining", "stopped".
-      elapsed_s: time of training. budget_share: share of the budget that is spent, None without one.
+      elapsed_s: time of training. budget_fraction: share of the budget that is spent, None without one.
       games, env_steps: totals. steps_per_s: of late. snapshots: how many. workers: live hosts.
       players: in the order in which they joined.
       payoff: None before the first game.
@@ -88,7 +88,7 @@ class RunView:
     run: str
     phase: str
     elapsed_s: float
-    budget_share: float | None
+    budget_fraction: float | None
     games: int
     env_steps: int
     steps_per_s: float

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import msgspec
 
-from league.config.run_config import WandbSettings
+from league.config.run_config import WandbConfig
 from league.monitor.names import ELAPSED_S
 from league.monitor.sink import SinkContext
 from league.monitor.spool import Spool
@@ -176,7 +176,7 @@ class NoSink:
 
 def open_wandb_sink(context: SinkContext) -> WandbSink | NoSink:
     """The sink, started; or none where the settings or the environment disable it."""
-    settings = context.settings if isinstance(context.settings, WandbSettings) else WandbSettings()
+    settings = context.settings if isinstance(context.settings, WandbConfig) else WandbConfig()
     mode = resolved_mode(settings.mode, os.environ)
     if mode == "disabled":
         return NoSink()

@@ -13,107 +13,118 @@ from pathlib import Path
 
 from agents.nets.config import NetworkConfig
 from envs.protocol import EnvConfig, EnvSpec
-from league.config.run_config import LeagueConfig
-from league.core.state.commands import AddOutsider
-from league.core.state.population_config import GuestSettings
-from league.core.state.records import OUTSIDE_PREFIX
+from league.config.run_config import RunConfig
+from league.core.state.commands import ImportPolicy
+from league.core.state.population_config import FixedOpponentConfig
+from league.core.state.records import IMPORTED_PREFIX
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
 from league.policies.loading import FrozenCopy, PolicyMismatch, build_policy, copies_at, find_source
 from league.policies.policy_store import fits, network_of
 from league.policies.trust import trust_folder
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 from league.store.snapshots import SnapshotStore
 
 
 @dataclass(frozen=True)
-class Outsider:
-    """A frozen policy that is to join. guest: its place in the league, one policy alone; copy: what is stored of it."""
+class ImportedPolicy:
+    """A frozen policy that is to join. fixed opponent: its place in the league, one policy alone; copy: what is stored
+    of it."""
 
-    guest: GuestSettings
+    opponent: FixedOpponentConfig
     copy: FrozenCopy
 
 
-def find_outsiders(config: LeagueConfig, spec: EnvSpec, *, folder: Path) -> tuple[LeagueConfig, tuple[Outsider, ...]]:
-    """The outsiders that a new run is to have.
+def find_imported(config: RunConfig, spec: EnvSpec, *, folder: Path) -> tuple[RunConfig, tuple[ImportedPolicy, ...]]:
+    """The imported policies that a new run is to have.
 
     Args:
       spec: of the run's game.
       folder: of the configuration's file, where sources are looked for that are not found from the current folder.
     Returns:
       The configuration as it is noted in the run, with absolute sources, the very snapshots that "best" and the like
-      stood for, and every member of a mixture by itself; and the outsiders.
+      stood for, and every member of a mixture by itself; and the imported policies.
     Raises:
       LeagueError: a source is missing, damaged, or of another game, or the name of a mixture's member is another
-        guest's; one sentence. EnvError: its game cannot be made.
+        fixed opponent's; one sentence. EnvError: its game cannot be made.
     """
-    guests: list[GuestSettings] = []
-    found: list[Outsider] = []
-    for guest in config.league.guests:
-        joining = _outsiders_of(guest, spec, folder=folder) if _is_outside(guest) else ()
-        guests.extend([outsider.guest for outsider in joining] if _is_outside(guest) else [guest])
+    fixed_opponents: list[FixedOpponentConfig] = []
+    found: list[ImportedPolicy] = []
+    for opponent in config.league.fixed_opponents:
+        joining = _imported_of(opponent, spec, folder=folder) if _is_imported(opponent) else ()
+        fixed_opponents.extend([policy.opponent for policy in joining] if _is_imported(opponent) else [opponent])
         found.extend(joining)
     if not found:
         return config, ()
     try:
-        league = dataclasses.replace(config.league, guests=tuple(guests))
+        league = dataclasses.replace(config.league, fixed_opponents=tuple(fixed_opponents))
     except ValueError as error:
         raise LeagueError(f"The members of a mixture cannot join: {error}.") from error
     return dataclasses.replace(config, league=league), tuple(found)
 
 
-def absent_outsiders(config: LeagueConfig, state: LeagueState, spec: EnvSpec) -> tuple[Outsider, ...]:
+def absent_imported(config: RunConfig, state: LeagueState, spec: EnvSpec) -> tuple[ImportedPolicy, ...]:
     """Those that a run should have and has not, because it ended before they were added. Raises as above."""
-    absent = [guest for guest in config.league.guests if _is_outside(guest) and not _is_there(guest, state)]
-    return tuple(outsider for guest in absent for outsider in _outsiders_of(guest, spec, folder=Path.cwd()))
+    absent = [
+        opponent
+        for opponent in config.league.fixed_opponents
+        if _is_imported(opponent) and not _is_there(opponent, state)
+    ]
+    return tuple(policy for opponent in absent for policy in _imported_of(opponent, spec, folder=Path.cwd()))
 
 
-def trust_sources(config: LeagueConfig, *, folder: Path) -> None:
-    """Trust the folders that guests and the teacher come from, see `league.policies.trust`."""
-    for source in (config.teacher.source, *(guest.source for guest in config.league.guests)):
+def trust_sources(config: RunConfig, *, folder: Path) -> None:
+    """Trust the folders that fixed opponents and the teacher come from, see `league.policies.trust`."""
+    for source in (config.teacher.source, *(opponent.source for opponent in config.league.fixed_opponents)):
         path = find_source(source, folder=folder) if source else None
         if path is not None:
             trust_folder(path)
 
 
-def admit(outsiders: Sequence[Outsider], *, book: Book, store: SnapshotStore) -> None:
-    """Store the outsiders and note down that they joined, durable with the next commit of the book."""
-    for outsider in outsiders:
-        digest = store.put(outsider.copy.weights, outsider.copy.manifest)
-        book.execute(AddOutsider(outsider.guest.policy, digest, outsider.copy.manifest.version))
+def admit(imported: Sequence[ImportedPolicy], *, league: JournaledLeague, store: SnapshotStore) -> None:
+    """Store the imported policies and note down that they joined, durable with the next commit of the book."""
+    for policy in imported:
+        digest = store.put(policy.copy.weights, policy.copy.manifest)
+        league.execute(ImportPolicy(policy.opponent.policy, digest, policy.copy.manifest.version))
 
 
-def remarks(outsiders: Sequence[Outsider], env: EnvConfig) -> list[str]:
-    """One sentence for each outsider whose own game is called or set otherwise than the run's, alike as they look."""
+def remarks(imported: Sequence[ImportedPolicy], env: EnvConfig) -> list[str]:
+    """One sentence for each imported policy whose own game is called or set otherwise than the run's, alike as they
+    look."""
     return [
-        f"{outsider.guest.policy} was trained on {_game(outsider.copy.manifest.env_id, outsider.copy.manifest.env)} and"
+        f"{policy.opponent.policy} was trained on {_game(policy.copy.manifest.env_id, policy.copy.manifest.env)} and"
         f" plays {_game(env.id, env.kwargs)} here, which has the same observations and actions."
-        for outsider in outsiders
-        if (outsider.copy.manifest.env_id, outsider.copy.manifest.env) != (env.id, dict(env.kwargs))
+        for policy in imported
+        if (policy.copy.manifest.env_id, policy.copy.manifest.env) != (env.id, dict(env.kwargs))
     ]
 
 
-def guest_networks(state: LeagueState, store: SnapshotStore) -> dict[str, NetworkConfig]:
-    """Policy id -> network of every outsider of a league but those that cannot be read: the league sets them aside."""
+def imported_networks(state: LeagueState, store: SnapshotStore) -> dict[str, NetworkConfig]:
+    """Policy id -> network of every imported policy of a league but those that cannot be read: the league sets them
+    aside."""
     networks = {}
     for name, info in state.snapshots.items():
-        if name.startswith(OUTSIDE_PREFIX):
+        if name.startswith(IMPORTED_PREFIX):
             with contextlib.suppress(CorruptSnapshot, MissingSnapshot):
                 networks[name] = network_of(store.get(info.digest)[1])
     return networks
 
 
-def _outsiders_of(guest: GuestSettings, spec: EnvSpec, *, folder: Path) -> tuple[Outsider, ...]:
-    source = _source_of(guest, folder)
-    copies = copies_at(source, guest.player)
+def _imported_of(opponent: FixedOpponentConfig, spec: EnvSpec, *, folder: Path) -> tuple[ImportedPolicy, ...]:
+    source = _source_of(opponent, folder)
+    copies = copies_at(source, opponent.player)
     for copy in copies:
-        _require_same_game(guest, copy, source, spec)
+        _require_same_game(opponent, copy, source, spec)
         build_policy(copy.name, copy.weights, copy.manifest, spec, source=source)
-    names = [guest.policy] if len(copies) == 1 else [f"{guest.policy}-{number}" for number in range(len(copies))]
+    names = [opponent.policy] if len(copies) == 1 else [f"{opponent.policy}-{number}" for number in range(len(copies))]
     return tuple(
-        Outsider(
+        ImportedPolicy(
             dataclasses.replace(
-                guest, policy=name, share=guest.share * copy.weight, source=str(source), player=copy.name
+                opponent,
+                policy=name,
+                probability=opponent.probability * copy.weight,
+                source=str(source),
+                player=copy.name,
             ),
             copy,
         )
@@ -121,26 +132,26 @@ def _outsiders_of(guest: GuestSettings, spec: EnvSpec, *, folder: Path) -> tuple
     )
 
 
-def _source_of(guest: GuestSettings, folder: Path) -> Path:
-    """The absolute path of a guest's source."""
-    path = find_source(guest.source, folder=folder)
+def _source_of(opponent: FixedOpponentConfig, folder: Path) -> Path:
+    """The absolute path of a fixed opponent's source."""
+    path = find_source(opponent.source, folder=folder)
     if path is not None and path.is_dir():
         return path
     if path is not None:
         raise LeagueError(
-            f"The source of {guest.policy}, {path}, is a file: give a run folder, or the folder of one snapshot"
+            f"The source of {opponent.policy}, {path}, is a file: give a run folder, or the folder of one snapshot"
             " (weights.safetensors with its manifest.json); nothing else is read."
         )
     raise MissingRun(
-        f"The source of {guest.policy}, {guest.source!r}, does not exist here or beside the configuration: give a run"
-        " folder (runs/NAME) or the folder of a snapshot."
+        f"The source of {opponent.policy}, {opponent.source!r}, does not exist here or beside the configuration: give "
+        "a run folder (runs/NAME) or the folder of a snapshot."
     )
 
 
-def _require_same_game(guest: GuestSettings, copy: FrozenCopy, source: Path, spec: EnvSpec) -> None:
+def _require_same_game(opponent: FixedOpponentConfig, copy: FrozenCopy, source: Path, spec: EnvSpec) -> None:
     if not fits(copy.manifest, spec):
         raise PolicyMismatch(
-            f"{guest.policy} ({copy.name} in {source}) was trained on {copy.manifest.env_id} and cannot play"
+            f"{opponent.policy} ({copy.name} in {source}) was trained on {copy.manifest.env_id} and cannot play"
             f" {spec.env_id}: seats, observations, actions or the mask differ. Choose a run of the same game."
         )
 
@@ -149,9 +160,9 @@ def _game(env_id: str, kwargs: Mapping[str, object]) -> str:
     return env_id + (f" with {dict(kwargs)}" if kwargs else "")
 
 
-def _is_outside(guest: GuestSettings) -> bool:
-    return guest.policy.startswith(OUTSIDE_PREFIX)
+def _is_imported(opponent: FixedOpponentConfig) -> bool:
+    return opponent.policy.startswith(IMPORTED_PREFIX)
 
 
-def _is_there(guest: GuestSettings, state: LeagueState) -> bool:
-    return guest.policy in state.population.index
+def _is_there(opponent: FixedOpponentConfig, state: LeagueState) -> bool:
+    return opponent.policy in state.population.index

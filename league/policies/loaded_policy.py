@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.acting.policy import Choice, NetworkPolicy, SeatPolicy, View
+from agents.acting.policy import ActInputs, ActOutputs, NetworkPolicy, Policy
 from agents.nets.distributions import log_softmax
 from agents.nets.network import Network
 from agents.weights import Weights, adopt
@@ -73,14 +73,14 @@ class LoadedPolicy:
         Raises:
           ObservationMismatch: the observation or mask does not fit the game.
         """
-        parameters, self._core = self._step(obs, mask)
+        dist_params, self._core = self._step(obs, mask)
         head = self._network.head
         with torch.inference_mode():
             if self.greedy:
-                action = head.mode(parameters)
+                action = head.mode(dist_params)
             else:
                 noise = torch.from_numpy(self._rng.random((1, head.num_noise), dtype=np.float32))
-                action = head.sample(parameters, noise)[0]
+                action = head.sample(dist_params, noise)[0]
         numbered = self.spec.actions.kind == "categorical"
         answer = int(action[0]) if numbered else within_bounds(self.spec, action[0].numpy())
         return answer if self.spec.user_format is None else self.spec.user_format.write(answer)
@@ -93,8 +93,8 @@ class LoadedPolicy:
         """
         if self.spec.actions.kind != "categorical":
             raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
-        parameters, _ = self._step(obs, mask)
-        chances: NDArray[np.float32] = log_softmax(parameters).exp()[0].numpy()
+        dist_params, _ = self._step(obs, mask)
+        chances: NDArray[np.float32] = log_softmax(dist_params).exp()[0].numpy()
         return chances
 
     @torch.inference_mode()
@@ -186,7 +186,7 @@ class LoadedMixture:
 
 
 class MixtureSeatPolicy:
-    """A mixture behind the door of `SeatPolicy`.
+    """A mixture behind the door of `Policy`.
 
     The first number of a slot's core state is the number of its member plus one, so that the zeros at the start of an
     episode mean "not drawn yet"; the rest is the member's own core state.
@@ -194,7 +194,7 @@ class MixtureSeatPolicy:
 
     version = 0
 
-    def __init__(self, members: Sequence[tuple[float, SeatPolicy]]) -> None:
+    def __init__(self, members: Sequence[tuple[float, Policy]]) -> None:
         """members: (weight, policy), the weights sum to 1."""
         self._policies = [policy for _, policy in members]
         self._sizes = [int(getattr(policy, "core_size", 0)) for policy in self._policies]
@@ -205,7 +205,7 @@ class MixtureSeatPolicy:
         """C."""
         return 1 + max(self._sizes)
 
-    def act(self, view: View, rng: np.random.Generator) -> Choice:
+    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """Draw members for the slots whose episode begins, then ask every member that is present once."""
         core = view.core.copy()
         fresh = np.flatnonzero(core[:, 0] == 0)
@@ -216,10 +216,12 @@ class MixtureSeatPolicy:
         log_probs = np.zeros(len(view.slots), np.float32)
         for index in np.unique(holders).tolist():
             mine, size = np.flatnonzero(holders == index), self._sizes[index]
-            part = self._policies[index].act(View(view.env, view.turn, view.slots[mine], core[mine, 1 : 1 + size]), rng)
+            part = self._policies[index].act(
+                ActInputs(view.env, view.turn, view.slots[mine], core[mine, 1 : 1 + size]), rng
+            )
             if actions is None:
                 actions = np.zeros((len(view.slots), *part.actions.shape[1:]), part.actions.dtype)
             actions[mine], log_probs[mine] = part.actions, part.log_probs
             core[mine, 1 : 1 + size] = part.core
         assert actions is not None, "a view without slots"
-        return Choice(actions=actions, log_probs=log_probs, core=core)
+        return ActOutputs(actions=actions, log_probs=log_probs, core=core)

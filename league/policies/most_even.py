@@ -4,7 +4,7 @@ A game has many Nash mixtures as soon as two policies play alike, and a linear p
 come to. The most even one is a single one: it does not depend on the order of the policies, and copies of one policy
 share its weight.
 
-Shape letters: R rows (rivals), N columns (members).
+Shape letters: R rows (opponents), N columns (members).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ TOLERANCES = (1e-9, 1e-7)
 the first is beyond the digits of a float, about once in a thousand games in which hardly anything is won."""
 NOTHING = 100.0
 """Weights up to so many tolerances are none: what the tolerance lets in of a member that the bounds keep out."""
-MOST_STEPS = 100
+MAX_STEPS = 100
 SHORTENED = 0.995
-"""Part of the way to the nearest bound that a step goes, so that everything stays positive."""
+"""SubAction of the way to the nearest bound that a step goes, so that everything stays positive."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def most_even(gains: Array, *, bound: float, favour: Array) -> Array | None:
     that as even a mixture would have (the inverse Simpson index), which is then the most that the bounds allow.
 
     Args:
-      gains: float64 [R, N], how far each rival wins against each member.
-      bound: what no rival may win more than; some mixture keeps it.
+      gains: float64 [R, N], how far each opponent wins against each member.
+      bound: what no opponent may win more than; some mixture keeps it.
       favour: float64 [N], positive.
     Returns:
       float64 [N], sums to 1; None where the method does not come to an end for want of digits.
@@ -79,7 +79,7 @@ def _solved(gains: Array, bound: float, cost: Array, tolerance: float) -> Array 
     limit = bound + tolerance
     room = np.maximum(limit - gains @ even, 1.0 / columns)
     point = _Point(even, room, np.full(rows, 1.0 / columns), even.copy(), 0.0)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_STEPS):
         pull = gains.T @ point.prices
         left = (cost * point.weights + point.level + pull - point.held, gains @ point.weights + point.room - limit)
         excess = float(point.weights.sum()) - 1.0
@@ -122,7 +122,7 @@ def _stepped(point: _Point, gains: Array, cost: Array, left: tuple[Array, Array]
 
 
 def _longest(point: _Point, step: _Point) -> float:
-    """Part of a step, at most 1, up to which nothing turns negative."""
+    """SubAction of a step, at most 1, up to which nothing turns negative."""
     values = np.concatenate([point.weights, point.room, point.prices, point.held])
     changes = np.concatenate([step.weights, step.room, step.prices, step.held])
     falls = changes < 0.0

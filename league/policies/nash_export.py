@@ -5,10 +5,10 @@ solution gives all its weight to the one that chance lifted above the others. On
 with a NashConv of 0.82 beside 0.14 of the last. What lies within doubt is therefore no reason to leave a snapshot out,
 and of those that remain newer ones weigh more.
 
-Members are snapshots of main agents, rivals are all. An exploiter's snapshot beats what it was trained against, and
+Members are snapshots of main agents, opponents are all. An exploiter's snapshot beats what it was trained against, and
 nobody was trained against it: of few snapshots it is the only one that none beats, however easily it is beaten. That
-main agents' "average" is one of the mixtures chosen from, so that the one chosen is never surely worse: no rival wins
-more against it than the best rival wins against the average.
+main agents' "average" is one of the mixtures chosen from, so that the one chosen is never surely worse: no opponent
+wins more against it than the best opponent wins against the average.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from league.core.metagame.meta_game import doubtful_win_rates, exported_snapshot
 from league.core.metagame.ratings import league_ratings
 from league.core.metagame.solvers import gains_of
 from league.core.state.state import LeagueState
-from league.policies.nash_lp import MOST_POLICIES, least_beaten
+from league.policies.nash_lp import MAX_POLICIES, least_beaten
 
 DOUBT = 0.25
 """Standard deviations that a snapshot's win rate against each member has to be above a half for it to count. Errors of
@@ -27,7 +27,7 @@ several members cancel: those of 16 together leave a quarter."""
 
 
 def league_mixture(state: LeagueState) -> tuple[tuple[str, float], ...]:
-    """(snapshot, weight), heaviest first; empty without one. Of more than `MOST_POLICIES`, those rated highest.
+    """(snapshot, weight), heaviest first; empty without one. Of more than `MAX_POLICIES`, those rated highest.
 
     In a game of many sides a snapshot beats another where it fares better on its seats against it there.
     """
@@ -38,9 +38,9 @@ def league_mixture(state: LeagueState) -> tuple[tuple[str, float], ...]:
         return ((members[-1], 1.0),)
     known = set(members)
     others = _highest(state, [name for name in own_snapshots(state) if name not in known])
-    rivals = [name for name in own_snapshots(state) if name in known or name in set(others)]
-    win_rates, doubts = doubtful_win_rates(state, rivals)
-    columns = [rivals.index(name) for name in members]
+    opponents = [name for name in own_snapshots(state) if name in known or name in set(others)]
+    win_rates, doubts = doubtful_win_rates(state, opponents)
+    columns = [opponents.index(name) for name in members]
     sure = (gains_of(win_rates) - DOUBT * doubts)[:, columns]
     mixture = least_beaten(sure, favour=np.arange(1.0, len(members) + 1.0))
     kept = heaviest(mixture)
@@ -49,10 +49,10 @@ def league_mixture(state: LeagueState) -> tuple[tuple[str, float], ...]:
 
 
 def _highest(state: LeagueState, names: list[str]) -> list[str]:
-    """At most `MOST_POLICIES` of them, those rated highest, in the same order."""
-    if len(names) <= MOST_POLICIES:
+    """At most `MAX_POLICIES` of them, those rated highest, in the same order."""
+    if len(names) <= MAX_POLICIES:
         return names
     own = set(names)
     rated = [row.policy for row in league_ratings(state) if row.policy in own]
-    chosen = set(rated[:MOST_POLICIES] or names[-MOST_POLICIES:])
+    chosen = set(rated[:MAX_POLICIES] or names[-MAX_POLICIES:])
     return [name for name in names if name in chosen]

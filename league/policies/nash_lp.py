@@ -1,6 +1,6 @@
 """Mixtures that no policy beats, and those that are beaten least; the one home of the package for linear programs.
 
-Shape letters: N policies; R rivals, M members of a mixture.
+Shape letters: N policies; R opponents, M members of a mixture.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from league.policies.most_even import most_even
 
 Array = NDArray[np.float64]
 
-MOST_POLICIES = 512
+MAX_POLICIES = 512
 """Rows up to which the programs are solved, within three seconds; that grows with their third power."""
 
 
@@ -26,7 +26,7 @@ def nash(win_rates: Array) -> Array:
     Args:
       win_rates: float64 [N, N], as for every solver.
     Returns:
-      float64 [N], sums to 1. By regret matching for more than `MOST_POLICIES`, or where the program finds no solution
+      float64 [N], sums to 1. By regret matching for more than `MAX_POLICIES`, or where the program finds no solution
       for want of digits.
     Raises:
       ValueError: not square, or empty.
@@ -34,7 +34,7 @@ def nash(win_rates: Array) -> Array:
       greatest entropy, here of the least sum of squares).
     """
     gains = gains_of(win_rates)
-    if len(gains) > MOST_POLICIES:
+    if len(gains) > MAX_POLICIES:
         return regret_matching(win_rates)
     # A game that is the same for both sides is worth nothing to either, so that a bound of 0 can be kept.
     found = most_even(gains, bound=0.0, favour=np.ones(len(gains)))
@@ -42,23 +42,23 @@ def nash(win_rates: Array) -> Array:
 
 
 def least_beaten(gains: Array, *, favour: Array) -> Array:
-    """The mixture against which the best rival wins least; of several such the most even one.
+    """The mixture against which the best opponent wins least; of several such the most even one.
 
-    First the least t with gains p <= t, then the most even p that keeps max(t, 0): that no rival wins anything is
+    First the least t with gains p <= t, then the most even p that keeps max(t, 0): that no opponent wins anything is
     enough, and what a mixture might win itself is no reason to leave a member out.
 
     Args:
-      gains: float64 [R, M], how far over a half each rival surely wins against each member.
+      gains: float64 [R, M], how far over a half each opponent surely wins against each member.
       favour: float64 [M], positive; members that nothing tells apart share their weight by it.
     Returns:
       float64 [M], sums to 1.
     Source: Dantzig 1951 (matrix games as linear programs); Huangfu and Hall 2018, HiGHS (the method).
     """
-    rivals, members = gains.shape
+    opponents, members = gains.shape
     found = linprog(
         np.append(np.zeros(members), 1.0),
-        A_ub=np.hstack([gains, -np.ones((rivals, 1))]),
-        b_ub=np.zeros(rivals),
+        A_ub=np.hstack([gains, -np.ones((opponents, 1))]),
+        b_ub=np.zeros(opponents),
         A_eq=np.append(np.ones(members), 0.0)[None],
         b_eq=[1.0],
         bounds=[(0.0, None)] * members + [(None, None)],

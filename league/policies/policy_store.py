@@ -18,7 +18,7 @@ from agents.nets.network import build_network
 from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvSpec
 from envs.registry import spec_of
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.core.retention import most_snapshots
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
@@ -47,7 +47,7 @@ class PolicyStore:
 
     def __init__(
         self,
-        config: LeagueConfig,
+        config: RunConfig,
         *,
         snapshots: SnapshotStore,
         checkpoints: CheckpointStore,
@@ -74,7 +74,7 @@ class PolicyStore:
             while len(self._held) >= MAX_HELD:
                 self._held.popitem(last=False)
             try:
-                layout = self._layout if info.player else self._layout_of_outsider(manifest)
+                layout = self._layout if info.player else self._layout_of_imported(manifest)
                 weights = from_named(safetensors.numpy.load(payload), layout, version=info.version)
             except (safetensors.SafetensorError, WeightsError) as error:
                 raise LeagueError(f"snapshot {info.snapshot_id} cannot be used with this network: {error}.") from error
@@ -82,7 +82,7 @@ class PolicyStore:
         self._held.move_to_end(info.digest)
         return self._held[info.digest]
 
-    def _layout_of_outsider(self, manifest: SnapshotManifest) -> Layout:
+    def _layout_of_imported(self, manifest: SnapshotManifest) -> Layout:
         """That of its own network, which need not be the run's."""
         return layout_of(build_network(self._spec, network_of(manifest), seed=0))
 

@@ -19,7 +19,7 @@ DRAWN = (MIXTURE, AVERAGE)
 """What stands for several snapshots, of which one is drawn for each game."""
 AND, TIMES = "+", "*"
 """Write a mixture of one's own: "main-0-s7*2+main-0-s9" draws the first of them in two games of three."""
-LEAST_SHARE = 0.5
+MIN_SHARE = 0.5
 """Of the strongest snapshot's games that another needs to be called as strong: a wide interval meets any other."""
 
 
@@ -103,17 +103,17 @@ def _mixture_of(state: LeagueState, written: str) -> Selection:
     Raises:
       UnknownPolicy: a weight is no positive number, or a name stands for no snapshot.
     """
-    shares: Counter[str] = Counter()
+    probabilities: Counter[str] = Counter()
     for part in written.split(AND):
         name, times, factor = part.strip().partition(TIMES)
         weight = _weight(factor, part) if times else 1.0
         chosen = choose(state, name.strip())
         if chosen.checkpoint is not None:
             raise UnknownPolicy(f"{name} stands for its learner's restart state: a mixture is of snapshots, name one.")
-        for share, snapshot in chosen.members:
-            shares[snapshot.snapshot_id] += weight * share  # type: ignore[assignment]  # a Counter adds floats as well
-    total = sum(shares.values())
-    members = tuple((share / total, state.snapshots[name]) for name, share in shares.most_common())
+        for probability, snapshot in chosen.members:
+            probabilities[snapshot.snapshot_id] += weight * probability  # type: ignore[assignment]  # a Counter adds floats as well
+    total = sum(probabilities.values())
+    members = tuple((probability / total, state.snapshots[name]) for name, probability in probabilities.most_common())
     return Selection(written, members, "the mixture that was asked for", is_drawn=True)
 
 
@@ -141,7 +141,7 @@ def _best(state: LeagueState) -> Selection:
     top = strongest(rows)
     if top is not None and top.games > 0:
         player = state.snapshots[top.policy].player
-        least = LEAST_SHARE * top.games
+        least = MIN_SHARE * top.games
         even = {row.policy: row for row in rows if row.games >= least and row.high >= top.low}
         row = [even[name] for name, known in state.snapshots.items() if name in even and known.player == player][-1]
         interval = f"[{row.low:.0f}, {row.high:.0f}]"

@@ -15,7 +15,7 @@ import safetensors.numpy
 from agents.nets.network import build_network
 from agents.weights import Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvSpec
-from league.config.run_config import LeagueConfig, TeacherSettings
+from league.config.run_config import RunConfig, TeacherConfig
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
 from league.policies.loading import copies_at, find_source
 from league.policies.policy_store import fits, network_plain, spec_hash
@@ -23,7 +23,7 @@ from league.store.snapshots import MAX_WEIGHTS_BYTES, SnapshotManifest, Snapshot
 from league.store.storage import Storage
 
 
-def find_teacher(config: LeagueConfig, spec: EnvSpec, *, folder: Path) -> LeagueConfig:
+def find_teacher(config: RunConfig, spec: EnvSpec, *, folder: Path) -> RunConfig:
     """The configuration as it is noted in a new run: with the teacher's digest, and its source from the root.
 
     Args:
@@ -44,7 +44,7 @@ def find_teacher(config: LeagueConfig, spec: EnvSpec, *, folder: Path) -> League
     return dataclasses.replace(config, teacher=dataclasses.replace(settings, digest=manifest.digest))
 
 
-def teacher_weights(config: LeagueConfig, spec: EnvSpec, *, store: SnapshotStore) -> Weights | None:
+def teacher_weights(config: RunConfig, spec: EnvSpec, *, store: SnapshotStore) -> Weights | None:
     """The teacher of a run, from its store; taken there from its source the first time. None where there is none.
 
     Raises:
@@ -63,7 +63,7 @@ def teacher_weights(config: LeagueConfig, spec: EnvSpec, *, store: SnapshotStore
     return _fitting(weights, manifest, settings, config, spec)
 
 
-def _source_of(settings: TeacherSettings, folder: Path) -> Path:
+def _source_of(settings: TeacherConfig, folder: Path) -> Path:
     path = find_source(settings.source, folder=folder)
     if path is not None:
         return path
@@ -73,7 +73,7 @@ def _source_of(settings: TeacherSettings, folder: Path) -> Path:
     )
 
 
-def _read(settings: TeacherSettings, config: LeagueConfig, spec: EnvSpec) -> tuple[bytes, SnapshotManifest]:
+def _read(settings: TeacherConfig, config: RunConfig, spec: EnvSpec) -> tuple[bytes, SnapshotManifest]:
     """The weights file and what it is."""
     source = Path(settings.source)
     if source.is_file():
@@ -87,7 +87,7 @@ def _read(settings: TeacherSettings, config: LeagueConfig, spec: EnvSpec) -> tup
     return copies[0].weights, copies[0].manifest
 
 
-def _read_file(path: Path, config: LeagueConfig, spec: EnvSpec) -> tuple[bytes, SnapshotManifest]:
+def _read_file(path: Path, config: RunConfig, spec: EnvSpec) -> tuple[bytes, SnapshotManifest]:
     """Bare weights by parameter name, taken to be of this run's network."""
     weights = Storage().read_bytes(path, max_bytes=MAX_WEIGHTS_BYTES)
     manifest = SnapshotManifest(
@@ -106,7 +106,7 @@ def _read_file(path: Path, config: LeagueConfig, spec: EnvSpec) -> tuple[bytes, 
 
 
 def _fitting(
-    weights: bytes, manifest: SnapshotManifest, settings: TeacherSettings, config: LeagueConfig, spec: EnvSpec
+    weights: bytes, manifest: SnapshotManifest, settings: TeacherConfig, config: RunConfig, spec: EnvSpec
 ) -> Weights:
     """The weights, of this run's game and network.
 
@@ -130,7 +130,7 @@ def _fitting(
         ) from error
 
 
-def _another(settings: TeacherSettings, manifest: SnapshotManifest) -> str:
+def _another(settings: TeacherConfig, manifest: SnapshotManifest) -> str:
     return (
         f"The teacher of this run has the weights {settings.digest[:12]}, but {settings.source} now holds"
         f" {manifest.digest[:12]}: put the old ones back, or start a new run without teacher.digest."

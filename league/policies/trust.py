@@ -28,9 +28,9 @@ from envs.plugins import admit, is_admitted
 from envs.protocol import EnvConfig
 from league.config.loading import config_of, plain_config
 from league.config.plugin_names import OutsideName, outside_names
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.core.state.state import LeagueState
-from league.core.state.state_codec import pack
+from league.core.state.state_codec import encode
 from league.errors import LeagueError, StorageError
 from league.store.run_folder import RunFolder
 from league.store.snapshots import MAX_MANIFEST_BYTES, SnapshotManifest
@@ -48,7 +48,7 @@ class Untrusted(LeagueError):  # noqa: N818
 
 def read_config(
     folder: RunFolder, *, overrides: Sequence[str] = (), text: str | None = None, env: EnvConfig | None = None
-) -> LeagueConfig:
+) -> RunConfig:
     """The configuration of a run folder, after checking that the code it names may be loaded.
 
     Args:
@@ -89,7 +89,7 @@ def require_trusted(names: Iterable[OutsideName], *, what: str) -> None:
 
 def names_of_league(state: LeagueState) -> list[OutsideName]:
     """The code from outside that a journal names."""
-    return [*outside_names({"league": pack(state.settings)})]
+    return [*outside_names({"league": encode(state.config)})]
 
 
 def names_of_manifest(manifest: SnapshotManifest) -> list[OutsideName]:

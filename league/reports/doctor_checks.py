@@ -12,15 +12,15 @@ from league.core.gates.gates import GATE, TIMEOUT
 from league.core.metagame.cycles import league_cycles
 from league.core.metagame.meta_game import exported_snapshots
 from league.core.metagame.ratings import ELO_PER_LOGIT, frozen_pairs, league_ratings, win_probability
-from league.core.state.events import Event, Evidence, LeaseFinished, LeaseGranted, OrderIssued, SnapshotAdded
+from league.core.state.events import DirectiveIssued, Event, Evidence, LeaseFinished, LeaseGranted, SnapshotAdded
 from league.core.state.payoff import LOSS, WIN
 from league.core.state.state import LeagueState
-from league.simulation.report import starved_rivals
+from league.simulation.report import starved_opponents
 
 EXPLOITERS = ("main_exploiter", "league_exploiter")
-LEAST_GAMES = 200
+MIN_GAMES = 200
 """Games below which a share of them says nothing."""
-LEAST_EXPORTED = 8
+MIN_EXPORTED = 8
 """Snapshots below which a mixture is hardly more than one of them: with 2 to 3 of a main agent on a one-shot game of
 nine choices `mixture` was as exploitable as the last one, with 10 to 20 less than half as much."""
 
@@ -56,7 +56,7 @@ class History:
 
     reasons: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     held: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
-    doubt: dict[str, float | None] = field(default_factory=dict)
+    expected_unbeaten: dict[str, float | None] = field(default_factory=dict)
     ends: list[tuple[int, int, int]] = field(default_factory=list)
     homes: dict[str, HomeGames] = field(default_factory=lambda: defaultdict(HomeGames))
 
@@ -72,9 +72,9 @@ def history_of(events: Iterable[Event], *, leases: int, teams: tuple[int, ...]) 
             _note_games(history, event, homes.pop(event.lease_id, None), late=event.lease_id * 2 > leases, teams=teams)
         elif isinstance(event, SnapshotAdded):
             history.reasons[event.snapshot.player].append(event.snapshot.reason)
-        elif isinstance(event, OrderIssued) and event.order.reason == TIMEOUT:
-            history.held[event.order.player] = event.evidence
-            history.doubt[event.order.player] = event.doubt
+        elif isinstance(event, DirectiveIssued) and event.directive.reason == TIMEOUT:
+            history.held[event.directive.player] = event.evidence
+            history.expected_unbeaten[event.directive.player] = event.expected_unbeaten
     return history
 
 
@@ -89,51 +89,58 @@ def _note_games(
         if home is None or not late or home not in outcome.policies:
             continue
         seat = outcome.policies.index(home)
-        rival = next(
+        opponent = next(
             (i for i, policy in enumerate(outcome.policies) if teams[i] != teams[seat] and policy != home), None
         )
-        if rival is not None:
+        if opponent is not None:
             games = history.homes[home]
-            games.games[outcome.policies[rival]] += outcome.games
-            games.score[outcome.policies[rival]] += outcome.wins[seat][rival] + 0.5 * outcome.draws[seat][rival]
+            games.games[outcome.policies[opponent]] += outcome.games
+            games.score[outcome.policies[opponent]] += (
+                outcome.wins[seat][opponent] + 0.5 * outcome.draws[seat][opponent]
+            )
         else:
             history.homes[home].games[home] += outcome.games
             history.homes[home].score[home] += 0.5 * outcome.games
 
 
 def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
-    """Rivals of a gate about which too little is known: more than a tenth of them, or any for the threshold gate."""
+    """Opponents of a gate about which too little is known: more than a tenth of them, or any for the threshold gate."""
     for name, player in state.players.items():
-        gate = state.settings_of(name).gate
+        gate = state.config_of(name).gate
         if player.trained_steps - player.gate_steps < max(gate.min_steps, gate.timeout_steps // 2):
             continue  # there is time to meet them: a reset has made everything unknown
-        hungry, rivals = starved_rivals(state, name)
-        most = 0 if gate.kind == "threshold" else rivals // 10
+        hungry, gate_opponents = starved_opponents(state, name)
+        most = 0 if gate.kind == "threshold" else gate_opponents // 10
         if len(hungry) > most:
-            rival, games = min(hungry, key=lambda row: row[1])
-            assert state.settings is not None
+            opponent, games = min(hungry, key=lambda row: row[1])
+            assert state.config is not None
             yield Finding(
                 "starved pairs",
-                f"{name} has met {len(hungry)} of its {rivals} rivals too rarely for its gate to judge them.",
-                f"least known is {rival} with {games:.1f} effective games; min_games is {gate.min_games:g}",
-                f"raise payoff.half_life_steps (now {state.settings.half_life_steps:g}) or "
+                f"{name} has met {len(hungry)} of its {gate_opponents} opponents too rarely for its gate to "
+                "judge them.",
+                f"least known is {opponent} with {games:.1f} effective games; min_games is {gate.min_games:g}",
+                f"raise payoff.half_life_steps (now {state.config.half_life_steps:g}) or "
                 f"matchmaking.opponents_per_lease, or lower gate.min_games",
             )
 
 
 def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
-    """Players whose snapshots were all taken by the timeout although they have rivals to beat."""
+    """Players whose snapshots were all taken by the timeout although they have opponents to beat."""
     for name, reasons in history.reasons.items():
         timeouts = reasons.count(TIMEOUT)
         evidence = history.held.get(name, ())
         if timeouts < 4 or GATE in reasons or not evidence:
             continue
         hardest = evidence[0]
-        gate = state.settings_of(name).gate
+        gate = state.config_of(name).gate
         if gate.timeout_steps <= gate.min_steps:
             continue  # snapshots every so many steps are what was asked for
-        doubt = history.doubt.get(name)
-        doubts = "" if doubt is None else f"; the doubt whether every rival is beaten was {doubt:.2f}"
+        expected_unbeaten = history.expected_unbeaten.get(name)
+        doubts = (
+            ""
+            if expected_unbeaten is None
+            else f"; the doubt whether every opponent is beaten was {expected_unbeaten:.2f}"
+        )
         kind = "use gate.kind: posterior, " if gate.kind == "threshold" and len(evidence) > 3 else ""
         yield Finding(
             "gates that never fire",
@@ -173,7 +180,7 @@ def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
             "Ratings of policies far apart in time do not fit the games between them.",
             f"the older of a pair scored {excess:+.0f} in {games.sum():.0f} games more than the ratings say, "
             f"{abs(excess) / deviation:.0f} standard deviations",
-            "raise ratings.share and ratings.opponents_per_lease, so that distant pairs meet",
+            "raise ratings.step_fraction and ratings.opponents_per_lease, so that distant pairs meet",
         )
     report = league_cycles(state)
     if report is not None and report.misleads:
@@ -194,7 +201,7 @@ def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
     shares = np.where(decided > 0, totals[:, WIN] / np.maximum(decided, 1), 0.5)
     seat = int(np.argmax(np.abs(shares - 0.5)))
     share, games = float(shares[seat]), int(decided[seat])
-    if games >= LEAST_GAMES and abs(share - 0.5) > 0.1 and abs(share - 0.5) * 2.0 * games**0.5 > 4.0:
+    if games >= MIN_GAMES and abs(share - 0.5) > 0.1 and abs(share - 0.5) * 2.0 * games**0.5 > 4.0:
         yield Finding(
             "seat bias",
             f"Seat {seat} wins {share:.0%} of the decided games.",
@@ -207,7 +214,7 @@ def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
 def thin_exports(state: LeagueState, history: History) -> Iterator[Finding]:
     """Exports over so few snapshots that they are hardly more than the last one."""
     names = exported_snapshots(state)
-    if len(set(state.teams)) == 1 or state.totals.games < LEAST_GAMES or len(names) >= LEAST_EXPORTED:
+    if len(set(state.teams)) == 1 or state.totals.games < MIN_GAMES or len(names) >= MIN_EXPORTED:
         return
     owners = dict.fromkeys(state.snapshots[name].player for name in names)
     taken = [
@@ -215,11 +222,11 @@ def thin_exports(state: LeagueState, history: History) -> Iterator[Finding]:
         for owner in owners
         if owner in state.players
     ]
-    gate = state.settings_of(next(iter(owners or state.players))).gate
+    gate = state.config_of(next(iter(owners or state.players))).gate
     yield Finding(
         "few snapshots to export",
         f"What is exported as mixture, average and best rests on {len(names)} snapshots; mixtures want at least "
-        f"{LEAST_EXPORTED}.",
+        f"{MIN_EXPORTED}.",
         "; ".join(taken) or "no player has a snapshot yet",
         f"lower gate.min_steps (now {gate.min_steps:,}) and gate.timeout_steps (now {gate.timeout_steps:,}), or train "
         "for longer",
@@ -229,15 +236,15 @@ def thin_exports(state: LeagueState, history: History) -> Iterator[Finding]:
 def drawn_by_timeout(state: LeagueState, history: History) -> Iterator[Finding]:
     """Draws of which most are games that a time limit ended, where those that it ends are nearly all draws.
 
-    Totals tell how many games of a seating were drawn and how many cut off, not which. But where more were cut off than
-    drawn some had a result, and over many totals that shows. That draws are the longest games says nothing: a full
+    Totals tell how many games of an assignment were drawn and how many cut off, not which. But where more were cut off
+    than drawn some had a result, and over many totals that shows. That draws are the longest games says nothing: a full
     board is a draw too.
     """
     if not history.ends or len(set(state.teams)) == 1:
         return
     drawn, games, cut = np.array(history.ends, dtype=np.float64).T
     decided_by_limit = float(np.maximum(cut - drawn, 0.0).sum())
-    if games.sum() < LEAST_GAMES or drawn.sum() < 0.1 * games.sum():
+    if games.sum() < MIN_GAMES or drawn.sum() < 0.1 * games.sum():
         return
     if cut.sum() < 0.5 * drawn.sum() or decided_by_limit > 0.02 * cut.sum():
         return
@@ -261,13 +268,13 @@ def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
             continue
         best = max(evidence, key=lambda row: row.mean)
         if best.mean < 0.35:
-            gate = state.settings_of(name).gate
+            gate = state.config_of(name).gate
             yield Finding(
                 "exploiters that learn nothing",
                 f"{name} was frozen {reasons.count(TIMEOUT)} times and beats nobody.",
                 f"at the last timeout its best win rate was {best.mean:.2f} against {best.opponent}",
                 f"raise gate.timeout_steps (now {gate.timeout_steps:,}), the player's share, or "
-                "matchmaking.curriculum_share; or lower its gate.reset_probability",
+                "matchmaking.curriculum_fraction; or lower its gate.reset_probability",
             )
 
 
@@ -275,19 +282,21 @@ def wasted_games(state: LeagueState, history: History) -> Iterator[Finding]:
     """Training games against opponents that are always beaten."""
     for name, met in history.homes.items():
         total = sum(met.games.values())
-        solved = [rival for rival, games in met.games.items() if met.score[rival] > 0.97 * games and games >= 20]
-        wasted = sum(met.games[rival] for rival in solved)
-        if total < LEAST_GAMES or wasted < 0.3 * total:
+        solved = [
+            opponent for opponent, games in met.games.items() if met.score[opponent] > 0.97 * games and games >= 20
+        ]
+        wasted = sum(met.games[opponent] for opponent in solved)
+        if total < MIN_GAMES or wasted < 0.3 * total:
             continue
-        worst = max(solved, key=lambda rival: met.games[rival])
-        weighting = state.settings_of(name).weighting
+        worst = max(solved, key=lambda opponent: met.games[opponent])
+        weighting = state.config_of(name).weighting
         yield Finding(
             "actors wasted on solved opponents",
             f"{name} spends {wasted / total:.0%} of its games on opponents that it always beats.",
             f"{len(solved)} such opponents of late, most games ({met.games[worst]:,}) against {worst}; "
             f"its weighting is {weighting}",
             "use matchmaking.weighting: squared (or hard with a higher pfsp_exponent), more self_play, or smaller "
-            "shares of guests",
+            "shares of fixed opponents",
         )
 
 
@@ -307,7 +316,7 @@ def failing_games(state: LeagueState, history: History) -> Iterator[Finding]:
             "failing games",
             f"{totals.leases_expired:,} leases were lost.",
             f"{totals.leases_expired / leases:.1%} of all leases",
-            "raise runtime.lease_deadline_s or lower league.lease_turns; see logs/ for hosts that die",
+            "raise runtime.lease_deadline_s or lower league.lease_steps; see logs/ for hosts that die",
         )
 
 

@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
-from league.core.metagame.lineage import Descent, Lineage, Meal, lineage_of
+from league.core.metagame.lineage import Lineage, LineageNode, OpponentGames, lineage_of
 from league.core.state.events import EVENTS, Event
 from league.errors import LeagueError, nearest
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
 
-MOST_MEALS, MOST_MEALS_IN_ALL = 3, 12
+MAX_OPPONENTS, MAX_OPPONENTS_IN_ALL = 3, 12
 _EDGES = {"trained": "solid", "reset": "dashed", "transplant": "bold"}
 _COLOURS = ("lightblue", "lightsalmon", "palegreen", "khaki", "plum", "lightgrey")
 
@@ -29,14 +29,18 @@ class LineageReport:
 
     def to_json(self) -> str:
         """As one JSON object; of a line of ancestors with what all of it has met."""
-        line = {} if self.of is None else {"of": self.of, "diet": [asdict(meal) for meal in self.lineage.diet]}
+        line = (
+            {}
+            if self.of is None
+            else {"of": self.of, "opponent mix": [asdict(meal) for meal in self.lineage.opponent_mix]}
+        )
         return json.dumps({"run": self.run, **line, **asdict(self.lineage)})
 
     def text(self) -> str:
         """A tree: every snapshot below the one that it descends from."""
         if not self.lineage.descents:
             return f"{self.run}: no snapshot yet"
-        children: dict[str | None, list[Descent]] = {}
+        children: dict[str | None, list[LineageNode]] = {}
         for descent in self.lineage.descents:
             children.setdefault(descent.parent, []).append(descent)
         whose = "" if self.of is None else f", {self.of} and its ancestors"
@@ -57,12 +61,12 @@ class LineageReport:
             # A line that goes on without a branch is not indented further: leagues are hundreds of snapshots deep.
             deeper = depth + 1 if len(below) > 1 or depth == 0 else depth
             stack.extend((child, deeper) for child in reversed(below))
-        if self.of is not None and self.lineage.diet:
-            lines.append(f"all of them: {_diet(self.lineage.diet, most=MOST_MEALS_IN_ALL)}")
+        if self.of is not None and self.lineage.opponent_mix:
+            lines.append(f"all of them: {_opponent_mix(self.lineage.opponent_mix, most=MAX_OPPONENTS_IN_ALL)}")
         return "\n".join(lines)
 
     def to_dot(self) -> str:
-        """As a directed graph, parents to children; the diet as dotted edges from the opponents met most."""
+        """As a directed graph, parents to children; the opponent mix as dotted edges from the opponents met most."""
         return "\n".join(["digraph lineage {", "  rankdir=LR;", *self._dot_lines(), "}"])
 
     def _dot_lines(self) -> Iterator[str]:
@@ -76,7 +80,7 @@ class LineageReport:
                 changes = "\\n".join(_change(*change) for change in descent.changes)
                 style = _EDGES.get(descent.kind, "solid")
                 yield f'  "{descent.parent}" -> "{descent.snapshot}" [style={style}, label="{changes}"];'
-            for meal in descent.diet[:MOST_MEALS]:
+            for meal in descent.opponent_mix[:MAX_OPPONENTS]:
                 if meal.opponent in known:
                     yield (
                         f'  "{meal.opponent}" -> "{descent.snapshot}" '
@@ -103,7 +107,7 @@ def read_lineage(path: Path, *, of: str | None = None) -> LineageReport:
     return LineageReport(str(path), lineage.line_of(of), of)
 
 
-def _sentence(descent: Descent) -> str:
+def _sentence(descent: LineageNode) -> str:
     how = {"trained": "", "first": "first weights", "reset": "after a reset", "outside": "from outside"}.get(
         descent.kind, f"from the weights of {descent.donor}"
     )
@@ -111,26 +115,29 @@ def _sentence(descent: Descent) -> str:
         f"{descent.snapshot}: {descent.trained_steps:,} steps, {descent.reason}{_judged(descent)}",
         how,
         ", ".join(_change(*change) for change in descent.changes),
-        _diet(descent.diet),
+        _opponent_mix(descent.opponent_mix),
     ]
     return "; ".join(part for part in parts if part)
 
 
-def _judged(descent: Descent) -> str:
+def _judged(descent: LineageNode) -> str:
     """What the gate rested on, in brackets."""
     if not descent.evidence:
         return ""
     hardest = descent.evidence[0]
-    doubt = "" if descent.doubt is None else f", doubt {descent.doubt:.2f}"
-    return f" ({descent.rivals} rivals{doubt}; hardest {hardest.opponent}, beaten with {hardest.mean:.2f})"
+    expected_unbeaten = "" if descent.expected_unbeaten is None else f", doubt {descent.expected_unbeaten:.2f}"
+    beaten = f"hardest {hardest.opponent}, beaten with {hardest.mean:.2f}"
+    return f" ({descent.gate_opponents} opponents{expected_unbeaten}; {beaten})"
 
 
-def _diet(diet: tuple[Meal, ...], *, most: int = MOST_MEALS) -> str:
-    total = sum(meal.games for meal in diet)
+def _opponent_mix(opponent_mix: tuple[OpponentGames, ...], *, most: int = MAX_OPPONENTS) -> str:
+    total = sum(meal.games for meal in opponent_mix)
     if not total:
         return ""
-    shown = [f"{meal.opponent} {meal.games / total:.0%} (won {meal.score / meal.games:.0%})" for meal in diet[:most]]
-    return f"{total:,} games: {', '.join(shown)}" + (" ..." if len(diet) > most else "")
+    shown = [
+        f"{meal.opponent} {meal.games / total:.0%} (won {meal.score / meal.games:.0%})" for meal in opponent_mix[:most]
+    ]
+    return f"{total:,} games: {', '.join(shown)}" + (" ..." if len(opponent_mix) > most else "")
 
 
 def _change(name: str, before: float | None, after: float | None) -> str:

@@ -17,12 +17,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from league.core.state.events import EVENTS, LeagueCreated, LeaseFinished, LeaseGranted
-from league.core.state.placements import Orders, orders_of
-from league.core.state.records import SeatingOutcome
+from league.core.state.placements import Placements, placements_of
+from league.core.state.records import AssignmentOutcome
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
 
-MOST_GAMES = 16
+MAX_GAMES = 16
 """Games of one outcome that are rated: it may hold thousands, and a game takes some 40 microseconds."""
 
 Ranks = tuple[int, ...]
@@ -35,7 +35,7 @@ class SkillRow:
     Fields:
       mu, sigma: mean and standard deviation of what is believed of it, 25 and 25 / 3 before its first game.
       ordinal: mu - 3 sigma, above which it almost surely is.
-      games: that it was rated in, those left out by `MOST_GAMES` included.
+      games: that it was rated in, those left out by `MAX_GAMES` included.
     """
 
     policy: str
@@ -90,7 +90,7 @@ def openskill_ratings(events: Iterable[object]) -> tuple[SkillRow, ...]:
     """
     teams: tuple[int, ...] = ()
     rating_leases: set[int] = set()
-    outcomes: list[SeatingOutcome] = []
+    outcomes: list[AssignmentOutcome] = []
     for event in events:
         if isinstance(event, LeagueCreated):
             teams = event.teams
@@ -101,7 +101,7 @@ def openskill_ratings(events: Iterable[object]) -> tuple[SkillRow, ...]:
     return skills_of(outcomes, teams)
 
 
-def skills_of(outcomes: Iterable[SeatingOutcome], teams: Sequence[int]) -> tuple[SkillRow, ...]:
+def skills_of(outcomes: Iterable[AssignmentOutcome], teams: Sequence[int]) -> tuple[SkillRow, ...]:
     """Skills from outcomes, one after another; frozen policies do not change, so that no doubt is added with time.
 
     A policy on n seats of a team counts n times in its sum. A policy in several teams moves by the sum of what its
@@ -115,32 +115,32 @@ def skills_of(outcomes: Iterable[SeatingOutcome], teams: Sequence[int]) -> tuple
     table = SkillTable()
     games: Counter[str] = Counter()
     for outcome in outcomes:
-        orders = orders_of(outcome, teams)
+        placements = placements_of(outcome, teams)
         lineup = [Counter(_members(outcome.policies, teams, side)) for side in dict.fromkeys(teams)]
-        if not orders or all(team == lineup[0] for team in lineup):
+        if not placements or all(team == lineup[0] for team in lineup):
             continue
-        for ranks in games_of(orders, most=MOST_GAMES):
+        for ranks in games_of(placements, most=MAX_GAMES):
             table.rate(lineup, ranks)
         games.update(dict.fromkeys(outcome.policies, outcome.games))
     rows = [SkillRow(policy, mu, sigma, mu - 3.0 * sigma, games[policy]) for policy, mu, sigma in table.skills()]
     return tuple(sorted(rows, key=lambda row: (-row.ordinal, row.policy)))
 
 
-def games_of(orders: Orders, *, most: int) -> Iterator[Ranks]:
+def games_of(placements: Placements, *, most: int) -> Iterator[Ranks]:
     """The games of an outcome one by one, each order spread evenly among the others, at most `most` of them.
 
     Of more games than that, every order keeps its share of `most` rounded down, and those with the largest remainders
     (the earlier order where they are equal) one more. So an order of fewer than about 1 in 2 `most` games is left out.
     """
-    total = sum(times for _, times in orders)
-    shares = [divmod(most * times, total) if total > most else (times, 0) for _, times in orders]
+    total = sum(times for _, times in placements)
+    shares = [divmod(most * times, total) if total > most else (times, 0) for _, times in placements]
     missing = min(most, total) - sum(whole for whole, _ in shares)
-    favoured = set(sorted(range(len(orders)), key=lambda place: (-shares[place][1], place))[:missing])
+    favoured = set(sorted(range(len(placements)), key=lambda place: (-shares[place][1], place))[:missing])
     chosen = [whole + (place in favoured) for place, (whole, _) in enumerate(shares)]
     spread = ((2 * number + 1) / (2 * n) for place, n in enumerate(chosen) for number in range(n))
     places = (place for place, n in enumerate(chosen) for _ in range(n))
     for _, place in sorted(zip(spread, places, strict=True)):
-        yield orders[place][0]
+        yield placements[place][0]
 
 
 class SkillTable:

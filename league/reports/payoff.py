@@ -103,12 +103,12 @@ def payoff_rows(state: LeagueState, homes: tuple[str, ...]) -> tuple[PayoffRow, 
 
 
 def _rows_of(state: LeagueState, home: str, number: int) -> list[PayoffRow]:
-    payoff, moved = state.payoff, state.population.moved.values
-    known = payoff.posterior(number, moved)
+    payoff, staleness_clock = state.payoff, state.population.staleness_clock.values
+    known = payoff.posterior(number, staleness_clock)
     met = np.unique(payoff.away.values[payoff.cells_of(number)]).tolist()
     rows = []
     for away in met:
-        totals, present = payoff.seat_totals(number, away), payoff.seat_games(number, away, moved)
+        totals, present = payoff.seat_totals(number, away), payoff.seat_games(number, away, staleness_clock)
         seats = tuple(
             SeatRow(
                 seat,

@@ -10,7 +10,7 @@ import typer
 
 from envs.registry import spec_of
 from league.config.loading import parse_config
-from league.config.run_config import EvaluationSettings, LeagueConfig
+from league.config.run_config import EvaluationConfig, RunConfig
 from league.reports.status import StatusReport, read_ratings, read_status
 from league.store.run_folder import RunFolder
 
@@ -21,7 +21,7 @@ EVALUATION_SHARE = 0.2
 MAX_EVALUATION_S = 60.0
 """Longest last evaluation, as a share of the time that the command trained and in seconds."""
 WORTH_SHOWING = 0.1
-"""Part of a player's training since its newest snapshot above which the player itself is evaluated too."""
+"""SubAction of a player's training since its newest snapshot above which the player itself is evaluated too."""
 
 
 def evaluation_limit_s(trained_s: float) -> float:
@@ -76,10 +76,10 @@ def _entrants(status: StatusReport) -> tuple[str, ...]:
     return ("best", "mixture", first.player) if much else ("best", "mixture")
 
 
-def last_bots(config: LeagueConfig) -> tuple[str, ...]:
+def last_bots(config: RunConfig) -> tuple[str, ...]:
     """Whom the last evaluation is against: where nobody is to be beaten, the default's searching bots tell nothing."""
     chosen = config.evaluation.bots
-    if chosen != EvaluationSettings().bots or len(set(spec_of(config.env).teams)) > 1:
+    if chosen != EvaluationConfig().bots or len(set(spec_of(config.env).teams)) > 1:
         return chosen
     return ("random",)
 

@@ -12,7 +12,7 @@ from league.core.metagame.cycles import CycleReport, league_cycles
 from league.core.metagame.ratings import RatingRow, league_ratings
 from league.core.quarantine import quarantined
 from league.core.state.events import EVENTS, LeaseFinished
-from league.core.state.placements import are_ordered
+from league.core.state.placements import has_placements
 from league.core.state.state import LeagueState, PlayerState
 from league.errors import JournalError, StorageError
 from league.reports.run_size import disk_bytes, duration_text, size_text
@@ -275,7 +275,7 @@ def read_status(path: Path) -> StatusReport:
                 lost_steps=player.lost_steps,
                 mean_return=player.episodes.mean_return,
                 seat_returns=player.episodes.seat_returns,
-                episode_length=player.episodes.turns if player.episodes.games else None,
+                episode_length=player.episodes.decisions if player.episodes.games else None,
                 score=player.episodes.score if player.episodes.score_games else None,
             )
             for player in state.players.values()
@@ -303,7 +303,7 @@ def read_ratings(path: Path) -> RatingsReport:
     """
     state = open_state(RunFolder.open(path))
     return RatingsReport(
-        str(path), league_ratings(state), state.scoring.text, are_ordered(state.teams), league_cycles(state)
+        str(path), league_ratings(state), state.scoring.text, has_placements(state.teams), league_cycles(state)
     )
 
 

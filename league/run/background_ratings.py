@@ -9,8 +9,8 @@ from collections.abc import Callable
 from league.core.metagame.ratings import RatingInputs, RatingRow, rate, rating_inputs
 from league.core.state.state import LeagueState
 
-MOST_SHARE = 0.05
-"""Part of the time that refreshing may take: a refresh that took a second is followed by twenty without one."""
+MAX_SHARE = 0.05
+"""SubAction of the time that refreshing may take: a refresh that took a second is followed by twenty without one."""
 
 Job = Callable[[], None]
 
@@ -69,5 +69,5 @@ class BackgroundRatings:
             self._rows = {row.policy: row for row in rate(inputs)} if inputs is not None else {}
         finally:
             took = self._monotonic() - began
-            self._due = began + max(self._every_s, took / MOST_SHARE)
+            self._due = began + max(self._every_s, took / MAX_SHARE)
             self._is_busy = False

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from league.config.run_config import BudgetSettings
+from league.config.run_config import BudgetConfig
 from league.runtime.reaper import descendants
 
 LOOK_EVERY_S = 1.0
@@ -56,8 +56,8 @@ class Limits:
         return any(limit is not None and used >= limit for limit, used in pairs)
 
 
-def budget_share(budget: BudgetSettings, spent: Spent, *, limits: Limits) -> float:
-    """Part of the budget spent, in [0, 1]; schedules read it.
+def fraction_spent(budget: BudgetConfig, spent: Spent, *, limits: Limits) -> float:
+    """SubAction of the budget spent, in [0, 1]; schedules read it.
 
     Where this command is limited by env steps, the budget's env steps alone count, so that the run repeats exactly;
     else the part of whichever budget is nearest its end.
@@ -74,7 +74,7 @@ def budget_share(budget: BudgetSettings, spent: Spent, *, limits: Limits) -> flo
     return min(max(shares), 1.0)
 
 
-def budget_spent(budget: BudgetSettings, spent: Spent, *, limits: Limits) -> bool:
+def budget_spent(budget: BudgetConfig, spent: Spent, *, limits: Limits) -> bool:
     """Whether the budget is used up.
 
     As for the schedules: a command limited by env steps looks at env steps alone, any other at the times where the

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from league.config.run_config import RuntimeSettings
+from league.config.run_config import RuntimeConfig
 from league.core.state.records import Progress
 from league.core.state.state import LeagueState, PlayerState
 from league.runtime.protocol import InstallPlayer, LearnerProgress, TakeCheckpoint
@@ -23,7 +23,7 @@ class RestartStates:
     """
 
     def __init__(
-        self, settings: RuntimeSettings, state: LeagueState, *, submit: Callable[[TakeCheckpoint], None]
+        self, settings: RuntimeConfig, state: LeagueState, *, submit: Callable[[TakeCheckpoint], None]
     ) -> None:
         self._settings = settings
         self._submit = submit

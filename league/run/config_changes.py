@@ -12,14 +12,14 @@ import socket
 from collections.abc import Iterator, Sequence
 
 from league.config.loading import parse_config
-from league.config.run_config import LeagueConfig, config_plain, dump_config
+from league.config.run_config import RunConfig, config_plain, dump_config
 from league.core.state.commands import ChangeConfig
 from league.core.state.events import ConfigChange
 from league.core.state.state import LeagueState
 from league.errors import ConfigError, LeagueError
 from league.policies.trust import read_config
 from league.run.resume_files import HOSTS_FILE
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
 
 FIXED = {
@@ -27,7 +27,7 @@ FIXED = {
     "name": "the run folder has its name already",
     "seed": "what was drawn so far came from it; `league train` starts a run with another one",
     "network": "its snapshots and learners are of this network; `league train` starts a run with another one",
-    "league": "the league in the journal was founded with it; `league train` founds another one",
+    "league": "the league in the journal was created with it; `league train` founds another one",
     "teacher": "the run keeps its own copy of its teacher; `league fork RUN NEW -s ...` takes another one",
 }
 """Section that may not change in a run -> why, and what to do instead. All other sections may."""
@@ -39,8 +39,8 @@ MAX_SHOWN = 6
 
 
 def settled_config(
-    folder: RunFolder, book: Book, *, overrides: Sequence[str] = (), restore: bool = False
-) -> LeagueConfig:
+    folder: RunFolder, league: JournaledLeague, *, overrides: Sequence[str] = (), restore: bool = False
+) -> RunConfig:
     """The configuration that a run resumes with; journal and file agree on it afterwards.
 
     Args:
@@ -52,14 +52,14 @@ def settled_config(
       Untrusted: it names code that may not be loaded.
       LeagueError: the file was edited by hand; the sentence names the keys.
     """
-    state = book.state
-    if restore and state.config:
-        folder.write_config(state.config)
+    state = league.state
+    if restore and state.config_text:
+        folder.write_config(state.config_text)
     file_text = folder.read_config()
-    if file_text == state.config_before:  # the daemon died after the journal had the change
-        folder.write_config(state.config)
-        file_text = state.config
-    text = state.config or file_text
+    if file_text == state.config_text_before:  # the daemon died after the journal had the change
+        folder.write_config(state.config_text)
+        file_text = state.config_text
+    text = state.config_text or file_text
     before = config = read_config(folder, text=text)
     if overrides:
         config = read_config(folder, text=text, overrides=overrides)
@@ -69,18 +69,18 @@ def settled_config(
     if problems := [*_fixed_problems(changes)]:
         raise ConfigError(f"{folder.path}", problems)
     new_text = dump_config(config) if changes else text
-    if new_text != state.config and state.settings is not None:
-        book.execute(ChangeConfig(new_text, changes, _user()))
-        book.commit()
+    if new_text != state.config_text and state.config is not None:
+        league.execute(ChangeConfig(new_text, changes, _user()))
+        league.commit()
     if new_text != file_text:
         folder.write_config(new_text)
     if not plays_the_same(config, before):
         folder.storage.remove(folder.path / HOSTS_FILE)
-        book.noted_files.pop(HOSTS_FILE, None)
+        league.noted_files.pop(HOSTS_FILE, None)
     return config
 
 
-def noted_config(config: LeagueConfig, before: LeagueConfig | None = None) -> ChangeConfig:
+def noted_config(config: RunConfig, before: RunConfig | None = None) -> ChangeConfig:
     """The command that journals a configuration; `before` is the one that it takes the place of."""
     changes = () if before is None else tuple(differences(config_plain(before), config_plain(config)))
     return ChangeConfig(dump_config(config), changes, _user())
@@ -92,12 +92,12 @@ def config_problem(folder: RunFolder, state: LeagueState) -> str | None:
     Raises:
       StorageError: the file cannot be read.
     """
-    if not state.config or folder.read_config() in (state.config, state.config_before):
+    if not state.config_text or folder.read_config() in (state.config_text, state.config_text_before):
         return None
     return f"{folder.config_path} is not the configuration in the journal: it was changed by hand or damaged"
 
 
-def plays_the_same(config: LeagueConfig, before: LeagueConfig) -> bool:
+def plays_the_same(config: RunConfig, before: RunConfig) -> bool:
     """Whether games in flight of one would go on in the other: what they and the unrolls in hand depend on is equal."""
     return config.runtime.kind == before.runtime.kind and all(
         getattr(config, section) == getattr(before, section) for section in PLAYS_ON
@@ -116,7 +116,7 @@ def differences(one: object, other: object, path: str = "") -> Iterator[ConfigCh
         yield ConfigChange(path, json.dumps(one), json.dumps(other))
 
 
-def _require_the_same(folder: RunFolder, file_text: str, config: LeagueConfig) -> None:
+def _require_the_same(folder: RunFolder, file_text: str, config: RunConfig) -> None:
     """Refuse a file whose values are not those that the run resumes with.
 
     Raises:

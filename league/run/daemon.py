@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from envs.protocol import EnvError
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.core.pbt.pbt import TRANSPLANT_KIND, pinned_checkpoints
 from league.core.state.commands import (
     Command,
@@ -29,18 +29,18 @@ from league.core.state.commands import (
     StartRun,
     StopRun,
 )
-from league.core.state.events import CheckpointSaved, Event, LeaseGranted, OrderIssued, PlayerTransplanted
-from league.core.state.records import Lease, Order, Progress
+from league.core.state.events import CheckpointSaved, DirectiveIssued, Event, LeaseGranted, PlayerTransplanted
+from league.core.state.records import Directive, Lease, Progress
 from league.errors import CorruptSnapshot, MissingSnapshot
 from league.policies.policy_store import PolicyStore
-from league.run.budget import Limits, Meter, Spent, budget_share, budget_spent
+from league.run.budget import Limits, Meter, Spent, budget_spent, fraction_spent
 from league.run.checkpointing import RESCUE_S, RestartStates, restored_progress
 from league.run.frozen_weights import FrozenWeights
 from league.run.observation import HostLosses, Observation
 from league.run.rating_phase import RatingPhase, rating_allowance
 from league.runtime.protocol import (
     CheckpointTaken,
-    ExactRuntime,
+    DeterministicRuntime,
     HostLost,
     HostStarted,
     HostStuck,
@@ -56,7 +56,7 @@ from league.runtime.protocol import (
     SnapshotTaken,
     TakeSnapshot,
 )
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 
 POLL_S = 0.2
 DRAIN_S = 60.0
@@ -70,7 +70,7 @@ class Daemon:
 
     Args:
       config: of the run.
-      book: its history, open for writing.
+      league: its history, open for writing.
       runtime: where hosts run; started and closed by the caller.
       policies: weights of snapshots and restart states of learners on disk.
       meter: what is spent; started here once every learner is in place.
@@ -82,9 +82,9 @@ class Daemon:
 
     def __init__(
         self,
-        config: LeagueConfig,
+        config: RunConfig,
         *,
-        book: Book,
+        league: JournaledLeague,
         runtime: Runtime,
         policies: PolicyStore,
         meter: Meter,
@@ -94,22 +94,22 @@ class Daemon:
         restore_hosts: Callable[[], None] | None = None,
     ) -> None:
         self._config = config
-        self._book = book
+        self._league = league
         self._runtime = runtime
         self._policies = policies
-        self._frozen = FrozenWeights(policies, book=book, execute=self._do)
+        self._frozen = FrozenWeights(policies, league=league, execute=self._do)
         self._meter = meter
         self._limits = limits
         self._begun = begun
         self._observe = observe
         self._restore_hosts = restore_hosts
-        self._exact = isinstance(runtime, ExactRuntime)
+        self._exact = isinstance(runtime, DeterministicRuntime)
         self._idle: dict[str, None] = {}
         self._installed: set[str] = set()
         self._progress: dict[str, LearnerProgress] = {}
-        self._restart_states = RestartStates(config.runtime, book.state, submit=runtime.submit)
+        self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
         self._effects: list[Event] = []
-        self._spent = meter.read(env_steps=book.state.totals.env_steps)
+        self._spent = meter.read(env_steps=league.state.totals.env_steps)
         self._refused = 0
         self._losses = HostLosses()
         self._metering = False
@@ -123,10 +123,10 @@ class Daemon:
         self.on_started()
         self._do(StartRun())
         self._frozen.take_back_mended()
-        self._effects.extend(OrderIssued(order) for order in self._book.state.orders.values())
+        self._effects.extend(DirectiveIssued(directive) for directive in self._league.state.directives.values())
         reason = None
         while reason is None:
-            self._turn("training", grant=RequestLease)
+            self._cycle("training", grant=RequestLease)
             reason = self._ended()
         if reason == BUDGET or (reason == LIMIT and not self._exact):
             self._finish(since=Spent() if reason == BUDGET else self._begun)
@@ -134,7 +134,7 @@ class Daemon:
         self._abandon()
         self._checkpoint_all()
         self._do(StopRun(reason))
-        self._book.commit()
+        self._league.commit()
         return reason
 
     def rescue(self) -> None:
@@ -145,7 +145,7 @@ class Daemon:
         self._restart_states.ask_all(self._installed)
         while self._restart_states.waiting and self._meter.now() < deadline:
             try:
-                self._turn("draining", grant=None)
+                self._cycle("draining", grant=None)
             except EnvError:  # each host's games may raise for themselves
                 continue
             except Exception as error:  # boundary: the error that ended the run is the one to be told
@@ -162,13 +162,13 @@ class Daemon:
         """What the run has used so far."""
         return self._spent
 
-    def _turn(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> None:
+    def _cycle(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> None:
         for report in self._runtime.poll(POLL_S):
             self._handle(report)
         if grant is not None:
             self._grant(grant)
-        self._book.commit()
-        self._spent = self._meter.read(env_steps=self._book.state.totals.env_steps)
+        self._league.commit()
+        self._spent = self._meter.read(env_steps=self._league.state.totals.env_steps)
         effects, self._effects = self._effects, []
         for event in effects:
             self._carry_out(event)
@@ -178,10 +178,10 @@ class Daemon:
     def observation(self, phase: str) -> Observation:
         """What observers are shown."""
         lost, parked = self._losses.count, tuple(self._losses.parked)
-        return Observation(self._spent, self._share(), phase, self._progress, self._refused, lost, parked)
+        return Observation(self._spent, self._budget_fraction(), phase, self._progress, self._refused, lost, parked)
 
-    def _share(self) -> float:
-        return budget_share(self._config.budget, self._spent, limits=self._limits)
+    def _budget_fraction(self) -> float:
+        return fraction_spent(self._config.budget, self._spent, limits=self._limits)
 
     def _ended(self) -> str | None:
         if self.stop_requested:
@@ -193,7 +193,7 @@ class Daemon:
     def _do(self, command: Command) -> bool:
         """Execute a command; its events are acted on after the next commit. A refusal is counted, nothing more."""
         try:
-            self._effects.extend(self._book.execute(command))
+            self._effects.extend(self._league.execute(command))
         except NothingToLease:
             return False
         except Refused:
@@ -205,7 +205,7 @@ class Daemon:
         if isinstance(report, LeaseDone):
             self._idle[report.host], self._stuck = None, ""
             if not self._do(FinishLease(report.lease_id, report.token, report.env_steps, report.outcomes)):
-                lease = self._book.state.leases.get(report.lease_id)
+                lease = self._league.state.leases.get(report.lease_id)
                 if lease is not None and (lease.host, lease.token) == (report.host, report.token):
                     self._do(ExpireLease(report.lease_id, "its answer was refused"))
         elif isinstance(report, LeaseLost):
@@ -217,12 +217,12 @@ class Daemon:
         elif isinstance(report, SnapshotTaken):
             self._add_snapshot(report)
         elif isinstance(report, ResetDone):
-            self._do(ConfirmReset(report.order_id))
+            self._do(ConfirmReset(report.directive_id))
         elif isinstance(report, CheckpointTaken):
             self._save_checkpoint(report)
         elif isinstance(report, PlayerInstalled):
             self._installed.add(report.player)
-            self._resubmit_orders(report.player)
+            self._resubmit_directives(report.player)
         elif isinstance(report, HostStarted):
             self._host_started(report)
         elif isinstance(report, HostStuck):
@@ -232,7 +232,7 @@ class Daemon:
             self._host_lost(report)
 
     def _report_progress(self, progress: Progress) -> None:
-        player = self._book.state.players.get(progress.player)
+        player = self._league.state.players.get(progress.player)
         if player is None or (player.version, player.trained_steps) != (progress.version, progress.trained_steps):
             self._do(ReportProgress(progress))
 
@@ -247,12 +247,12 @@ class Daemon:
     def _install(self, player: str) -> None:
         self._installed.discard(player)
         install = self._frozen.installation(player)
-        known = self._book.state.players[player]
+        known = self._league.state.players[player]
         self._report_progress(restored_progress(known, install, say=self.say))
         self._runtime.submit(install)
 
     def _runtime_players(self, host: str) -> list[str]:
-        players = list(self._book.state.players)
+        players = list(self._league.state.players)
         hosts = self._config.runtime.learner_hosts if self._config.runtime.kind == "ray" else 1
         number = int(host.rpartition("-")[2])
         return [player for place, player in enumerate(players) if place % hosts == number]
@@ -265,26 +265,26 @@ class Daemon:
             self._installed.difference_update(players)
             self._restart_states.forget(players)
             return
-        for lease in [lease for lease in self._book.state.leases.values() if lease.host == report.host]:
+        for lease in [lease for lease in self._league.state.leases.values() if lease.host == report.host]:
             self._do(ExpireLease(lease.lease_id, report.reason))
 
-    def _resubmit_orders(self, player: str) -> None:
+    def _resubmit_directives(self, player: str) -> None:
         """Submit the orders of a player whose learner has just come (back): a lost host took them with it."""
-        pending = {event.order.order_id for event in self._effects if isinstance(event, OrderIssued)}
-        for order in self._book.state.open_orders(player):
-            if order.order_id not in pending:
-                self._effects.append(OrderIssued(order))
+        pending = {event.directive.directive_id for event in self._effects if isinstance(event, DirectiveIssued)}
+        for directive in self._league.state.open_directives(player):
+            if directive.directive_id not in pending:
+                self._effects.append(DirectiveIssued(directive))
 
     def _ready(self) -> bool:
-        return len(self._installed) == len(self._book.state.players)
+        return len(self._installed) == len(self._league.state.players)
 
     def _grant(self, ask: Callable[[str], RequestLease | None]) -> None:
         """Give every idle actor host the lease that `ask` wants for it.
 
-        An exact runtime first carries out every order, so that a lease decided after a stop sees the same population as
-        one decided without it.
+        An exact runtime first carries out every directive, so that a lease decided after a stop sees the same
+        population as one decided without it.
         """
-        if not self._ready() or (self._exact and self._book.state.orders):
+        if not self._ready() or (self._exact and self._league.state.directives):
             return
         if not self._metering:
             if self._restore_hosts is not None:
@@ -299,10 +299,10 @@ class Daemon:
     def _carry_out(self, event: Event) -> None:
         if isinstance(event, LeaseGranted):
             self._submit_lease(event.lease)
-        elif isinstance(event, OrderIssued):
-            self._submit_order(event.order)
+        elif isinstance(event, DirectiveIssued):
+            self._submit_directive(event.directive)
         elif isinstance(event, CheckpointSaved):
-            pinned = pinned_checkpoints(self._book.state)
+            pinned = pinned_checkpoints(self._league.state)
             self._policies.prune_checkpoints(event.player, newest=event.digest, pinned=pinned)
         elif isinstance(event, PlayerTransplanted):
             self._install(event.player)
@@ -315,39 +315,39 @@ class Daemon:
             self._idle[lease.host] = None
             self._do(ExpireLease(lease.lease_id, f"the weights of {frozen} cannot be had"))
             return
-        self._runtime.submit(PlayLease(lease, share=self._share(), frozen=frozen))
+        self._runtime.submit(PlayLease(lease, budget_fraction=self._budget_fraction(), frozen=frozen))
 
-    def _submit_order(self, order: Order) -> None:
-        if order.player not in self._installed or order.order_id not in self._book.state.orders:
+    def _submit_directive(self, directive: Directive) -> None:
+        if directive.player not in self._installed or directive.directive_id not in self._league.state.directives:
             return
-        if order.kind == "snapshot":
-            self._runtime.submit(TakeSnapshot(order.order_id, order.player))
-        elif order.kind == TRANSPLANT_KIND:
-            self._transplant(order)
+        if directive.kind == "snapshot":
+            self._runtime.submit(TakeSnapshot(directive.directive_id, directive.player))
+        elif directive.kind == TRANSPLANT_KIND:
+            self._transplant(directive)
         else:
-            assert order.source is not None
-            weights = self._frozen.of(order.source)
-            if weights is not None:  # else the league has dropped the order for another one
-                self._runtime.submit(ResetPlayer(order.order_id, order.player, weights))
+            assert directive.source is not None
+            weights = self._frozen.of(directive.source)
+            if weights is not None:  # else the league has dropped the directive for another one
+                self._runtime.submit(ResetPlayer(directive.directive_id, directive.player, weights))
 
-    def _transplant(self, order: Order) -> None:
+    def _transplant(self, directive: Directive) -> None:
         """Give the player a copy of its donor's restart state; its learner takes it up once the journal says so."""
-        assert order.donor is not None and order.checkpoint is not None
+        assert directive.donor is not None and directive.checkpoint is not None
         try:
-            saved = self._policies.get_checkpoint(order.donor, order.checkpoint)
+            saved = self._policies.get_checkpoint(directive.donor, directive.checkpoint)
         except (MissingSnapshot, CorruptSnapshot) as error:
-            self._do(DropTransplant(order.order_id, str(error)))
+            self._do(DropTransplant(directive.directive_id, str(error)))
             return
         version, trained_steps = int(saved["counters"][0]), int(saved["counters"][1])
-        digest = self._policies.put_checkpoint(order.player, saved)
-        self._do(ConfirmTransplant(order.order_id, digest, version, trained_steps))
+        digest = self._policies.put_checkpoint(directive.player, saved)
+        self._do(ConfirmTransplant(directive.directive_id, digest, version, trained_steps))
 
     def _add_snapshot(self, report: SnapshotTaken) -> None:
-        if report.order_id not in self._book.state.orders:
+        if report.directive_id not in self._league.state.directives:
             return
-        player = self._book.state.players[report.player]
+        player = self._league.state.players[report.player]
         digest = self._policies.put_snapshot(player, report.weights, trained_steps=report.trained_steps)
-        self._do(ConfirmSnapshot(report.order_id, digest, report.weights.version, report.trained_steps))
+        self._do(ConfirmSnapshot(report.directive_id, digest, report.weights.version, report.trained_steps))
 
     def _save_checkpoint(self, report: CheckpointTaken) -> None:
         progress = report.progress
@@ -361,22 +361,22 @@ class Daemon:
 
         Not where an exact run is merely stopped: a snapshot then would make it another run than one that goes on.
         """
-        for player in list(self._book.state.players):
+        for player in list(self._league.state.players):
             self._do(RequestSnapshot(player, "final"))
-        self._settle(lambda: not self._book.state.orders)
-        if len(set(self._book.state.teams)) == 1:
+        self._settle(lambda: not self._league.state.directives)
+        if len(set(self._league.state.teams)) == 1:
             return
         allowance = rating_allowance(self._config, since=since, until=self._spent, limits=self._limits)
-        phase = RatingPhase(allowance, self._book.state, begun=self._spent)
-        while not self.stop_requested and phase.goes_on(self._book.state, self._spent):
-            self._turn("rating", grant=phase.request)
+        phase = RatingPhase(allowance, self._league.state, begun=self._spent)
+        while not self.stop_requested and phase.goes_on(self._league.state, self._spent):
+            self._cycle("rating", grant=phase.request)
 
     def _drain(self) -> None:
         """Wait for what is in hand, a learner that is to take up a transplant among it."""
 
         def settled() -> bool:
-            state = self._book.state
-            waiting = state.leases or state.orders or self._effects
+            state = self._league.state
+            waiting = state.leases or state.directives or self._effects
             return not waiting and (self._ready() or not self._metering)
 
         self._settle(settled)
@@ -384,7 +384,7 @@ class Daemon:
     def _abandon(self) -> None:
         """Let a task go that hangs, so that the learners of the same process can still be saved."""
         self._stuck = ""
-        if isinstance(self._runtime, ExactRuntime):
+        if isinstance(self._runtime, DeterministicRuntime):
             self._runtime.abandon()
 
     def _checkpoint_all(self) -> None:
@@ -396,4 +396,4 @@ class Daemon:
         patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._exact else DRAIN_S
         deadline = self._meter.now() + patience_s
         while not settled() and self._meter.now() < deadline and not (self._exact and self._stuck):
-            self._turn("draining", grant=None)
+            self._cycle("draining", grant=None)

@@ -13,7 +13,7 @@ from league.core.state.records import BOT_PREFIX, Lease
 from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
 from league.policies.policy_store import PolicyStore
 from league.runtime.protocol import InstallPlayer
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 
 
 class FrozenWeights:
@@ -21,22 +21,22 @@ class FrozenWeights:
 
     Args:
       policies: the stores.
-      book: history of the run.
+      league: history of the run.
       execute: has the league decide on a command.
     """
 
-    def __init__(self, policies: PolicyStore, *, book: Book, execute: Callable[[Command], bool]) -> None:
+    def __init__(self, policies: PolicyStore, *, league: JournaledLeague, execute: Callable[[Command], bool]) -> None:
         self._policies = policies
-        self._book = book
+        self._league = league
         self._execute = execute
         self._retired: list[str] = []
 
     def of(self, snapshot: str) -> Weights | None:
         """The weights of a snapshot; None where they cannot be had, which is in the journal then."""
-        if not self._book.state.is_present(snapshot):
+        if not self._league.state.is_present(snapshot):
             return None
         try:
-            return self._policies.snapshot(self._book.state.snapshots[snapshot])
+            return self._policies.snapshot(self._league.state.snapshots[snapshot])
         except (MissingSnapshot, CorruptSnapshot) as error:
             self._execute(QuarantineSnapshot(snapshot, str(error)))
             self._policies.warn(
@@ -47,10 +47,10 @@ class FrozenWeights:
 
     def of_lease(self, lease: Lease) -> dict[str, Weights] | str:
         """The weights of every snapshot that a lease names; the id of the first one that cannot be had instead."""
-        policies = dict.fromkeys(policy for seating in lease.seatings for policy in seating.policies)
+        policies = dict.fromkeys(policy for assignment in lease.assignments for policy in assignment.policies)
         frozen: dict[str, Weights] = {}
         for name in policies:
-            if name.startswith(BOT_PREFIX) or name not in self._book.state.snapshots:
+            if name.startswith(BOT_PREFIX) or name not in self._league.state.snapshots:
                 continue
             weights = self.of(name)
             if weights is None:
@@ -66,7 +66,7 @@ class FrozenWeights:
         Raises:
           MissingSnapshot, CorruptSnapshot: of the player's weights nothing can be read any more.
         """
-        known = self._book.state.players[player]
+        known = self._league.state.players[player]
         problem: MissingSnapshot | CorruptSnapshot | None = None
         if known.checkpoint is not None:
             try:
@@ -76,7 +76,7 @@ class FrozenWeights:
                 problem = error
         elif known.parent is None:
             return InstallPlayer(player, None, None, known.hyperparameters, known.gate_steps)
-        for name in list(restart_sources(self._book.state, player)):
+        for name in list(restart_sources(self._league.state, player)):
             weights = self.of(name)
             if weights is not None:
                 if problem is not None or name != known.parent:
@@ -95,7 +95,7 @@ class FrozenWeights:
 
         Not of those that are retired now: games in flight may still be played with them.
         """
-        state = self._book.state
+        state = self._league.state
         if isinstance(event, SnapshotRetired):
             self._retired.append(event.snapshot)
         elif isinstance(event, SnapshotAdded) and len(state.population.snapshots()) > self._policies.max_snapshots:
@@ -105,7 +105,7 @@ class FrozenWeights:
             self._execute(RetireSnapshots(self._policies.max_snapshots))
 
     def _drop(self, snapshot: str) -> None:
-        state = self._book.state
+        state = self._league.state
         if not state.is_present(snapshot):
             try:
                 self._policies.drop_snapshot(snapshot, state)
@@ -114,7 +114,7 @@ class FrozenWeights:
 
     def take_back_mended(self) -> None:
         """Take quarantined snapshots back whose files are again what was written."""
-        state = self._book.state
+        state = self._league.state
         absent = {state.population.names[number]: reason for number, reason in state.population.absent.items()}
         for name, reason in absent.items():
             if reason.startswith(RETIRED):
@@ -132,7 +132,7 @@ class FrozenWeights:
 
         `gate_steps` counts from when they became those of its parent: from its last snapshot or reset.
         """
-        state = self._book.state
+        state = self._league.state
         known, info = state.players[player], state.snapshots[snapshot]
         is_older = snapshot != known.parent and info.player == player
         return info.trained_steps if is_older else known.gate_steps

@@ -28,13 +28,13 @@ from league.config.default_scoring import scoring_of
 from league.config.loading import load_config
 from league.config.plugin_checks import require_working_names
 from league.config.plugin_names import OutsideName, outside_names
-from league.config.run_config import LeagueConfig, config_plain, dump_config
+from league.config.run_config import RunConfig, config_plain, dump_config
 from league.core.state.commands import CreateLeague
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, JournalError, LeagueError, MissingSnapshot, StorageError
 from league.monitor.console import RunConsole
 from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
-from league.policies.imported import absent_outsiders, admit, find_outsiders, guest_networks, remarks, trust_sources
+from league.policies.imported import absent_imported, admit, find_imported, imported_networks, remarks, trust_sources
 from league.policies.policy_store import PolicyStore, network_plain
 from league.policies.teacher import find_teacher, teacher_weights
 from league.policies.trust import mark, names_of_league, read_config, require_trusted, trust_folder
@@ -44,12 +44,12 @@ from league.run.daemon import BUDGET, Daemon
 from league.run.observer import Observer
 from league.run.preset_remarks import preset_remarks
 from league.run.resume_files import CLOCK_FILE, HOSTS_FILE, files_to_note, read_noted
-from league.runtime.actor_state_file import decode_hosts, encode_hosts
+from league.runtime.actor_state_file import decode_actor_state, encode_actor_state
 from league.runtime.host_log import logged_to
 from league.runtime.inprocess import InProcessRuntime
-from league.runtime.protocol import ExactRuntime, HostSetup, Runtime
+from league.runtime.protocol import DeterministicRuntime, HostSetup, Runtime
 from league.store.checkpoints import CheckpointStore
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder, new_run_path
 from league.store.snapshots import LocalSnapshotStore
 
@@ -73,7 +73,7 @@ def train(
     """Start a new run.
 
     Args:
-      trust: whether code is loaded that the sources of guests and teacher name, see `league.policies.trust`.
+      trust: whether code is loaded that the sources of fixed opponents and teacher name, see `league.policies.trust`.
     Raises:
       LeagueError, EnvError: one sentence for the user.
     """
@@ -82,20 +82,20 @@ def train(
         trust_sources(config, folder=config_path.parent)
     spec = spec_of(config.env)
     config = _with_precision(config, spec)
-    config, outsiders = find_outsiders(config, spec, folder=config_path.parent)
+    config, imported = find_imported(config, spec, folder=config_path.parent)
     config = find_teacher(config, spec, folder=config_path.parent)
     require_working_names(config, spec, source=str(config_path))
     scoring = scoring_of(config.league.payoff, spec)
     path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
     folder = RunFolder.create(path, config_yaml=dump_config(config))
     with folder.lock:
-        book = Book.create(folder.journal_path, wall_time=time.time)
-        book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
-        book.execute(noted_config(config))
-        admit(outsiders, book=book, store=_snapshot_store(folder))
-        book.commit()
-        notes = [*preset_remarks(config.league), *remarks(outsiders, config.env)]
-        return _session(config, spec, folder=folder, book=book, limits=limits, notes=notes)
+        league = JournaledLeague.create(folder.journal_path, wall_time=time.time)
+        league.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
+        league.execute(noted_config(config))
+        admit(imported, league=league, store=_snapshot_store(folder))
+        league.commit()
+        notes = [*preset_remarks(config.league), *remarks(imported, config.env)]
+        return _session(config, spec, folder=folder, league=league, limits=limits, notes=notes)
 
 
 def resume(
@@ -119,33 +119,33 @@ def resume(
     with folder.lock:
         status = folder.read_status()
         at_least = 0 if status is None else status.journal_seq
-        book = Book.open(folder.journal_path, at_least_seq=at_least, wall_time=time.time)
+        league = JournaledLeague.open(folder.journal_path, at_least_seq=at_least, wall_time=time.time)
         if trust:
-            _trust_run(folder, book)
-        config = settled_config(folder, book, overrides=overrides, restore=restore_config)
-        require_trusted(names_of_league(book.state), what=str(folder.path))
+            _trust_run(folder, league)
+        config = settled_config(folder, league, overrides=overrides, restore=restore_config)
+        require_trusted(names_of_league(league.state), what=str(folder.path))
         spec = spec_of(config.env)
         require_working_names(config, spec, source=str(folder.path))
-        if book.state.settings is None:
+        if league.state.config is None:
             scoring = scoring_of(config.league.payoff, spec)
-            book.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
-            book.execute(noted_config(config))
-        admit(absent_outsiders(config, book.state, spec), book=book, store=_snapshot_store(folder))
-        book.commit()
-        return _session(config, spec, folder=folder, book=book, limits=limits, notes=book.notes)
+            league.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
+            league.execute(noted_config(config))
+        admit(absent_imported(config, league.state, spec), league=league, store=_snapshot_store(folder))
+        league.commit()
+        return _session(config, spec, folder=folder, league=league, limits=limits, notes=league.notes)
 
 
-def _trust_run(folder: RunFolder, book: Book) -> None:
-    """Trust a run folder, its journal, and the sources of its outsiders."""
+def _trust_run(folder: RunFolder, league: JournaledLeague) -> None:
+    """Trust a run folder, its journal, and the sources of its imported policies."""
     trust_folder(folder.path)
-    admit_names(found.entry for found in names_of_league(book.state))
+    admit_names(found.entry for found in names_of_league(league.state))
     trust_sources(read_config(folder), folder=Path.cwd())
 
 
-def _names_of_run(config: LeagueConfig, guests: Mapping[str, NetworkConfig]) -> Iterator[OutsideName]:
-    """The code from outside that a run loads: its configuration's, and that of its guests' networks."""
+def _names_of_run(config: RunConfig, fixed_opponents: Mapping[str, NetworkConfig]) -> Iterator[OutsideName]:
+    """The code from outside that a run loads: its configuration's, and that of its fixed opponents' networks."""
     yield from outside_names(config_plain(config))
-    for network in guests.values():
+    for network in fixed_opponents.values():
         yield from outside_names({"network": network_plain(network)})
 
 
@@ -155,7 +155,7 @@ def has_spent_its_budget(folder: RunFolder) -> bool:
     return status is not None and (status.phase, status.message) == ("stopped", BUDGET)
 
 
-def host_setup(config: LeagueConfig, spec: EnvSpec, *, run: str) -> HostSetup:
+def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
     """What the hosts of a run build."""
     rows = config.actors.num_envs * spec.num_seats
     batches = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES)
@@ -171,7 +171,7 @@ def host_setup(config: LeagueConfig, spec: EnvSpec, *, run: str) -> HostSetup:
     )
 
 
-def _with_precision(config: LeagueConfig, spec: EnvSpec) -> LeagueConfig:
+def _with_precision(config: RunConfig, spec: EnvSpec) -> RunConfig:
     """The precision that "auto" means here, noted in the run: a resumed run must not depend on another measurement.
 
     A cluster's hosts may be of another kind than this machine, and where there is a GPU the learners have it and the
@@ -184,7 +184,7 @@ def _with_precision(config: LeagueConfig, spec: EnvSpec) -> LeagueConfig:
     return replace(config, learner=replace(config.learner, precision=str(dtype).removeprefix("torch.")))
 
 
-def make_runtime(config: LeagueConfig, setup: HostSetup, state: LeagueState) -> Runtime:
+def make_runtime(config: RunConfig, setup: HostSetup, state: LeagueState) -> Runtime:
     """The runtime that the configuration names. Ray is imported only where it is used."""
     if config.runtime.kind == "inprocess":
         return InProcessRuntime(setup, deadline_s=config.runtime.lease_deadline_s)
@@ -194,68 +194,68 @@ def make_runtime(config: LeagueConfig, setup: HostSetup, state: LeagueState) -> 
 
 
 def _session(
-    config: LeagueConfig,
+    config: RunConfig,
     spec: EnvSpec,
     *,
     folder: RunFolder,
-    book: Book,
+    league: JournaledLeague,
     limits: Limits,
     notes: Sequence[str] = (),
 ) -> Ended:
     """Train until something ends it. notes: sentences for the user, said first."""
     with contextlib.ExitStack() as stack:
-        stack.callback(book.close)
+        stack.callback(league.close)
         stack.enter_context(logged_to(folder.logs_path, "daemon"))
-        guests = guest_networks(book.state, _snapshot_store(folder))
+        fixed_opponents = imported_networks(league.state, _snapshot_store(folder))
         teacher = teacher_weights(config, spec, store=_snapshot_store(folder))
         setup = host_setup(config, spec, run=folder.path.name)
-        setup = replace(setup, guest_networks=guests, teacher=teacher, logs=str(folder.logs_path))
-        runtime = make_runtime(config, setup, book.state)
+        setup = replace(setup, imported_networks=fixed_opponents, teacher=teacher, logs=str(folder.logs_path))
+        runtime = make_runtime(config, setup, league.state)
         stack.callback(runtime.close)
         console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
-        for note in (*notes, *mark(folder, _names_of_run(config, guests))):
+        for note in (*notes, *mark(folder, _names_of_run(config, fixed_opponents))):
             console.say(note)
         sink = stack.enter_context(contextlib.closing(_sinks(config, folder, console)))
-        noted = book.noted_files
+        noted = league.noted_files
         clock = _read_clock(folder, noted, console)
-        begun = _begun(clock, book.state, limits)
+        begun = _begun(clock, league.state, limits)
         target = None if limits.env_steps is None else begun.env_steps + limits.env_steps
         observer = Observer(
-            folder=folder, book=book, runtime=runtime, console=console, sink=sink, env_steps_target=target
+            folder=folder, league=league, runtime=runtime, console=console, sink=sink, env_steps_target=target
         )
         observer.write_status(None, phase="starting")
         policies = _policy_store(config, folder, console)
         daemon = Daemon(
             config,
-            book=book,
+            league=league,
             runtime=runtime,
             policies=policies,
             meter=Meter(clock.spent, monotonic=time.monotonic),
             limits=limits,
             begun=begun,
             observe=observer.observe,
-            restore_hosts=lambda: _restore_hosts(runtime, folder, policies, book.state, noted, console),
+            restore_hosts=lambda: _restore_hosts(runtime, folder, policies, league.state, noted, console),
         )
         daemon.say = console.say
         try:
             with _signals(daemon, console):
                 runtime.start()
-                reason = _run(daemon, book)
+                reason = _run(daemon, league)
         except BaseException as error:
             observer.write_status(
                 None, phase="failed", message=str(error).splitlines()[0] if str(error) else repr(error)
             )
             raise
         if daemon.playing:  # stopped before that, the games kept at the last stop are still those to go on with
-            _save_hosts(runtime, folder, book.state)
+            _save_hosts(runtime, folder, league.state)
         observer.write_clock(daemon.observation("stopped"), durable=True)
-        book.save_state()
-        book.note_files(files_to_note(folder))
+        league.save_state()
+        league.note_files(files_to_note(folder))
         observer.write_status(daemon.observation("stopped"), phase="stopped", message=reason)
         return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)
 
 
-def _run(daemon: Daemon, book: Book) -> str:
+def _run(daemon: Daemon, league: JournaledLeague) -> str:
     """Run the daemon; whatever it had learnt and noted down when something broke becomes durable all the same."""
     try:
         return daemon.run()
@@ -263,7 +263,7 @@ def _run(daemon: Daemon, book: Book) -> str:
         if isinstance(error, Exception) and not isinstance(error, StorageError | JournalError):
             daemon.rescue()
         with contextlib.suppress(LeagueError):
-            book.commit()
+            league.commit()
         raise
 
 
@@ -287,7 +287,7 @@ def _signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _sinks(config: LeagueConfig, folder: RunFolder, console: RunConsole) -> SinkGroup:
+def _sinks(config: RunConfig, folder: RunFolder, console: RunConsole) -> SinkGroup:
     context = SinkContext(
         run_path=folder.path,
         run_name=folder.path.name,
@@ -306,7 +306,7 @@ def _snapshot_store(folder: RunFolder) -> LocalSnapshotStore:
     return LocalSnapshotStore(folder.snapshots_path, storage=folder.storage)
 
 
-def _policy_store(config: LeagueConfig, folder: RunFolder, console: RunConsole) -> PolicyStore:
+def _policy_store(config: RunConfig, folder: RunFolder, console: RunConsole) -> PolicyStore:
     snapshots = _snapshot_store(folder)
     checkpoints = CheckpointStore(folder.checkpoints_path, storage=folder.storage)
     snapshots.sweep()
@@ -338,9 +338,9 @@ def _begun(clock: ClockFile, state: LeagueState, limits: Limits) -> Spent:
 
 def _save_hosts(runtime: Runtime, folder: RunFolder, state: LeagueState) -> None:
     """Keep the games in flight of an exact runtime, so that the run goes on as if it had not stopped."""
-    saved = runtime.save_hosts() if isinstance(runtime, ExactRuntime) else None
+    saved = runtime.save_hosts() if isinstance(runtime, DeterministicRuntime) else None
     if saved is not None:
-        payload = encode_hosts(saved, next_lease_id=state.next_lease_id)
+        payload = encode_actor_state(saved, next_lease_id=state.next_lease_id)
         folder.storage.atomic_write_bytes(folder.path / HOSTS_FILE, payload)
 
 
@@ -357,10 +357,10 @@ def _restore_hosts(
     noted: what the journal's mark said of the files before this start. Losing them costs exactness, not a result: it
     is told, and the games begin anew.
     """
-    if not isinstance(runtime, ExactRuntime):
+    if not isinstance(runtime, DeterministicRuntime):
         return
     try:
-        hosts, next_lease_id = decode_hosts(read_noted(folder, noted, HOSTS_FILE))
+        hosts, next_lease_id = decode_actor_state(read_noted(folder, noted, HOSTS_FILE))
     except FileNotFoundError:
         return
     except StorageError as error:

@@ -14,7 +14,7 @@ class Observation:
     """One turn.
 
     Fields:
-      spent: since the first start of the run; share: part of the budget.
+      spent: since the first start of the run; budget_fraction: part of the budget.
       phase: "training", "rating" or "draining".
       progress: by player, the newest report.
       refused, hosts_lost: answers refused and hosts lost since the start of the daemon.
@@ -22,7 +22,7 @@ class Observation:
     """
 
     spent: Spent
-    share: float
+    budget_fraction: float
     phase: str
     progress: dict[str, LearnerProgress]
     refused: int

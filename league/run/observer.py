@@ -21,7 +21,7 @@ from league.run.budget import ClockFile
 from league.run.observation import Observation
 from league.run.resume_files import CLOCK_FILE
 from league.runtime.protocol import LearnerProgress, Runtime
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 from league.store.lock import this_process
 from league.store.run_folder import RunFolder, RunStatus
 
@@ -41,7 +41,7 @@ class Observer:
     """Shows a run; `observe` is called once a turn of the daemon and returns at once most of the time.
 
     Args:
-      folder, book, runtime: of the run.
+      folder, league, runtime: of the run.
       console: live table or plain lines.
       sink: metrics.
       wall_time: seconds since 1970, a label. monotonic: seconds that never go back.
@@ -52,7 +52,7 @@ class Observer:
         self,
         *,
         folder: RunFolder,
-        book: Book,
+        league: JournaledLeague,
         runtime: Runtime,
         console: RunConsole,
         sink: MetricSink,
@@ -61,7 +61,7 @@ class Observer:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
-        self._book = book
+        self._league = league
         self._runtime = runtime
         self._console = console
         self._sink = sink
@@ -83,7 +83,7 @@ class Observer:
             self._speed.popleft()
         changed = seen.phase != self._phase
         self._phase = seen.phase
-        self._ratings.refresh(self._book.state)
+        self._ratings.refresh(self._league.state)
         if self._is_due("status", STATUS_EVERY_S, now) or changed:
             self.write_status(seen, phase="running" if seen.phase == "training" else "draining")
         if self._is_due("view", VIEW_EVERY_S, now) or changed:
@@ -97,14 +97,14 @@ class Observer:
             self._last_seen = seen
             self.write_clock(seen)
         last = self._last_seen
-        state = self._book.state
+        state = self._league.state
         self._folder.write_status(
             RunStatus(
                 daemon=this_process(),
                 phase=phase,
                 started_at=self._started_at,
                 heartbeat_at=self._wall_time(),
-                journal_seq=self._book.durable_seq,
+                journal_seq=self._league.durable_seq,
                 workers=self._runtime.workers() if phase not in ("stopped", "failed") else (),
                 games=state.totals.games,
                 env_steps=state.totals.env_steps,
@@ -115,7 +115,7 @@ class Observer:
                 refused=0 if seen is None else seen.refused,
                 hosts_lost=0 if seen is None else seen.hosts_lost,
                 trained_s=None if last is None else last.spent.seconds,
-                budget_spent=None if last is None else last.share,
+                budget_spent=None if last is None else last.budget_fraction,
                 parked=() if seen is None else seen.parked,
             )
         )
@@ -138,12 +138,12 @@ class Observer:
         return (more - steps) / max(last - first, 1e-9)
 
     def _view(self, seen: Observation) -> RunView:
-        state = self._book.state
+        state = self._league.state
         return RunView(
             run=str(self._folder.path),
             phase=seen.phase,
             elapsed_s=seen.spent.seconds,
-            budget_share=seen.share,
+            budget_fraction=seen.budget_fraction,
             games=state.totals.games,
             env_steps=state.totals.env_steps,
             steps_per_s=self._steps_per_s(),
@@ -154,7 +154,7 @@ class Observer:
         )
 
     def _player(self, player: PlayerState, progress: LearnerProgress | None) -> PlayerView:
-        state = self._book.state
+        state = self._league.state
         rating = self._newest_rating(player)
         update = None if progress is None else progress.update
         return PlayerView(
@@ -173,7 +173,7 @@ class Observer:
             gate=gate_view(state, player),
             mean_return=player.episodes.mean_return,
             seat_returns=player.episodes.seat_returns,
-            episode_length=player.episodes.turns if player.episodes.games else None,
+            episode_length=player.episodes.decisions if player.episodes.games else None,
             score=player.episodes.score if player.episodes.score_games else None,
         )
 
@@ -185,7 +185,7 @@ class Observer:
         return None
 
     def _metrics(self, seen: Observation) -> dict[str, float]:
-        state = self._book.state
+        state = self._league.state
         values = {
             names.ENV_STEPS.name: float(seen.spent.env_steps),
             names.SETTLING_STEPS.name: float(state.totals.settling_steps),
@@ -198,7 +198,7 @@ class Observer:
             names.PLAYERS.name: float(len(state.players)),
             names.SNAPSHOTS.name: float(len(state.snapshots)),
             names.OPEN_LEASES.name: float(len(state.leases)),
-            names.JOURNAL_SEQ.name: float(self._book.durable_seq),
+            names.JOURNAL_SEQ.name: float(self._league.durable_seq),
             names.ELAPSED_S.name: seen.spent.seconds,
         }
         rated = [row.elo for row in self._ratings.rows.values() if row.games]
@@ -217,7 +217,7 @@ class Observer:
             names.TRAINED_STEPS.of(player.name): float(player.trained_steps + player.lost_steps),
             names.LOST_STEPS.of(player.name): float(player.lost_steps),
         }
-        win_rate, rating = mean_win_rate(self._book.state, player), self._newest_rating(player)
+        win_rate, rating = mean_win_rate(self._league.state, player), self._newest_rating(player)
         if win_rate is not None:
             values[names.WIN_RATE.of(player.name)] = win_rate
         if rating is not None:
@@ -231,8 +231,8 @@ class Observer:
             (names.LOSS_VALUE, update.loss_value),
             (names.ENTROPY, update.entropy),
             (names.KL, update.kl),
-            (names.RHO_CLIP_SHARE, update.rho_clip_share),
-            (names.EFFECTIVE_SAMPLE_SHARE, update.effective_sample_share),
+            (names.RHO_CLIP_SHARE, update.rho_clip_fraction),
+            (names.EFFECTIVE_SAMPLE_SHARE, update.effective_sample_fraction),
             (names.GRADIENT_NORM, update.gradient_norm),
             (names.LAG_MEAN, update.lag_mean),
             (names.LAG_MAX, float(update.lag_max)),
@@ -252,7 +252,7 @@ def episode_metrics(player: PlayerState) -> dict[str, float]:
     values = {}
     if known.mean_return is not None:
         values[names.RETURN_MEAN.of(player.name)] = known.mean_return
-        values[names.EPISODE_LENGTH.of(player.name)] = known.turns
+        values[names.EPISODE_LENGTH.of(player.name)] = known.decisions
     if known.score_games:
         values[names.SCORE.of(player.name)] = known.score
     for seat, mean in enumerate(known.seat_returns[:MAX_SEATS]):
@@ -263,24 +263,24 @@ def episode_metrics(player: PlayerState) -> dict[str, float]:
 
 def mean_win_rate(state: LeagueState, player: PlayerState) -> float | None:
     """Mean of the posterior win rates over the opponents that the player has met; None before the first game."""
-    posterior = state.payoff.posterior(player.policy, state.population.moved.values)
+    posterior = state.payoff.posterior(player.policy, state.population.staleness_clock.values)
     met = np.flatnonzero(posterior.games > 0)
     return float(posterior.mean[met].mean()) if len(met) else None
 
 
 def gate_view(state: LeagueState, player: PlayerState) -> GateView | None:
     """How far a player is from its next snapshot."""
-    settings = state.settings_of(player.name)
+    settings = state.config_of(player.name)
     steps = player.trained_steps - player.gate_steps
-    beaten, rivals = 0, np.array([], dtype=np.int64)
+    beaten, gate_opponents = 0, np.array([], dtype=np.int64)
     if len(set(state.teams)) > 1:
         view = view_of(state, player.name)
-        rivals = matchmaker_of(settings).rivals(view)
-        means = view.posterior.take(rivals).mean
-        enough = view.posterior.take(rivals).games >= settings.gate.min_games
+        gate_opponents = matchmaker_of(settings).gate_opponents(view)
+        means = view.posterior.take(gate_opponents).mean
+        enough = view.posterior.take(gate_opponents).games >= settings.gate.min_games
         beaten = int(np.count_nonzero((means > settings.gate.win_rate) & enough))
     gate = settings.gate
-    return GateView(steps, gate.min_steps, gate.timeout_steps, beaten, len(rivals))
+    return GateView(steps, gate.min_steps, gate.timeout_steps, beaten, len(gate_opponents))
 
 
 def payoff_view(state: LeagueState) -> PayoffView | None:
@@ -292,7 +292,7 @@ def payoff_view(state: LeagueState) -> PayoffView | None:
     columns = (*list(state.players)[: MAX_COLUMNS // 2], *newest)
     rows = []
     for player in state.players.values():
-        posterior = state.payoff.posterior(player.policy, population.moved.values)
+        posterior = state.payoff.posterior(player.policy, population.staleness_clock.values)
         places = [population.index[name] for name in columns]
         rows.append(tuple(float(posterior.mean[p]) if posterior.games[p] > 0 else None for p in places))
     return PayoffView(rows=tuple(state.players), columns=columns, win_rates=tuple(rows))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from league.core.state.league_config import LeagueSettings
+from league.core.state.league_config import LeagueConfig
 from league.core.state.registry import PRESETS, load
 
 
-def preset_remarks(settings: LeagueSettings) -> tuple[str, ...]:
+def preset_remarks(settings: LeagueConfig) -> tuple[str, ...]:
     """A sentence where `players` stand beside a preset, whose own players they replace."""
     if not settings.preset:
         return ()

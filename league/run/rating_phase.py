@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.core.state.commands import RequestLease
 from league.core.state.state import LeagueState
 from league.run.budget import Limits, Spent
@@ -15,18 +15,18 @@ class RatingAllowance:
     """What the rating leases after training may take together.
 
     Fields:
-      leases: how many. turns: of each. lease_steps: env steps of each.
+      leases: how many. steps: of each game in one. lease_steps: env steps of one.
       seconds, core_seconds: time after which none is begun; None where only env steps count.
     """
 
     leases: int
-    turns: int
+    steps: int
     lease_steps: int
     seconds: float | None
     core_seconds: float | None
 
 
-def rating_allowance(config: LeagueConfig, *, since: Spent, until: Spent, limits: Limits) -> RatingAllowance:
+def rating_allowance(config: RunConfig, *, since: Spent, until: Spent, limits: Limits) -> RatingAllowance:
     """The share of what was spent between two moments, in as many leases as are wanted, the shorter the less there is.
 
     Time counts where training was limited by time. Where env steps alone ended it they alone count here, so that a run
@@ -34,16 +34,16 @@ def rating_allowance(config: LeagueConfig, *, since: Spent, until: Spent, limits
     """
     ratings, num_envs = config.league.ratings, config.actors.num_envs
     steps = int(ratings.final_share * (until.env_steps - since.env_steps))
-    turns = steps // (num_envs * max(ratings.final_leases, 1))
-    turns = min(max(turns, 1), config.league.lease_turns)
+    per_lease = steps // (num_envs * max(ratings.final_leases, 1))
+    per_lease = min(max(per_lease, 1), config.league.lease_steps)
     budget = config.budget
     timed = limits.env_steps is None and any(
         limit is not None for limit in (limits.seconds, limits.core_seconds, budget.seconds, budget.core_seconds)
     )
     return RatingAllowance(
-        leases=min(ratings.final_leases, steps // (turns * num_envs)),
-        turns=turns,
-        lease_steps=turns * num_envs,
+        leases=min(ratings.final_leases, steps // (per_lease * num_envs)),
+        steps=per_lease,
+        lease_steps=per_lease * num_envs,
         seconds=ratings.final_share * (until.seconds - since.seconds) if timed else None,
         core_seconds=ratings.final_share * (until.core_seconds - since.core_seconds) if timed else None,
     )
@@ -80,4 +80,4 @@ class RatingPhase:
         if self._left <= 0:
             return None
         self._left -= 1
-        return RequestLease(host, "settle", turns=self._allowance.turns)
+        return RequestLease(host, "settle", steps=self._allowance.steps)

@@ -25,13 +25,15 @@ def hosts_at(folder: RunFolder, state: LeagueState) -> bytes | None:
 
     Games of another moment would bring results of opponents that the league has not met, or of weights not yet trained.
     """
-    from league.runtime.actor_state_file import decode_hosts  # brings in the runtime, which a rewind need not wait for
+    from league.runtime.actor_state_file import (
+        decode_actor_state,  # brings in the runtime, which a rewind need not wait for
+    )
 
     if state.running or state.leases:
         return None
     try:
         content = folder.storage.read_bytes(folder.path / HOSTS_FILE, max_bytes=MAX_HOSTS_BYTES)
-        _, next_lease_id = decode_hosts(content)
+        _, next_lease_id = decode_actor_state(content)
     except (FileNotFoundError, StorageError):
         return None
     return content if next_lease_id == state.next_lease_id else None
@@ -46,8 +48,8 @@ def clock_at(folder: RunFolder, state: LeagueState) -> ClockFile:
     steps, spent = state.totals.env_steps, noted.spent
     if steps >= spent.env_steps:
         return noted if not state.running else replace(noted, env_steps_target=None)
-    share = steps / spent.env_steps
-    return ClockFile(spent=Spent(spent.seconds * share, spent.core_seconds * share, steps))
+    budget_fraction = steps / spent.env_steps
+    return ClockFile(spent=Spent(spent.seconds * budget_fraction, spent.core_seconds * budget_fraction, steps))
 
 
 def read_noted(folder: RunFolder, noted: Mapping[str, str], name: str) -> bytes:

@@ -12,17 +12,17 @@ import numpy as np
 import torch
 
 from agents.acting.arena import Arena
-from agents.acting.outcome_counter import SeatingTotals
-from agents.acting.policy import BotPolicy, NetworkPolicy, SeatPolicy
+from agents.acting.outcome_counter import AssignmentTotals
+from agents.acting.policy import BotPolicy, NetworkPolicy, Policy
 from agents.nets.network import build_network
-from agents.nets.sub_actions import num_parts
+from agents.nets.sub_actions import num_sub_actions
 from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.unroll.unroll import Unrolls, concatenate
 from agents.weights import Weights
 from envs.bots import make_bot
 from envs.protocol import EnvError
 from envs.registry import make, spec_of
-from league.core.state.records import BOT_PREFIX, Lease, Seating, SeatingOutcome
+from league.core.state.records import BOT_PREFIX, Assignment, AssignmentOutcome, Lease
 from league.runtime.protocol import Arrays, HostSetup, HostState
 
 RATING_ARENA = ""
@@ -35,7 +35,7 @@ MAX_FROZEN = 64
 class LearnerClient(Protocol):
     """An actor host's way to the learners."""
 
-    def push(self, player: str, chunk: bytes, *, share: float) -> Weights | None:
+    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights | None:
         """Send a chunk; returns the newest weights of the player if any came since the last call."""
         ...
 
@@ -49,7 +49,7 @@ class LeaseResult:
     """What came of a lease."""
 
     env_steps: int
-    outcomes: tuple[SeatingOutcome, ...]
+    outcomes: tuple[AssignmentOutcome, ...]
 
 
 class ActorHost:
@@ -67,43 +67,43 @@ class ActorHost:
         self._dtype = dtype
         self._spec = spec_of(setup.env)
         self._network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._guest_networks = {
-            name: build_network(self._spec, network, seed=0) for name, network in setup.guest_networks.items()
+        self._imported_networks = {
+            name: build_network(self._spec, network, seed=0) for name, network in setup.imported_networks.items()
         }
         self._codec = Lz4Codec()
         self._arenas: dict[str, Arena] = {}
         self._generations: dict[str, int] = {}
         self._pending: dict[str, list[Unrolls]] = {}
         self._live: dict[str, NetworkPolicy] = {}
-        self._frozen: dict[str, SeatPolicy] = {}
+        self._frozen: dict[str, Policy] = {}
 
     def play(
-        self, lease: Lease, *, share: float, frozen: Mapping[str, Weights], learners: LearnerClient
+        self, lease: Lease, *, budget_fraction: float, frozen: Mapping[str, Weights], learners: LearnerClient
     ) -> LeaseResult:
-        """Step the games of the lease's arena under its seatings.
+        """Step the games of the lease's arena under its assignments.
 
         Args:
           lease: what to do.
-          share: part of the budget spent, passed on with the unrolls.
+          budget_fraction: part of the budget spent, passed on with the unrolls.
           frozen: weights of the snapshots that the lease names and this host does not hold.
           learners: where unrolls go and live weights come from.
         Raises:
           EnvError: from the env.
         """
-        policies = self._policies(lease.seatings, frozen, learners)
+        policies = self._policies(lease.assignments, frozen, learners)
         key = lease.home if lease.home is not None else RATING_ARENA
         self._forget_before(key, lease.generation)
         arena = self._arena(key)
-        for unrolls in arena.run(lease.seatings, policies, turns=lease.turns):
+        for unrolls in arena.run(lease.assignments, policies, steps=lease.steps):
             assert lease.home is not None, "a rating match recorded something"
             for chunk in self._chunks(lease.home, unrolls):
-                self._adopt(lease.home, learners.push(lease.home, chunk, share=share))
+                self._adopt(lease.home, learners.push(lease.home, chunk, budget_fraction=budget_fraction))
         outcomes = tuple(_outcome(totals) for totals in arena.take_outcomes())
-        return LeaseResult(env_steps=lease.turns * arena.num_envs, outcomes=outcomes)
+        return LeaseResult(env_steps=lease.steps * arena.num_envs, outcomes=outcomes)
 
-    def missing(self, seatings: tuple[Seating, ...]) -> list[str]:
-        """Snapshots that these seatings name and whose weights this host does not hold."""
-        names = dict.fromkeys(policy for seating in seatings for policy in seating.policies)
+    def missing(self, assignments: tuple[Assignment, ...]) -> list[str]:
+        """Snapshots that these assignments name and whose weights this host does not hold."""
+        names = dict.fromkeys(policy for assignment in assignments for policy in assignment.policies)
         return [
             name
             for name in names
@@ -120,8 +120,8 @@ class ActorHost:
                 return None
             arrays.update({f"{key}/{name}": array for name, array in saved.items()})
             tables[key] = [
-                {"policies": seating.policies, "records": seating.records, "share": seating.share}
-                for seating in arena.saved_seatings()
+                {"policies": assignment.policies, "records": assignment.records, "share": assignment.probability}
+                for assignment in arena.saved_assignments()
             ]
             pending = self._pending.get(key)
             if pending:
@@ -134,14 +134,14 @@ class ActorHost:
         text = json.loads(state.text)
         self._generations = {key: int(number) for key, number in text["generations"].items()}
         for key, rows in text["tables"].items():
-            seatings = tuple(
-                Seating(tuple(row["policies"]), tuple(row["records"]), float(row["share"])) for row in rows
+            assignments = tuple(
+                Assignment(tuple(row["policies"]), tuple(row["records"]), float(row["share"])) for row in rows
             )
-            policies = self._policies(seatings, frozen, learners)
+            policies = self._policies(assignments, frozen, learners)
             prefix = f"{key}/"
             arrays = {n.removeprefix(prefix): a for n, a in state.arrays.items() if n.startswith(prefix)}
             pending = arrays.pop("pending", None)
-            self._arena(key).load(arrays, seatings, policies)
+            self._arena(key).load(arrays, assignments, policies)
             if pending is not None:
                 self._pending[key] = [self._codec.decode(pending.tobytes())[1]]
 
@@ -168,19 +168,19 @@ class ActorHost:
                 env,
                 unroll_length=self._setup.learner.unroll_length,
                 core_size=self._network.core_size,
-                max_core=max((network.core_size for network in self._guest_networks.values()), default=0),
+                max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
                 seed=seed,
-                num_parts=num_parts(self._network.head),
+                num_sub_actions=num_sub_actions(self._network.head),
             )
         return self._arenas[key]
 
     def _policies(
-        self, seatings: tuple[Seating, ...], frozen: Mapping[str, Weights], learners: LearnerClient
-    ) -> dict[str, SeatPolicy]:
-        names = dict.fromkeys(policy for seating in seatings for policy in seating.policies)
+        self, assignments: tuple[Assignment, ...], frozen: Mapping[str, Weights], learners: LearnerClient
+    ) -> dict[str, Policy]:
+        names = dict.fromkeys(policy for assignment in assignments for policy in assignment.policies)
         return {name: self._policy(name, frozen, learners) for name in names}
 
-    def _policy(self, name: str, frozen: Mapping[str, Weights], learners: LearnerClient) -> SeatPolicy:
+    def _policy(self, name: str, frozen: Mapping[str, Weights], learners: LearnerClient) -> Policy:
         if name in frozen or name in self._frozen or name.startswith(BOT_PREFIX):
             return self._frozen_policy(name, frozen)
         if name not in self._live:
@@ -188,7 +188,7 @@ class ActorHost:
         self._live[name].adopt(learners.weights(name))
         return self._live[name]
 
-    def _frozen_policy(self, name: str, frozen: Mapping[str, Weights]) -> SeatPolicy:
+    def _frozen_policy(self, name: str, frozen: Mapping[str, Weights]) -> Policy:
         if name not in self._frozen:
             while len(self._frozen) >= MAX_FROZEN:
                 del self._frozen[next(iter(self._frozen))]
@@ -196,11 +196,11 @@ class ActorHost:
         self._frozen[name] = self._frozen.pop(name)
         return self._frozen[name]
 
-    def _build_frozen(self, name: str, frozen: Mapping[str, Weights]) -> SeatPolicy:
+    def _build_frozen(self, name: str, frozen: Mapping[str, Weights]) -> Policy:
         if name.startswith(BOT_PREFIX):
             bot = name.removeprefix(BOT_PREFIX)
             return BotPolicy(make_bot(bot, seed=zlib.crc32(f"{self._setup.seed}/{self._name}/{bot}".encode())))
-        policy = NetworkPolicy(self._guest_networks.get(name, self._network), dtype=self._dtype)
+        policy = NetworkPolicy(self._imported_networks.get(name, self._network), dtype=self._dtype)
         policy.adopt(frozen[name])
         return policy
 
@@ -237,15 +237,15 @@ class ActorHost:
             raise EnvError(f"{self._spec.env_id}: what was recorded cannot be learnt from: {error}") from error
 
 
-def _outcome(totals: SeatingTotals) -> SeatingOutcome:
-    return SeatingOutcome(
+def _outcome(totals: AssignmentTotals) -> AssignmentOutcome:
+    return AssignmentOutcome(
         policies=totals.policies,
         games=totals.games,
         aborted=0,
-        turns=totals.turns,
+        decisions=totals.decisions,
         wins=tuple(tuple(int(x) for x in row) for row in totals.wins),
         draws=tuple(tuple(int(x) for x in row) for row in totals.draws),
         return_sums=tuple(float(x) for x in totals.return_sums),
         truncated=totals.truncated,
-        orders=totals.orders,
+        placements=totals.placements,
     )

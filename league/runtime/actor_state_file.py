@@ -16,7 +16,7 @@ _TEXT = "__text__"
 _DIGEST_BYTES = 32
 
 
-def encode_hosts(state: HostState, *, next_lease_id: int) -> bytes:
+def encode_actor_state(state: HostState, *, next_lease_id: int) -> bytes:
     """The state, and the lease that would come next: it fits a league that stands exactly there and no other."""
     text = json.dumps({"next_lease_id": next_lease_id, "text": state.text})
     arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}  # keeps arrays of no axis
@@ -25,11 +25,11 @@ def encode_hosts(state: HostState, *, next_lease_id: int) -> bytes:
     return hashlib.sha256(payload).digest() + payload
 
 
-def decode_hosts(content: bytes) -> tuple[HostState, int]:
+def decode_actor_state(content: bytes) -> tuple[HostState, int]:
     """State and next lease id.
 
     Raises:
-      StorageError: the bytes are not what `encode_hosts` wrote.
+      StorageError: the bytes are not what `encode_actor_state` wrote.
     """
     digest, payload = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
     if hashlib.sha256(payload).digest() != digest:

@@ -22,7 +22,7 @@ from agents.learner.data.feeder import Feeder
 from agents.learner.errors import FeederClosedError, FeederTimeoutError, LearnerError
 from agents.learner.learner import Learner, UpdateReport
 from agents.nets.network import build_network
-from agents.nets.sub_actions import num_parts
+from agents.nets.sub_actions import num_sub_actions
 from agents.torch_runtime import prepare_process
 from agents.unroll.codec import ChunkError, Lz4Codec
 from agents.unroll.unroll import Unrolls
@@ -63,7 +63,7 @@ class _Held:
 
     Fields:
       first_version: chunks of older weights are those of its past self and are dropped.
-      share: of the budget spent, as of the last chunk.
+      budget_fraction: of the budget spent, as of the last chunk.
       whole: a batch was begun too early: wait for all of its rows.
     """
 
@@ -71,11 +71,11 @@ class _Held:
     feeder: Feeder
     newest: Newest
     first_version: int = 0
-    share: float = 0.0
+    budget_fraction: float = 0.0
     whole: bool = False
 
 
-class StreamingLearnerHost:
+class AsyncLearnerHost:
     """Learners by player; every method but `start` and `close` may be called from any thread.
 
     Args:
@@ -100,15 +100,15 @@ class StreamingLearnerHost:
         self._workers_of = workers_of
         self._clock = clock
         self._patience_s = patience_s
-        self._order_deadline_s = setup.learner.start_timeout_s + setup.learner.stage_timeout_s
+        self._request_deadline_s = setup.learner.start_timeout_s + setup.learner.stage_timeout_s
         self._spec = spec_of(setup.env)
         network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._core_size, self._num_parts = network.core_size, num_parts(network.head)
+        self._core_size, self._num_sub_actions = network.core_size, num_sub_actions(network.head)
         self._codec = Lz4Codec()
         self._changed = threading.Condition()
-        self._orders: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._requests: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._held: dict[str, _Held] = {}
-        self._turn: deque[str] = deque()
+        self._next_player: deque[str] = deque()
         self._busy_s = 0.0
         self._since = clock()
         self._closed = False
@@ -129,9 +129,9 @@ class StreamingLearnerHost:
         trained_steps: int = 0,
     ) -> None:
         """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
-        self._order(lambda: self._install(player, saved, weights, hyperparameters, trained_steps))
+        self._request(lambda: self._install(player, saved, weights, hyperparameters, trained_steps))
 
-    def push(self, player: str, chunk: bytes, *, share: float) -> Weights:
+    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights:
         """Take a chunk to learn from, as soon as there is room for it; returns the newest weights.
 
         Raises:
@@ -154,7 +154,7 @@ class StreamingLearnerHost:
                 if self._get(player) is held:
                     raise
                 continue  # reset meanwhile
-            held.share = share
+            held.budget_fraction = budget_fraction
             return self._get(player).newest.weights
 
     def weights(self, player: str) -> Weights:
@@ -181,11 +181,11 @@ class StreamingLearnerHost:
 
     def reset(self, player: str, weights: Weights) -> None:
         """Start a player again from given weights; unrolls of its past self, also those still to come, are dropped."""
-        self._order(lambda: self._reset(player, weights))
+        self._request(lambda: self._reset(player, weights))
 
     def checkpoint(self, player: str) -> CheckpointTaken:
         """A player's restart state."""
-        return self._order(lambda: self._checkpoint(player))
+        return self._request(lambda: self._checkpoint(player))
 
     def close(self) -> None:
         """End the thread and release every learner; may be called twice."""
@@ -195,14 +195,14 @@ class StreamingLearnerHost:
         if self._thread.is_alive():
             self._thread.join()
 
-    def _order(self, order: Callable[[], Answer]) -> Answer:
+    def _request(self, request: Callable[[], Answer]) -> Answer:
         """Have the learners' thread do it."""
         answer: Future[Answer] = Future()
         with self._changed:
             self._raise_if_over()
-            self._orders.append((order, answer))
+            self._requests.append((request, answer))
             self._changed.notify_all()
-        return answer.result(timeout=self._order_deadline_s)
+        return answer.result(timeout=self._request_deadline_s)
 
     def _serve(self) -> None:
         """The life of the learners' thread."""
@@ -216,9 +216,9 @@ class StreamingLearnerHost:
                 self._error = error
         finally:
             with self._changed:
-                self._closed, orders = True, list(self._orders)
-                self._orders.clear()
-            for _, answer in orders:
+                self._closed, requests = True, list(self._requests)
+                self._requests.clear()
+            for _, answer in requests:
                 answer.set_exception(self._stopped())
             for player in list(self._held):
                 self._drop(player)
@@ -227,9 +227,9 @@ class StreamingLearnerHost:
         """What to do now: orders come first; None at the end."""
         with self._changed:
             while not self._closed:
-                if self._orders:
-                    order, answer = self._orders.popleft()
-                    return lambda: _carry_out(order, answer)
+                if self._requests:
+                    request, answer = self._requests.popleft()
+                    return lambda: _carry_out(request, answer)
                 player = self._ready()
                 if player is not None:
                     return lambda: self._learn(player)
@@ -238,20 +238,20 @@ class StreamingLearnerHost:
 
     def _ready(self) -> str | None:
         """Whose turn it is: the next player with a whole batch, else the next whose first rows are there."""
-        ready = {player: self._held[player].feeder.rows_ready for player in self._turn}
+        ready = {player: self._held[player].feeder.rows_ready for player in self._next_player}
         rows = self._setup.learner.batch_rows
         block = rows // self._setup.learner.microbatches
-        whole = (player for player in self._turn if ready[player] >= rows)
-        begun = (player for player in self._turn if ready[player] >= block and not self._held[player].whole)
+        whole = (player for player in self._next_player if ready[player] >= rows)
+        begun = (player for player in self._next_player if ready[player] >= block and not self._held[player].whole)
         return next(whole, None) or next(begun, None)
 
     def _learn(self, player: str) -> None:
         held = self._held[player]
-        self._turn.remove(player)
-        self._turn.append(player)
+        self._next_player.remove(player)
+        self._next_player.append(player)
         try:
             with held.feeder.batch(timeout_s=self._patience_s) as blocks:
-                report = held.learner.update_stream(blocks, share=held.share)
+                report = held.learner.update_stream(blocks, budget_fraction=held.budget_fraction)
         except FeederTimeoutError:
             held.whole = True  # nothing was changed, and the rows that came are still there
             return
@@ -302,7 +302,7 @@ class StreamingLearnerHost:
             self._spec,
             self._setup.learner,
             core_size=self._core_size,
-            num_parts=self._num_parts,
+            num_sub_actions=self._num_sub_actions,
             decode=self._decode,
             refusable=(ChunkError,),
             chunk_rows=self._setup.chunk_rows,
@@ -312,14 +312,14 @@ class StreamingLearnerHost:
         feeder.start()
         with self._changed:
             self._held[player] = _Held(learner, feeder, _newest(player, learner, None), first_version)
-            if player not in self._turn:
-                self._turn.append(player)
+            if player not in self._next_player:
+                self._next_player.append(player)
 
     def _drop(self, player: str) -> None:
         with self._changed:
             held = self._held.pop(player, None)
             if held is not None:
-                self._turn.remove(player)
+                self._next_player.remove(player)
         if held is not None:
             held.feeder.close()
             held.learner.close()
@@ -329,11 +329,11 @@ class StreamingLearnerHost:
         check_versions(header, unrolls)
         return unrolls
 
-    def _progress_of(self, player: str, held: _Held, idle_share: float) -> LearnerProgress:
+    def _progress_of(self, player: str, held: _Held, idle_fraction: float) -> LearnerProgress:
         feeder, newest = held.feeder.report(), held.newest
         if feeder.refused:
             logger.warning("%d chunks of %s were refused: %s", feeder.refused, player, feeder.reason)
-        return LearnerProgress(newest.progress, newest.update, newest.skipped, idle_share, feeder.refused)
+        return LearnerProgress(newest.progress, newest.update, newest.skipped, idle_fraction, feeder.refused)
 
     def _get(self, player: str) -> _Held:
         self._raise_if_over()
@@ -353,9 +353,9 @@ class StreamingLearnerHost:
         return stopped
 
 
-def _carry_out(order: Callable[[], Any], answer: Future[Any]) -> None:
+def _carry_out(request: Callable[[], Any], answer: Future[Any]) -> None:
     try:
-        answer.set_result(order())
+        answer.set_result(request())
     except Exception as error:  # the boundary of the learners' thread: raised again in the caller's
         answer.set_exception(error)
 

@@ -43,9 +43,9 @@ class DirectClient:
     def __init__(self, learners: LearnerHost) -> None:
         self._learners = learners
 
-    def push(self, player: str, chunk: bytes, *, share: float) -> Weights | None:
+    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights | None:
         """As in the protocol; the learner has learnt when this returns."""
-        return self._learners.push(player, chunk, share=share)
+        return self._learners.push(player, chunk, budget_fraction=budget_fraction)
 
     def weights(self, player: str) -> Weights:
         """As in the protocol."""
@@ -103,12 +103,12 @@ class InProcessRuntime:
         return (WorkerStatus("actor_host", os.getpid()), WorkerStatus("learner_host", os.getpid()))
 
     def save_hosts(self) -> HostState | None:
-        """As in `ExactRuntime`."""
+        """As in `DeterministicRuntime`."""
         assert not self._tasks and not self._thread.busy, "a task is still waiting"
         return None if self._actor is None else self._actor.save()
 
     def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
-        """As in `ExactRuntime`."""
+        """As in `DeterministicRuntime`."""
         assert self._actor is not None and self._client is not None, "not started"
         actor, client = self._actor, self._client
         while self._tasks:
@@ -116,7 +116,7 @@ class InProcessRuntime:
         self._thread.run(lambda: actor.load(state, frozen=frozen, learners=client))
 
     def abandon(self) -> None:
-        """As in `ExactRuntime`."""
+        """As in `DeterministicRuntime`."""
         if not self._thread.busy:
             return
         self._thread.give_up()
@@ -153,7 +153,9 @@ class InProcessRuntime:
         if isinstance(task, PlayLease):
             assert self._actor is not None, "its env hangs"
             lease = task.lease
-            result = self._actor.play(lease, share=task.share, frozen=task.frozen, learners=self._client)
+            result = self._actor.play(
+                lease, budget_fraction=task.budget_fraction, frozen=task.frozen, learners=self._client
+            )
             self._reports.append(LeaseDone(ACTOR_HOST, lease.lease_id, lease.token, result.env_steps, result.outcomes))
             self._reports.extend(learners.progress())
         elif isinstance(task, InstallPlayer):
@@ -168,10 +170,10 @@ class InProcessRuntime:
         elif isinstance(task, TakeSnapshot):
             weights = learners.weights(task.player)
             trained = learners.progress_of(task.player).trained_steps
-            self._reports.append(SnapshotTaken(task.order_id, task.player, weights, trained))
+            self._reports.append(SnapshotTaken(task.directive_id, task.player, weights, trained))
         elif isinstance(task, ResetPlayer):
             learners.reset(task.player, task.weights)
-            self._reports.append(ResetDone(task.order_id))
+            self._reports.append(ResetDone(task.directive_id))
             self._reports.extend(learners.progress())  # now, not with the next lease: a stop in between must not show
         elif isinstance(task, TakeCheckpoint):
             self._reports.append(learners.checkpoint(task.player))

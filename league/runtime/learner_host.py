@@ -14,7 +14,7 @@ import torch
 
 from agents.learner.build import build_learner
 from agents.learner.learner import Learner, UpdateReport
-from agents.learner.workers.worker_group import Launcher, ProcessCrew
+from agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
 from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.unroll.unroll import Unrolls, concatenate
 from agents.weights import Weights
@@ -29,7 +29,7 @@ from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerP
 class Workers:
     """How a learner's stages and replicas are started, and where they compute (None: wherever there is room)."""
 
-    launcher: Launcher = ProcessCrew
+    launcher: WorkerGroupLauncher = ProcessWorkerGroup
     device: torch.device | None = None
 
 
@@ -93,7 +93,7 @@ class LearnerHost:
         )
         self._waiting[player] = []
 
-    def push(self, player: str, chunk: bytes, *, share: float) -> Weights:
+    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights:
         """Learn from a chunk; returns the newest weights.
 
         Raises:
@@ -112,7 +112,7 @@ class LearnerHost:
         waiting.append(unrolls)
         rows = self._setup.learner.batch_rows
         if sum(part.num_rows for part in waiting) >= rows:
-            self._learn(player, learner, concatenate(waiting), share)
+            self._learn(player, learner, concatenate(waiting), budget_fraction)
         self._busy_s += self._clock() - start
         return self.weights(player)
 
@@ -139,7 +139,7 @@ class LearnerHost:
                 progress=self.progress_of(player),
                 update=self._newest.get(player),
                 skipped=learner.skipped_updates,
-                idle_share=min(max(idle, 0.0), 1.0),
+                idle_fraction=min(max(idle, 0.0), 1.0),
             )
             for player, learner in self._learners.items()
         ]
@@ -161,11 +161,11 @@ class LearnerHost:
         for player in list(self._learners):
             self._drop(player)
 
-    def _learn(self, player: str, learner: Learner, unrolls: Unrolls, share: float) -> None:
+    def _learn(self, player: str, learner: Learner, unrolls: Unrolls, budget_fraction: float) -> None:
         rows = self._setup.learner.batch_rows
         stop = unrolls.num_rows - unrolls.num_rows % rows
         for start in range(0, stop, rows):
-            self._newest[player] = learner.update(unrolls.rows(start, start + rows), share=share)
+            self._newest[player] = learner.update(unrolls.rows(start, start + rows), budget_fraction=budget_fraction)
         left = unrolls.rows(stop, unrolls.num_rows)
         self._waiting[player] = [left] if left.num_rows else []
 

@@ -19,7 +19,7 @@ from agents.nets.config import NetworkConfig
 from agents.weights import Weights
 from envs.protocol import EnvConfig
 from league.config.deadlines import Deadlines
-from league.core.state.records import Hyperparameter, Lease, Progress, SeatingOutcome
+from league.core.state.records import AssignmentOutcome, Hyperparameter, Lease, Progress
 from league.store.run_folder import WorkerStatus
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -37,7 +37,7 @@ class HostSetup:
       chunk_rows: unrolls sent to the learner in one piece.
       seed: of the run.
       teacher: weights of the policy that `learner.teacher_cost` is about.
-      guest_networks: policy id -> network of each frozen policy from outside, where it need not be the run's.
+      imported_networks: policy id -> network of each frozen policy from outside, where it need not be the run's.
       deadlines: how long hosts wait for each other.
       logs: folder for the hosts' logs; empty for none.
     """
@@ -50,7 +50,7 @@ class HostSetup:
     chunk_rows: int
     seed: int
     teacher: Weights | None = None
-    guest_networks: Mapping[str, NetworkConfig] = field(default_factory=dict)
+    imported_networks: Mapping[str, NetworkConfig] = field(default_factory=dict)
     deadlines: Deadlines = field(default_factory=Deadlines)
     logs: str = ""
 
@@ -60,7 +60,7 @@ class PlayLease:
     """For an actor host: play under a lease. share: of the budget spent. frozen: weights of the named snapshots."""
 
     lease: Lease
-    share: float
+    budget_fraction: float
     frozen: Mapping[str, Weights]
 
 
@@ -83,7 +83,7 @@ class InstallPlayer:
 class TakeSnapshot:
     """For a learner host: answer with the player's weights as they are now."""
 
-    order_id: int
+    directive_id: int
     player: str
 
 
@@ -91,7 +91,7 @@ class TakeSnapshot:
 class ResetPlayer:
     """For a learner host: start the player again from these weights."""
 
-    order_id: int
+    directive_id: int
     player: str
     weights: Weights
 
@@ -150,7 +150,7 @@ class LeaseDone:
     lease_id: int
     token: int
     env_steps: int
-    outcomes: tuple[SeatingOutcome, ...]
+    outcomes: tuple[AssignmentOutcome, ...]
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class LeaseLost:
 class SnapshotTaken:
     """Answer to `TakeSnapshot`."""
 
-    order_id: int
+    directive_id: int
     player: str
     weights: Weights
     trained_steps: int
@@ -176,7 +176,7 @@ class SnapshotTaken:
 class ResetDone:
     """Answer to `ResetPlayer`."""
 
-    order_id: int
+    directive_id: int
 
 
 @dataclass(frozen=True)
@@ -193,14 +193,14 @@ class LearnerProgress:
 
     Fields:
       update: the newest, None before the first. skipped: updates left out as not finite.
-      idle_share: of the host's time since the last report in which it waited for rows.
+      idle_fraction: of the host's time since the last report in which it waited for rows.
       refused: chunks since the last report that turned out to be damaged.
     """
 
     progress: Progress
     update: UpdateReport | None
     skipped: int
-    idle_share: float = 0.0
+    idle_fraction: float = 0.0
     refused: int = 0
 
 
@@ -255,7 +255,7 @@ class Runtime(Protocol):
 
 
 @runtime_checkable
-class ExactRuntime(Protocol):
+class DeterministicRuntime(Protocol):
     """A runtime that can also save what its actor hosts hold, so that a resumed run equals an uninterrupted one."""
 
     def save_hosts(self) -> HostState | None:

@@ -19,11 +19,11 @@ from agents.weights import Weights
 from envs.registry import spec_of
 from league.core.state.records import Lease
 from league.runtime.actor_host import ActorHost, LeaseResult
-from league.runtime.async_learner_host import StreamingLearnerHost
+from league.runtime.async_learner_host import AsyncLearnerHost
 from league.runtime.host_log import logs_its_errors, open_log
 from league.runtime.learner_host import Workers
 from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, SnapshotTaken
-from league.runtime.ray_worker_group import RayCrew
+from league.runtime.ray_worker_group import RayWorkerGroup
 
 CREDITS = 1
 """Chunks of one actor host on their way to a learner while it plays on. The learner answers when it has room for the
@@ -63,10 +63,12 @@ class RemoteClient:
                 self._held.pop(player, None)
         self._handles = handles
 
-    def push(self, player: str, chunk: bytes, *, share: float) -> Weights | None:
+    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights | None:
         """As in the protocol; waits while the player's learner has `CREDITS` chunks to do."""
         have = self._held[player].version if player in self._held else -1
-        self._on_the_way.append((player, self._handles[player].push.remote(player, chunk, share=share, have=have)))
+        self._on_the_way.append(
+            (player, self._handles[player].push.remote(player, chunk, budget_fraction=budget_fraction, have=have))
+        )
         newest = None
         while sum(name == player for name, _ in self._on_the_way) > CREDITS:
             newest = self._take(player) or newest
@@ -116,13 +118,13 @@ class ActorHostProcess:
 
     @logs_its_errors
     def play(
-        self, lease: Lease, *, share: float, frozen: Mapping[str, Any], learners: Mapping[str, Any]
+        self, lease: Lease, *, budget_fraction: float, frozen: Mapping[str, Any], learners: Mapping[str, Any]
     ) -> LeaseResult:
         """Play under a lease. frozen: snapshot -> reference to its weights; learners: player -> learner host."""
         self._client.use(learners)
-        missing = [name for name in self._host.missing(lease.seatings) if name in frozen]
+        missing = [name for name in self._host.missing(lease.assignments) if name in frozen]
         weights = dict(zip(missing, ray.get([frozen[name] for name in missing], timeout=self._push_s), strict=True))
-        return self._host.play(lease, share=share, frozen=weights, learners=self._client)
+        return self._host.play(lease, budget_fraction=budget_fraction, frozen=weights, learners=self._client)
 
 
 class LearnerHostProcess:
@@ -135,7 +137,7 @@ class LearnerHostProcess:
         open_log(setup.logs, name)
         spec = spec_of(setup.env)
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
-        self._host = StreamingLearnerHost(setup, dtype=dtype, workers_of=lambda player: _workers(groups.get(player)))
+        self._host = AsyncLearnerHost(setup, dtype=dtype, workers_of=lambda player: _workers(groups.get(player)))
         self._host.start()
 
     def ready(self) -> int:
@@ -144,7 +146,7 @@ class LearnerHostProcess:
 
     @logs_its_errors
     def install(self, task: InstallPlayer) -> None:
-        """As `StreamingLearnerHost.install`."""
+        """As `AsyncLearnerHost.install`."""
         self._host.install(
             task.player,
             saved=task.saved,
@@ -155,9 +157,9 @@ class LearnerHostProcess:
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     @logs_its_errors
-    def push(self, player: str, chunk: bytes, *, share: float, have: int) -> Weights | None:
-        """As `StreamingLearnerHost.push`; None where the caller has the newest weights."""
-        newest = self._host.push(player, chunk, share=share)
+    def push(self, player: str, chunk: bytes, *, budget_fraction: float, have: int) -> Weights | None:
+        """As `AsyncLearnerHost.push`; None where the caller has the newest weights."""
+        newest = self._host.push(player, chunk, budget_fraction=budget_fraction)
         return newest if newest.version != have else None
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
@@ -169,24 +171,24 @@ class LearnerHostProcess:
     @ray.method(concurrency_group=PROGRESS)  # type: ignore[untyped-decorator]
     @logs_its_errors
     def progress(self) -> list[LearnerProgress]:
-        """As `StreamingLearnerHost.progress`."""
+        """As `AsyncLearnerHost.progress`."""
         return self._host.progress()
 
-    def snapshot(self, order_id: int, player: str) -> SnapshotTaken:
+    def snapshot(self, directive_id: int, player: str) -> SnapshotTaken:
         """The player's weights as they are now."""
         newest = self._host.newest(player)
-        return SnapshotTaken(order_id, player, newest.weights, newest.progress.trained_steps)
+        return SnapshotTaken(directive_id, player, newest.weights, newest.progress.trained_steps)
 
     @logs_its_errors
     def reset(self, player: str, weights: Weights) -> None:
-        """As `StreamingLearnerHost.reset`."""
+        """As `AsyncLearnerHost.reset`."""
         self._host.reset(player, weights)
 
     @logs_its_errors
     def checkpoint(self, player: str) -> CheckpointTaken:
-        """As `StreamingLearnerHost.checkpoint`."""
+        """As `AsyncLearnerHost.checkpoint`."""
         return self._host.checkpoint(player)
 
 
 def _workers(group: PlacementGroup | None) -> Workers:
-    return Workers(functools.partial(RayCrew, group=group), torch.device("cpu" if group is None else "cuda"))
+    return Workers(functools.partial(RayWorkerGroup, group=group), torch.device("cpu" if group is None else "cuda"))

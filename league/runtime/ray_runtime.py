@@ -16,7 +16,7 @@ from ray.util.placement_group import PlacementGroup, placement_group, remove_pla
 
 from envs.protocol import EnvError
 from league.config.deadlines import PROGRESS_EVERY_S, START_S
-from league.config.run_config import RuntimeSettings
+from league.config.run_config import RuntimeConfig
 from league.errors import LeagueError
 from league.runtime.cluster import Cluster
 from league.runtime.frozen_objects import FrozenObjects
@@ -82,7 +82,7 @@ class RayRuntime:
     def __init__(
         self,
         setup: HostSetup,
-        settings: RuntimeSettings,
+        settings: RuntimeConfig,
         *,
         players: tuple[str, ...],
         monotonic: Callable[[], float] = time.monotonic,
@@ -140,11 +140,14 @@ class RayRuntime:
             host.orders.append((lambda handle: handle.install.remote(task), lambda _: [PlayerInstalled(task.player)]))
         elif isinstance(task, TakeSnapshot):
             host.orders.append(
-                (lambda handle: handle.snapshot.remote(task.order_id, task.player), lambda answer: [answer])
+                (lambda handle: handle.snapshot.remote(task.directive_id, task.player), lambda answer: [answer])
             )
         elif isinstance(task, ResetPlayer):
             host.orders.append(
-                (lambda handle: handle.reset.remote(task.player, task.weights), lambda _: [ResetDone(task.order_id)])
+                (
+                    lambda handle: handle.reset.remote(task.player, task.weights),
+                    lambda _: [ResetDone(task.directive_id)],
+                )
             )
         elif isinstance(task, TakeCheckpoint):
             host.orders.append((lambda handle: handle.checkpoint.remote(task.player), lambda answer: [answer]))
@@ -200,7 +203,7 @@ class RayRuntime:
         learners = {player: self._hosts[name].handle for player, name in self._learner_of.items()}
         frozen = {name: self._frozen.reference(name, weights) for name, weights in task.frozen.items()}
         self._expect(
-            host.handle.play.remote(lease, share=task.share, frozen=frozen, learners=learners),
+            host.handle.play.remote(lease, budget_fraction=task.budget_fraction, frozen=frozen, learners=learners),
             host,
             lambda result: [LeaseDone(host.name, lease.lease_id, lease.token, result.env_steps, result.outcomes)],
             lost=lambda reason: [LeaseLost(host.name, lease.lease_id, reason)],

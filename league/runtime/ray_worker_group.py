@@ -49,7 +49,7 @@ class StageProcess:
         return self._worker.handle(request)
 
 
-class RayCrew:
+class RayWorkerGroup:
     """The workers of one learner; owned by the learner host that makes it, and gone with it.
 
     Args:

@@ -19,7 +19,7 @@ JOURNAL_ROW_BYTES = 120
 """What an event takes beside its body: chain hash, number, time, index."""
 PACKED_SHARE = 0.12
 """Of its body that an event takes in a segment: measured, see `benchmarks/disk_use.py`."""
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 
 
@@ -28,13 +28,13 @@ class Pace:
     """How fast a simulated run is.
 
     Fields:
-      steps_per_s: env steps of one actor host. turns_per_game: env steps of one game.
+      steps_per_s: env steps of one actor host. decisions_per_game: env steps of one game.
       hosts: actor hosts. lease_steps: env steps of a simulated lease. snapshot_bytes: of one frozen policy on disk.
       most_snapshots: that may be kept. metrics_bytes: limit of the metrics and of those that wait for their upload.
     """
 
     steps_per_s: float
-    turns_per_game: int
+    decisions_per_game: int
     hosts: int
     lease_steps: int
     snapshot_bytes: int
@@ -43,7 +43,7 @@ class Pace:
 
 
 @dataclass
-class Tally:
+class OutcomeTotals:
     """What happened, counted as it goes. firsts: virtual seconds at which something first happened."""
 
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -57,7 +57,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class SimulatedPlayer:
-    """One player. gate, timeout: snapshots by their reason; starved: rivals with too few games for its gate."""
+    """One player. gate, timeout: snapshots by their reason; starved: opponents with too few games for its gate."""
 
     player: str
     role: str
@@ -68,7 +68,7 @@ class SimulatedPlayer:
     timeout: int
     resets: int
     transplants: int
-    rivals: int
+    gate_opponents: int
     starved: int
 
 
@@ -83,7 +83,7 @@ class SimulationReport:
       counts: what the games of the real run would count by; simulated games are won, drawn or lost.
       games, env_steps, rating_games, snapshots, mixtures: totals.
       pairs: pairs that have met. games_per_pair: 5 %, 50 % and 95 % of their games.
-      starved: (player, rival, effective games) of the least known rivals of gates.
+      starved: (player, opponent, effective games) of the least known opponents of gates.
       snapshots_kept: snapshots whose weights are still there at the end.
       snapshot_bytes, journal_bytes: on disk, within the limits of `retention` and with old events compressed.
       metrics_bytes: what metrics, and those that wait for their upload, take at most.
@@ -138,20 +138,22 @@ class SimulationReport:
             f"{size(self.journal_bytes)} of journal, at most {size(self.metrics_bytes)} of metrics",
             f"{self.pairs:,} pairs met; games of a pair: {low:,.0f} (5 %), {middle:,.0f} (median), {high:,.0f} (95 %)",
             f"{'player':<24} {'trained steps':>15} {'snapshots':>10} {'gate':>7} {'timeout':>8} {'resets':>7} "
-            f"{'copies':>7} {'starved rivals':>15}",
+            f"{'copies':>7} {'starved gate_opponents':>15}",
         ]
         lines += [
             f"{row.player:<24} {row.trained_steps:>15,} {row.snapshots:>10,} {row.gate:>7,} {row.timeout:>8,} "
-            f"{row.resets:>7,} {row.transplants:>7,} {f'{row.starved:,} of {row.rivals:,}':>15}"
+            f"{row.resets:>7,} {row.transplants:>7,} {f'{row.starved:,} of {row.gate_opponents:,}':>15}"
             for row in self.players
         ]
-        lines += [f"starved: {player} against {rival}, {games:.1f} games" for player, rival, games in self.starved]
+        lines += [
+            f"starved: {player} against {opponent}, {games:.1f} games" for player, opponent, games in self.starved
+        ]
         return "\n".join(lines)
 
 
 def report_on(
     state: LeagueState,
-    tally: Tally,
+    totals: OutcomeTotals,
     pace: Pace,
     *,
     asked_s: float,
@@ -163,8 +165,8 @@ def report_on(
     """The report on a league that was simulated. counts: see `SimulationReport`."""
     players, starved = [], []
     for name, player in state.players.items():
-        hungry, rivals = starved_rivals(state, name)
-        starved += [(name, rival, games) for rival, games in hungry]
+        hungry, gate_opponents = starved_opponents(state, name)
+        starved += [(name, opponent, games) for opponent, games in hungry]
         players.append(
             SimulatedPlayer(
                 name,
@@ -172,19 +174,19 @@ def report_on(
                 player.trained_steps,
                 player.games,
                 player.num_snapshots,
-                gate=tally.reasons[name, GATE],
-                timeout=tally.reasons[name, TIMEOUT],
-                resets=tally.resets[name],
-                transplants=tally.transplants[name],
-                rivals=rivals,
+                gate=totals.reasons[name, GATE],
+                timeout=totals.reasons[name, TIMEOUT],
+                resets=totals.resets[name],
+                transplants=totals.transplants[name],
+                gate_opponents=gate_opponents,
                 starved=len(hungry),
             )
         )
     payoff = state.payoff
     once = payoff.home.values < payoff.away.values
     met = payoff.totals.values[once].sum(axis=(1, 2))
-    body = tally.encoded_bytes / max(tally.encoded, 1)
-    single = min(tally.events, PLAIN_EVENTS)
+    body = totals.encoded_bytes / max(totals.encoded, 1)
+    single = min(totals.events, PLAIN_EVENTS)
     kept = len(state.population.snapshots())
     return SimulationReport(
         asked_s=asked_s,
@@ -197,29 +199,30 @@ def report_on(
         env_steps=state.totals.env_steps,
         rating_games=state.totals.rating_games,
         snapshots=len(state.snapshots),
-        mixtures=tally.mixtures,
+        mixtures=totals.mixtures,
         players=tuple(players),
         pairs=len(met),
         games_per_pair=quantiles(met),
-        starved=tuple(sorted(starved, key=lambda row: row[2])[:MOST_SHOWN]),
+        starved=tuple(sorted(starved, key=lambda row: row[2])[:MAX_SHOWN]),
         snapshot_bytes=kept * pace.snapshot_bytes,
-        journal_bytes=round(single * (body + JOURNAL_ROW_BYTES) + (tally.events - single) * body * PACKED_SHARE),
+        journal_bytes=round(single * (body + JOURNAL_ROW_BYTES) + (totals.events - single) * body * PACKED_SHARE),
         counts=counts,
         snapshots_kept=kept,
         metrics_bytes=pace.metrics_bytes,
     )
 
 
-def starved_rivals(state: LeagueState, player: str) -> tuple[list[tuple[str, float]], int]:
-    """Rivals of a player's gate with fewer effective games than the gate asks for, and the number of all rivals."""
+def starved_opponents(state: LeagueState, player: str) -> tuple[list[tuple[str, float]], int]:
+    """Opponents of a player's gate with fewer effective games than the gate asks for, and the number of all
+    opponents."""
     if len(set(state.teams)) == 1:
         return [], 0
     view = view_of(state, player)
-    rivals = matchmaker_of(view.settings).rivals(view)
-    games = view.posterior.games[rivals]
+    gate_opponents = matchmaker_of(view.config).gate_opponents(view)
+    games = view.posterior.games[gate_opponents]
     names = state.population.names
-    hungry = np.flatnonzero(games < view.settings.gate.min_games)
-    return [(names[int(rivals[i])], float(games[i])) for i in hungry.tolist()], len(rivals)
+    hungry = np.flatnonzero(games < view.config.gate.min_games)
+    return [(names[int(gate_opponents[i])], float(games[i])) for i in hungry.tolist()], len(gate_opponents)
 
 
 def quantiles(games: np.ndarray) -> tuple[float, float, float]:

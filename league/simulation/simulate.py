@@ -13,7 +13,7 @@ from agents.nets.network import build_network
 from agents.weights import layout_of
 from envs.registry import spec_of
 from league.config.default_scoring import scoring_of
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.core.chance import seed_of
 from league.core.league import apply, decide
 from league.core.retention import most_snapshots
@@ -21,20 +21,28 @@ from league.core.state import commands
 from league.core.state.commands import Command, NothingToLease
 from league.core.state.events import (
     EVENTS,
+    DirectiveIssued,
     Event,
     LeaseGranted,
     MixtureSolved,
-    OrderIssued,
     PlayerTransplanted,
     SnapshotAdded,
 )
-from league.core.state.league_config import LeagueSettings, MatchmakingSettings
-from league.core.state.placements import Orders, are_ordered
-from league.core.state.records import BOT_PREFIX, OUTSIDE_PREFIX, Lease, Order, Progress, Seating, SeatingOutcome
+from league.core.state.league_config import LeagueConfig, MatchmakingConfig
+from league.core.state.placements import Placements, has_placements
+from league.core.state.records import (
+    BOT_PREFIX,
+    IMPORTED_PREFIX,
+    Assignment,
+    AssignmentOutcome,
+    Directive,
+    Lease,
+    Progress,
+)
 from league.core.state.state import LeagueState
 from league.policies.policy_store import snapshot_bytes
-from league.simulation.report import Pace, SimulationReport, Tally, report_on
-from league.simulation.worlds import WORLDS, Policy, World, drawn_orders
+from league.simulation.report import OutcomeTotals, Pace, SimulationReport, report_on
+from league.simulation.worlds import WORLDS, Policy, World, drawn_placements
 from league.store.event_codec import EventCodec
 
 STEPS_PER_S = 10_000.0
@@ -44,9 +52,9 @@ DRAW_SHARE = 0.05
 FINE, COARSE = 8, 2
 """A simulated lease is lengthened until a gate spans only so many, or fewer where the run would need many leases."""
 MANY_LEASES = 100_000
-MOST_OPPONENTS = 32
+MAX_OPPONENTS = 32
 """A simulated lease that stands for many real ones meets the opponents of them all, up to so many."""
-MOST_SNAPSHOTS = 20_000
+MAX_SNAPSHOTS = 20_000
 """The simulation ends early at so many; the report then says when that is reached."""
 CODEC_EVERY = 50
 """One event in so many is encoded, to estimate the size of the journal."""
@@ -59,12 +67,12 @@ Elapsed = Callable[[float, float], None]
 
 
 def simulate(
-    config: LeagueConfig,
+    config: RunConfig,
     seconds: float,
     *,
     world: str = "disc",
     steps_per_s: float = STEPS_PER_S,
-    turns_per_game: int = TURNS_PER_GAME,
+    decisions_per_game: int = TURNS_PER_GAME,
     clock: Callable[[], float] = time.perf_counter,
     progress: Elapsed | None = None,
 ) -> SimulationReport:
@@ -73,7 +81,7 @@ def simulate(
     Args:
       seconds: of virtual time.
       world: "skill", "disc" or "matrix", see `league.simulation.worlds`.
-      steps_per_s: env steps of one actor host per second. turns_per_game: env steps of a game.
+      steps_per_s: env steps of one actor host per second. decisions_per_game: env steps of a game.
       clock: real seconds, for the speed in the report.
       progress: told how far it is.
     Raises:
@@ -85,7 +93,7 @@ def simulate(
     num_bytes, retention = snapshot_bytes(layout_of(network)), config.retention
     pace = Pace(
         steps_per_s,
-        turns_per_game,
+        decisions_per_game,
         hosts,
         lease_steps=_lease_steps(config, seconds * hosts * steps_per_s),
         snapshot_bytes=num_bytes,
@@ -98,7 +106,7 @@ def simulate(
     simulation.run(seconds, progress)
     return report_on(
         simulation.state,
-        simulation.tally,
+        simulation.totals,
         pace,
         asked_s=seconds,
         done_s=simulation.now,
@@ -116,9 +124,9 @@ class Simulation:
       world: of the simulated policies. pace: of the run. seed: of everything.
     """
 
-    def __init__(self, settings: LeagueSettings, teams: Sequence[int], *, world: World, pace: Pace, seed: int) -> None:
+    def __init__(self, settings: LeagueConfig, teams: Sequence[int], *, world: World, pace: Pace, seed: int) -> None:
         self.state = LeagueState()
-        self.tally = Tally()
+        self.totals = OutcomeTotals()
         self.now = 0.0
         self._settings = settings
         self._teams = tuple(teams)
@@ -135,11 +143,11 @@ class Simulation:
 
     def run(self, seconds: float, progress: Elapsed | None = None) -> None:
         """Go on for so much virtual time, or until there are too many snapshots."""
-        if self.state.settings is None:
+        if self.state.config is None:
             self._found()
         busy: list[tuple[float, int, Lease]] = []
         idle = [(self.now, host) for host in range(self._pace.hosts)]
-        while self.now < seconds and len(self.state.snapshots) < MOST_SNAPSHOTS:
+        while self.now < seconds and len(self.state.snapshots) < MAX_SNAPSHOTS:
             for since, host in idle:
                 lease = self._grant(host)
                 heapq.heappush(busy, (since + self._pace.lease_steps / self._pace.steps_per_s, host, lease))
@@ -156,13 +164,13 @@ class Simulation:
         self._ask(commands.StartRun())
         for player in self.state.players:
             self._live[player] = self._world.first(self._rng)
-        for guest in self._settings.guests:
-            if guest.policy.startswith(OUTSIDE_PREFIX):
-                self._ask(commands.AddOutsider(guest.policy, NO_DIGEST))
+        for opponent in self._settings.fixed_opponents:
+            if opponent.policy.startswith(IMPORTED_PREFIX):
+                self._ask(commands.ImportPolicy(opponent.policy, NO_DIGEST))
         for policy in self.state.population.index:
-            if policy.startswith((BOT_PREFIX, OUTSIDE_PREFIX)):
+            if policy.startswith((BOT_PREFIX, IMPORTED_PREFIX)):
                 self._frozen[policy] = self._world.first(self._rng)
-        self._carry_out_orders()
+        self._carry_out_directives()
 
     def _ask(self, command: Command) -> list[Event]:
         """Decide and apply; chance follows the same rule as in a real run."""
@@ -175,115 +183,123 @@ class Simulation:
         return events
 
     def _count(self, event: Event) -> None:
-        tally = self.tally
-        tally.events += 1
-        if tally.events % CODEC_EVERY == 0:
-            tally.encoded += 1
-            tally.encoded_bytes += len(self._codec.encode(event)[1])
+        totals = self.totals
+        totals.events += 1
+        if totals.events % CODEC_EVERY == 0:
+            totals.encoded += 1
+            totals.encoded_bytes += len(self._codec.encode(event)[1])
         if isinstance(event, SnapshotAdded):
-            tally.reasons[event.snapshot.player, event.snapshot.reason] += 1
+            totals.reasons[event.snapshot.player, event.snapshot.reason] += 1
         elif isinstance(event, PlayerTransplanted):
-            tally.transplants[event.player] += 1
+            totals.transplants[event.player] += 1
         elif isinstance(event, MixtureSolved):
-            tally.mixtures += 1
-        elif isinstance(event, OrderIssued) and event.order.kind == "reset":
-            tally.resets[event.order.player] += 1
+            totals.mixtures += 1
+        elif isinstance(event, DirectiveIssued) and event.directive.kind == "reset":
+            totals.resets[event.directive.player] += 1
 
     def _grant(self, host: int) -> Lease:
         try:
             (granted,) = self._ask(commands.RequestLease(f"actor-{host}"))
         except NothingToLease:
-            self._carry_out_orders()
+            self._carry_out_directives()
             (granted,) = self._ask(commands.RequestLease(f"actor-{host}"))
         assert isinstance(granted, LeaseGranted)
         return granted.lease
 
     def _finish(self, lease: Lease) -> None:
         steps = self._pace.lease_steps
-        outcomes = tuple(self._play(seating) for seating in lease.seatings)
+        outcomes = tuple(self._play(assignment) for assignment in lease.assignments)
         self._ask(commands.FinishLease(lease.lease_id, lease.token, steps, outcomes))
         if lease.home is not None:
             self._train(lease)
-        self._carry_out_orders()
+        self._carry_out_directives()
 
     def _train(self, lease: Lease) -> None:
         """The home's learner learns from its recorded seats, and is saved where others may copy it."""
         assert lease.home is not None
         player = self.state.players[lease.home]
-        recorded = sum(seating.share * sum(seating.records) / len(seating.records) for seating in lease.seatings)
+        recorded = sum(
+            assignment.probability * sum(assignment.records) / len(assignment.records)
+            for assignment in lease.assignments
+        )
         steps = round(self._pace.lease_steps * recorded)
-        met = [(self._policy(self._rival(seating, lease.home)), seating.share) for seating in lease.seatings]
+        met = [
+            (self._policy(self._opponent(assignment, lease.home)), assignment.probability)
+            for assignment in lease.assignments
+        ]
         tuned = {item.name: item.value for item in player.hyperparameters}
         self._live[lease.home] = self._world.learn(self._live[lease.home], met, steps, _yield_of(tuned))
         progress = Progress(lease.home, player.version + 1, player.trained_steps + steps)
         self._ask(commands.ReportProgress(progress))
-        if self._settings.tuning.tuner:
+        if self._settings.pbt.selection:
             self._saved[lease.home] = self._live[lease.home]
             self._ask(commands.SaveCheckpoint(lease.home, NO_DIGEST, progress.version, progress.trained_steps))
 
-    def _carry_out_orders(self) -> None:
-        while self.state.orders:
-            self._carry_out(next(iter(self.state.orders.values())))
+    def _carry_out_directives(self) -> None:
+        while self.state.directives:
+            self._carry_out(next(iter(self.state.directives.values())))
 
-    def _carry_out(self, order: Order) -> None:
-        player = self.state.players[order.player]
-        if order.kind == "snapshot":
+    def _carry_out(self, directive: Directive) -> None:
+        player = self.state.players[directive.player]
+        if directive.kind == "snapshot":
             name = f"{player.name}-s{player.num_snapshots}"
             self._frozen[name] = self._live[player.name]
-            self._ask(commands.ConfirmSnapshot(order.order_id, NO_DIGEST, player.version, player.trained_steps))
+            self._ask(commands.ConfirmSnapshot(directive.directive_id, NO_DIGEST, player.version, player.trained_steps))
             if len(self.state.population.snapshots()) > self._pace.most_snapshots:
                 self._ask(commands.RetireSnapshots(self._pace.most_snapshots))
-        elif order.kind == "reset":
-            assert order.source is not None
-            self._live[player.name] = self._frozen[order.source]
-            self._ask(commands.ConfirmReset(order.order_id))
+        elif directive.kind == "reset":
+            assert directive.source is not None
+            self._live[player.name] = self._frozen[directive.source]
+            self._ask(commands.ConfirmReset(directive.directive_id))
         else:
-            assert order.donor is not None
-            self._live[player.name] = self._saved[order.donor]
-            self._ask(commands.ConfirmTransplant(order.order_id, NO_DIGEST, player.version, player.trained_steps))
+            assert directive.donor is not None
+            self._live[player.name] = self._saved[directive.donor]
+            self._ask(
+                commands.ConfirmTransplant(directive.directive_id, NO_DIGEST, player.version, player.trained_steps)
+            )
 
-    def _play(self, seating: Seating) -> SeatingOutcome:
+    def _play(self, assignment: Assignment) -> AssignmentOutcome:
         """Results drawn from the world."""
-        games = max(round(self._pace.lease_steps * seating.share / self._pace.turns_per_game), 1)
-        seats = range(len(seating.policies))
-        orders = self._orders(seating, games) if len(self._sides) > 1 else ()
+        games = max(round(self._pace.lease_steps * assignment.probability / self._pace.decisions_per_game), 1)
+        seats = range(len(assignment.policies))
+        directives = self._placements(assignment, games) if len(self._sides) > 1 else ()
         wins = [[0] * len(seats) for _ in seats]
         draws = [[0] * len(seats) for _ in seats]
-        for ranks, times in orders:
+        for ranks, times in directives:
             rank = dict(zip(self._sides, ranks, strict=True))
             for k, own in enumerate(self._teams):
                 for m, other in enumerate(self._teams):
                     wins[k][m] += times if rank[own] < rank[other] else 0
                     draws[k][m] += times if rank[own] == rank[other] and own != other else 0
-        returns = tuple(float(self._policy(policy)[0] * games) for policy in seating.policies)
-        return SeatingOutcome(
-            seating.policies,
+        returns = tuple(float(self._policy(policy)[0] * games) for policy in assignment.policies)
+        return AssignmentOutcome(
+            assignment.policies,
             games,
             aborted=0,
-            turns=games * self._pace.turns_per_game,
+            decisions=games * self._pace.decisions_per_game,
             wins=tuple(map(tuple, wins)),
             draws=tuple(map(tuple, draws)),
             return_sums=returns,
-            orders=orders if are_ordered(self._teams) else (),
+            placements=directives if has_placements(self._teams) else (),
         )
 
-    def _orders(self, seating: Seating, games: int) -> Orders:
+    def _placements(self, assignment: Assignment, games: int) -> Placements:
         """In what order the sides finish: all even in some games, by their win rates with the first in the rest."""
-        policies = [self._policy(seating.policies[self._teams.index(side)]) for side in self._sides]
+        policies = [self._policy(assignment.policies[self._teams.index(side)]) for side in self._sides]
         drawn = int(self._rng.binomial(games, DRAW_SHARE))
         chances = [self._world.win_rate(policies[0], policy) for policy in policies[1:]]
-        orders = drawn_orders(chances, games - drawn, self._rng)
+        directives = drawn_placements(chances, games - drawn, self._rng)
         if drawn:
-            orders[(0,) * len(policies)] = drawn
-        return tuple(sorted(orders.items()))
+            directives[(0,) * len(policies)] = drawn
+        return tuple(sorted(directives.items()))
 
     def _policy(self, name: str) -> Policy:
         live = self._live.get(name)
         return self._frozen[name] if live is None else live
 
     @staticmethod
-    def _rival(seating: Seating, home: str) -> str:
-        return next((policy for policy in seating.policies if policy != home), home)
+    def _opponent(assignment: Assignment, home: str) -> str:
+        return next((policy for policy in assignment.policies if policy != home), home)
 
 
 def _yield_of(tuned: dict[str, float]) -> float:
@@ -295,7 +311,7 @@ def _yield_of(tuned: dict[str, float]) -> float:
     return rate
 
 
-def _lease_steps(config: LeagueConfig, env_steps: float) -> int:
+def _lease_steps(config: RunConfig, env_steps: float) -> int:
     """Env steps of a simulated lease: those of a real one, or more where every gate spans many of them.
 
     Args:
@@ -303,22 +319,22 @@ def _lease_steps(config: LeagueConfig, env_steps: float) -> int:
     """
     real = _real_lease_steps(config)
     spans = [max(group.gate.min_steps, group.gate.timeout_steps // 4) for group in config.league.players]
-    if config.league.tuning.tuner:
-        spans.append(config.league.tuning.period_steps)
+    if config.league.pbt.selection:
+        spans.append(config.league.pbt.period_steps)
     fine, coarse = max(real, min(spans) // FINE), max(real, min(spans) // COARSE)
     return int(min(max(env_steps / MANY_LEASES, fine), coarse))
 
 
-def _real_lease_steps(config: LeagueConfig) -> int:
+def _real_lease_steps(config: RunConfig) -> int:
     """Env steps of one lease of the real run."""
-    return config.actors.num_envs * config.league.lease_turns
+    return config.actors.num_envs * config.league.lease_steps
 
 
-def _with_opponents(settings: LeagueSettings, num_leases: float) -> LeagueSettings:
+def _with_opponents(settings: LeagueConfig, num_leases: float) -> LeagueConfig:
     """The same with as many opponents in one simulated lease as `num_leases` real ones meet."""
 
-    def widened(matchmaking: MatchmakingSettings) -> MatchmakingSettings:
-        met = min(round(num_leases * matchmaking.opponents_per_lease), MOST_OPPONENTS)
+    def widened(matchmaking: MatchmakingConfig) -> MatchmakingConfig:
+        met = min(round(num_leases * matchmaking.opponents_per_lease), MAX_OPPONENTS)
         return replace(matchmaking, opponents_per_lease=max(met, matchmaking.opponents_per_lease))
 
     players = tuple(replace(group, matchmaking=widened(group.matchmaking)) for group in settings.players)

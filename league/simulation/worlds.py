@@ -55,8 +55,8 @@ class SkillWorld:
     def learn(self, policy: Policy, met: Sequence[tuple[Policy, float]], steps: int, rate: float) -> Policy:
         """s' = gain ln(exp(s / gain) + learnt / steps)."""
         learnt = 0.0
-        for rival, share in met:
-            chance = self.win_rate(policy, rival)
+        for opponent, share in met:
+            chance = self.win_rate(policy, opponent)
             learnt += share * 4.0 * chance * (1.0 - chance)
         learnt *= steps * rate / self._steps
         grown = policy[0] / self._gain + np.log1p(learnt * np.exp(-min(max(policy[0] / self._gain, -50.0), 50.0)))
@@ -91,8 +91,8 @@ class DiscWorld:
         """Skill as above; the point turns toward the mean of what would beat those met."""
         skill = self._skill.learn(policy, met, steps, rate)
         target = np.zeros(2)
-        for rival, share in met:
-            target += share * np.array([rival[2], -rival[1]])
+        for opponent, share in met:
+            target += share * np.array([opponent[2], -opponent[1]])
         length = float(np.hypot(*target))
         if length < 1e-9:
             return np.concatenate([skill, policy[1:]])
@@ -123,14 +123,14 @@ class MatrixWorld:
 
     def learn(self, policy: Policy, met: Sequence[tuple[Policy, float]], steps: int, rate: float) -> Policy:
         """Multiplicative weights against the mixture of those met, a little spread kept."""
-        rival = np.sum([share * other for other, share in met], axis=0)
-        gains = self._gains @ rival
+        opponent = np.sum([share * other for other, share in met], axis=0)
+        gains = self._gains @ opponent
         moved = (policy + 1e-3) * np.exp(self._rate * rate * steps / 1e6 * (gains - gains.max()))
         result: Policy = moved / moved.sum()
         return result
 
 
-def drawn_orders(chances: Sequence[float], games: int, rng: np.random.Generator) -> dict[tuple[int, ...], int]:
+def drawn_placements(chances: Sequence[float], games: int, rng: np.random.Generator) -> dict[tuple[int, ...], int]:
     """How often the sides of games without draws finish in which order, place after place in proportion to weights.
 
     Args:

@@ -26,7 +26,7 @@ STATE_BYTES_PER_EVENT = 1_000
 work, and reading it takes a restart as long as replaying a few thousand events."""
 
 
-class Book:
+class JournaledLeague:
     """The one writer of a league's history.
 
     Args:
@@ -53,21 +53,21 @@ class Book:
         self.noted_files = journal.noted_files()
 
     @classmethod
-    def create(cls, path: Path, *, wall_time: Callable[[], float]) -> Book:
+    def create(cls, path: Path, *, wall_time: Callable[[], float]) -> JournaledLeague:
         """A new journal. Raises JournalError where there is one."""
         return cls(Journal.create(path, events=EVENTS), LeagueState(), wall_time=wall_time)
 
     @classmethod
-    def open(cls, path: Path, *, at_least_seq: int, wall_time: Callable[[], float]) -> Book:
+    def open(cls, path: Path, *, at_least_seq: int, wall_time: Callable[[], float]) -> JournaledLeague:
         """An existing journal. Raises JournalError where it is damaged or shorter than it was."""
         journal = Journal.open(path, events=EVENTS, at_least_seq=at_least_seq)
         notes: list[str] = []
         stored = journal.load_state(note=notes.append)
         if notes:
             journal.forget_states(after_seq=0 if stored is None else stored.seq)
-        book = cls(journal, read_state(journal), wall_time=wall_time)
-        book.notes = (*journal.notes, *notes)
-        return book
+        league = cls(journal, read_state(journal), wall_time=wall_time)
+        league.notes = (*journal.notes, *notes)
+        return league
 
     @property
     def durable_seq(self) -> int:

@@ -4,7 +4,7 @@ from audit import audit
 from follow import Noted
 
 from league.core.state.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
-from league.core.state.records import Lease, SeatingOutcome
+from league.core.state.records import AssignmentOutcome, Lease
 from league.core.state.state import Totals
 
 
@@ -13,7 +13,7 @@ def granted(lease_id: int, token: int = 1) -> LeaseGranted:
 
 
 def finished(lease_id: int, token: int = 1, games: int = 2) -> LeaseFinished:
-    outcome = SeatingOutcome(("a", "b"), games, 0, 9, ((0, games), (0, 0)), ((0, 0), (0, 0)), (1.0, -1.0))
+    outcome = AssignmentOutcome(("a", "b"), games, 0, 9, ((0, games), (0, 0)), ((0, 0), (0, 0)), (1.0, -1.0))
     return LeaseFinished(lease_id, token, 16, (outcome,))
 
 

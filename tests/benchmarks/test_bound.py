@@ -72,9 +72,9 @@ def test_every_opponent_meets_home_from_both_seats(monkeypatch: pytest.MonkeyPat
     met = set()
     run = bound.Arena.run
 
-    def spy(self, seatings, policies, *, turns):
-        met.update((seating.policies, seating.records) for seating in seatings)
-        return run(self, seatings, policies, turns=turns)
+    def spy(self, assignments, policies, *, steps):
+        met.update((assignment.policies, assignment.records) for assignment in assignments)
+        return run(self, assignments, policies, steps=steps)
 
     monkeypatch.setattr(bound.Arena, "run", spy)
     assert bound.opponents_rate(TINY, opponents=2, num_envs=8, seed=0) > 0

@@ -25,10 +25,10 @@ def test_a_restart_is_from_at_least_as_many_results_as_asked_for(tmp_path: Path)
     assert int(names[3].split()[2].replace(",", "")) >= 500
 
 
-def test_every_seating_of_a_lease_brings_one_result_whose_games_add_up(tmp_path: Path) -> None:
-    book = league_scale.founded(tmp_path / "league.db", 10)
-    assert len(book.state.players) == len(book.state.snapshots) == 10
-    before = book.state.totals.games
-    results = league_scale.answer_leases(book, np.random.default_rng(0), 20)
-    assert book.state.totals.games - before == league_scale.GAMES * results
-    book.close()
+def test_every_assignment_of_a_lease_brings_one_result_whose_games_add_up(tmp_path: Path) -> None:
+    league = league_scale.created(tmp_path / "league.db", 10)
+    assert len(league.state.players) == len(league.state.snapshots) == 10
+    before = league.state.totals.games
+    results = league_scale.answer_leases(league, np.random.default_rng(0), 20)
+    assert league.state.totals.games - before == league_scale.GAMES * results
+    league.close()

@@ -31,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> OpenRun:
         "network.hidden=[8]",
         "actors.num_envs=16",
         "learner.batch_rows=16",
-        "league={preset: self_play, population: {save_steps: 500}, ratings: {final_leases: 2}, lease_turns: 16}",
+        "league={preset: self_play, population: {save_steps: 500}, ratings: {final_leases: 2}, lease_steps: 16}",
     )
     train(strength_tic_tac_toe.CONFIG, overrides=settings, run_dir=folder / "run", limits=Limits(env_steps=6000))
     return open_run(folder / "run")

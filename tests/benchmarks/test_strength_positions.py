@@ -10,7 +10,7 @@ import strength_positions
 from numpy.typing import NDArray
 from strength_positions import Position, answers, chance, make_positions, moves_keep, stored_positions
 
-from agents.acting.policy import Choice, View
+from agents.acting.policy import ActInputs, ActOutputs
 from envs.games.connect_four import COLS, ROWS, ConnectFour
 
 
@@ -42,10 +42,10 @@ class Known:
             board_after(position.moves).tobytes(): column for position, column in zip(positions, columns, strict=True)
         }
 
-    def act(self, view: View, rng: np.random.Generator) -> Choice:
+    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
         boards = view.turn.obs["board"][view.slots]
         actions = np.array([self._columns[board.tobytes()] for board in boards])
-        return Choice(actions=actions, log_probs=np.zeros(len(actions), np.float32), core=view.core)
+        return ActOutputs(actions=actions, log_probs=np.zeros(len(actions), np.float32), core=view.core)
 
 
 def test_results_are_kept_whatever_the_distance_to_them():

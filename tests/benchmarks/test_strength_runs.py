@@ -22,7 +22,7 @@ env: {id: rock_paper_scissors}
 network: {hidden: [4]}
 learner: {unroll_length: 1, batch_rows: 16, precision: float32}
 actors: {num_envs: 16}
-league: {lease_turns: 8, ratings: {share: 0.0, final_leases: 0}}
+league: {lease_steps: 8, ratings: {step_fraction: 0.0, final_leases: 0}}
 runtime: {kind: inprocess}
 evaluation: {bots: []}
 wandb: {mode: disabled}
@@ -120,7 +120,7 @@ def test_runs_are_named_after_game_population_and_seed(tmp_path: Path):
 
 
 def test_controls_are_the_newest_weights_and_half_the_games_against_the_past(config: Path):
-    sections = control_sections(save_steps=500, rest="lease_turns: 8")
+    sections = control_sections(save_steps=500, rest="lease_steps: 8")
     latest, half = (load_config(config, overrides=[f"league={sections[name]}"]).league for name in (LATEST, HALF))
     assert latest.players[0].matchmaking.self_play == 1.0
     assert half.players[0].matchmaking.self_play == 0.5
@@ -160,7 +160,7 @@ def test_results_need_no_run_and_a_section_that_a_setting_replaces_does_not_coun
     def never() -> dict[str, float]:
         raise AssertionError("known already")
 
-    config.write_text(CONFIG.replace("lease_turns: 8", "lease_turns: 16"))
+    config.write_text(CONFIG.replace("lease_steps: 8", "lease_steps: 16"))
     assert plan.figures(run_dir, config=config, settings=control, find=never) == found == {"score": 0.5}
     with pytest.raises(SystemExit, match="other conditions"):
         plan.figures(run_dir, config=config, settings=[], find=never)

@@ -61,28 +61,28 @@ def test_a_run_that_ends_by_itself_fails_the_measurement_at_once(monkeypatch: py
 @pytest.mark.parametrize("env", sorted(throughput.WORKLOADS))
 @pytest.mark.parametrize("league", [True, False])
 def test_settings_are_a_valid_configuration(env: str, league: bool, tmp_path: Path):
-    workload = throughput.WORKLOADS[env]
-    plain = throughput.settings_of(env, workload, precision="float32", runtime="ray", league=league)
+    fair_share = throughput.WORKLOADS[env]
+    plain = throughput.config_of(env, fair_share, precision="float32", runtime="ray", league=league)
     path = tmp_path / "config.yaml"
     path.write_text(yaml.safe_dump(plain))
     config = load_config(path)
     assert config.network == throughput.NETWORK
-    assert config.learner == throughput.replace(workload.learner, precision="float32")
+    assert config.learner == throughput.replace(fair_share.learner, precision="float32")
     assert len(config.league.players) == (3 if league else 1)
-    assert config.league.ratings.share == (0.05 if league else 0.0)
+    assert config.league.ratings.step_fraction == (0.05 if league else 0.0)
 
 
 def session_with(runs: dict[str, list[window.Measured]], folder: Path) -> throughput.Session:
-    workload = throughput.WORKLOADS["connect_four"]
-    session = throughput.Session("connect_four", workload, seconds=1.0, warm_up_s=0.0, folder=folder)
+    fair_share = throughput.WORKLOADS["connect_four"]
+    session = throughput.Session("connect_four", fair_share, seconds=1.0, warm_up_s=0.0, folder=folder)
     session.runs = runs
     session.parts = {"float32": [PARTS], "bfloat16": [PARTS]}
     return session
 
 
 def rows(session: throughput.Session, reason: str | None):
-    workload = throughput.WORKLOADS["connect_four"]
-    report = throughput.rows_of(session, workload, env="connect_four", reason=reason)
+    fair_share = throughput.WORKLOADS["connect_four"]
+    report = throughput.rows_of(session, fair_share, env="connect_four", reason=reason)
     assert len({row.name for row in report.rows}) == len(report.rows)
     return {row.name.removeprefix("connect_four "): row for row in report.rows}
 

@@ -16,10 +16,10 @@ from envs.bots import RandomBot
 from envs.conformance import check_env
 from envs.games.connect_four import ConnectFour
 from envs.probe import SimultaneousProbe, TurnProbe
-from envs.probe_sub_actions import PartsProbe
+from envs.probe_sub_actions import SubActionsProbe
 from envs.protocol import EnvConfig, EnvError, Turn
 from envs.registry import BUILT_IN
-from envs.sub_actions import parts_are_legal
+from envs.sub_actions import sub_actions_are_legal
 from tests.envs.uncopyable_games import HELD
 
 OUTSIDE = [
@@ -34,7 +34,7 @@ VARIANTS = [
     EnvConfig("probe_turns", {"num_seats": 3, "episode_length": [2, 5, 1], "truncate": True}),
     EnvConfig("probe_simultaneous", {"num_seats": 4, "truncate": True}),
     EnvConfig("probe_mask", {"num_seats": 1}),
-    EnvConfig("probe_parts", {"num_seats": 2, "nvec": [2, 2, 3, 5], "masked": True}),
+    EnvConfig("probe_sub_actions", {"num_seats": 2, "nvec": [2, 2, 3, 5], "masked": True}),
 ]
 
 
@@ -161,7 +161,7 @@ def test_swallowed_illegal_actions_are_found(monkeypatch: pytest.MonkeyPatch) ->
 def test_swallowed_illegal_parts_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def lenient(self: Bent, actions: Any) -> Turn:
         legal = RandomBot(seed=0).act(self.env, self.shown, np.arange(4))
-        fine = parts_are_legal(self.spec.actions, np.resize(actions, (4, 3)), mask=self.shown.action_mask)
+        fine = sub_actions_are_legal(self.spec.actions, np.resize(actions, (4, 3)), mask=self.shown.action_mask)
         self.shown = self.env.step(np.where(fine[:, None], np.resize(actions, (4, 3)), legal))
         return self.shown
 
@@ -175,7 +175,7 @@ def test_swallowed_illegal_parts_are_found(monkeypatch: pytest.MonkeyPatch) -> N
         (False, r"illegal action \[3 0 0\] was taken"),
         (True, r"illegal action \[0 \d 0\] was taken"),
     ):
-        faults = bent(monkeypatch, lambda masked=masked: PartsProbe(num_envs=4, masked=masked), lambda turn: turn)
+        faults = bent(monkeypatch, lambda masked=masked: SubActionsProbe(num_envs=4, masked=masked), lambda turn: turn)
         assert any(re.search(words, fault) for fault in faults), faults
 
 

@@ -37,7 +37,7 @@ def best_moves(own: frozenset[int], other: frozenset[int]) -> set[int]:
 
 def test_every_move_is_one_of_the_best_and_all_of_the_best_are_played():
     """A hundred random games side by side; the bot is asked everywhere, and random moves go on."""
-    env, bot, rng = TicTacToe(num_envs=100), make_bot("perfect", seed=3), np.random.default_rng(0)
+    env, bot, rng = TicTacToe(num_envs=100), make_bot("minimax", seed=3), np.random.default_rng(0)
     turn, chosen = env.reset(0), {}
     for _ in range(30):
         actions = bot.act(env, turn, np.arange(100))
@@ -51,7 +51,7 @@ def test_every_move_is_one_of_the_best_and_all_of_the_best_are_played():
 
 
 def test_perfect_against_perfect_is_always_a_draw():
-    env, bot = TicTacToe(num_envs=50), make_bot("perfect", seed=0)
+    env, bot = TicTacToe(num_envs=50), make_bot("minimax", seed=0)
     turn = env.reset(0)
     for _ in range(9):
         turn = env.step(bot.act(env, turn, turn.env_index))
@@ -60,7 +60,7 @@ def test_perfect_against_perfect_is_always_a_draw():
 
 
 def test_asking_leaves_the_games_as_they_are_and_may_be_about_some_or_none():
-    env, bot = TicTacToe(num_envs=3), make_bot("perfect", seed=0)
+    env, bot = TicTacToe(num_envs=3), make_bot("minimax", seed=0)
     turn = env.reset(0)
     before = env.save()
     assert bot.act(env, turn, np.array([2, 0])).shape == (2,)
@@ -82,4 +82,4 @@ def test_games_that_cannot_be_worked_out_are_refused(env_id: str, words: str):
     env = make(EnvConfig(env_id), num_envs=2)
     turn = env.reset(0)
     with pytest.raises(EnvError, match=words):
-        make_bot("perfect", seed=0).act(env, turn, np.arange(turn.env_index.size))
+        make_bot("minimax", seed=0).act(env, turn, np.arange(turn.env_index.size))

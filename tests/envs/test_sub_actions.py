@@ -15,9 +15,9 @@ from envs.adapters.gymnasium import GymnasiumEnv
 from envs.adapters.pettingzoo import ParallelEnv
 from envs.adapters.spaces import action_code
 from envs.bots import RandomBot
-from envs.probe_sub_actions import WANTED, PartsProbe
+from envs.probe_sub_actions import WANTED, SubActionsProbe
 from envs.protocol import EnvConfig, EnvError, multi_categorical
-from envs.sub_actions import draw_parts, first_parts, parts_are_legal
+from envs.sub_actions import draw_sub_actions, first_sub_actions, sub_actions_are_legal
 from tests.envs.oracles.raw_probes import RawSimultaneousProbe, RawSingleProbe
 
 CHAINED = multi_categorical((2, 3, 2), mask_given=(-1, 0, -1))
@@ -28,21 +28,21 @@ LEGAL = {(0, 1, 1), (1, 0, 1)}
 
 def test_legal_is_what_every_part_may_answer_after_those_before_it() -> None:
     every = np.array(list(itertools.product(range(-1, 3), range(-1, 4), range(-1, 3))), np.int64)
-    found = parts_are_legal(CHAINED, every, mask=np.repeat(MASK, len(every), axis=0))
+    found = sub_actions_are_legal(CHAINED, every, mask=np.repeat(MASK, len(every), axis=0))
     assert {tuple(row) for row in every[found].tolist()} == LEGAL
 
 
 def test_draws_are_legal_and_reach_everything_that_is() -> None:
     rng = np.random.default_rng(0)
-    drawn = draw_parts(CHAINED, 200, mask=np.repeat(MASK, 200, axis=0), rng=rng)
+    drawn = draw_sub_actions(CHAINED, 200, mask=np.repeat(MASK, 200, axis=0), rng=rng)
     assert {tuple(row) for row in drawn.tolist()} == LEGAL
-    free = draw_parts(CHAINED, 400, mask=None, rng=rng)
+    free = draw_sub_actions(CHAINED, 400, mask=None, rng=rng)
     assert len({tuple(row) for row in free.tolist()}) == 12
-    assert first_parts(CHAINED, 1, mask=MASK).tolist() == [[0, 1, 1]]
+    assert first_sub_actions(CHAINED, 1, mask=MASK).tolist() == [[0, 1, 1]]
 
 
 def test_the_probe_pays_the_share_of_parts_that_answered_what_they_were_shown() -> None:
-    env = PartsProbe(num_envs=3, num_seats=2, episode_length=2)
+    env = SubActionsProbe(num_envs=3, num_seats=2, episode_length=2)
     turn = env.reset(0)
     total = 0.0
     for step in range(4):
@@ -60,7 +60,7 @@ def test_the_probe_pays_the_share_of_parts_that_answered_what_they_were_shown() 
 
 
 def test_what_is_wanted_is_legal_in_the_masked_probe_and_something_else_is_not() -> None:
-    env, bot = PartsProbe(num_envs=4, masked=True), RandomBot(seed=0)
+    env, bot = SubActionsProbe(num_envs=4, masked=True), RandomBot(seed=0)
     turn, refused = env.reset(0), 0
     for _ in range(12):
         assert turn.action_mask is not None
@@ -68,10 +68,10 @@ def test_what_is_wanted_is_legal_in_the_masked_probe_and_something_else_is_not()
             [part.argmax(axis=1) for part in np.split(turn.obs[WANTED], np.cumsum(env.spec.actions.nvec)[:-1], axis=1)],
             axis=1,
         )
-        assert parts_are_legal(env.spec.actions, wanted, mask=turn.action_mask).all()
+        assert sub_actions_are_legal(env.spec.actions, wanted, mask=turn.action_mask).all()
         every = np.array(list(itertools.product(*map(range, env.spec.actions.nvec))), np.int64)
         masks = np.repeat(turn.action_mask[:1], len(every), axis=0)
-        refused += int((~parts_are_legal(env.spec.actions, every, mask=masks)).sum())
+        refused += int((~sub_actions_are_legal(env.spec.actions, every, mask=masks)).sum())
         turn = env.step(bot.act(env, turn, np.arange(4)))
     assert refused > 0
     bad = bot.act(env, turn, np.arange(4))
@@ -164,11 +164,11 @@ def test_seats_with_other_parts_are_refused() -> None:
 
 
 def test_games_with_parts_are_exposed_to_pettingzoo_and_come_back() -> None:
-    config = EnvConfig("probe_parts", {"num_seats": 2, "episode_length": 6})
+    config = EnvConfig("probe_sub_actions", {"num_seats": 2, "episode_length": 6})
     parallel_api_test(as_pettingzoo(config), num_cycles=50)
     exposed = as_pettingzoo(config)
     back = ParallelEnv.of(lambda: exposed, env_id="back", num_envs=1)
-    turn, ours = back.reset(0), PartsProbe(num_envs=1, num_seats=2, episode_length=6)
+    turn, ours = back.reset(0), SubActionsProbe(num_envs=1, num_seats=2, episode_length=6)
     left = ours.load(exposed._game.env.save())  # type: ignore[attr-defined]
     for _ in range(5):
         np.testing.assert_array_equal(turn.obs["observation"], left.obs[WANTED])
@@ -176,4 +176,4 @@ def test_games_with_parts_are_exposed_to_pettingzoo_and_come_back() -> None:
         turn, left = back.step(actions), ours.step(actions)
         np.testing.assert_allclose(turn.rewards, left.rewards)
     with pytest.raises(EnvError, match="knows no masks for actions of several parts"):
-        as_pettingzoo(EnvConfig("probe_parts", {"masked": True}))
+        as_pettingzoo(EnvConfig("probe_sub_actions", {"masked": True}))

@@ -28,7 +28,9 @@ CASES: dict[str, dict[str, Any]] = {
     "matrix game": tiny(env={"id": "matrix_game", "kwargs": {"payoffs": [[1, -1], [-1, 1]], "rounds": 2}}),
     "PettingZoo in turns": tiny(env={"id": "pettingzoo:classic/tictactoe_v3"}),
     "parts, masked": tiny(
-        env={"id": "probe_parts", "kwargs": {"masked": True}}, network={"head": "autoregressive"}, league=ONE_PLAYER
+        env={"id": "probe_sub_actions", "kwargs": {"masked": True}},
+        network={"head": "autoregressive"},
+        league=ONE_PLAYER,
     ),
     "memory": tiny(network={"hidden": [8], "core": "lstm", "core_size": 4}),
     "three seats, truncated": tiny(
@@ -40,7 +42,7 @@ CASES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("masked", [False, True])
 def test_every_part_of_an_action_learns_what_it_is_asked(masked: bool, tmp_path: Path) -> None:
     """A contextual bandit of several parts through the whole path: actor, chunks, learner, snapshot, evaluation."""
-    env = {"id": "probe_parts", "kwargs": {"masked": masked, "episode_length": 2}}
+    env = {"id": "probe_sub_actions", "kwargs": {"masked": masked, "episode_length": 2}}
     groups = {"action_groups": [[0], [1, 2]], "upgo_cost": 0.2, "unroll_length": 4, "batch_rows": 64}
     schedule = {"learning_rate": 1e-2, "entropy_cost": 0.1, "entropy_cost_end": 0.02}
     plain = tiny(
@@ -52,7 +54,7 @@ def test_every_part_of_an_action_learns_what_it_is_asked(masked: bool, tmp_path:
         budget={"env_steps": 24_000},
     )
     start(tmp_path, plain, env_steps=24_000)
-    config = EnvConfig("probe_parts", env["kwargs"])
+    config = EnvConfig("probe_sub_actions", env["kwargs"])
     learnt, chance = (
         play_match(config, [policy], games=60, seed=1).group_returns.mean()
         for policy in (load_policy(tmp_path / "run").as_seat_policy(), BotPolicy(make_bot("random", seed=0)))

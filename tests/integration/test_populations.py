@@ -14,15 +14,15 @@ import pytest
 
 from league.core.metagame.ratings import league_ratings
 from league.core.state.events import (
+    DirectiveIssued,
     Event,
     LeaseGranted,
     MixtureSolved,
-    OrderIssued,
     PlayerReset,
     PlayerTransplanted,
     SnapshotAdded,
 )
-from league.core.state.population_config import PopulationSettings
+from league.core.state.population_config import PopulationConfig
 from league.core.state.presets import pbt
 from league.core.state.state import LeagueState
 from league.reports.status import verify_run
@@ -78,10 +78,10 @@ def meetings_of(events: list[Event]) -> list[Meeting]:
             mixture = {member.policy: member.weight for member in event.members}
         elif isinstance(event, LeaseGranted) and event.lease.home is not None:
             shares: Shares = defaultdict(float)
-            for seating in event.lease.seatings:
-                others = set(seating.policies) - {event.lease.home}
+            for assignment in event.lease.assignments:
+                others = set(assignment.policies) - {event.lease.home}
                 assert len(others) <= 1, "one opponent takes all seats of the other teams"
-                shares[next(iter(others), event.lease.home)] += seating.share
+                shares[next(iter(others), event.lease.home)] += assignment.probability
             found.append(Meeting(event.lease.home, dict(shares), tuple(past), dict(mixture)))
     return found
 
@@ -176,11 +176,15 @@ def pbt_promise(played: Played) -> None:
     assert all(set(meeting.shares) <= players for meeting in played.meetings)
     assert all(len(meeting.shares) > 1 for meeting in played.meetings)
     copies = [event for event in played.events if isinstance(event, PlayerTransplanted)]
-    orders = {e.order.order_id: e.order for e in played.events if isinstance(e, OrderIssued)}
+    directives = {e.directive.directive_id: e.directive for e in played.events if isinstance(e, DirectiveIssued)}
     assert copies
     for event in copies:
-        order = orders[event.order_id]
-        assert (order.kind, order.donor, order.hyperparameters) == ("transplant", event.donor, event.hyperparameters)
+        directive = directives[event.directive_id]
+        assert (directive.kind, directive.donor, directive.hyperparameters) == (
+            "transplant",
+            event.donor,
+            event.hyperparameters,
+        )
         assert event.donor != event.player
     assert len({player.hyperparameters for player in played.state.players.values()}) > 1
 
@@ -198,12 +202,12 @@ PROMISES: dict[str, Callable[[Played], None]] = {
 
 def tiny_league(preset: str) -> dict[str, Any]:
     """The preset with nothing changed but its pace: snapshots and copies after a hundred steps instead of millions."""
-    population = PopulationSettings(save_steps=SAVE_STEPS, window=WINDOW)
-    league: dict[str, Any] = {"preset": preset, "population": dataclasses.asdict(population), "lease_turns": 16}
+    population = PopulationConfig(save_steps=SAVE_STEPS, window=WINDOW)
+    league: dict[str, Any] = {"preset": preset, "population": dataclasses.asdict(population), "lease_steps": 16}
     if preset == "pbt":  # players a hundred steps old hardly differ: whoever is behind at all copies
-        tuning = pbt(population).tuning
-        assert tuning is not None
-        league["tuning"] = dataclasses.asdict(dataclasses.replace(tuning, copy_below=0.499, min_games=4.0))
+        copying = pbt(population).pbt
+        assert copying is not None
+        league["pbt"] = dataclasses.asdict(dataclasses.replace(copying, copy_below=0.499, min_games=4.0))
     return league
 
 
@@ -215,7 +219,7 @@ def test_a_population_keeps_its_promise_in_every_shape_of_game(preset: str, game
     assert verify_run(tmp_path / "run").problems == ()
     state, events = state_of(tmp_path / "run"), events_of(tmp_path / "run")
     assert not state.leases
-    assert not state.orders
+    assert not state.directives
     for player in state.players.values():
         assert player.trained_steps > 0
         assert player.num_snapshots >= 2

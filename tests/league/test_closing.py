@@ -70,7 +70,7 @@ def test_the_perfect_bot_closes_the_copies_that_it_tries(tmp_path: Path) -> None
 
     env = make(EnvConfig(BOARDS), num_envs=2)
     turn = env.reset(0)
-    make_bot("perfect", seed=0).act(env, turn, turn.env_index)
+    make_bot("minimax", seed=0).act(env, turn, turn.env_index)
     assert (OPEN["open"], OPEN["made"] > 1) == (1, True)
     env.close()
 

@@ -25,14 +25,14 @@ TINY: dict[str, Any] = {
     "learner": {"unroll_length": 4, "batch_rows": 16, "precision": "float32"},
     "actors": {"num_envs": 12},
     "league": {
-        "lease_turns": 16,
+        "lease_steps": 16,
         "players": [
-            {"role": "main_agent", "share": 2.0, "gate": GATE},
+            {"role": "main_agent", "step_weight": 2.0, "gate": GATE},
             {"role": "main_exploiter", "gate": GATE},
             {"role": "league_exploiter", "gate": {**GATE, "reset_probability": 0.5}},
         ],
         "payoff": {"half_life_steps": 2_000_000},
-        "ratings": {"share": 0.1, "final_leases": 2},
+        "ratings": {"step_fraction": 0.1, "final_leases": 2},
     },
     "runtime": {"kind": "inprocess", "checkpoint_updates": 6},
     "budget": {"env_steps": 1_000_000},

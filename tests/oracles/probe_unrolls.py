@@ -50,27 +50,27 @@ def expected_unrolls(
     rules: Rules,
     *,
     env: int,
-    turns: int,
+    steps: int,
     unroll_length: int,
     version_of: Callable[[int], int],
     records: Callable[[int, int], bool] = lambda episode, seat: True,
 ) -> dict[int, list[dict[str, Any]]]:
-    """Seat -> its complete unrolls in order, after the arena has stepped `turns` times.
+    """Seat -> its complete unrolls in order, after the arena has stepped `steps` times.
 
     Args:
       version_of: step of the arena (from 0) -> version of the weights that act in it.
       records: (episode, seat) -> whether the seat is recorded in that episode.
     """
-    sequences = _sequences(rules, env=env, turns=turns, version_of=version_of, records=records)
+    sequences = _sequences(rules, env=env, steps=steps, version_of=version_of, records=records)
     return {seat: _cut(items, unroll_length) for seat, items in sequences.items()}
 
 
-def expected_games(rules: Rules, *, env: int, turns: int) -> list[tuple[int, list[int]]]:
-    """(decisions, returns per seat) of each episode that ended within `turns` steps of the arena."""
+def expected_games(rules: Rules, *, env: int, steps: int) -> list[tuple[int, list[int]]]:
+    """(decisions, returns per seat) of each episode that ended within `steps` steps of the arena."""
     games, turn, episode = [], 0, 0
     while True:
         length = rules.lengths[(episode + env) % len(rules.lengths)]
-        if turn + length > turns:
+        if turn + length > steps:
             return games
         earned = [sum(_reward(rules, step, length, seat) for step in range(length)) for seat in range(rules.num_seats)]
         games.append((length * (rules.num_seats if rules.kind == "simultaneous" else 1), earned))
@@ -90,16 +90,16 @@ def _reward(rules: Rules, step: int, length: int, seat: int) -> int:
 
 
 def _sequences(
-    rules: Rules, *, env: int, turns: int, version_of: Callable[[int], int], records: Callable[[int, int], bool]
+    rules: Rules, *, env: int, steps: int, version_of: Callable[[int], int], records: Callable[[int, int], bool]
 ) -> dict[int, list[dict[str, Any]]]:
     sequences: dict[int, list[dict[str, Any]]] = {seat: [] for seat in range(rules.num_seats)}
     turn, episode = 0, 0
-    while turn < turns:
+    while turn < steps:
         length = rules.lengths[(episode + env) % len(rules.lengths)]
         for seat in range(rules.num_seats):
             if records(episode, seat):
                 sequences[seat] += _one_episode(
-                    rules, env, episode, seat, length=length, first_turn=turn, turns=turns, version_of=version_of
+                    rules, env, episode, seat, length=length, first_turn=turn, steps=steps, version_of=version_of
                 )
         turn, episode = turn + length, episode + 1
     return sequences
@@ -113,13 +113,13 @@ def _one_episode(
     *,
     length: int,
     first_turn: int,
-    turns: int,
+    steps: int,
     version_of: Callable[[int], int],
 ) -> list[dict[str, Any]]:
-    """One seat's decisions in one episode, and the marker where it was truncated; nothing after `turns`."""
+    """One seat's decisions in one episode, and the marker where it was truncated; nothing after `steps`."""
     items: list[dict[str, Any]] = []
     for step in range(length):
-        if first_turn + step == turns:
+        if first_turn + step == steps:
             return items
         if _acts(rules, step, seat):
             place = {"env": env, "episode": episode, "step": step, "seat": seat}

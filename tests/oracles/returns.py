@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-Column = Sequence[float]
+GrowableArray = Sequence[float]
 
 
 def _bounded(ratio: float, bound: float | None) -> float:
@@ -13,10 +13,10 @@ def _bounded(ratio: float, bound: float | None) -> float:
 
 
 def vtrace_column(
-    log_rhos: Column,
-    discounts: Column,
-    rewards: Column,
-    values: Column,
+    log_rhos: GrowableArray,
+    discounts: GrowableArray,
+    rewards: GrowableArray,
+    values: GrowableArray,
     bootstrap: float,
     *,
     clip_rho: float | None,
@@ -45,7 +45,9 @@ def vtrace_column(
     return targets, advantages
 
 
-def gae_column(discounts: Column, rewards: Column, values: Column, bootstrap: float, *, lambda_: float) -> list[float]:
+def gae_column(
+    discounts: GrowableArray, rewards: GrowableArray, values: GrowableArray, bootstrap: float, *, lambda_: float
+) -> list[float]:
     """The discounted sum of temporal differences, step by step."""
     next_values = [*values[1:], bootstrap]
     advantages = []
@@ -59,7 +61,7 @@ def gae_column(discounts: Column, rewards: Column, values: Column, bootstrap: fl
 
 
 def td_lambda_column(
-    discounts: Column, rewards: Column, values: Column, bootstrap: float, *, lambda_: float
+    discounts: GrowableArray, rewards: GrowableArray, values: GrowableArray, bootstrap: float, *, lambda_: float
 ) -> list[float]:
     """The mixture of n-step returns with weights (1 - lambda) lambda^(n - 1), the rest on the longest."""
     num_steps = len(values)
@@ -81,10 +83,10 @@ def td_lambda_column(
 
 
 def upgo_column(
-    log_rhos: Column,
-    discounts: Column,
-    rewards: Column,
-    values: Column,
+    log_rhos: GrowableArray,
+    discounts: GrowableArray,
+    rewards: GrowableArray,
+    values: GrowableArray,
     bootstrap: float,
     *,
     clip_pg_rho: float | None,
@@ -111,7 +113,7 @@ def upgo_column(
 
 
 def split_at_invalid(
-    run: Callable[[int, int, float], list[list[float]]], values: Column, bootstrap: float, valid: Sequence[bool]
+    run: Callable[[int, int, float], list[list[float]]], values: GrowableArray, bootstrap: float, valid: Sequence[bool]
 ) -> list[list[float]]:
     """Evaluate every stretch of valid steps as a sequence of its own that bootstraps from the value behind it.
 

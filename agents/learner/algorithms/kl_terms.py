@@ -1,6 +1,6 @@
 """The KL to another policy, for every kind of head: what is kept of the other one, and the term.
 
-Two others are known: the slow copy of the policy (the magnet), and a teacher from outside that never changes.
+Two others are known: the target network of the policy (the magnet), and a teacher from outside that never changes.
 
 Shape letters: B rows, T unroll length, P policy parameters, H parts of an action, n choices of one part.
 """
@@ -14,10 +14,10 @@ from torch import Tensor
 
 from agents.learner.data.batch import Batch
 from agents.losses.kl import categorical_kl, gaussian_kl
-from agents.losses.policy import known
+from agents.losses.policy import zero_invalid
 from agents.nets.heads import CategoricalHead, GaussianHead, Head
 from agents.nets.network import NetworkOutput
-from agents.nets.sub_actions import Part, PartsHead, given_by
+from agents.nets.sub_actions import SubAction, SubActionsHead, given_by
 
 MAGNET = "magnet"
 TEACHER = "teacher"
@@ -25,39 +25,39 @@ TEACHER = "teacher"
 
 def has_kl(head: Head) -> bool:
     """Whether a KL between two policies of this head is known in closed form."""
-    return isinstance(head, (CategoricalHead, GaussianHead, PartsHead))
+    return isinstance(head, (CategoricalHead, GaussianHead, SubActionsHead))
 
 
-def magnet_constants(head: Head, slow: NetworkOutput, batch: Batch) -> Mapping[str, Tensor]:
-    """What the term needs of the slow copy; call it while the network holds the slow weights."""
-    return {MAGNET: _kept(head, slow, batch)}
+def magnet_targets(head: Head, target: NetworkOutput, batch: Batch) -> Mapping[str, Tensor]:
+    """What the term needs of the target network; call it while the network holds the target weights."""
+    return {MAGNET: _kept(head, target, batch)}
 
 
-def teacher_constants(head: Head, teacher: NetworkOutput, batch: Batch) -> Mapping[str, Tensor]:
+def teacher_targets(head: Head, teacher: NetworkOutput, batch: Batch) -> Mapping[str, Tensor]:
     """What the term needs of the teacher; call it while the network holds the teacher's weights."""
     return {TEACHER: _kept(head, teacher, batch)}
 
 
-def magnet_sum(head: Head, parameters: Tensor, batch: Batch) -> Tensor:
-    """KL(policy || slow copy) summed over the learnt-from decisions, a scalar.
+def magnet_sum(head: Head, dist_params: Tensor, batch: Batch) -> Tensor:
+    """KL(policy || target network) summed over the learnt-from decisions, a scalar.
 
     Args:
-      parameters: float32 [B, T, P] of the policy; carry the gradient.
-      batch: with the constants of `magnet_constants`.
+      dist_params: float32 [B, T, P] of the policy; carry the gradient.
+      batch: with the constants of `magnet_targets`.
     Source: Sokota et al. 2023, as `losses.kl.magnet_loss`; parts as in the KL of AlphaStar, summed over the arguments.
     """
-    return _kl_sum(head, parameters, batch.constants[MAGNET], batch, from_policy=True)
+    return _kl_sum(head, dist_params, batch.precomputed[MAGNET], batch, from_policy=True)
 
 
-def teacher_sum(head: Head, parameters: Tensor, batch: Batch) -> Tensor:
+def teacher_sum(head: Head, dist_params: Tensor, batch: Batch) -> Tensor:
     """KL(teacher || policy) summed over the learnt-from decisions, a scalar: what the teacher does must stay likely.
 
     Args:
-      parameters: float32 [B, T, P] of the policy; carry the gradient.
-      batch: with the constants of `teacher_constants`.
+      dist_params: float32 [B, T, P] of the policy; carry the gradient.
+      batch: with the constants of `teacher_targets`.
     Source: Vinyals et al. 2019, AlphaStar, as `losses.kl.teacher_loss`; summed over the arguments of an action.
     """
-    return _kl_sum(head, parameters, batch.constants[TEACHER], batch, from_policy=False)
+    return _kl_sum(head, dist_params, batch.precomputed[TEACHER], batch, from_policy=False)
 
 
 @torch.no_grad()
@@ -66,28 +66,31 @@ def _kept(head: Head, other: NetworkOutput, batch: Batch) -> Tensor:
 
     Of a head with parts these are the masked logits of each part side by side, given the choices that were made.
     """
-    parameters = other.logits[:, : batch.valid.shape[1]]
-    if isinstance(head, PartsHead):
-        parameters = torch.cat([part.logits for part in _parts(head, parameters, batch)], dim=-1)
-    return parameters
+    dist_params = other.logits[:, : batch.valid.shape[1]]
+    if isinstance(head, SubActionsHead):
+        dist_params = torch.cat([sub_action.logits for sub_action in _parts(head, dist_params, batch)], dim=-1)
+    return dist_params
 
 
-def _kl_sum(head: Head, parameters: Tensor, kept: Tensor, batch: Batch, *, from_policy: bool) -> Tensor:
+def _kl_sum(head: Head, dist_params: Tensor, kept: Tensor, batch: Batch, *, from_policy: bool) -> Tensor:
     """KL(policy || other) with `from_policy`, else KL(other || policy); summed over the learnt-from decisions."""
     if isinstance(head, GaussianHead):  # squashing is one-to-one: it changes both densities alike
-        pair = (parameters, kept) if from_policy else (kept, parameters)
-        return known(gaussian_kl(*pair), batch.learn).sum()
-    parts, used = [parameters], [batch.learn]
-    if isinstance(head, PartsHead):
-        chosen = _parts(head, parameters, batch)
-        parts, used = [part.logits for part in chosen], [part.used & batch.learn for part in chosen]
-    others = torch.split(kept, [part.shape[-1] for part in parts], dim=-1)
+        pair = (dist_params, kept) if from_policy else (kept, dist_params)
+        return zero_invalid(gaussian_kl(*pair), batch.learn).sum()
+    sub_actions, used = [dist_params], [batch.learn]
+    if isinstance(head, SubActionsHead):
+        chosen = _parts(head, dist_params, batch)
+        sub_actions, used = (
+            [sub_action.logits for sub_action in chosen],
+            [sub_action.used & batch.learn for sub_action in chosen],
+        )
+    others = torch.split(kept, [sub_action.shape[-1] for sub_action in sub_actions], dim=-1)
     terms = [
-        known(categorical_kl(*((part, other) if from_policy else (other, part))), counted).sum()
-        for part, other, counted in zip(parts, others, used, strict=True)
+        zero_invalid(categorical_kl(*((sub_action, other) if from_policy else (other, sub_action))), counted).sum()
+        for sub_action, other, counted in zip(sub_actions, others, used, strict=True)
     ]
     return torch.stack(terms).sum()
 
 
-def _parts(head: PartsHead, parameters: Tensor, batch: Batch) -> list[Part]:
-    return head.parts(parameters, given_by(batch.actions))
+def _parts(head: SubActionsHead, dist_params: Tensor, batch: Batch) -> list[SubAction]:
+    return head.sub_actions(dist_params, given_by(batch.actions))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True)
-class LossSums:
+class LossStats:
     """Sums over the learnt-from decisions of a batch.
 
     Fields:
@@ -26,7 +26,7 @@ class LossSums:
     policy: float = 0.0
     value: float = 0.0
     entropy: float = 0.0
-    extra: float = 0.0
+    auxiliary: float = 0.0
     teacher_kl: float = 0.0
     squared_advantage: float = 0.0
     rho_clipped: float = 0.0
@@ -37,10 +37,10 @@ class LossSums:
     squared_target: float = 0.0
 
 
-COLUMNS = tuple(column.name for column in fields(LossSums))
+COLUMNS = tuple(column.name for column in fields(LossStats))
 
 
-def columns_of(**parts: Tensor) -> Tensor:
+def stack_stats(**parts: Tensor) -> Tensor:
     """Sums as one float64 [K] tensor in the order of `COLUMNS`, so that a device is asked once an update.
 
     Args:
@@ -49,11 +49,11 @@ def columns_of(**parts: Tensor) -> Tensor:
     return torch.stack([parts[name].detach() for name in COLUMNS]).double()
 
 
-def no_columns(device: torch.device) -> Tensor:
+def empty_stats(device: torch.device) -> Tensor:
     """float64 [K] zeros."""
     return torch.zeros(len(COLUMNS), dtype=torch.float64, device=device)
 
 
-def sums_of(columns: Tensor) -> LossSums:
+def sums_of(stacked: Tensor) -> LossStats:
     """The record that a tensor of columns stands for."""
-    return LossSums(*columns.tolist())
+    return LossStats(*stacked.tolist())

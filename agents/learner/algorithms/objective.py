@@ -23,7 +23,7 @@ Total = Callable[[Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class Coefficients:
+class LossWeights:
     """What changes from update to update.
 
     Fields:
@@ -37,39 +37,41 @@ class Coefficients:
 
 
 @dataclass(frozen=True)
-class Passes:
+class ForwardPasses:
     """Forward-only passes over the whole batch that an objective wants before microbatches are cut.
 
     Fields:
-      current: with the weights being trained, for `constants`; slow: with the slow copy, for `slow_constants`. That
-        of the teacher is asked for by the update itself: what a teacher says is the same for every objective.
+      current: with the weights being trained, for `precomputed`; slow: with the target network, for
+        `target_precomputed`. That of the teacher is asked for by the update itself: what a teacher says is the same
+        for every objective.
     """
 
     current: bool = False
-    slow: bool = False
+    target: bool = False
 
 
 class Objective(Protocol):
     """A loss. Built as `objective(config, head)`; holds no state between updates."""
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> ForwardPasses:
         """Which constants are wanted."""
         ...
 
-    def constants(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
+    def precomputed(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
         """Tensors [B, ...] that stay fixed for all microbatches and epochs of this batch; statistics of the whole batch
         belong here, because those of a microbatch would change the gradient. Asked for where `passes.current` is set.
         """
         ...
 
-    def slow_constants(self, batch: Batch, *, slow: NetworkOutput) -> Mapping[str, Tensor]:
-        """The same from the slow copy; asked for where `passes.slow` is set. The network, and so the head with layers
-        of its own, holds the slow weights during the call."""
+    def target_precomputed(self, batch: Batch, *, target: NetworkOutput) -> Mapping[str, Tensor]:
+        """The same from the target network; asked for where `passes.target` is set. The network, and so the head with
+        layers
+        of its own, holds the target weights during the call."""
         ...
 
-    def loss(self, output: NetworkOutput, batch: Batch, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
-        """Summed loss (a scalar; differentiate it) and the columns of its parts, see `sums.columns_of`.
+    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
+        """Summed loss (a scalar; differentiate it) and the columns of its parts, see `stats.stack_stats`.
 
         Args:
           output: the network on all T+1 observations of `batch`, a microbatch with its constants.

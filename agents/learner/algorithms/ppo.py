@@ -9,20 +9,20 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from agents.learner.algorithms.kl_terms import magnet_constants
+from agents.learner.algorithms.kl_terms import magnet_targets
 from agents.learner.algorithms.loss_inputs import (
-    Decisions,
+    LossInputs,
     check_terms,
-    decisions_of,
     entropy_of,
+    loss_inputs_of,
     optional_terms,
     report_of,
     vtrace_of,
 )
-from agents.learner.algorithms.objective import Coefficients, Passes, Total
+from agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
-from agents.losses.policy import known, ppo_loss
+from agents.losses.policy import ppo_loss, zero_invalid
 from agents.losses.returns import gae
 from agents.losses.value import clipped_value_loss, value_loss
 from agents.nets.heads import Head
@@ -42,73 +42,73 @@ class PPOObjective:
         self._head = head
 
     @property
-    def passes(self) -> Passes:
-        """One pass for values and ratios before the first step; the slow copy where there is a magnet."""
-        return Passes(current=True, slow=self._config.magnet_cost > 0)
+    def passes(self) -> ForwardPasses:
+        """One pass for values and ratios before the first step; the target network where there is a magnet."""
+        return ForwardPasses(current=True, target=self._config.magnet_cost > 0)
 
     @torch.no_grad()
-    def constants(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
+    def precomputed(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
         """advantages, targets, old_values: float32 [B, T] each."""
-        decisions = decisions_of(current, batch, head=self._head, config=self._config)
-        advantages, targets = self._estimates(decisions)
+        inputs = loss_inputs_of(current, batch, head=self._head, config=self._config)
+        advantages, targets = self._estimates(inputs)
         if self._config.normalise_advantages:
-            advantages = normalised(advantages, decisions.learn, total)
-        fixed = {"advantages": advantages, "targets": targets, "old_values": decisions.values}
+            advantages = normalised(advantages, inputs.learn, total)
+        fixed = {"advantages": advantages, "targets": targets, "old_values": inputs.values}
         return {name: tensor.t().contiguous() for name, tensor in fixed.items()}
 
     @torch.no_grad()
-    def slow_constants(self, batch: Batch, *, slow: NetworkOutput) -> Mapping[str, Tensor]:
+    def target_precomputed(self, batch: Batch, *, target: NetworkOutput) -> Mapping[str, Tensor]:
         """What the magnet says."""
-        return magnet_constants(self._head, slow, batch)
+        return magnet_targets(self._head, target, batch)
 
-    def loss(self, output: NetworkOutput, batch: Batch, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
+    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
         """As in the protocol."""
         config = self._config
-        decisions = decisions_of(output, batch, head=self._head, config=config)
+        inputs = loss_inputs_of(output, batch, head=self._head, config=config)
         advantages, targets, old_values = (
-            batch.constants[name].t() for name in ("advantages", "targets", "old_values")
+            batch.precomputed[name].t() for name in ("advantages", "targets", "old_values")
         )
-        learn = decisions.learn
-        pairs = zip(decisions.groups.log_probs, decisions.groups.behaviour, strict=True)
+        learn = inputs.learn
+        pairs = zip(inputs.groups.log_probs, inputs.groups.behaviour, strict=True)
         policy = torch.stack([ppo_loss(*pair, advantages, clip=config.clip_ratio, valid=learn) for pair in pairs]).sum()
         if config.clip_value is None:
-            value = value_loss(decisions.values, targets, valid=learn)
+            value = value_loss(inputs.values, targets, valid=learn)
         else:
-            value = clipped_value_loss(decisions.values, old_values, targets, clip=config.clip_value, valid=learn)
-        entropy = entropy_of(decisions, self._head)
-        unscaled = replace(coefficients, advantage_scale=1.0)  # the values, and so UPGO's advantages, are raw here
-        extra = optional_terms(decisions, batch, head=self._head, config=config, coefficients=unscaled)
-        loss = policy + config.value_cost * value - coefficients.entropy_cost * entropy + extra.weighted
-        columns = report_of(
-            decisions,
+            value = clipped_value_loss(inputs.values, old_values, targets, clip=config.clip_value, valid=learn)
+        entropy = entropy_of(inputs, self._head)
+        unscaled = replace(loss_weights, advantage_scale=1.0)  # the values, and so UPGO's advantages, are raw here
+        auxiliary = optional_terms(inputs, batch, head=self._head, config=config, loss_weights=unscaled)
+        loss = policy + config.value_cost * value - loss_weights.entropy_cost * entropy + auxiliary.weighted
+        stacked = report_of(
+            inputs,
             policy=policy,
             value=value,
             entropy=entropy,
-            extra=extra,
+            auxiliary=auxiliary,
             advantages=advantages,
             targets=targets,
-            clipped=(decisions.groups.log_rhos.abs() > math.log1p(config.clip_ratio)).any(0),
+            clipped=(inputs.groups.log_rhos.abs() > math.log1p(config.clip_ratio)).any(0),
         )
-        return loss, columns
+        return loss, stacked
 
-    def _estimates(self, decisions: Decisions) -> tuple[Tensor, Tensor]:
+    def _estimates(self, inputs: LossInputs) -> tuple[Tensor, Tensor]:
         """Advantages without importance weight, and value targets; float32 [T, B] each."""
-        config, values = self._config, decisions.values.contiguous()
+        config, values = self._config, inputs.values.contiguous()
         if config.targets == "gae":
             advantages = gae(
-                decisions.discounts,
-                decisions.rewards,
+                inputs.discounts,
+                inputs.rewards,
                 values,
-                decisions.bootstrap,
+                inputs.bootstrap,
                 lambda_=config.lambda_,
-                valid=decisions.valid,
+                valid=inputs.valid,
             )
             return advantages, advantages + values
-        by_group = vtrace_of(decisions, decisions.groups.log_rhos, config=config)
+        by_group = vtrace_of(inputs, inputs.groups.log_rhos, config=config)
         targets = by_group.targets.mean(0)
         # The ratio is in the surrogate already: here the advantage goes without it.
-        next_targets = torch.cat([targets[1:], decisions.bootstrap[None]])
-        return known(decisions.rewards + decisions.discounts * next_targets - values, decisions.valid), targets
+        next_targets = torch.cat([targets[1:], inputs.bootstrap[None]])
+        return zero_invalid(inputs.rewards + inputs.discounts * next_targets - values, inputs.valid), targets
 
 
 def normalised(advantages: Tensor, learn: Tensor, total: Total, *, epsilon: float = 1e-8) -> Tensor:
@@ -119,9 +119,9 @@ def normalised(advantages: Tensor, learn: Tensor, total: Total, *, epsilon: floa
       total: adds up over replicas.
       epsilon: added to the standard deviation.
     """
-    chosen = known(advantages, learn).double()
+    chosen = zero_invalid(advantages, learn).double()
     count, first = total(torch.stack([learn.sum().double(), chosen.sum()]))
     mean = first / count.clamp(min=1.0)
-    squares = total(known((chosen - mean).square(), learn).sum()[None])[0]
+    squares = total(zero_invalid((chosen - mean).square(), learn).sum()[None])[0]
     deviation = (squares / (count - 1.0).clamp(min=1.0)).sqrt() + epsilon
-    return known((chosen - mean) / deviation, learn).to(advantages.dtype)
+    return zero_invalid((chosen - mean) / deviation, learn).to(advantages.dtype)

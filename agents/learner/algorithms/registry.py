@@ -13,8 +13,8 @@ OBJECTIVES: Mapping[str, str] = {
 
 BACKENDS: Mapping[str, str] = {
     "single": "agents.learner.step.backend:SingleBackend",
-    "local_pipe": "agents.learner.pipeline.threaded_pipeline:LocalPipeBackend",
-    "dist_pipe": "agents.learner.pipeline.torch_pipeline:DistPipeBackend",
+    "threaded_pipeline": "agents.learner.pipeline.threaded_pipeline:ThreadedPipelineBackend",
+    "torch_pipeline": "agents.learner.pipeline.torch_pipeline:TorchPipelineBackend",
 }
 """Name of `learner.backend` -> "module:attribute" of a `backend.StepBackend` class."""
 

@@ -10,17 +10,17 @@ from collections.abc import Mapping
 
 from torch import Tensor
 
-from agents.learner.algorithms.kl_terms import magnet_constants
+from agents.learner.algorithms.kl_terms import magnet_targets
 from agents.learner.algorithms.loss_inputs import (
-    Decisions,
+    LossInputs,
     check_terms,
-    decisions_of,
     entropy_of,
+    loss_inputs_of,
     optional_terms,
     report_of,
     vtrace_of,
 )
-from agents.learner.algorithms.objective import Coefficients, Passes, Total
+from agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
 from agents.losses.action_groups import grouped_policy_gradient_loss
@@ -47,61 +47,61 @@ class VTraceObjective:
         self._head = head
 
     @property
-    def passes(self) -> Passes:
-        """The slow copy where there is a magnet."""
-        return Passes(slow=self._config.magnet_cost > 0)
+    def passes(self) -> ForwardPasses:
+        """The target network where there is a magnet."""
+        return ForwardPasses(target=self._config.magnet_cost > 0)
 
-    def constants(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
+    def precomputed(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
         """None."""
         del batch, current, total
         return {}
 
-    def slow_constants(self, batch: Batch, *, slow: NetworkOutput) -> Mapping[str, Tensor]:
+    def target_precomputed(self, batch: Batch, *, target: NetworkOutput) -> Mapping[str, Tensor]:
         """What the magnet says."""
-        return magnet_constants(self._head, slow, batch)
+        return magnet_targets(self._head, target, batch)
 
-    def loss(self, output: NetworkOutput, batch: Batch, coefficients: Coefficients) -> tuple[Tensor, Tensor]:
+    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
         """As in the protocol."""
         config = self._config
-        decisions = decisions_of(output, batch, head=self._head, config=config)
-        returns = vtrace_of(decisions, decisions.groups.log_rhos, config=config)
+        inputs = loss_inputs_of(output, batch, head=self._head, config=config)
+        returns = vtrace_of(inputs, inputs.groups.log_rhos, config=config)
         targets = returns.targets.mean(0)
-        policy = self._policy_loss(decisions, returns.advantages / coefficients.advantage_scale)
-        value = value_loss(decisions.values, targets, valid=decisions.learn)
-        entropy = entropy_of(decisions, self._head)
-        extra = optional_terms(decisions, batch, head=self._head, config=config, coefficients=coefficients)
-        disorder = self._disorder(decisions, entropy)
-        loss = policy + config.value_cost * value + coefficients.entropy_cost * disorder + extra.weighted
-        columns = report_of(
-            decisions,
+        policy = self._policy_loss(inputs, returns.advantages / loss_weights.advantage_scale)
+        value = value_loss(inputs.values, targets, valid=inputs.learn)
+        entropy = entropy_of(inputs, self._head)
+        auxiliary = optional_terms(inputs, batch, head=self._head, config=config, loss_weights=loss_weights)
+        entropy_loss = self._entropy_loss(inputs, entropy)
+        loss = policy + config.value_cost * value + loss_weights.entropy_cost * entropy_loss + auxiliary.weighted
+        stacked = report_of(
+            inputs,
             policy=policy,
             value=value,
             entropy=entropy,
-            extra=extra,
+            auxiliary=auxiliary,
             advantages=returns.advantages.mean(0),
             targets=targets,
-            clipped=(decisions.groups.log_rhos > log_of(config.clip_rho)).any(0),
+            clipped=(inputs.groups.log_rhos > log_of(config.clip_rho)).any(0),
         )
-        return loss, columns
+        return loss, stacked
 
-    def _policy_loss(self, decisions: Decisions, advantages: Tensor) -> Tensor:
+    def _policy_loss(self, inputs: LossInputs, advantages: Tensor) -> Tensor:
         """A scalar. advantages: float32 [G, T, B], scaled, importance weight included."""
         if self._config.policy_loss != "neurd":
-            return grouped_policy_gradient_loss(decisions.groups.log_probs, advantages, valid=decisions.learn)
+            return grouped_policy_gradient_loss(inputs.groups.log_probs, advantages, valid=inputs.learn)
         return neurd_loss(
-            decisions.parameters.transpose(0, 1),
-            decisions.actions.t(),
+            inputs.dist_params.transpose(0, 1),
+            inputs.actions.t(),
             advantages[0],
             min_prob=self._config.neurd_min_prob,
             max_logit=self._config.neurd_max_logit,
-            valid=decisions.learn,
+            valid=inputs.learn,
         )
 
-    def _disorder(self, decisions: Decisions, entropy: Tensor) -> Tensor:
+    def _entropy_loss(self, inputs: LossInputs, entropy: Tensor) -> Tensor:
         """The entropy as a loss, a scalar, in the geometry of the policy loss."""
         if self._config.policy_loss != "neurd":
             return -entropy
-        return neurd_entropy_loss(decisions.parameters.transpose(0, 1), valid=decisions.learn)
+        return neurd_entropy_loss(inputs.dist_params.transpose(0, 1), valid=inputs.learn)
 
 
 def log_of(bound: float | None) -> float:

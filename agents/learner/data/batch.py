@@ -27,8 +27,8 @@ class Batch:
       obs: name -> [B, T+1, ...]; action_mask: bool [B, T+1, A] or None; resets: bool [B, T+1]; core: float32 [B, C].
       actions: int64 [B, T] or float32 [B, T, ...]; log_probs, rewards, discounts: float32 [B, T], gamma not applied.
       valid: bool [B, T], a real decision; learn: bool [B, T], valid and not too stale to learn from.
-      part_log_probs: float32 [B, T, H], what each part adds to `log_probs`, or None.
-      constants: name -> [B, ...], what an objective fixed for the whole batch before microbatches were cut.
+      sub_action_log_probs: float32 [B, T, H], what each part adds to `log_probs`, or None.
+      precomputed: name -> [B, ...], what an objective fixed for the whole batch before microbatches were cut.
     """
 
     obs: Mapping[str, Tensor]
@@ -41,8 +41,8 @@ class Batch:
     discounts: Tensor
     valid: Tensor
     learn: Tensor
-    part_log_probs: Tensor | None = None
-    constants: Mapping[str, Tensor] = field(default_factory=dict)
+    sub_action_log_probs: Tensor | None = None
+    precomputed: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
     def num_rows(self) -> int:
@@ -53,19 +53,19 @@ class Batch:
         """Rows [start, stop) as views."""
         return Batch(
             obs={name: tensor[start:stop] for name, tensor in self.obs.items()},
-            constants={name: tensor[start:stop] for name, tensor in self.constants.items()},
+            precomputed={name: tensor[start:stop] for name, tensor in self.precomputed.items()},
             action_mask=None if self.action_mask is None else self.action_mask[start:stop],
-            part_log_probs=None if self.part_log_probs is None else self.part_log_probs[start:stop],
+            sub_action_log_probs=None if self.sub_action_log_probs is None else self.sub_action_log_probs[start:stop],
             **{name: getattr(self, name)[start:stop] for name in PLAIN_FIELDS},
         )
 
     def tensors(self) -> list[Tensor]:
         """Every tensor of the batch."""
-        optional = [tensor for tensor in (self.action_mask, self.part_log_probs) if tensor is not None]
+        optional = [tensor for tensor in (self.action_mask, self.sub_action_log_probs) if tensor is not None]
         return [
             *self.obs.values(),
             *optional,
-            *self.constants.values(),
+            *self.precomputed.values(),
             *(getattr(self, name) for name in PLAIN_FIELDS),
         ]
 
@@ -82,23 +82,23 @@ class Batch:
         size = self.num_rows // number
         return [self.rows(start, start + size) for start in range(0, self.num_rows, size)]
 
-    def with_constants(self, constants: Mapping[str, Tensor]) -> Batch:
+    def with_precomputed(self, precomputed: Mapping[str, Tensor]) -> Batch:
         """The same rows with these constants."""
-        return replace(self, constants=constants)
+        return replace(self, precomputed=precomputed)
 
 
 def join(microbatches: Sequence[Batch]) -> Batch:
     """All rows of all microbatches in order, constants left out."""
     if len(microbatches) == 1:
-        return microbatches[0].with_constants({})
+        return microbatches[0].with_precomputed({})
     first = microbatches[0]
     masks = [batch.action_mask for batch in microbatches if batch.action_mask is not None]
-    by_part = [batch.part_log_probs for batch in microbatches if batch.part_log_probs is not None]
+    by_sub_action = [batch.sub_action_log_probs for batch in microbatches if batch.sub_action_log_probs is not None]
     return Batch(
         obs={name: torch.cat([batch.obs[name] for batch in microbatches]) for name in first.obs},
         action_mask=torch.cat(masks) if masks else None,
-        part_log_probs=torch.cat(by_part) if by_part else None,
-        constants={},
+        sub_action_log_probs=torch.cat(by_sub_action) if by_sub_action else None,
+        precomputed={},
         **{name: torch.cat([getattr(batch, name) for batch in microbatches]) for name in PLAIN_FIELDS},
     )
 
@@ -124,7 +124,9 @@ def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -
         discounts=_tensor(unrolls.discounts, device),
         valid=_tensor(unrolls.valid, device),
         learn=_tensor(learn, device),
-        part_log_probs=None if unrolls.part_log_probs is None else _tensor(unrolls.part_log_probs, device),
+        sub_action_log_probs=None
+        if unrolls.sub_action_log_probs is None
+        else _tensor(unrolls.sub_action_log_probs, device),
     )
 
 

@@ -32,7 +32,7 @@ class FeederReport:
     Fields:
       chunks, rows: decoded. refused: chunks that were not what they should be; reason: of the last of them.
       decode_s: seconds of the decoding thread. waited_s: seconds in which the learner waited for rows.
-      idle_share: waited_s by the seconds that passed, in [0, 1].
+      idle_fraction: waited_s by the seconds that passed, in [0, 1].
     """
 
     chunks: int
@@ -41,7 +41,7 @@ class FeederReport:
     reason: str
     decode_s: float
     waited_s: float
-    idle_share: float
+    idle_fraction: float
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Feeder:
     """A decoding thread and a ring.
 
     Args:
-      spec: the game; config: of the learner that is fed; core_size: of its network; num_parts: see `UnrollRing`.
+      spec: the game; config: of the learner that is fed; core_size: of its network; num_sub_actions: see `UnrollRing`.
       decode: bytes to unrolls. refusable: what it raises (beside ValueError) where the bytes are bad; anything else
         ends the feeder.
       chunk_rows: most rows of one chunk; the ring is deep enough that a producer only ever waits while a whole batch
@@ -74,7 +74,7 @@ class Feeder:
         config: LearnerConfig,
         *,
         core_size: int,
-        num_parts: int = 0,
+        num_sub_actions: int = 0,
         decode: Callable[[bytes], Unrolls],
         refusable: tuple[type[Exception], ...] = (),
         chunk_rows: int = 1,
@@ -89,7 +89,7 @@ class Feeder:
             capacity=config.batch_rows * max(BATCHES_DEEP, 1 + -(-chunk_rows // config.batch_rows)),
             unroll_length=config.unroll_length,
             core_size=core_size,
-            num_parts=num_parts,
+            num_sub_actions=num_sub_actions,
             pinned=pinned,
         )
         self._decode = decode
@@ -196,7 +196,7 @@ class Feeder:
             counts, now = self._counts, self._clock()
             passed = max(now - self._reported_at, 1e-9)
             self._counts, self._reported_at = _Counts(), now
-        return FeederReport(**vars(counts), idle_share=min(counts.waited_s / passed, 1.0))
+        return FeederReport(**vars(counts), idle_fraction=min(counts.waited_s / passed, 1.0))
 
     def _blocks(self, start: int, timeout_s: float) -> Iterator[Unrolls]:
         for at in range(start, start + self._batch_rows, self._block_rows):

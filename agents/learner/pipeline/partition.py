@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from agents.learner.algorithms.objective import Coefficients, Objective
+from agents.learner.algorithms.objective import LossWeights, Objective
 from agents.learner.config import LOOPED_SCHEDULES, LearnerConfig
 from agents.learner.data.batch import Batch
 from agents.learner.pipeline.schedules import ideal_bubble, makespan
@@ -150,16 +150,16 @@ def balance(seconds: Sequence[float], num_stages: int) -> tuple[int, ...]:
       ValueError: there are fewer blocks than stages.
     """
     even_cut(len(seconds), num_stages)
-    sums = [0.0, *itertools.accumulate(seconds)]
+    stats = [0.0, *itertools.accumulate(seconds)]
     # best[end]: slowest stage and cut of the first `end` blocks; one more stage with each round.
-    best: dict[int, tuple[float, tuple[int, ...]]] = {end: (sums[end], (end,)) for end in range(1, len(sums))}
+    best: dict[int, tuple[float, tuple[int, ...]]] = {end: (stats[end], (end,)) for end in range(1, len(stats))}
     for stages in range(2, num_stages + 1):
         best = {
             end: min(
-                (max(best[start][0], sums[end] - sums[start]), (*best[start][1], end - start))
+                (max(best[start][0], stats[end] - stats[start]), (*best[start][1], end - start))
                 for start in range(stages - 1, end)
             )
-            for end in range(stages, len(sums))
+            for end in range(stages, len(stats))
         }
     return best[len(seconds)][1]
 
@@ -174,7 +174,7 @@ def measure_blocks(
 ) -> list[BlockCost]:
     """Shortest of a few forward and backward passes of every block; the gradients are left as they were."""
     stages = cut_network_into_blocks(network)
-    batch = _with_constants(network, objective, batch, placement)
+    batch = _with_precomputed(network, objective, batch, placement)
     features: Tensor | None = None
     costs = []
     for stage in stages:
@@ -222,7 +222,7 @@ def _forward(
         with placement.autocast():
             result = stage.run(features, batch)
         if isinstance(result, NetworkOutput):
-            result, _ = objective.loss(result, batch, Coefficients(entropy_cost=0.1, advantage_scale=1.0))
+            result, _ = objective.loss(result, batch, LossWeights(entropy_cost=0.1, advantage_scale=1.0))
     _settle(placement)
     return sum(kept.values()), result, clock() - start
 
@@ -245,14 +245,14 @@ def _backward(
 
 
 @torch.no_grad()
-def _with_constants(network: Network, objective: Objective, batch: Batch, placement: Placement) -> Batch:
+def _with_precomputed(network: Network, objective: Objective, batch: Batch, placement: Placement) -> Batch:
     with placement.autocast():
         output = network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
-    constants = {
-        **objective.constants(batch, current=output, total=lambda tensor: tensor),
-        **objective.slow_constants(batch, slow=output),
+    precomputed = {
+        **objective.precomputed(batch, current=output, total=lambda tensor: tensor),
+        **objective.target_precomputed(batch, target=output),
     }
-    return batch.with_constants(constants)
+    return batch.with_precomputed(precomputed)
 
 
 def _settle(placement: Placement) -> None:

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from agents.learner.algorithms.loss_stats import no_columns
-from agents.learner.algorithms.objective import Coefficients, Objective
+from agents.learner.algorithms.loss_stats import empty_stats
+from agents.learner.algorithms.objective import LossWeights, Objective
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
 from agents.learner.errors import StageHungError
@@ -44,12 +44,12 @@ class _Run:
 
     Fields:
       forward, backward: [S] what lies before each stage.
-      columns: [1] sum of the loss columns so far.
+      stacked: [1] sum of the loss columns so far.
       beats: [S] tasks done; errors: what stages raised; ended: stages that are through.
     """
 
-    coefficients: Coefficients
-    columns: Tensor
+    loss_weights: LossWeights
+    stacked: Tensor
     forward: list[queue.SimpleQueue[_Parcel | None]]
     backward: list[queue.SimpleQueue[_Parcel | None]]
     beats: list[int]
@@ -66,7 +66,7 @@ class _Run:
             box.put(None)
 
 
-class LocalPipeBackend:
+class ThreadedPipelineBackend:
     """Stages that work at the same time on different microbatches.
 
     On CPU cores the stages compute side by side; on one GPU the gain is what a single stage's kernels leave idle.
@@ -82,7 +82,7 @@ class LocalPipeBackend:
         self._jobs: list[queue.SimpleQueue[_Run | None]] = []
         self._threads: list[threading.Thread] = []
 
-    def accumulate(self, microbatches: Iterable[Batch], coefficients: Coefficients) -> Tensor:
+    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
         """As in the protocol.
 
         Raises:
@@ -94,8 +94,8 @@ class LocalPipeBackend:
         if not self._threads:
             self._start()
         run = _Run(
-            coefficients=coefficients,
-            columns=no_columns(self._placement.device),
+            loss_weights=loss_weights,
+            stacked=empty_stats(self._placement.device),
             forward=[queue.SimpleQueue() for _ in self._stages],
             backward=[queue.SimpleQueue() for _ in self._stages],
             beats=[0] * len(self._stages),
@@ -114,7 +114,7 @@ class LocalPipeBackend:
             raise
         for event in run.finished.values():
             torch.cuda.current_stream(self._placement.device).wait_event(event)
-        return run.columns
+        return run.stacked
 
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
         """As in the protocol; in the calling thread, one stage after the other."""
@@ -218,8 +218,8 @@ class LocalPipeBackend:
         with self._placement.autocast():
             result = stage.run(features, parcel.batch)
         if isinstance(result, NetworkOutput):
-            loss, columns = self._objective.loss(result, parcel.batch, run.coefficients)
-            run.columns += columns
+            loss, stacked = self._objective.loss(result, parcel.batch, run.loss_weights)
+            run.stacked += stacked
             return features, loss
         run.forward[stage.index + 1].put(_Parcel(result.detach(), parcel.batch, self._event()))
         return features, result

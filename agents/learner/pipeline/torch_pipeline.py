@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.distributed import pipelining
 
-from agents.learner.algorithms.loss_stats import no_columns
-from agents.learner.algorithms.objective import Coefficients, Objective
+from agents.learner.algorithms.loss_stats import empty_stats
+from agents.learner.algorithms.objective import LossWeights, Objective
 from agents.learner.config import LOOPED_SCHEDULES, LearnerConfig
 from agents.learner.data.batch import Batch
 from agents.learner.pipeline.stages import Stage, cut_network, even_cut
@@ -53,8 +53,8 @@ class _Desk:
     """What the stages of this worker look up by the number of the microbatch."""
 
     microbatches: Sequence[Batch]
-    coefficients: Coefficients | None
-    columns: Tensor
+    loss_weights: LossWeights | None
+    stacked: Tensor
     outputs: list[NetworkOutput]
 
 
@@ -86,7 +86,7 @@ class _Wire(nn.Module):
         return tensor.clone(memory_format=torch.contiguous_format) if self._copy_output else tensor.contiguous()
 
 
-class DistPipeBackend:
+class TorchPipelineBackend:
     """The stages of worker `placement.worker`; every worker of the pipeline makes the same calls with the same rows."""
 
     def __init__(self, network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> None:
@@ -98,7 +98,7 @@ class DistPipeBackend:
         self._objective = objective
         self._config = config
         self._placement = placement
-        self._desk = _Desk([], None, no_columns(placement.device), [])
+        self._desk = _Desk([], None, empty_stats(placement.device), [])
         split = config.schedule == "interleaved_zero_bubble"
         self._wires = [_Wire(stage, placement, self._desk, copy_output=split) for stage in self._own]
         self._schedules: dict[tuple[int, int, bool], Any] = {}
@@ -108,18 +108,18 @@ class DistPipeBackend:
         """Whether losses and answers come out of this worker."""
         return self._own[-1].is_last
 
-    def accumulate(self, microbatches: Iterable[Batch], coefficients: Coefficients) -> Tensor:
+    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
         """As in the protocol; zeros in a worker that does not hold the last stage.
 
         Raises:
           ValueError: there are not exactly `config.microbatches` microbatches.
         """
         parts = self._checked(microbatches)
-        self._set(parts, coefficients)
+        self._set(parts, loss_weights)
         losses: list[Tensor] = []
         given: dict[str, Any] = {"target": self._numbers(), "losses": losses} if self.holds_last else {}
         self._run(self._schedule(parts[0], train=True), given)
-        return self._desk.columns
+        return self._desk.stacked
 
     @torch.no_grad()
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
@@ -140,10 +140,10 @@ class DistPipeBackend:
             )
         return parts
 
-    def _set(self, parts: list[Batch], coefficients: Coefficients | None) -> None:
+    def _set(self, parts: list[Batch], loss_weights: LossWeights | None) -> None:
         self._desk.microbatches = parts
-        self._desk.coefficients = coefficients
-        self._desk.columns = no_columns(self._placement.device)
+        self._desk.loss_weights = loss_weights
+        self._desk.stacked = empty_stats(self._placement.device)
         self._desk.outputs = []
 
     def _numbers(self) -> Tensor:
@@ -203,9 +203,9 @@ class DistPipeBackend:
         )
 
     def _loss(self, output: tuple[Tensor, Tensor], target: Tensor) -> Tensor:
-        assert self._desk.coefficients is not None, "a loss is computed in training only"
+        assert self._desk.loss_weights is not None, "a loss is computed in training only"
         batch = self._desk.microbatches[int(target[0])]
         logits, values = output
-        loss, columns = self._objective.loss(NetworkOutput(logits, values, batch.core), batch, self._desk.coefficients)
-        self._desk.columns += columns
+        loss, stacked = self._objective.loss(NetworkOutput(logits, values, batch.core), batch, self._desk.loss_weights)
+        self._desk.stacked += stacked
         return loss

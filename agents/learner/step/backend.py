@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 from torch.distributed import ProcessGroup
 
-from agents.learner.algorithms.loss_stats import no_columns
-from agents.learner.algorithms.objective import Coefficients, Objective
+from agents.learner.algorithms.loss_stats import empty_stats
+from agents.learner.algorithms.objective import LossWeights, Objective
 from agents.learner.algorithms.registry import BACKENDS
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
@@ -23,8 +23,9 @@ from envs.plugins import resolve
 class StepBackend(Protocol):
     """Computes gradients. The tail that divides, clips and steps is the same for all."""
 
-    def accumulate(self, microbatches: Iterable[Batch], coefficients: Coefficients) -> Tensor:
-        """Add the gradient of the summed loss to the network's gradients; returns the columns of the loss (see `sums`).
+    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
+        """Add the gradient of the summed loss to the network's gradients; returns the columns of the loss (see
+        `stats`).
 
         A microbatch is taken from the iterable when it is needed, so that work starts before the last one has arrived.
         """
@@ -94,15 +95,15 @@ class SingleBackend:
         self._objective = objective
         self._placement = placement
 
-    def accumulate(self, microbatches: Iterable[Batch], coefficients: Coefficients) -> Tensor:
+    def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
         """As in the protocol."""
-        columns = no_columns(self._placement.device)
+        stacked = empty_stats(self._placement.device)
         for microbatch in microbatches:
             output = self._forward(microbatch)
-            loss, parts = self._objective.loss(output, microbatch, coefficients)
+            loss, parts = self._objective.loss(output, microbatch, loss_weights)
             torch.autograd.backward(loss)
-            columns += parts
-        return columns
+            stacked += parts
+        return stacked
 
     @torch.no_grad()
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:

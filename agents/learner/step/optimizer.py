@@ -26,22 +26,22 @@ VECTORS = ("values", *MOMENTS, "slow", "teacher")
 what is loaded and never saved: it does not change, and whoever loads has it."""
 
 
-class Tail:
-    """Parameters, optimizer and slow copy of one process.
+class FlatOptimizer:
+    """Parameters, optimizer and target network of one process.
 
     Args:
       module: what the backend trains; its parameters become views of one flat tensor.
       config: settings.
-      keep_slow: whether a slow copy of the weights is kept (a target network, a magnet).
+      keep_target: whether a target network of the weights is kept (a target network, a magnet).
     """
 
-    def __init__(self, module: nn.Module, config: LearnerConfig, *, keep_slow: bool) -> None:
+    def __init__(self, module: nn.Module, config: LearnerConfig, *, keep_target: bool) -> None:
         self._config = config
         self._parameters = FlatParameters(module)
         values = self._parameters.values.requires_grad_(False)
         values.grad = self._parameters.gradients
         self._optimizer = torch.optim.Adam([values], lr=config.learning_rate, eps=config.adam_eps, fused=True)
-        self._slow = values.clone() if keep_slow else None
+        self._target = values.clone() if keep_target else None
         self._teacher: Tensor | None = None
         self._steps = 0
 
@@ -61,7 +61,7 @@ class Tail:
         return self._parameters.gradients
 
     def replace_parameters(self) -> None:
-        """Part from threads that may still add to the gradients of before; weights and optimizer stay."""
+        """SubAction from threads that may still add to the gradients of before; weights and optimizer stay."""
         self._parameters.replace()
         self.values.grad = self._parameters.gradients
 
@@ -89,14 +89,14 @@ class Tail:
         self._optimizer.param_groups[0]["lr"] = learning_rate
         self._optimizer.step()
         self._steps += 1
-        if self._slow is not None and self._steps % self._config.slow_every == 0:
-            self._slow.lerp_(self.values, self._config.slow_rate)
+        if self._target is not None and self._steps % self._config.target_every == 0:
+            self._target.lerp_(self.values, self._config.target_rate)
         return norm
 
-    def slow_weights(self) -> contextlib.AbstractContextManager[None]:
-        """The network computes with the slow copy for the time of the context; forward passes only."""
-        assert self._slow is not None, "this objective did not ask for a slow copy"
-        return self._borrowed(self._slow)
+    def target_weights(self) -> contextlib.AbstractContextManager[None]:
+        """The network computes with the target network for the time of the context; forward passes only."""
+        assert self._target is not None, "this objective did not ask for a target network"
+        return self._borrowed(self._target)
 
     def teacher_weights(self) -> contextlib.AbstractContextManager[None]:
         """The network computes with the teacher's weights for the time of the context; forward passes only."""
@@ -118,14 +118,14 @@ class Tail:
         empty = np.zeros(0, np.float32)
         arrays: Arrays = {"values": _array(self.values)}
         arrays.update({name: _array(state[name]) if state else empty for name in MOMENTS})
-        arrays["slow"] = empty if self._slow is None else _array(self._slow)
+        arrays["slow"] = empty if self._target is None else _array(self._target)
         arrays["teacher"] = empty
         arrays["adam_step"] = np.array(float(state["step"]) if state else 0.0, np.float32)
         arrays["tail_steps"] = np.array(self._steps, np.int64)
         return arrays
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """Go on from saved arrays; moments and slow copy start anew where the arrays hold none, the teacher stays.
+        """Go on from saved arrays; moments and target network start anew where the arrays hold none, the teacher stays.
 
         Raises:
           ValueError: the arrays are for a network of another size.
@@ -140,9 +140,9 @@ class Tail:
             moments = {name: torch.from_numpy(np.array(saved[name], np.float32)).to(step.device) for name in MOMENTS}
             self._optimizer.state[self.values] = {"step": step, **moments}
         self._steps = int(np.asarray(saved["tail_steps"], np.int64)) if "tail_steps" in saved else 0
-        if self._slow is not None:
-            slow = saved["slow"] if "slow" in saved and saved["slow"].size else values
-            self._slow.copy_(torch.from_numpy(np.array(slow, np.float32)))
+        if self._target is not None:
+            target = saved["slow"] if "slow" in saved and saved["slow"].size else values
+            self._target.copy_(torch.from_numpy(np.array(target, np.float32)))
         if "teacher" in saved and saved["teacher"].size:
             self._teacher = torch.from_numpy(np.array(saved["teacher"], np.float32)).to(self.values.device)
 

@@ -13,14 +13,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agents.learner.algorithms.kl_terms import teacher_constants
-from agents.learner.algorithms.loss_stats import LossSums, sums_of
-from agents.learner.algorithms.objective import Coefficients, Objective
+from agents.learner.algorithms.kl_terms import teacher_targets
+from agents.learner.algorithms.loss_stats import LossStats, sums_of
+from agents.learner.algorithms.objective import LossWeights, Objective
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch, Stager, join
 from agents.learner.errors import StageHungError
 from agents.learner.step.backend import Placement, StepBackend
-from agents.learner.step.optimizer import Arrays, Tail
+from agents.learner.step.optimizer import Arrays, FlatOptimizer
 from agents.learner.step.replica_sync import UpdateMode, total_over
 from agents.nets.heads import HeadsBlock
 from agents.nets.separate_value import TwinHeads
@@ -29,18 +29,18 @@ from agents.unroll.unroll import Unrolls
 
 
 @dataclass(frozen=True)
-class UpdateOrder:
+class UpdateInputs:
     """What is to be done with a batch.
 
     Fields:
       learning_rate: step size.
-      coefficients: of the loss.
+      loss_weights: of the loss.
       oldest_version: decisions of older weights are not learnt from.
       microbatches_per_block: into how many microbatches each block of rows is cut.
     """
 
     learning_rate: float
-    coefficients: Coefficients
+    loss_weights: LossWeights
     oldest_version: int
     microbatches_per_block: int
 
@@ -50,12 +50,12 @@ class UpdateResult:
     """What was done.
 
     Fields:
-      sums: over the whole batch, in the last epoch.
+      stats: over the whole batch, in the last epoch.
       gradient_norm: before clipping, in the last epoch; not finite where that epoch was left out.
       optimizer_steps: epochs that changed the weights; 0 where there was no decision to learn from.
     """
 
-    sums: LossSums
+    stats: LossStats
     gradient_norm: float
     optimizer_steps: int
 
@@ -63,7 +63,7 @@ class UpdateResult:
 class Updater(Protocol):
     """Holds weights and optimizer and changes them. In this process, or spread over several."""
 
-    def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
+    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> UpdateResult:
         """Learn from blocks of rows; an epoch whose norm is not finite changes nothing and is the last.
 
         Raises:
@@ -76,7 +76,7 @@ class Updater(Protocol):
         ...
 
     def save(self) -> Arrays:
-        """Weights, optimizer and slow copy as plain arrays that do not depend on how the work is spread."""
+        """Weights, optimizer and target network as plain arrays that do not depend on how the work is spread."""
         ...
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
@@ -95,7 +95,7 @@ class LocalUpdater:
     """The updater of one process: the only one of a small run, or one worker of a group.
 
     Args:
-      backend, objective, tail, mode: the parts.
+      backend, objective, optimizer, mode: the parts.
       heads: the network's last block, whose value may be normalised and whose head says what a teacher's answers mean;
         of no account where another worker trains it.
       placement: where the rows go.
@@ -107,7 +107,7 @@ class LocalUpdater:
         *,
         backend: StepBackend,
         objective: Objective,
-        tail: Tail,
+        optimizer: FlatOptimizer,
         heads: nn.Module,
         mode: UpdateMode,
         placement: Placement,
@@ -115,131 +115,131 @@ class LocalUpdater:
     ) -> None:
         self._backend = backend
         self._objective = objective
-        self._tail = tail
+        self._optimizer = optimizer
         self._heads = heads
         self._mode = mode
         self._placement = placement
         self._config = config
         self._stager = Stager(placement.device)
 
-    def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
+    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> UpdateResult:
         """As in the protocol."""
-        microbatches: Iterable[Batch] = self._microbatches(blocks, order)
-        if self._config.epochs > 1 or self._wants_constants(order):
-            microbatches = self._with_constants(list(microbatches), order)
-        sums, norm, optimizer_steps = LossSums(), 0.0, 0
+        microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
+        if self._config.epochs > 1 or self._wants_precomputed(inputs):
+            microbatches = self._with_precomputed(list(microbatches), inputs)
+        stats, norm, optimizer_steps = LossStats(), 0.0, 0
         for _ in range(self._config.epochs):
-            sums, norm = self._step(microbatches, order)
+            stats, norm = self._step(microbatches, inputs)
             if not math.isfinite(norm):
                 break
-            optimizer_steps += sums.steps > 0
-        return UpdateResult(sums, norm, optimizer_steps)
+            optimizer_steps += stats.steps > 0
+        return UpdateResult(stats, norm, optimizer_steps)
 
-    def gradients(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> LossSums:
+    def gradients(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> LossStats:
         """Leave the summed gradient over all replicas in the tail, without a step."""
-        microbatches = list(self._microbatches(blocks, order))
-        if self._wants_constants(order):
-            microbatches = self._with_constants(microbatches, order)
-        return sums_of(self._accumulate(microbatches, order))
+        microbatches = list(self._microbatches(blocks, inputs))
+        if self._wants_precomputed(inputs):
+            microbatches = self._with_precomputed(microbatches, inputs)
+        return sums_of(self._accumulate(microbatches, inputs))
 
     def gradient_vector(self) -> NDArray[np.float32]:
         """float32 [P], a copy of what `gradients` left."""
-        vector: NDArray[np.float32] = self._tail.gradients.cpu().numpy().copy()
+        vector: NDArray[np.float32] = self._optimizer.gradients.cpu().numpy().copy()
         return vector
 
     def weights(self) -> NDArray[np.float32]:
         """As in the protocol; of a worker, its own parameters."""
-        vector: NDArray[np.float32] = self._tail.values.detach().cpu().numpy().copy()
+        vector: NDArray[np.float32] = self._optimizer.values.detach().cpu().numpy().copy()
         return vector
 
     def save(self) -> Arrays:
         """As in the protocol; of a worker, its own parameters."""
-        return self._tail.save()
+        return self._optimizer.save()
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """As in the protocol; of a worker, its own parameters."""
-        self._tail.load(saved)
+        self._optimizer.load(saved)
 
     def close(self) -> None:
         """Release the backend."""
         self._backend.close()
 
-    def _step(self, microbatches: Iterable[Batch], order: UpdateOrder) -> tuple[LossSums, float]:
+    def _step(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> tuple[LossStats, float]:
         """One epoch: sums over the batch, and the gradient's norm before clipping."""
-        columns = self._accumulate(microbatches, order)
-        sums = sums_of(columns)
-        norm = self._tail.step(
-            count=sums.steps,
-            learning_rate=order.learning_rate,
+        stacked = self._accumulate(microbatches, inputs)
+        stats = sums_of(stacked)
+        norm = self._optimizer.step(
+            count=stats.steps,
+            learning_rate=inputs.learning_rate,
             total=lambda squares: total_over(squares, self._placement.pipe_group),
         )
         if math.isfinite(norm):
-            self._normalise_values(sums)
-            self._mode.after_step(self._tail.values)
-        return sums, norm
+            self._normalise_values(stats)
+            self._mode.after_step(self._optimizer.values)
+        return stats, norm
 
-    def _normalise_values(self, sums: LossSums) -> None:
+    def _normalise_values(self, stats: LossStats) -> None:
         """After the step, by the same sums in every worker, so that replicas stay alike.
 
         Targets whose squares overflow are left out: infinite moments would stay so, and make every value NaN.
         """
         heads = self._heads
-        if self._config.value_normalisation == "popart" and sums.steps and math.isfinite(sums.squared_target):
+        if self._config.value_normalisation == "popart" and stats.steps and math.isfinite(stats.squared_target):
             assert isinstance(heads, (HeadsBlock, TwinHeads)) and isinstance(heads.value_activation, ValueScale)
             layer, row = heads.value_row()
-            mean, second_moment = sums.target / sums.steps, sums.squared_target / sums.steps
+            mean, second_moment = stats.target / stats.steps, stats.squared_target / stats.steps
             heads.value_activation.update(
                 layer, row, mean=mean, second_moment=second_moment, rate=self._config.value_rate
             )
 
-    def _accumulate(self, microbatches: Iterable[Batch], order: UpdateOrder) -> Tensor:
+    def _accumulate(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> Tensor:
         """Columns over all workers; the gradients are left in the tail."""
-        self._tail.gradients.zero_()
+        self._optimizer.gradients.zero_()
         try:
-            columns = self._backend.accumulate(microbatches, order.coefficients)
+            stacked = self._backend.accumulate(microbatches, inputs.loss_weights)
         except StageHungError:
-            self._tail.replace_parameters()
+            self._optimizer.replace_parameters()
             raise
-        self._mode.before_step(self._tail.gradients)
-        return self._mode.total(total_over(columns, self._placement.pipe_group))
+        self._mode.before_step(self._optimizer.gradients)
+        return self._mode.total(total_over(stacked, self._placement.pipe_group))
 
-    def _microbatches(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> Iterator[Batch]:
-        batches = (self._stager.batch(block, oldest_version=order.oldest_version) for block in blocks)
-        return itertools.chain.from_iterable(batch.microbatches(order.microbatches_per_block) for batch in batches)
+    def _microbatches(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> Iterator[Batch]:
+        batches = (self._stager.batch(block, oldest_version=inputs.oldest_version) for block in blocks)
+        return itertools.chain.from_iterable(batch.microbatches(inputs.microbatches_per_block) for batch in batches)
 
-    def _wants_constants(self, order: UpdateOrder) -> bool:
+    def _wants_precomputed(self, inputs: UpdateInputs) -> bool:
         passes = self._objective.passes
-        return passes.current or passes.slow or order.coefficients.teacher_cost > 0
+        return passes.current or passes.target or inputs.loss_weights.teacher_cost > 0
 
     @torch.no_grad()
-    def _with_constants(self, microbatches: list[Batch], order: UpdateOrder) -> list[Batch]:
+    def _with_precomputed(self, microbatches: list[Batch], inputs: UpdateInputs) -> list[Batch]:
         """The microbatches with what the objective fixes for the whole batch; as they are where it fixes nothing."""
         passes, whole = self._objective.passes, join(microbatches)
-        constants: dict[str, Tensor] = {}
+        precomputed: dict[str, Tensor] = {}
         current = self._backend.evaluate(microbatches) if passes.current else None
         if current is not None:
-            constants.update(self._objective.constants(whole, current=current, total=self._mode.total))
-        if passes.slow:
-            with self._tail.slow_weights():
-                slow = self._backend.evaluate(microbatches)
-                if slow is not None:
-                    constants.update(self._objective.slow_constants(whole, slow=slow))
-        if order.coefficients.teacher_cost:
-            constants.update(self._taught(microbatches, whole))
-        if not constants:
+            precomputed.update(self._objective.precomputed(whole, current=current, total=self._mode.total))
+        if passes.target:
+            with self._optimizer.target_weights():
+                target = self._backend.evaluate(microbatches)
+                if target is not None:
+                    precomputed.update(self._objective.target_precomputed(whole, target=target))
+        if inputs.loss_weights.teacher_cost:
+            precomputed.update(self._taught(microbatches, whole))
+        if not precomputed:
             return microbatches
         size = microbatches[0].num_rows
         return [
-            batch.with_constants({name: tensor[at * size : (at + 1) * size] for name, tensor in constants.items()})
+            batch.with_precomputed({name: tensor[at * size : (at + 1) * size] for name, tensor in precomputed.items()})
             for at, batch in enumerate(microbatches)
         ]
 
     def _taught(self, microbatches: list[Batch], whole: Batch) -> Mapping[str, Tensor]:
         """What the teacher says, its memory empty at the start of every unroll; nothing in a worker without heads."""
         blank = [replace(batch, core=torch.zeros_like(batch.core)) for batch in microbatches]
-        with self._tail.teacher_weights():
+        with self._optimizer.teacher_weights():
             teacher = self._backend.evaluate(blank)
             if teacher is None:
                 return {}
             assert isinstance(self._heads, (HeadsBlock, TwinHeads))
-            return teacher_constants(self._heads.head, teacher, whole)
+            return teacher_targets(self._heads.head, teacher, whole)

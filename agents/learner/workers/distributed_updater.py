@@ -12,11 +12,11 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.learner.algorithms.loss_stats import LossSums
+from agents.learner.algorithms.loss_stats import LossStats
 from agents.learner.config import LearnerConfig
 from agents.learner.errors import StageDiedError, StageError
 from agents.learner.step.optimizer import VECTORS, Arrays
-from agents.learner.step.updater import UpdateOrder, UpdateResult
+from agents.learner.step.updater import UpdateInputs, UpdateResult
 from agents.learner.workers.worker import (
     Answer,
     Describe,
@@ -31,7 +31,7 @@ from agents.learner.workers.worker import (
     Updated,
     WorkerSetup,
 )
-from agents.learner.workers.worker_group import Crew, Launcher
+from agents.learner.workers.worker_group import WorkerGroup, WorkerGroupLauncher
 from agents.unroll.unroll import Unrolls, concatenate
 from agents.weights import Layout
 
@@ -47,13 +47,13 @@ class UpdaterGroup:
     """
 
     def __init__(
-        self, setups: Sequence[WorkerSetup], layout: Layout, config: LearnerConfig, *, launcher: Launcher
+        self, setups: Sequence[WorkerSetup], layout: Layout, config: LearnerConfig, *, launcher: WorkerGroupLauncher
     ) -> None:
         self._setups = setups
         self._layout = layout
         self._config = config
         self._launcher = launcher
-        self._crew: Crew | None = None
+        self._workers: WorkerGroup | None = None
         self._places: list[list[tuple[slice, slice]]] = []
         self._needs_obs: list[bool] = []
         self._device_type = "cpu"
@@ -66,7 +66,7 @@ class UpdaterGroup:
         Raises:
           StageError: one did not come up.
         """
-        self._crew = self._launcher(self._setups)
+        self._workers = self._launcher(self._setups)
         answers = self._call([Describe()] * len(self._setups), timeout_s=self._config.start_timeout_s)
         workers = [cast(Description, answer) for answer in answers]
         self._places = [_places(worker.layout, self._layout) for worker in workers]
@@ -78,21 +78,21 @@ class UpdaterGroup:
         """ "cpu" or "cuda", where the workers compute."""
         return self._device_type
 
-    def update(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> UpdateResult:
+    def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> UpdateResult:
         """As in the protocol of `Updater`; work starts when all rows have arrived."""
-        shares, workers = self._shares(blocks, order), self._config.pipeline_workers
-        requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(shares)]
+        rows_per_worker, workers = self._rows_per_worker(blocks, inputs), self._config.pipeline_workers
+        requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(rows_per_worker)]
         self._weights = None
         answers = [cast(Updated, answer) for answer in self._call(requests)]
         self._weights = self._assemble([answer.weights for answer in answers if answer.weights is not None])
         return answers[0].result
 
-    def gradients(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> LossSums:
+    def gradients(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> LossStats:
         """The summed gradient over all workers, without a step; read it with `gradient_vector`."""
-        requests = [Gradients(rows, order) for rows, order in self._shares(blocks, order)]
+        requests = [Gradients(rows, inputs) for rows, inputs in self._rows_per_worker(blocks, inputs)]
         answers = [cast(GradientAnswer, answer) for answer in self._call(requests)]
         self._gradient = self._assemble([answer.vector for answer in answers])
-        return answers[0].sums
+        return answers[0].stats
 
     def gradient_vector(self) -> NDArray[np.float32]:
         """float32 [P], what `gradients` found."""
@@ -123,7 +123,7 @@ class UpdaterGroup:
         size = np.asarray(saved["values"]).size
         if size != self._layout.size:
             raise ValueError(f"saved for {size} parameters, the network has {self._layout.size}")
-        if self._crew is None:
+        if self._workers is None:
             self.start()
         requests = []
         for places in self._places:
@@ -137,16 +137,16 @@ class UpdaterGroup:
 
     def close(self) -> None:
         """End the workers; may be called twice."""
-        if self._crew is not None:
-            self._crew.kill()
-            self._crew = None
+        if self._workers is not None:
+            self._workers.kill()
+            self._workers = None
 
     def _call(self, requests: Sequence[Request | None], *, timeout_s: float | None = None) -> list[Answer]:
-        """Ask the crew; where a worker is lost, the others are ended too, because they wait for it."""
-        if self._crew is None:
+        """Ask the worker group; where a worker is lost, the others are ended too, because they wait for it."""
+        if self._workers is None:
             raise StageDiedError("the workers are not running")
         try:
-            return self._crew.call(requests, timeout_s=timeout_s or self._config.stage_timeout_s)
+            return self._workers.call(requests, timeout_s=timeout_s or self._config.stage_timeout_s)
         except StageError:
             self.close()
             raise
@@ -156,7 +156,7 @@ class UpdaterGroup:
         silent = len(self._setups) - workers
         return self._call([*([request] * workers), *([None] * silent)])[:workers]
 
-    def _shares(self, blocks: Iterable[Unrolls], order: UpdateOrder) -> list[tuple[Unrolls, UpdateOrder]]:
+    def _rows_per_worker(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> list[tuple[Unrolls, UpdateInputs]]:
         """What each worker is given: the rows of its replica, observations only where they are looked at."""
         rows = concatenate(list(blocks))
         replicas, microbatches = self._config.replicas, self._config.microbatches
@@ -165,12 +165,12 @@ class UpdaterGroup:
                 f"{rows.num_rows} rows do not cut into {microbatches} equal microbatches "
                 f"for each of {replicas} replicas"
             )
-        share = rows.num_rows // replicas
-        order = dataclasses.replace(order, microbatches_per_block=microbatches)
-        parts = [rows.rows(index * share, (index + 1) * share) for index in range(replicas)]
+        num_rows = rows.num_rows // replicas
+        inputs = dataclasses.replace(inputs, microbatches_per_block=microbatches)
+        parts = [rows.rows(index * num_rows, (index + 1) * num_rows) for index in range(replicas)]
         given = [parts[rank // self._config.pipeline_workers] for rank in range(len(self._setups))]
         return [
-            (rows if needs_obs else dataclasses.replace(rows, obs={}), order)
+            (rows if needs_obs else dataclasses.replace(rows, obs={}), inputs)
             for rows, needs_obs in zip(given, self._needs_obs, strict=True)
         ]
 

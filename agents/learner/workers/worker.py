@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.distributed import ProcessGroup
 
-from agents.learner.algorithms.loss_stats import LossSums
+from agents.learner.algorithms.loss_stats import LossStats
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.config import LearnerConfig
 from agents.learner.pipeline.stages import cut_network
 from agents.learner.step.backend import Boundary, Placement, make_backend
-from agents.learner.step.optimizer import Arrays, Tail
+from agents.learner.step.optimizer import Arrays, FlatOptimizer
 from agents.learner.step.replica_sync import make_update_mode
-from agents.learner.step.updater import LocalUpdater, UpdateOrder, UpdateResult
+from agents.learner.step.updater import LocalUpdater, UpdateInputs, UpdateResult
 from agents.nets.blocks import Block
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network
@@ -87,7 +87,7 @@ class Update:
     """
 
     rows: Unrolls
-    order: UpdateOrder
+    inputs: UpdateInputs
     gives_weights: bool
 
 
@@ -104,14 +104,14 @@ class Gradients:
     """The gradient of rows, without a step: answered with `GradientAnswer`."""
 
     rows: Unrolls
-    order: UpdateOrder
+    inputs: UpdateInputs
 
 
 @dataclass(frozen=True)
 class GradientAnswer:
     """Sums over the whole batch, and float32 [P] of this worker's own parameters."""
 
-    sums: LossSums
+    stats: LossStats
     vector: NDArray[np.float32]
 
 
@@ -184,14 +184,14 @@ class GroupWorker:
         blocks = _own_blocks(network, config, placement)
         own = nn.ModuleDict({"parts": nn.ModuleDict({block.name: block.module for block in blocks})}).to(device)
         objective = make_objective(config, network.head)
-        tail = Tail(own, config, keep_slow=objective.passes.slow)
+        optimizer = FlatOptimizer(own, config, keep_target=objective.passes.target)
         self._description = Description(
-            tail.layout, any("obs" in block.side_inputs for block in blocks), device_type=device.type
+            optimizer.layout, any("obs" in block.side_inputs for block in blocks), device_type=device.type
         )
         self._updater = LocalUpdater(
             backend=make_backend(network, objective, config, placement),
             objective=objective,
-            tail=tail,
+            optimizer=optimizer,
             heads=network.blocks[-1].module,
             mode=make_update_mode(config.update_mode, replica_group),
             placement=placement,
@@ -201,12 +201,12 @@ class GroupWorker:
     def handle(self, request: Request) -> Answer:
         """Do what is asked; every worker of a group is asked the same things in the same order."""
         match request:
-            case Update(rows, order, gives_weights):
-                result = self._updater.update([rows], order)
+            case Update(rows, inputs, gives_weights):
+                result = self._updater.update([rows], inputs)
                 return Updated(result, self._updater.weights() if gives_weights else None)
-            case Gradients(rows, order):
-                sums = self._updater.gradients([rows], order)
-                return GradientAnswer(sums, self._updater.gradient_vector())
+            case Gradients(rows, inputs):
+                stats = self._updater.gradients([rows], inputs)
+                return GradientAnswer(stats, self._updater.gradient_vector())
             case Describe():
                 return self._description
             case GiveWeights():
@@ -237,7 +237,7 @@ def warm_up(groups: Iterable[ProcessGroup | None], device: torch.device) -> None
 
 def _own_blocks(network: Network, config: LearnerConfig, placement: Placement) -> list[Block]:
     """The blocks that this worker trains."""
-    if config.backend_name != "dist_pipe":
+    if config.backend_name != "torch_pipeline":
         return list(network.blocks)
     stages = cut_network(network, config.stage_cut)
     return [block for stage in stages[placement.worker :: config.pipeline_workers] for block in stage.blocks]

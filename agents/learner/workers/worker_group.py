@@ -1,7 +1,7 @@
 """Workers as child processes of the learner: started, asked, and killed without leaving anything behind.
 
-A crew is the transport of a group. This one starts `python -m agents.learner.workers.worker_process` on this machine;
-a runtime that hosts workers elsewhere provides another.
+A worker group is the transport of a group. This one starts `python -m agents.learner.workers.worker_process` on this
+machine; a runtime that hosts workers elsewhere provides another.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ class Failed:
     text: str
 
 
-class Crew(Protocol):
+class WorkerGroup(Protocol):
     """All workers of a group, in the order of their ranks."""
 
     def call(self, requests: Sequence[Request | None], *, timeout_s: float) -> list[Answer]:
         """Ask every worker its own request (None: nothing) and wait for all answers.
 
         Raises:
-          StageDiedError: a worker ended or raised; StageHungError: one did not answer in time. Kill the crew then.
+          StageDiedError: a worker ended or raised; StageHungError: one did not answer in time. Kill the worker group
+            then.
         """
         ...
 
@@ -53,12 +54,12 @@ class Crew(Protocol):
         ...
 
 
-Launcher = Callable[[Sequence[WorkerSetup]], Crew]
+WorkerGroupLauncher = Callable[[Sequence[WorkerSetup]], WorkerGroup]
 """Starts the workers of a group, one for each setup, and returns without waiting for them to be ready. May replace
 `device` and `rendezvous` in the setups."""
 
 
-class ProcessCrew:
+class ProcessWorkerGroup:
     """Child processes on this machine."""
 
     def __init__(self, setups: Sequence[WorkerSetup]) -> None:
@@ -66,7 +67,7 @@ class ProcessCrew:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._connections: list[Connection] = []
         self._lifelines: list[socket.socket] = []
-        self._threads = concurrent.futures.ThreadPoolExecutor(len(setups), thread_name_prefix="learner-crew")
+        self._threads = concurrent.futures.ThreadPoolExecutor(len(setups), thread_name_prefix="learner-worker group")
         rendezvous = f"file://{self._folder}/rendezvous"
         try:
             for setup in setups:

@@ -1,10 +1,11 @@
-"""A gate whose error is bounded however often it looks and however many rivals there are.
+"""A gate whose error is bounded however often it looks and however many opponents there are.
 
-Every rival is judged by its own games alone: an e-value says how much they speak against its being unbeaten. Under that
-hypothesis an e-value ever exceeds 1 / a with a chance of at most a, whenever one looks and whenever one stops. The gate
-asks this of every rival, so no single unbeaten one gets past it more often than a; more of them only hold it better.
+Every opponent is judged by its own games alone: an e-value says how much they speak against its being unbeaten. Under
+that hypothesis an e-value ever exceeds 1 / a with a chance of at most a, whenever one looks and whenever one stops.
+The gate asks this of every opponent, so no single unbeaten one gets past it more often than a; more of them only hold
+it better.
 
-Shape letters: C rivals, K alternatives.
+Shape letters: C opponents, K alternatives.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.gates.gates import GATE, MOST_EVIDENCE, TIMEOUT, Trial, Verdict, evidence_of
+from league.core.gates.gates import GATE, MAX_EVIDENCE, TIMEOUT, Trial, Verdict, evidence_of
 from league.core.state.events import Evidence
 from league.core.state.payoff import Posterior
 
@@ -24,36 +25,40 @@ the win rate below twice the games that would be needed with it, from 0.72 to 1 
 
 
 def posterior(trial: Trial) -> Verdict | None:
-    """Fires when the doubt about every rival is at most `1 - confidence`, or at the timeout.
+    """Fires when the doubt about every opponent is at most `1 - confidence`, or at the timeout.
 
-    A rival is not beaten when its win rate lies `margin` or more below `win_rate`; over all rivals the mean must lie
-    above `win_rate`. A rival with fewer than `min_games` effective games holds the gate, like an unbeaten one: it may
-    be the newest exploiter.
+    A opponent is not beaten when its win rate lies `margin` or more below `win_rate`; over all opponents the mean must
+    lie above `win_rate`. A opponent with fewer than `min_games` effective games holds the gate, like an unbeaten one:
+    it may be the newest exploiter.
     """
-    size = len(trial.rivals)
+    size = len(trial.gate_opponents)
     if not size:
-        return Verdict(TIMEOUT, evidence_of(trial)) if trial.steps >= trial.settings.timeout_steps else None
-    fires = bool(trial.posterior.mean.mean() > trial.settings.win_rate)
-    is_over = trial.steps >= trial.settings.timeout_steps
+        return Verdict(TIMEOUT, evidence_of(trial)) if trial.steps >= trial.config.timeout_steps else None
+    fires = bool(trial.posterior.mean.mean() > trial.config.win_rate)
+    is_over = trial.steps >= trial.config.timeout_steps
     if not fires and not is_over:
         return None
     doubts = chances_unbeaten(trial)
-    doubt = float(doubts.max())
-    if fires and doubt <= 1.0 - trial.settings.confidence:
-        return Verdict(GATE, _evidence(trial, doubts), doubt=doubt, rivals=size)
-    return Verdict(TIMEOUT, _evidence(trial, doubts), doubt=doubt, rivals=size) if is_over else None
+    expected_unbeaten = float(doubts.max())
+    if fires and expected_unbeaten <= 1.0 - trial.config.confidence:
+        return Verdict(GATE, _evidence(trial, doubts), expected_unbeaten=expected_unbeaten, gate_opponents=size)
+    return (
+        Verdict(TIMEOUT, _evidence(trial, doubts), expected_unbeaten=expected_unbeaten, gate_opponents=size)
+        if is_over
+        else None
+    )
 
 
 def chances_unbeaten(trial: Trial) -> Array:
-    """float64 [C], doubt about each rival: how probable games as good as these are at most, if it is not beaten.
+    """float64 [C], doubt about each opponent: how probable games as good as these are at most, if it is not beaten.
 
     1 / E, at most 1, where E is the mean likelihood ratio of some win rates above `win_rate - margin` to that one. A
     game that counts only in part, for its age or as a draw, changes E by no more than its part.
 
     Source: Ville 1939; Ramdas et al. 2023, Game-theoretic statistics and safe anytime-valid inference, section 2.
     """
-    settings = trial.settings
-    bound = settings.win_rate - settings.margin
+    config = trial.config
+    bound = config.win_rate - config.margin
     places, weights = np.array(ALTERNATIVES).T
     rates = bound + (1.0 - bound) * places
     won, lost = _results(trial.posterior)
@@ -61,7 +66,7 @@ def chances_unbeaten(trial: Trial) -> Array:
     best = np.maximum(logs.max(axis=1), 0.0)
     values = np.exp(logs - best[:, None]) @ weights
     doubts = np.exp(-best) / np.maximum(values, np.finfo(np.float64).tiny)
-    return np.where(trial.posterior.games >= settings.min_games, np.minimum(doubts, 1.0), 1.0)
+    return np.where(trial.posterior.games >= config.min_games, np.minimum(doubts, 1.0), 1.0)
 
 
 def _results(known: Posterior) -> tuple[Array, Array]:
@@ -71,12 +76,12 @@ def _results(known: Posterior) -> tuple[Array, Array]:
 
 
 def _evidence(trial: Trial, doubts: Array) -> tuple[Evidence, ...]:
-    """The rivals in greatest doubt, the most doubtful first."""
+    """The opponents in greatest doubt, the most doubtful first."""
     known, mean, lower = trial.posterior, trial.posterior.mean, trial.posterior.lower
-    doubtful = np.lexsort((mean, -doubts))[:MOST_EVIDENCE].tolist()
+    doubtful = np.lexsort((mean, -doubts))[:MAX_EVIDENCE].tolist()
     return tuple(
         Evidence(
-            trial.names[int(trial.rivals[i])],
+            trial.names[int(trial.gate_opponents[i])],
             games=float(known.games[i]),
             mean=float(mean[i]),
             lower=float(lower[i]),

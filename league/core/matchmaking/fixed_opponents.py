@@ -1,4 +1,4 @@
-"""Guests: policies that do not learn here and take a share of a player's games."""
+"""FixedOpponents: policies that do not learn here and take a share of a player's games."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from numpy.typing import NDArray
 from league.core.state.state import LeagueState
 
 
-def guest_shares(state: LeagueState, player: str) -> NDArray[np.float64] | None:
-    """Shares of a player's games that its guests take.
+def fixed_opponent_probabilities(state: LeagueState, player: str) -> NDArray[np.float64] | None:
+    """Shares of a player's games that its fixed opponents take.
 
     Returns:
-      float64 [P], P policies of the population; an outsider that has not been added yet, or whose weights cannot be
-      had, has none. None without guests.
+      float64 [P], P policies of the population; an imported policy that has not been added yet, or whose weights
+      cannot be had, has none. None without fixed opponents.
     """
-    assert state.settings is not None
+    assert state.config is not None
     index, absent = state.population.index, state.population.absent
-    guests = state.settings.guests_of(state.players[player].role)
-    there = [guest for guest in guests if guest[0] in index and index[guest[0]] not in absent]
+    fixed_opponents = state.config.fixed_opponents_of(state.players[player].role)
+    there = [opponent for opponent in fixed_opponents if opponent[0] in index and index[opponent[0]] not in absent]
     if not there:
         return None
-    shares = np.zeros(len(index))
-    for policy, share in there:
-        shares[index[policy]] += share
-    return shares
+    probabilities = np.zeros(len(index))
+    for policy, probability in there:
+        probabilities[index[policy]] += probability
+    return probabilities

@@ -29,7 +29,7 @@ WEIGHTINGS: dict[Weighting, Callable[[Array], Array]] = {
 Source: Vinyals et al. 2019, methods and pseudocode.
 """
 
-LEAST_TOTAL = 1e-10
+MIN_TOTAL = 1e-10
 """Sum of weights below which they say nothing (every opponent is always beaten, or never) and all count alike."""
 
 
@@ -60,13 +60,15 @@ def pfsp(
     else:
         weights = WEIGHTINGS[weighting](win_rates)
     total = weights.sum()
-    if total < LEAST_TOTAL:
+    if total < MIN_TOTAL:
         return np.full(len(win_rates), 1.0 / len(win_rates))
     probabilities: Array = weights / total
     return probabilities
 
 
-def sparse_shares(probabilities: Array, *, limit: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], Array]:
+def sparse_probabilities(
+    probabilities: Array, *, limit: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], Array]:
     """At most `limit` candidates with shares whose expectation is `probabilities`, and as little noise as can be.
 
     Candidates above a threshold keep their exact probability; the rest are drawn systematically and get the threshold
@@ -93,8 +95,8 @@ def sparse_shares(probabilities: Array, *, limit: int, rng: np.random.Generator)
     points = (np.arange(num_drawn) + rng.random()) * (ends[-1] / num_drawn)
     drawn = rest[np.minimum(np.searchsorted(ends, points, side="right"), len(rest) - 1)]
     kept = np.sort(np.concatenate([exact.nonzero()[0], drawn]))
-    shares = np.where(exact[kept], weights[kept], ends[-1] / num_drawn)
-    return candidates[kept], shares / shares.sum()
+    probabilities = np.where(exact[kept], weights[kept], ends[-1] / num_drawn)
+    return candidates[kept], probabilities / probabilities.sum()
 
 
 def _threshold(weights: Array, limit: int) -> float:

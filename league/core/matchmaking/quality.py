@@ -8,26 +8,26 @@ from __future__ import annotations
 import numpy as np
 
 from league.core.matchmaking.matchmakers import softmax
-from league.core.state.growable_array import Column
-from league.core.state.records import SeatingOutcome
+from league.core.state.growable_array import GrowableArray
+from league.core.state.records import AssignmentOutcome
 from league.core.state.scoring import score_sum
 from league.core.state.state import LeagueState
 
 MATCHMAKER = "quality"
-LEAST_CHANCE = 1e-6
+MIN_CHANCE = 1e-6
 """A snapshot that is met less often is not met in practice; the fall of its quality must stay finite all the same."""
 
 
 def add_quality(state: LeagueState, player: str, snapshot: int) -> None:
     """A snapshot of a player joins at the highest quality that its snapshots have; 0 for the first."""
-    settings = state.settings_of(player)
-    if (settings.matchmaker or settings.role) != MATCHMAKER:
+    config = state.config_of(player)
+    if (config.matchmaker or config.role) != MATCHMAKER:
         return
-    known = state.qualities.setdefault(player, Column("float64"))
+    known = state.qualities.setdefault(player, GrowableArray("float64"))
     past = state.population.snapshots_of(state.players[player].policy)
     earlier = past[past < snapshot]
     best = float(known.values[earlier].max()) if len(earlier) else 0.0
-    met = state.met_chances.setdefault(player, Column("float64"))
+    met = state.met_chances.setdefault(player, GrowableArray("float64"))
     while len(known) < snapshot:
         known.append(0.0)
         met.append(1.0)
@@ -46,13 +46,13 @@ def note_chances(state: LeagueState, home: str) -> None:
         return
     player = state.players[home]
     past = state.population.snapshots_of(player.policy)
-    others = int(state.workload.open_leases.values[player.place]) - 1
+    others = int(state.fair_share.open_leases.values[player.index]) - 1
     faded = 0.5 ** (1.0 / others) if others > 0 else 0.0
     met = state.met_chances[home].values
-    met[past] = np.maximum(np.maximum(softmax(known.values[past]), met[past] * faded), LEAST_CHANCE)
+    met[past] = np.maximum(np.maximum(softmax(known.values[past]), met[past] * faded), MIN_CHANCE)
 
 
-def book_quality(state: LeagueState, home: str, outcome: SeatingOutcome) -> None:
+def record_quality(state: LeagueState, home: str, outcome: AssignmentOutcome) -> None:
     """Let the quality of a beaten snapshot fall by rate / (N p) for each game won against it; it never rises.
 
     N is the number of snapshots, p the chance with which this one was met: rare ones fall as fast as frequent ones.
@@ -68,15 +68,15 @@ def book_quality(state: LeagueState, home: str, outcome: SeatingOutcome) -> None
     teams, player = state.teams, state.players[home]
     seat = outcome.policies.index(home)
     past = state.population.snapshots_of(player.policy)
-    rate = state.settings_of(home).matchmaking.quality_rate
+    rate = state.config_of(home).matchmaking.quality_rate
     # One seat of each other team: the seats of a team share its result.
     for other in dict.fromkeys(teams):
         if other == teams[seat]:
             continue
-        rival = teams.index(other)
-        number = state.population.index[outcome.policies[rival]]
+        opponent = teams.index(other)
+        number = state.population.index[outcome.policies[opponent]]
         if number in past:
-            won: float = outcome.wins[seat][rival]
+            won: float = outcome.wins[seat][opponent]
             if state.scoring.score == "returns":
-                won = score_sum(state.scoring, outcome, teams=teams, seat=seat, rival=rival)
+                won = score_sum(state.scoring, outcome, teams=teams, seat=seat, opponent=opponent)
             known.values[number] -= rate * won / (len(past) * state.met_chances[home].values[number])

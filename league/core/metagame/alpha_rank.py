@@ -12,7 +12,7 @@ from league.core.metagame.solvers import gains_of
 
 Array = NDArray[np.float64]
 
-LEAST_CHANCE = 1e-12
+MIN_CHANCE = 1e-12
 """Of a take-over: keeps every policy reachable, so that the ranking is unique."""
 
 
@@ -34,7 +34,7 @@ def alpha_rank(win_rates: Array, *, population: int = 50, alpha: float = 100.0) 
         return np.ones(1)
     # In a game of constant sum the mutant's advantage does not depend on how many there are of it.
     advantage = alpha * population / (population - 1) * gains.T
-    transitions = np.maximum(fixation(advantage, population), LEAST_CHANCE) / (size - 1)
+    transitions = np.maximum(fixation(advantage, population), MIN_CHANCE) / (size - 1)
     np.fill_diagonal(transitions, 0.0)
     return stationary(transitions)
 
@@ -60,11 +60,11 @@ def stationary(transitions: Array) -> Array:
         leaving[state] = rates[state, :state].sum()
         rates[:state, state] /= leaving[state]
         rates[:state, :state] += np.outer(rates[:state, state], rates[state, :state])
-    shares = np.zeros(size)
-    shares[0] = 1.0
+    probabilities = np.zeros(size)
+    probabilities[0] = 1.0
     for state in range(1, size):
-        shares[state] = shares[:state] @ rates[:state, state]
-    result: Array = shares / shares.sum()
+        probabilities[state] = probabilities[:state] @ rates[:state, state]
+    result: Array = probabilities / probabilities.sum()
     return result
 
 

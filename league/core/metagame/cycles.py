@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 Z = 1.96
 """Standard deviations by which a pair must lie above even to count as beaten."""
-MOST_POLICIES = 128
+MAX_POLICIES = 128
 MISLEADING_SHARE = 0.25
 """Cyclic share above which a single rating misleads."""
 
@@ -29,14 +29,14 @@ class CycleReport:
 
     Fields:
       policies: how many were compared.
-      cyclic_share: part of the squared log-odds of the whole table that no rating can express, in [0, 1].
+      cyclic_fraction: part of the squared log-odds of the whole table that no rating can express, in [0, 1].
       num_cycles: triples in which each surely beats the next. ring: size of the largest set in which everyone surely
         beats everyone else by some chain; 1 where there is none.
       strongest: the triple whose weakest link is strongest, its win rates in turn; empty without one.
     """
 
     policies: int
-    cyclic_share: float
+    cyclic_fraction: float
     num_cycles: int
     ring: int
     strongest: tuple[tuple[str, float], ...]
@@ -45,18 +45,18 @@ class CycleReport:
         """One sentence."""
         ring = ", ".join(f"{policy} ({rate:.2f})" for policy, rate in self.strongest)
         plural = "" if self.num_cycles == 1 else "s"
-        found = f"{self.num_cycles:,} sure cycle{plural} of three, {self.cyclic_share:.0%} of the table is cyclic"
+        found = f"{self.num_cycles:,} sure cycle{plural} of three, {self.cyclic_fraction:.0%} of the table is cyclic"
         return f"{found}; {ring}" if ring else found
 
     @property
     def misleads(self) -> bool:
         """Whether one number per policy misleads: much of the table is cyclic, or sure cycles are there."""
-        return self.cyclic_share > MISLEADING_SHARE or self.num_cycles > 0
+        return self.cyclic_fraction > MISLEADING_SHARE or self.num_cycles > 0
 
 
 def league_cycles(state: LeagueState) -> CycleReport | None:
     """The cycles among the newest snapshots of a league; None where fewer than three can be compared."""
-    names = [name for name, snapshot in state.snapshots.items() if snapshot.player][-MOST_POLICIES:]
+    names = [name for name, snapshot in state.snapshots.items() if snapshot.player][-MAX_POLICIES:]
     if len(set(state.teams)) == 1 or len(names) < 3:
         return None
     rates = snapshot_win_rates(state, names)
@@ -79,15 +79,16 @@ def cycles(win_rates: Array, games: Array, names: list[str]) -> CycleReport:
     num_cycles = round(float(np.trace(arcs @ arcs @ arcs)) / 3.0)
     return CycleReport(
         policies=len(names),
-        cyclic_share=cyclic_share(win_rates),
+        cyclic_fraction=cyclic_fraction(win_rates),
         num_cycles=num_cycles,
         ring=_largest_ring(beats),
         strongest=_strongest(win_rates, beats, names) if num_cycles else (),
     )
 
 
-def cyclic_share(win_rates: Array) -> float:
-    """Part of the squared log-odds that is left when the best rating of each policy is taken out; 0 for a flat table.
+def cyclic_fraction(win_rates: Array) -> float:
+    """SubAction of the squared log-odds that is left when the best rating of each policy is taken out; 0 for a flat
+    table.
 
     Source: Jiang et al. 2011, HodgeRank; Balduzzi et al. 2018, transitive and cyclic part of a game.
     """

@@ -1,4 +1,5 @@
-"""Who descends from whom, by what, and on what diet of opponents: a graph folded from the events of a league."""
+"""Who descends from whom, by what, and on what opponent mix of opponents: a graph folded from the events of a
+league."""
 
 from __future__ import annotations
 
@@ -8,17 +9,17 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from league.core.state.events import (
+    DirectiveIssued,
     Event,
     Evidence,
     LeagueForked,
     LeagueRewound,
     LeaseFinished,
     LeaseGranted,
-    OrderIssued,
-    OutsiderAdded,
     PlayerAdded,
     PlayerReset,
     PlayerTransplanted,
+    PolicyImported,
     SnapshotAdded,
 )
 from league.core.state.records import Hyperparameter, SnapshotInfo
@@ -28,7 +29,7 @@ Kind = Literal["first", "trained", "reset", "transplant", "outside"]
 
 
 @dataclass(frozen=True)
-class Meal:
+class OpponentGames:
     """Games against one opponent. score: wins and half the draws."""
 
     opponent: str
@@ -37,7 +38,7 @@ class Meal:
 
 
 @dataclass(frozen=True)
-class Descent:
+class LineageNode:
     """A snapshot and where it comes from.
 
     Fields:
@@ -47,9 +48,10 @@ class Descent:
       version, trained_steps: its player's progress.
       hyperparameters: its player's tuned values when it was taken.
       changes: (name, before, after) of those that differ from the parent's.
-      diet: games of its player since the snapshot before it, most games first.
-      evidence: what the gate saw when it asked for the snapshot, hardest rivals first; rivals: how many it judged;
-        doubt: the greatest about one of them. Empty, 0 and None where no gate asked, or computed none.
+      opponent_mix: games of its player since the snapshot before it, most games first.
+      evidence: what the gate saw when it asked for the snapshot, hardest opponents first; opponents: how many it
+        judged;
+        expected_unbeaten: the greatest about one of them. Empty, 0 and None where no gate asked, or computed none.
     """
 
     snapshot: str
@@ -63,10 +65,10 @@ class Descent:
     trained_steps: int
     hyperparameters: tuple[Hyperparameter, ...]
     changes: tuple[tuple[str, float | None, float | None], ...]
-    diet: tuple[Meal, ...]
+    opponent_mix: tuple[OpponentGames, ...]
     evidence: tuple[Evidence, ...] = ()
-    rivals: int = 0
-    doubt: float | None = None
+    gate_opponents: int = 0
+    expected_unbeaten: float | None = None
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class Rewind:
 class Lineage:
     """All snapshots in the order in which they came, the forks, and the rewinds."""
 
-    descents: tuple[Descent, ...]
+    descents: tuple[LineageNode, ...]
     forks: tuple[Fork, ...]
     rewinds: tuple[Rewind, ...] = ()
 
@@ -110,15 +112,15 @@ class Lineage:
         return Lineage(tuple(descent for descent in self.descents if descent.snapshot in line), forks=())
 
     @property
-    def diet(self) -> tuple[Meal, ...]:
+    def opponent_mix(self) -> tuple[OpponentGames, ...]:
         """What all of it has met, most games first."""
         games: Counter[str] = Counter()
         score: Counter[str] = Counter()
         for descent in self.descents:
-            for meal in descent.diet:
+            for meal in descent.opponent_mix:
                 games[meal.opponent] += meal.games
                 score[meal.opponent] += meal.score  # type: ignore[assignment]  # a Counter adds floats as well
-        return tuple(Meal(name, count, float(score[name])) for name, count in games.most_common())
+        return tuple(OpponentGames(name, count, float(score[name])) for name, count in games.most_common())
 
 
 @dataclass
@@ -136,8 +138,8 @@ def lineage_of(events: Iterable[Event]) -> Lineage:
     """The lineage of a league from all its events."""
     players: dict[str, _Present] = {}
     homes: dict[int, str] = {}
-    orders: dict[int, OrderIssued] = {}
-    descents: dict[str, Descent] = {}
+    directives: dict[int, DirectiveIssued] = {}
+    descents: dict[str, LineageNode] = {}
     forks: list[Fork] = []
     rewinds: list[Rewind] = []
     teams: tuple[int, ...] = ()
@@ -154,11 +156,11 @@ def lineage_of(events: Iterable[Event]) -> Lineage:
         elif isinstance(event, PlayerTransplanted):
             present = players[event.player]
             present.kind, present.donor, present.hyperparameters = "transplant", event.donor, event.hyperparameters
-        elif isinstance(event, OrderIssued):
-            orders[event.order.order_id] = event
+        elif isinstance(event, DirectiveIssued):
+            directives[event.directive.directive_id] = event
         elif isinstance(event, SnapshotAdded):
-            _descend(event.snapshot, orders.pop(event.order_id), players, descents)
-        elif isinstance(event, OutsiderAdded):
+            _descend(event.snapshot, directives.pop(event.directive_id), players, descents)
+        elif isinstance(event, PolicyImported):
             descents[event.snapshot.snapshot_id] = _outsider(event.snapshot)
         elif isinstance(event, LeagueForked):
             forks.append(Fork(event.run, event.event, len(descents)))
@@ -170,32 +172,32 @@ def lineage_of(events: Iterable[Event]) -> Lineage:
 
 
 def _eat(present: _Present, home: str, event: LeaseFinished, teams: tuple[int, ...]) -> None:
-    """Book the games of a lease: against each opponent once, however many seats of a team it holds."""
+    """Records the games of a lease: against each opponent once, however many seats of a team it holds."""
     for outcome in event.outcomes:
         if not outcome.games or home not in outcome.policies:
             continue
         seat = outcome.policies.index(home)
         met = {
-            policy: rival
-            for rival, policy in enumerate(outcome.policies)
-            if teams[rival] != teams[seat] and policy != home
+            policy: opponent
+            for opponent, policy in enumerate(outcome.policies)
+            if teams[opponent] != teams[seat] and policy != home
         }
         if not met and len(set(teams)) > 1:
             present.games[home] += outcome.games
             present.score[home] = present.score.get(home, 0.0) + 0.5 * outcome.games
-        for policy, rival in met.items():
+        for policy, opponent in met.items():
             present.games[policy] += outcome.games
-            won = outcome.wins[seat][rival] + 0.5 * outcome.draws[seat][rival]
+            won = outcome.wins[seat][opponent] + 0.5 * outcome.draws[seat][opponent]
             present.score[policy] = present.score.get(policy, 0.0) + won
 
 
 def _descend(
-    snapshot: SnapshotInfo, asked: OrderIssued, players: dict[str, _Present], descents: dict[str, Descent]
+    snapshot: SnapshotInfo, asked: DirectiveIssued, players: dict[str, _Present], descents: dict[str, LineageNode]
 ) -> None:
     present = players[snapshot.player]
     kind: Kind = "first" if snapshot.parent is None else "trained" if present.kind == "first" else present.kind
     parent = descents.get(snapshot.parent) if snapshot.parent is not None else None
-    descents[snapshot.snapshot_id] = Descent(
+    descents[snapshot.snapshot_id] = LineageNode(
         snapshot=snapshot.snapshot_id,
         player=snapshot.player,
         role=snapshot.role,
@@ -207,18 +209,19 @@ def _descend(
         trained_steps=snapshot.trained_steps,
         hyperparameters=present.hyperparameters,
         changes=() if parent is None else _changes(parent.hyperparameters, present.hyperparameters),
-        diet=tuple(
-            Meal(name, games, present.score[name]) for name, games in sorted(present.games.items(), key=_most_first)
+        opponent_mix=tuple(
+            OpponentGames(name, games, present.score[name])
+            for name, games in sorted(present.games.items(), key=_most_first)
         ),
         evidence=asked.evidence,
-        rivals=asked.rivals,
-        doubt=asked.doubt,
+        gate_opponents=asked.gate_opponents,
+        expected_unbeaten=asked.expected_unbeaten,
     )
     players[snapshot.player] = _Present(kind="trained", hyperparameters=present.hyperparameters)
 
 
-def _outsider(snapshot: SnapshotInfo) -> Descent:
-    return Descent(
+def _outsider(snapshot: SnapshotInfo) -> LineageNode:
+    return LineageNode(
         snapshot.snapshot_id,
         player="",
         role="",
@@ -230,7 +233,7 @@ def _outsider(snapshot: SnapshotInfo) -> Descent:
         trained_steps=snapshot.trained_steps,
         hyperparameters=(),
         changes=(),
-        diet=(),
+        opponent_mix=(),
     )
 
 

@@ -20,17 +20,17 @@ Array = NDArray[np.float64]
 
 MODEL_GAMES = 2.0
 """Games with which the rating model's forecast enters a pair's win rate; a pair that never met has that alone."""
-LEAST_WEIGHT = 1e-3
+MIN_WEIGHT = 1e-3
 """Members of a mixture with less weight are left out."""
-LEAST_GAMES = 20
+MIN_GAMES = 20
 
 
 def snapshot_win_rates(state: LeagueState, names: Sequence[str]) -> Array:
     """float64 [N, N] of snapshots, oldest first: games played, filled up by what the ratings forecast."""
-    assert state.settings is not None
+    assert state.config is not None
     pairs, parents = _games_between(state, names)
     ratings = most_probable_ratings(
-        len(names), pairs, parents=parents, anchor=0, parent_draws=state.settings.ratings.parent_draws
+        len(names), pairs, parents=parents, anchor=0, parent_draws=state.config.ratings.parent_draws
     )
     return _filled_up(pairs, ratings)[0]
 
@@ -41,10 +41,10 @@ def doubtful_win_rates(state: LeagueState, names: Sequence[str]) -> tuple[Array,
     A win rate rests on games of the pair and on `MODEL_GAMES` as the ratings forecast them: the noise of the games and
     the uncertainty of the ratings come together as these weigh in it.
     """
-    assert state.settings is not None
+    assert state.config is not None
     pairs, parents = _games_between(state, names)
     ratings, deviations = bradley_terry(
-        len(names), pairs, parents=parents, anchor=0, parent_draws=state.settings.ratings.parent_draws
+        len(names), pairs, parents=parents, anchor=0, parent_draws=state.config.ratings.parent_draws
     )
     win_rates, games = _filled_up(pairs, ratings)
     chance = win_probability(ratings[:, None] - ratings[None, :])
@@ -60,18 +60,18 @@ def mixture_event(state: LeagueState) -> list[MixtureSolved]:
 
     Due after a new snapshot, and when the games between frozen policies have grown by a share of what they were.
     """
-    assert state.settings is not None
-    settings, games = state.settings.meta_game, state.totals.rating_games
+    assert state.config is not None
+    config, games = state.config.meta_game, state.totals.rating_games
     num_snapshots = len(own_snapshots(state))
-    if not settings.solve or len(set(state.teams)) == 1 or num_snapshots < 2:
+    if not config.solve or len(set(state.teams)) == 1 or num_snapshots < 2:
         return []
     known = state.mixture
-    grown = games >= known.games * (1.0 + settings.growth) + LEAST_GAMES
+    grown = games >= known.games * (1.0 + config.growth) + MIN_GAMES
     if num_snapshots == known.num_snapshots and not grown:
         return []
     names = _participants(state)
     win_rates = snapshot_win_rates(state, names)
-    mixture = solved(state.settings.meta_game.solver, win_rates, num_sides=len(set(state.teams)))
+    mixture = solved(state.config.meta_game.solver, win_rates, num_sides=len(set(state.teams)))
     members = tuple(MixtureMember(names[i], float(mixture[i])) for i in heaviest(mixture).tolist())
     return [MixtureSolved(members, exploitability(win_rates, mixture), games, num_snapshots)]
 
@@ -87,7 +87,7 @@ def mixture_weights(state: LeagueState) -> Array | None:
 
     Members that cannot be met are left out. None before the first mixture, and where no member is left.
     """
-    assert state.settings is not None
+    assert state.config is not None
     result = np.zeros(len(state.population))
     for policy, weight in state.mixture.weights.items():
         if state.is_present(policy):
@@ -95,7 +95,7 @@ def mixture_weights(state: LeagueState) -> Array | None:
     if not result.any():
         return None
     result /= result.sum()
-    explore, snapshots = state.settings.meta_game.explore, state.population.snapshots()
+    explore, snapshots = state.config.meta_game.explore, state.population.snapshots()
     result *= 1.0 - explore
     result[snapshots] += explore / len(snapshots)
     return result
@@ -104,7 +104,7 @@ def mixture_weights(state: LeagueState) -> Array | None:
 def heaviest(mixture: Array) -> NDArray[np.int64]:
     """Places of the members with a weight worth naming, heaviest first."""
     order = np.argsort(-mixture, kind="stable")
-    kept: NDArray[np.int64] = order[mixture[order] >= min(LEAST_WEIGHT, mixture.max())]
+    kept: NDArray[np.int64] = order[mixture[order] >= min(MIN_WEIGHT, mixture.max())]
     return kept
 
 
@@ -144,7 +144,7 @@ def _filled_up(pairs: PairGames, ratings: Array) -> tuple[Array, Array]:
 
 def _participants(state: LeagueState) -> list[str]:
     """The newest snapshots, and those of the present mixture."""
-    assert state.settings is not None
+    assert state.config is not None
     names = own_snapshots(state)
-    newest = set(names[-state.settings.meta_game.most_policies :])
+    newest = set(names[-state.config.meta_game.max_policies :])
     return [name for name in names if name in newest or name in state.mixture.weights]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from league.core.metagame.sparse_solve import PairMatrix
 from league.core.state.payoff import GAMES, SCORE
-from league.core.state.records import BOT_PREFIX, OUTSIDE_PREFIX
+from league.core.state.records import BOT_PREFIX, IMPORTED_PREFIX
 from league.core.state.state import LeagueState
 
 ELO_PER_LOGIT = 400.0 / math.log(10.0)
@@ -27,13 +27,13 @@ INTERVAL_Z = 1.96
 """Standard deviations either side of a rating that hold 95 % of a normal posterior."""
 ROOT_DRAWS = 0.1
 """Virtual draws with the anchor of a policy without a rated parent: enough to keep its rating finite, no more."""
-MOST_NEWTON_STEPS = 100
-MOST_HALVINGS = 40
+MAX_NEWTON_STEPS = 100
+MAX_HALVINGS = 40
 DENSE_STEP, SPARSE_STEP = 1e-9, 1e-5
 """Logits that the last Newton step may still move a rating by."""
-MOST_DENSE = 256
+MAX_DENSE = 256
 """Policies up to which the information matrix is stored whole; its inverse grows with their third power."""
-MOST_FROZEN = 32
+MAX_FROZEN = 32
 """Newest frozen policies that tie the ratings of learning players together."""
 
 Array = NDArray[np.float64]
@@ -74,7 +74,7 @@ def bradley_terry(
     parents: Numbers,
     anchor: int,
     parent_draws: float,
-    most_dense: int = MOST_DENSE,
+    max_dense: int = MAX_DENSE,
 ) -> tuple[Array, Array]:
     """Most probable ratings and their standard deviations.
 
@@ -83,15 +83,15 @@ def bradley_terry(
       parents: int64 [N], place of each policy's parent, -1 without one.
       anchor: place of the policy whose rating is 0 and certain.
       parent_draws: virtual draws of a policy with its parent.
-      most_dense: policies up to which deviations are exact; beyond, they are estimated to about 10 %.
+      max_dense: policies up to which deviations are exact; beyond, they are estimated to about 10 %.
     Returns:
       float64 [N] ratings and float64 [N] standard deviations, both in logits.
     Source: Hunter 2004 (the model); katago-server (the parent as prior); Newton's method as the likelihood is concave.
     """
     games = _with_prior(pairs, parents, anchor, parent_draws)
-    ratings = _most_probable(num_policies, games, anchor, most_dense)
+    ratings = _most_probable(num_policies, games, anchor, max_dense)
     weights = _information(ratings, games)
-    if num_policies > most_dense:
+    if num_policies > max_dense:
         matrix = PairMatrix(num_policies, games.first, games.second, anchor=anchor)
         return ratings, np.sqrt(matrix.inverse_diagonal(weights))
     free = np.flatnonzero(np.arange(num_policies) != anchor)
@@ -104,16 +104,16 @@ def most_probable_ratings(
     num_policies: int, pairs: PairGames, *, parents: Numbers, anchor: int, parent_draws: float
 ) -> Array:
     """float64 [N], as `bradley_terry` without the standard deviations, which cost more than the ratings."""
-    return _most_probable(num_policies, _with_prior(pairs, parents, anchor, parent_draws), anchor, MOST_DENSE)
+    return _most_probable(num_policies, _with_prior(pairs, parents, anchor, parent_draws), anchor, MAX_DENSE)
 
 
-def _most_probable(num_policies: int, games: PairGames, anchor: int, most_dense: int) -> Array:
+def _most_probable(num_policies: int, games: PairGames, anchor: int, max_dense: int) -> Array:
     """Newton's method; thousands of policies take the step by conjugate gradients, over the pairs that have met."""
     free = np.flatnonzero(np.arange(num_policies) != anchor)
-    sparse = num_policies > most_dense
+    sparse = num_policies > max_dense
     matrix = PairMatrix(num_policies, games.first, games.second, anchor=anchor) if sparse else None
     ratings = np.zeros(num_policies)
-    for _ in range(MOST_NEWTON_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         gradient, weights = _gradient(ratings, games), _information(ratings, games)
         step = np.zeros(num_policies)
         if matrix is not None:
@@ -152,7 +152,7 @@ class RatingInputs:
 def rating_inputs(state: LeagueState) -> RatingInputs | None:
     """A copy of the games between frozen policies; None where nothing can be compared."""
     frozen = state.population.frozen()
-    if state.settings is None or len(set(state.teams)) == 1 or not len(frozen):
+    if state.config is None or len(set(state.teams)) == 1 or not len(frozen):
         return None
     names = tuple(state.population.names[number] for number in frozen.tolist())
     places = {name: place for place, name in enumerate(names)}
@@ -163,7 +163,7 @@ def rating_inputs(state: LeagueState) -> RatingInputs | None:
         pairs=frozen_pairs(state, frozen),
         parents=np.array([-1 if parent is None else places[parent] for parent in parents], dtype=np.int64),
         anchor=places.get(anchor_of(state), 0),
-        parent_draws=state.settings.ratings.parent_draws,
+        parent_draws=state.config.ratings.parent_draws,
     )
 
 
@@ -192,15 +192,15 @@ def present_ratings(state: LeagueState, chosen: list[int]) -> tuple[Array, Array
     Args:
       chosen: numbers of the players.
     """
-    assert state.settings is not None
+    assert state.config is not None
     payoff, population = state.payoff, state.population
     # Each pair has two cells that hold the same games from either side; the one with the lower place first is taken.
-    rated = np.concatenate([np.array(chosen), population.frozen()[-MOST_FROZEN:]]).astype(np.int64)
+    rated = np.concatenate([np.array(chosen), population.frozen()[-MAX_FROZEN:]]).astype(np.int64)
     place = np.full(len(population), -1, dtype=np.int64)
     place[rated] = np.arange(len(rated))
     home, away = place[payoff.home.values], place[payoff.away.values]
     cells = np.flatnonzero((home >= 0) & (away >= 0) & (home < away))
-    weights = payoff.present(cells, population.moved.values)
+    weights = payoff.present(cells, population.staleness_clock.values)
     pairs = PairGames(home[cells], away[cells], weights[:, SCORE], weights[:, GAMES])
     owners = [state.players[population.names[number]].parent for number in chosen]
     parents = [-1 if parent is None else int(place[population.index[parent]]) for parent in owners]
@@ -211,24 +211,24 @@ def present_ratings(state: LeagueState, chosen: list[int]) -> tuple[Array, Array
         pairs,
         parents=np.array(parents, dtype=np.int64),
         anchor=0,
-        parent_draws=state.settings.ratings.parent_draws,
+        parent_draws=state.config.ratings.parent_draws,
     )
     return ratings[: len(chosen)], deviations[: len(chosen)]
 
 
 def anchor_of(state: LeagueState) -> str:
     """The policy that Elo counts from: the one in the settings, else the first snapshot, else the first bot."""
-    assert state.settings is not None
-    named = state.settings.ratings.anchor
+    assert state.config is not None
+    named = state.config.ratings.anchor
     if named in state.population.index:
         return named
     own = (name for name, snapshot in state.snapshots.items() if snapshot.player)
-    return next(own, next(iter(state.settings.bots), ""))
+    return next(own, next(iter(state.config.bots), ""))
 
 
 def strongest(rows: tuple[RatingRow, ...]) -> RatingRow | None:
     """The snapshot whose rating is surest to be high: the highest lower bound. None without a snapshot."""
-    snapshots = [row for row in rows if not row.policy.startswith((BOT_PREFIX, OUTSIDE_PREFIX))]
+    snapshots = [row for row in rows if not row.policy.startswith((BOT_PREFIX, IMPORTED_PREFIX))]
     return max(snapshots, key=lambda row: row.low, default=None)
 
 
@@ -269,7 +269,7 @@ def _with_prior(pairs: PairGames, parents: Numbers, anchor: int, parent_draws: f
 def _climb(ratings: Array, step: Array, games: PairGames) -> Array:
     """Go along the Newton step, halved until the posterior does not fall: far out the quadratic model overshoots."""
     start, best = ratings, _log_posterior(ratings, games)
-    for halvings in range(MOST_HALVINGS):
+    for halvings in range(MAX_HALVINGS):
         ratings = start + step / 2**halvings
         if _log_posterior(ratings, games) >= best:
             return ratings

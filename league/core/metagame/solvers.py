@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 TWO_SIDES, MANY_SIDES = "nash", "replicator"
 """What "auto" is by the number of sides."""
-MOST_ITERATIONS = 20_000
+MAX_ITERATIONS = 20_000
 
 
 class Solver(Protocol):
@@ -79,7 +79,7 @@ def regret_matching(win_rates: Array, *, tolerance: float = 5e-4) -> Array:
     regrets = np.zeros((2, len(gains)))
     averages = np.zeros((2, len(gains)))
     current = np.full((2, len(gains)), 1.0 / len(gains))
-    for iteration in range(1, MOST_ITERATIONS + 1):
+    for iteration in range(1, MAX_ITERATIONS + 1):
         for side in (0, 1):
             values = gains @ current[1 - side]
             regrets[side] = np.maximum(regrets[side] + values - current[side] @ values, 0.0)

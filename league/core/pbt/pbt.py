@@ -1,7 +1,7 @@
 """Population based training: when a player is looked at, what a transplant is made of, what its confirmation changes.
 
-A transplant is one order: the donor's restart state, named by its digest and not to be deleted while the order is open,
-and new hyperparameters. It counts only once the player's own restart state with both in it is in the store.
+A transplant is one order: the donor's restart state, named by its digest and not to be deleted while the directive is
+open, and new hyperparameters. It counts only once the player's own restart state with both in it is in the store.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.core.metagame.ratings import present_ratings
-from league.core.pbt.pbt_selection import TuningTrial, donor_of
+from league.core.pbt.pbt_selection import SelectionTrial, donor_of
 from league.core.state.commands import ConfirmTransplant, DropTransplant, Refused
 from league.core.state.episodes import Episodes
-from league.core.state.events import Event, OrderDropped, OrderIssued, PlayerTransplanted
-from league.core.state.league_config import MatchmakingSettings, PlayerSettings
-from league.core.state.population_config import TunedSettings, TuningSettings
-from league.core.state.records import Hyperparameter, Order
+from league.core.state.events import DirectiveDropped, DirectiveIssued, Event, PlayerTransplanted
+from league.core.state.league_config import MatchmakingConfig, PlayerConfig
+from league.core.state.population_config import PbtConfig, TunedConfig
+from league.core.state.records import Directive, Hyperparameter
 from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
 
 TRANSPLANT_KIND = "transplant"
@@ -27,70 +27,74 @@ START_SPREAD = 3.0
 """First values lie within this power of the mutation factor around the initial one."""
 
 
-def own_settings(state: LeagueState, player: str) -> PlayerSettings:
+def own_config(state: LeagueState, player: str) -> PlayerConfig:
     """The settings of a player's group, with the player's own tuned values of matchmaking in their place."""
-    settings = state.settings_of(player)
+    config = state.config_of(player)
     tuned = {item.name: item.value for item in state.players[player].hyperparameters}
-    matchmaking = settings.matchmaking
+    matchmaking = config.matchmaking
     if "self_play" in tuned:
         matchmaking = with_self_play(matchmaking, tuned["self_play"])
     if "pfsp_exponent" in tuned:
         matchmaking = dataclasses.replace(matchmaking, weighting="hard", pfsp_exponent=tuned["pfsp_exponent"])
-    return settings if matchmaking is settings.matchmaking else dataclasses.replace(settings, matchmaking=matchmaking)
+    return config if matchmaking is config.matchmaking else dataclasses.replace(config, matchmaking=matchmaking)
 
 
-def with_self_play(matchmaking: MatchmakingSettings, share: float) -> MatchmakingSettings:
+def with_self_play(matchmaking: MatchmakingConfig, probability: float) -> MatchmakingConfig:
     """The same with another share of self-play; the other shares keep their proportion."""
     rest = matchmaking.pfsp + matchmaking.verification
     part = matchmaking.pfsp / rest if rest > 0.0 else 1.0
-    pfsp = (1.0 - share) * part
-    return dataclasses.replace(matchmaking, self_play=share, pfsp=pfsp, verification=max(1.0 - share - pfsp, 0.0))
+    pfsp = (1.0 - probability) * part
+    return dataclasses.replace(
+        matchmaking, self_play=probability, pfsp=pfsp, verification=max(1.0 - probability - pfsp, 0.0)
+    )
 
 
 def first_values(
-    settings: TuningSettings, group: PlayerSettings, rng: np.random.Generator, *, is_first: bool
+    config: PbtConfig, group: PlayerConfig, rng: np.random.Generator, *, is_first: bool
 ) -> tuple[Hyperparameter, ...]:
     """What a new player of a group starts with: the first one with the initial values, the others around them."""
-    if not settings.tuner:
+    if not config.selection:
         return _beside((), group)
-    exponents = rng.uniform(-START_SPREAD, START_SPREAD, len(settings.parameters)) * (not is_first)
+    exponents = rng.uniform(-START_SPREAD, START_SPREAD, len(config.hyperparameters)) * (not is_first)
     tuned = tuple(
-        Hyperparameter(item.name, _bounded(item, item.initial * settings.factor**exponent))
-        for item, exponent in zip(settings.parameters, exponents.tolist(), strict=True)
+        Hyperparameter(item.name, _bounded(item, item.initial * config.factor**exponent))
+        for item, exponent in zip(config.hyperparameters, exponents.tolist(), strict=True)
     )
     return _beside(tuned, group)
 
 
-def _beside(tuned: tuple[Hyperparameter, ...], group: PlayerSettings) -> tuple[Hyperparameter, ...]:
+def _beside(tuned: tuple[Hyperparameter, ...], group: PlayerConfig) -> tuple[Hyperparameter, ...]:
     """Tuned values, and those of the group that tuning leaves alone."""
     names = {item.name for item in tuned}
     return tuned + tuple(item for item in group.hyperparameters if item.name not in names)
 
 
 def explored(
-    donor: tuple[Hyperparameter, ...], settings: TuningSettings, rng: np.random.Generator
+    donor: tuple[Hyperparameter, ...], config: PbtConfig, rng: np.random.Generator
 ) -> tuple[Hyperparameter, ...]:
     """The donor's values, each kept, multiplied or divided by the factor, or drawn anew within its bounds."""
     known = {item.name: item.value for item in donor}
     values = []
-    for item in settings.parameters:
+    for item in config.hyperparameters:
         value = known.get(item.name, item.initial)
-        mutates, resamples, up, place = rng.random(4).tolist()
-        if mutates < settings.mutation:
-            if resamples < settings.resample:
-                value = item.low * (item.high / item.low) ** place
+        mutates, resamples, up, index = rng.random(4).tolist()
+        if mutates < config.mutation:
+            if resamples < config.resample:
+                value = item.low * (item.high / item.low) ** index
             else:
-                value = value * settings.factor if up < 0.5 else value / settings.factor
+                value = value * config.factor if up < 0.5 else value / config.factor
         values.append(Hyperparameter(item.name, _bounded(item, value)))
     return tuple(values)
 
 
-def transplant_order(state: LeagueState, player: str, rng: np.random.Generator, *, trained_steps: int) -> list[Event]:
-    """A transplant order where a period is over and the tuner finds a donor; nothing while an order is open."""
+def transplant_directive(
+    state: LeagueState, player: str, rng: np.random.Generator, *, trained_steps: int
+) -> list[Event]:
+    """A transplant directive where a period is over and the tuner finds a donor; nothing while a directive is open."""
     known = state.players[player]
-    if state.open_orders(player) or not _has_ended_a_period(state, known.trained_steps, trained_steps):
+    if state.open_directives(player) or not _has_ended_a_period(state, known.trained_steps, trained_steps):
         return []
-    return _copy_order(state, player, rng)
+    return _copy_directive(state, player, rng)
 
 
 def transplant_after_snapshot(
@@ -102,71 +106,71 @@ def transplant_after_snapshot(
     makes up for it, and whoever copies then has its own weights frozen first.
     """
     known = state.players[player]
-    if len(state.open_orders(player)) > 1 or not _has_ended_a_period(state, known.gate_steps, trained_steps):
+    if len(state.open_directives(player)) > 1 or not _has_ended_a_period(state, known.gate_steps, trained_steps):
         return []
-    return _copy_order(state, player, rng)
+    return _copy_directive(state, player, rng)
 
 
 def _has_ended_a_period(state: LeagueState, before: int, now: int) -> bool:
     """Whether there is tuning, and one of its periods ended between two counts of trained steps."""
-    assert state.settings is not None
-    settings = state.settings.tuning
-    return bool(settings.tuner) and now // settings.period_steps > before // settings.period_steps
+    assert state.config is not None
+    config = state.config.pbt
+    return bool(config.selection) and now // config.period_steps > before // config.period_steps
 
 
-def _copy_order(state: LeagueState, player: str, rng: np.random.Generator) -> list[Event]:
-    """A transplant order where the player is ready and the tuner finds it a donor."""
-    assert state.settings is not None
-    settings, known = state.settings.tuning, state.players[player]
+def _copy_directive(state: LeagueState, player: str, rng: np.random.Generator) -> list[Event]:
+    """A transplant directive where the player is ready and the tuner finds it a donor."""
+    assert state.config is not None
+    config, known = state.config.pbt, state.players[player]
     candidates = [
         other
         for other in state.players.values()
-        if (settings.across_roles or other.group == known.group) and _is_ready(state, other)
+        if (config.across_roles or other.group == known.group) and _is_ready(state, other)
     ]
     names = tuple(other.name for other in candidates)
     if player not in names or len(names) < 2:
         return []
     score, deviation = _scores(state, candidates)
     is_rating = len(set(state.teams)) > 1
-    trial = TuningTrial(names, names.index(player), score, deviation, is_rating, settings)
+    trial = SelectionTrial(names, names.index(player), score, deviation, is_rating, config)
     copy = donor_of(trial, rng)
     if copy is None:
         return []
     donor = candidates[copy.donor]
     assert donor.checkpoint is not None
-    order = Order(
-        state.next_order_id,
+    directive = Directive(
+        state.next_directive_id,
         TRANSPLANT_KIND,
         player,
-        reason=f"{settings.tuner}: {copy.evidence} against {donor.name}",
+        reason=f"{config.selection}: {copy.evidence} against {donor.name}",
         source=donor.parent,
         donor=donor.name,
         checkpoint=donor.checkpoint.digest,
-        hyperparameters=_beside(explored(donor.hyperparameters, settings, rng), state.settings_of(player)),
+        hyperparameters=_beside(explored(donor.hyperparameters, config, rng), state.config_of(player)),
     )
-    return [OrderIssued(order)]
+    return [DirectiveIssued(directive)]
 
 
 def confirm_transplant(state: LeagueState, command: ConfirmTransplant, rng: np.random.Generator) -> list[Event]:
     """The player has taken the donor's place.
 
     Raises:
-      Refused: no such order is open, or the numbers are negative.
+      Refused: no such directive is open, or the numbers are negative.
     """
-    order = _open_transplant(state, command.order_id)
+    directive = _open_transplant(state, command.directive_id)
     if min(command.version, command.trained_steps) < 0:
-        raise Refused(f"transplant order {order.order_id}: version or trained_steps is negative")
-    assert order.donor is not None
+        raise Refused(f"transplant directive {directive.directive_id}: version or trained_steps is negative")
+    assert directive.donor is not None
     return [
         PlayerTransplanted(
-            order.order_id,
-            order.player,
-            order.donor,
-            order.source,
+            directive.directive_id,
+            directive.player,
+            directive.donor,
+            directive.source,
             digest=command.digest,
             version=command.version,
             trained_steps=command.trained_steps,
-            hyperparameters=order.hyperparameters,
+            hyperparameters=directive.hyperparameters,
         )
     ]
 
@@ -175,9 +179,9 @@ def drop_transplant(state: LeagueState, command: DropTransplant, rng: np.random.
     """The player goes on as it was.
 
     Raises:
-      Refused: no such order is open.
+      Refused: no such directive is open.
     """
-    return [OrderDropped(_open_transplant(state, command.order_id).order_id, command.reason)]
+    return [DirectiveDropped(_open_transplant(state, command.directive_id).directive_id, command.reason)]
 
 
 def apply_transplant(state: LeagueState, event: PlayerTransplanted) -> None:
@@ -198,24 +202,24 @@ def apply_transplant(state: LeagueState, event: PlayerTransplanted) -> None:
 def pinned_checkpoints(state: LeagueState) -> frozenset[tuple[str, str]]:
     """(player, digest) of the restart states that open transplants need; they must not be deleted."""
     return frozenset(
-        (order.donor, order.checkpoint)
-        for order in state.orders.values()
-        if order.donor is not None and order.checkpoint is not None
+        (directive.donor, directive.checkpoint)
+        for directive in state.directives.values()
+        if directive.donor is not None and directive.checkpoint is not None
     )
 
 
 def _is_ready(state: LeagueState, player: PlayerState) -> bool:
     """Whether a player may copy or be copied: measured, past its burn-in, with a restart state and nothing to do."""
-    assert state.settings is not None
-    settings = state.settings.tuning
-    if player.checkpoint is None or player.trained_steps - player.fresh_steps < settings.burn_in_steps:
+    assert state.config is not None
+    config = state.config.pbt
+    if player.checkpoint is None or player.trained_steps - player.fresh_steps < config.burn_in_steps:
         return False
-    if any(order.kind != "snapshot" for order in state.open_orders(player.name)):
+    if any(directive.kind != "snapshot" for directive in state.open_directives(player.name)):
         return False
     if len(set(state.teams)) == 1:
-        return player.return_games >= settings.min_games
-    games = state.payoff.posterior(player.policy, state.population.moved.values).games
-    return float(games.sum()) >= settings.min_games
+        return player.return_games >= config.min_games
+    games = state.payoff.posterior(player.policy, state.population.staleness_clock.values).games
+    return float(games.sum()) >= config.min_games
 
 
 def _scores(state: LeagueState, players: list[PlayerState]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -227,12 +231,12 @@ def _scores(state: LeagueState, players: list[PlayerState]) -> tuple[NDArray[np.
     return returns, spread / np.sqrt(np.array([player.return_games for player in players]))
 
 
-def _bounded(item: TunedSettings, value: float) -> float:
+def _bounded(item: TunedConfig, value: float) -> float:
     return float(min(max(value, item.low), item.high)) if math.isfinite(value) else item.initial
 
 
-def _open_transplant(state: LeagueState, order_id: int) -> Order:
-    order = state.orders.get(order_id)
-    if order is None or order.kind != TRANSPLANT_KIND:
-        raise Refused(f"no {TRANSPLANT_KIND} order {order_id} is open")
-    return order
+def _open_transplant(state: LeagueState, directive_id: int) -> Directive:
+    directive = state.directives.get(directive_id)
+    if directive is None or directive.kind != TRANSPLANT_KIND:
+        raise Refused(f"no {TRANSPLANT_KIND} order {directive_id} is open")
+    return directive

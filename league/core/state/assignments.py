@@ -1,4 +1,4 @@
-"""Who sits where: a lease's table of seatings from the shares of its opponents.
+"""Who sits where: a lease's table of assignments from the shares of its opponents.
 
 Shape letter: S seats.
 """
@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from league.core.state.records import Seating
+from league.core.state.records import Assignment
 
 
-def paired_seatings(
+def paired_assignments(
     home: str, opponents: Iterable[tuple[str, float]], *, teams: tuple[int, ...], records: bool
-) -> tuple[Seating, ...]:
+) -> tuple[Assignment, ...]:
     """Seat the home policy against each opponent, in the place of every team in turn and equally often.
 
     The home takes all seats of one team, the opponent all others. Self-play, and a game of one team, has a single
-    seating in which the home sits everywhere.
+    assignment in which the home sits everywhere.
 
     Args:
       home: id of the home policy.
@@ -27,11 +27,11 @@ def paired_seatings(
     sides = sorted(set(teams))
     recorded = {side: tuple([records and team == side for team in teams]) for side in sides}
     table = []
-    for opponent, share in opponents:
+    for opponent, probability in opponents:
         if opponent == home or len(sides) == 1:
-            table.append(Seating((home,) * len(teams), (records,) * len(teams), share))
+            table.append(Assignment((home,) * len(teams), (records,) * len(teams), probability))
             continue
         for side in sides:
             policies = tuple([home if team == side else opponent for team in teams])
-            table.append(Seating(policies, recorded[side], share / len(sides)))
+            table.append(Assignment(policies, recorded[side], probability / len(sides)))
     return tuple(table)

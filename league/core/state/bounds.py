@@ -48,15 +48,15 @@ def check_answer(state: LeagueState, lease: Lease, command: FinishLease) -> None
       Refused: the lease cannot have brought so much, or the league's totals cannot hold it.
     """
     what = f"lease {lease.lease_id}"
-    most = lease.turns * lease.num_envs if lease.num_envs else MAX_COUNT
+    most = lease.steps * lease.num_envs if lease.num_envs else MAX_COUNT
     _require(0 <= command.env_steps <= most, f"{what}: {command.env_steps} env steps, and it can bring {most}")
     games = sum(outcome.games + outcome.aborted for outcome in command.outcomes)
     most = min(OVERDUE_LEASES * most, MAX_COUNT)
     _require(games <= most, f"{what}: {games} games, and it can bring {most}")
     totals = state.totals
-    turns = sum(outcome.turns for outcome in command.outcomes)
+    turns = sum(outcome.decisions for outcome in command.outcomes)
     steps = totals.env_steps + totals.settling_steps + command.env_steps
-    sums = (steps, totals.games + totals.aborted + games, totals.turns + turns)
+    sums = (steps, totals.games + totals.aborted + games, totals.decisions + turns)
     _require(max(sums) <= MAX_COUNT, f"{what}: with it a total of the league is larger than 2**53")
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from league.core.state.events import ConfigChange
-from league.core.state.league_config import LeagueSettings
-from league.core.state.records import Progress, SeatingOutcome
+from league.core.state.league_config import LeagueConfig
+from league.core.state.records import AssignmentOutcome, Progress
 from league.core.state.scoring import BY_WINS, Scoring
 
 
@@ -16,7 +16,8 @@ class Refused(Exception):  # noqa: N818 - it is an answer, not a failure
 
 
 class NothingToLease(Refused):
-    """No player can be leased now, because each waits for its learner to carry out an order. Ask again after that."""
+    """No player can be leased now, because each waits for its learner to carry out a directive. Ask again after
+    that."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,13 @@ class CreateLeague:
 
     Fields:
       teams: [num_seats] team number of each seat.
-      scoring: how its games are counted, whatever `settings.payoff` leaves open.
+      scoring: how its games are counted, whatever `config.payoff` leaves open.
     """
 
     seed: int
     num_seats: int
     teams: tuple[int, ...]
-    settings: LeagueSettings
+    config: LeagueConfig
     scoring: Scoring = BY_WINS
 
 
@@ -54,13 +55,13 @@ class RequestLease:
     Fields:
       purpose: see there; "settle" is to rate once training is over, where nothing else is to be done.
       num_envs: games that it steps together; 0 where that is not known.
-      turns: of the lease, where it is to be shorter than the settings say.
+      steps: of the lease, where it is to be shorter than the settings say.
     """
 
     host: str
     purpose: Literal["train", "rate", "any", "settle"] = "any"
     num_envs: int = 0
-    turns: int | None = None
+    steps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class FinishLease:
     lease_id: int
     token: int
     env_steps: int
-    outcomes: tuple[SeatingOutcome, ...]
+    outcomes: tuple[AssignmentOutcome, ...]
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,9 @@ class RequestSnapshot:
 
 @dataclass(frozen=True)
 class ConfirmSnapshot:
-    """The weights of a snapshot order lie in the store under `digest`."""
+    """The weights of a snapshot directive lie in the store under `digest`."""
 
-    order_id: int
+    directive_id: int
     digest: str
     version: int
     trained_steps: int
@@ -108,9 +109,9 @@ class ConfirmSnapshot:
 
 @dataclass(frozen=True)
 class ConfirmReset:
-    """The learner has started again from the source of the order."""
+    """The learner has started again from the source of the directive."""
 
-    order_id: int
+    directive_id: int
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class SaveCheckpoint:
 class ConfirmTransplant:
     """The player's learner holds the donor's state and the new values; its restart state is under `digest`."""
 
-    order_id: int
+    directive_id: int
     digest: str
     version: int
     trained_steps: int
@@ -137,13 +138,13 @@ class ConfirmTransplant:
 class DropTransplant:
     """A transplant cannot be carried out (its donor's restart state is unreadable); the player goes on as it was."""
 
-    order_id: int
+    directive_id: int
     reason: str
 
 
 @dataclass(frozen=True)
-class AddOutsider:
-    """A frozen policy from outside lies in the store under `digest`. policy: "outside:NAME"."""
+class ImportPolicy:
+    """A frozen policy from outside lies in the store under `digest`. policy: "imported:NAME"."""
 
     policy: str
     digest: str
@@ -218,7 +219,7 @@ Command = (
     | SaveCheckpoint
     | ConfirmTransplant
     | DropTransplant
-    | AddOutsider
+    | ImportPolicy
     | QuarantineSnapshot
     | RestoreSnapshot
     | RetireSnapshots

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from league.core.state.payoff import counted_pairs
-from league.core.state.records import SeatingOutcome
+from league.core.state.records import AssignmentOutcome
 from league.core.state.scoring import Scoring, score_sum
 
 RECENT_GAMES = 1000.0
@@ -21,14 +21,14 @@ class Episodes:
     """Fading means over the games of a player's own leases since its last reset.
 
     Fields:
-      games: those that the means rest on, at most `RECENT_GAMES`. turns: decisions in one, all seats together.
+      games: those that the means rest on, at most `RECENT_GAMES`. decisions: of one, all seats together.
       seat_games, seat_returns: [S] the same of the games in which the player held that seat, with its undiscounted
         return there; empty before the first game.
       score_games, score: pairings with other policies, and the mean score in [0, 1] against them.
     """
 
     games: float = 0.0
-    turns: float = 0.0
+    decisions: float = 0.0
     seat_games: tuple[float, ...] = ()
     seat_returns: tuple[float, ...] = ()
     score_games: float = 0.0
@@ -42,12 +42,12 @@ class Episodes:
             return None
         return sum(mean * games / held for mean, games in zip(self.seat_returns, self.seat_games, strict=True))
 
-    def book(self, player: str, outcome: SeatingOutcome, *, teams: Sequence[int], scoring: Scoring) -> None:
+    def record(self, player: str, outcome: AssignmentOutcome, *, teams: Sequence[int], scoring: Scoring) -> None:
         """Count the games of one outcome, in which `player` holds a seat at least; nothing where no game ended."""
         if not outcome.games:
             return
         games = float(outcome.games)
-        self.games, self.turns = _faded(self.games, self.turns, games, outcome.turns / games)
+        self.games, self.decisions = _faded(self.games, self.decisions, games, outcome.decisions / games)
         counts = list(self.seat_games or (0.0,) * len(teams))
         means = list(self.seat_returns or (0.0,) * len(teams))
         for seat, policy in enumerate(outcome.policies):
@@ -57,7 +57,7 @@ class Episodes:
         self.seat_games, self.seat_returns = tuple(counts), tuple(means)
         for i, j in counted_pairs(outcome.policies, tuple(teams)):
             if outcome.policies[i] == player != outcome.policies[j]:
-                mean = score_sum(scoring, outcome, teams=teams, seat=i, rival=j) / games
+                mean = score_sum(scoring, outcome, teams=teams, seat=i, opponent=j) / games
                 self.score_games, self.score = _faded(self.score_games, self.score, games, mean)
 
 

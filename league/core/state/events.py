@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from league.core.state.league_config import LeagueSettings
-from league.core.state.records import Hyperparameter, Lease, Order, Progress, SeatingOutcome, SnapshotInfo
+from league.core.state.league_config import LeagueConfig
+from league.core.state.records import AssignmentOutcome, Directive, Hyperparameter, Lease, Progress, SnapshotInfo
 from league.core.state.scoring import BY_WINS, Scoring
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a gate knew about one rival.
+    """What a gate knew about one opponent.
 
     Fields:
       opponent: its id. games: effective games. mean, lower: posterior win rate and its lower 5 % bound.
@@ -32,7 +32,7 @@ class LeagueCreated:
     seed: int
     num_seats: int
     teams: tuple[int, ...]
-    settings: LeagueSettings
+    config: LeagueConfig
     scoring: Scoring = BY_WINS
 
 
@@ -41,14 +41,14 @@ class PlayerAdded:
     """A player joins.
 
     Fields:
-      group: its place in `settings.players`. share: weight of its env steps.
+      group: its place in `config.players`. share: weight of its env steps.
       hyperparameters: tuned values that it starts with.
     """
 
     player: str
     role: str
     group: int
-    share: float
+    step_weight: float
     hyperparameters: tuple[Hyperparameter, ...] = ()
 
 
@@ -81,7 +81,7 @@ class LeaseFinished:
     lease_id: int
     token: int
     env_steps: int
-    outcomes: tuple[SeatingOutcome, ...]
+    outcomes: tuple[AssignmentOutcome, ...]
 
 
 @dataclass(frozen=True)
@@ -100,34 +100,34 @@ class ProgressReported:
 
 
 @dataclass(frozen=True)
-class OrderIssued:
+class DirectiveIssued:
     """A learner must do something.
 
     Fields:
-      evidence: what the gate saw, hardest rivals first, where a gate issued it.
-      rivals: how many it judged. doubt: the greatest about one of them, None where the gate computes none; in earlier
-        journals the expected number of rivals not beaten.
+      evidence: what the gate saw, hardest opponents first, where a gate issued it.
+      gate_opponents: how many it judged. doubt: the greatest about one of them, None where the gate computes none; in
+        earlier journals the expected number of opponents not beaten.
     """
 
-    order: Order
+    directive: Directive
     evidence: tuple[Evidence, ...] = ()
-    rivals: int = 0
-    doubt: float | None = None
+    gate_opponents: int = 0
+    expected_unbeaten: float | None = None
 
 
 @dataclass(frozen=True)
 class SnapshotAdded:
-    """A snapshot order was carried out."""
+    """A snapshot directive was carried out."""
 
-    order_id: int
+    directive_id: int
     snapshot: SnapshotInfo
 
 
 @dataclass(frozen=True)
 class PlayerReset:
-    """A reset order was carried out: the player started again from the snapshot `source`."""
+    """A reset directive was carried out: the player started again from the snapshot `source`."""
 
-    order_id: int
+    directive_id: int
     player: str
     source: str
 
@@ -144,7 +144,7 @@ class CheckpointSaved:
 
 @dataclass(frozen=True)
 class PlayerTransplanted:
-    """A transplant order was carried out: the player goes on from the restart state of `donor`, as one unit.
+    """A transplant directive was carried out: the player goes on from the restart state of `donor`, as one unit.
 
     Fields:
       source: snapshot that the donor's weights descend from, None for none.
@@ -152,7 +152,7 @@ class PlayerTransplanted:
       hyperparameters: those it goes on with.
     """
 
-    order_id: int
+    directive_id: int
     player: str
     donor: str
     source: str | None
@@ -163,15 +163,15 @@ class PlayerTransplanted:
 
 
 @dataclass(frozen=True)
-class OrderDropped:
+class DirectiveDropped:
     """An order can no longer be carried out and is no longer wanted."""
 
-    order_id: int
+    directive_id: int
     reason: str
 
 
 @dataclass(frozen=True)
-class OutsiderAdded:
+class PolicyImported:
     """A frozen policy that was trained elsewhere joins the population."""
 
     snapshot: SnapshotInfo
@@ -294,13 +294,13 @@ Event = (
     | LeaseFinished
     | LeaseExpired
     | ProgressReported
-    | OrderIssued
+    | DirectiveIssued
     | SnapshotAdded
     | PlayerReset
     | CheckpointSaved
     | PlayerTransplanted
-    | OrderDropped
-    | OutsiderAdded
+    | DirectiveDropped
+    | PolicyImported
     | SnapshotQuarantined
     | SnapshotRestored
     | SnapshotRetired
@@ -319,13 +319,13 @@ EVENTS: dict[str, type[Event]] = {
     "LeaseFinished": LeaseFinished,
     "LeaseExpired": LeaseExpired,
     "ProgressReported": ProgressReported,
-    "OrderIssued": OrderIssued,
+    "DirectiveIssued": DirectiveIssued,
     "SnapshotAdded": SnapshotAdded,
     "PlayerReset": PlayerReset,
     "CheckpointSaved": CheckpointSaved,
     "PlayerTransplanted": PlayerTransplanted,
-    "OrderDropped": OrderDropped,
-    "OutsiderAdded": OutsiderAdded,
+    "DirectiveDropped": DirectiveDropped,
+    "PolicyImported": PolicyImported,
     "SnapshotQuarantined": SnapshotQuarantined,
     "SnapshotRestored": SnapshotRestored,
     "SnapshotRetired": SnapshotRetired,

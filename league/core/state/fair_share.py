@@ -9,64 +9,64 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from league.core.state.growable_array import Column
+from league.core.state.growable_array import GrowableArray
 
 
 @dataclass
-class Workload:
+class FairShare:
     """Env steps done and promised.
 
     Fields:
-      share: float64 [L], weight of each player's env steps.
+      step_weight: float64 [L], weight of each player's env steps.
       env_steps: int64 [L], steps of finished leases.
       open_leases: int32 [L]. blocks: int32 [L], open orders that keep the player from being leased.
       rating_env_steps, rating_leases: the same of rating matches.
       last_env_steps: steps of the lease that finished last, the guess for open ones.
     """
 
-    share: Column = field(default_factory=lambda: Column("float64"))
-    env_steps: Column = field(default_factory=lambda: Column("int64"))
-    open_leases: Column = field(default_factory=lambda: Column("int32"))
-    blocks: Column = field(default_factory=lambda: Column("int32"))
+    step_weight: GrowableArray = field(default_factory=lambda: GrowableArray("float64"))
+    env_steps: GrowableArray = field(default_factory=lambda: GrowableArray("int64"))
+    open_leases: GrowableArray = field(default_factory=lambda: GrowableArray("int32"))
+    num_blocking: GrowableArray = field(default_factory=lambda: GrowableArray("int32"))
     rating_env_steps: int = 0
     rating_leases: int = 0
     last_env_steps: int = 1
 
-    def add(self, share: float) -> int:
+    def add(self, step_weight: float) -> int:
         """A player joins; returns its place."""
         self.env_steps.append(0)
         self.open_leases.append(0)
-        self.blocks.append(0)
-        return self.share.append(share)
+        self.num_blocking.append(0)
+        return self.step_weight.append(step_weight)
 
-    def open(self, place: int | None) -> None:
-        """A lease was granted to the player at `place`, or (None) for rating."""
-        if place is None:
+    def open(self, index: int | None) -> None:
+        """A lease was granted to the player at `index`, or (None) for rating."""
+        if index is None:
             self.rating_leases += 1
         else:
-            self.open_leases.values[place] += 1
+            self.open_leases.values[index] += 1
 
-    def close(self, place: int | None, env_steps: int) -> None:
+    def close(self, index: int | None, env_steps: int) -> None:
         """A lease ended after so many steps; 0 for one that was lost."""
-        if place is None:
+        if index is None:
             self.rating_leases -= 1
             self.rating_env_steps += env_steps
         else:
-            self.open_leases.values[place] -= 1
-            self.env_steps.values[place] += env_steps
+            self.open_leases.values[index] -= 1
+            self.env_steps.values[index] += env_steps
         if env_steps > 0:
             self.last_env_steps = env_steps
 
-    def furthest_behind(self) -> int | None:
+    def next_player(self) -> int | None:
         """Place of the player that has least for its share, the first of equals; None when all are blocked."""
         promised = self.env_steps.values + self.open_leases.values * float(self.last_env_steps)
-        claim = np.where(self.blocks.values > 0, np.inf, promised / self.share.values)
+        claim = np.where(self.num_blocking.values > 0, np.inf, promised / self.step_weight.values)
         if not len(claim) or not np.isfinite(claim.min()):
             return None
         return int(claim.argmin())
 
-    def rating_is_behind(self, share: float) -> bool:
+    def rating_is_behind(self, step_weight: float) -> bool:
         """Whether rating matches have less than their share of all env steps."""
         rating = self.rating_env_steps + self.rating_leases * self.last_env_steps
         training = int(self.env_steps.values.sum()) + int(self.open_leases.values.sum()) * self.last_env_steps
-        return rating < share * (rating + training)
+        return rating < step_weight * (rating + training)

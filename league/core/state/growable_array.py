@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-class Column:
+class GrowableArray:
     """A numpy array [size, *tail] that grows at its end."""
 
     def __init__(self, dtype: str, tail: tuple[int, ...] = ()) -> None:
@@ -16,7 +16,7 @@ class Column:
         self._size = 0
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> Column:
+    def of(cls, values: NDArray[Any]) -> GrowableArray:
         """A column that holds a copy of `values` [size, *tail]."""
         column = cls(values.dtype.str, values.shape[1:])
         column._buffer = np.array(values) if len(values) else column._buffer
@@ -28,7 +28,7 @@ class Column:
 
     @property
     def values(self) -> NDArray[Any]:
-        """View [size, *tail]; writing to it writes to the column, growing the column makes it stale."""
+        """MatchmakingView [size, *tail]; writing to it writes to the column, growing the column makes it stale."""
         return self._buffer[: self._size]
 
     def append(self, value: ArrayLike) -> int:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from league.core.state.population_config import (
-    GuestSettings,
-    MetaGameSettings,
-    PopulationSettings,
-    TuningSettings,
+    FixedOpponentConfig,
+    MetaGameConfig,
+    PbtConfig,
+    PopulationConfig,
     check_hyperparameter,
     require,
 )
@@ -37,17 +37,17 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
 
 @dataclass(frozen=True)
-class GateSettings:
+class GateConfig:
     """When a player's weights are frozen into a snapshot.
 
     Fields:
-      kind: name of the gate, or "module:attribute". "posterior", which also fires among hundreds of rivals, or the
+      kind: name of the gate, or "module:attribute". "posterior", which also fires among hundreds of opponents, or the
         published "threshold".
-      win_rate: the gate fires when the player beats every rival at more than this.
-      min_games: effective games against a rival below which its win rate proves nothing, so that it holds the gate.
-      margin: the posterior gate is held by a rival so far below `win_rate`, while the mean over all must exceed it.
-      confidence: chance with which the posterior gate never fires while a rival is not beaten, however often it looks
-        and however many rivals there are, if the win rates stay as they are.
+      win_rate: the gate fires when the player beats every opponent at more than this.
+      min_games: effective games against a opponent below which its win rate proves nothing, so that it holds the gate.
+      margin: the posterior gate is held by a opponent so far below `win_rate`, while the mean over all must exceed it.
+      confidence: chance with which the posterior gate never fires while a opponent is not beaten, however often it
+        looks and however many opponents there are, if the win rates stay as they are.
       min_steps: trained steps since the last snapshot or reset before which no gate fires (published: 2e9).
       timeout_steps: trained steps after which a snapshot is taken whatever the win rates say (published: 4e9).
       reset_probability: chance that the player then starts again from its initial snapshot; None is the role's own:
@@ -87,7 +87,7 @@ class GateSettings:
 
 
 @dataclass(frozen=True)
-class MatchmakingSettings:
+class MatchmakingConfig:
     """Whom a player meets.
 
     Fields:
@@ -104,7 +104,7 @@ class MatchmakingSettings:
       exploited_below: win rate under which a past main exploiter is verified against (published 0.3).
       forgotten_below: win rate under which a main's past counts as forgotten (published 0.7).
       curriculum_below: win rate under which a main exploiter leaves the main for its past (paper 0.2, code 0.1).
-      curriculum_share: share of a main exploiter's games against the mains' past in any case (paper 0.5, code 0).
+      curriculum_fraction: share of a main exploiter's games against the mains' past in any case (paper 0.5, code 0).
       min_games: effective games below which a pair counts as unmeasured for these thresholds.
       opponents_per_lease: most distinct opponents (the player itself included) in one lease.
     """
@@ -124,16 +124,19 @@ class MatchmakingSettings:
     exploited_below: float = 0.3
     forgotten_below: float = 0.7
     curriculum_below: float = 0.2
-    curriculum_share: float = 0.5
+    curriculum_fraction: float = 0.5
     min_games: float = 4.0
     opponents_per_lease: int = 4
 
     def __post_init__(self) -> None:
-        shares = (self.self_play, self.pfsp, self.verification)
-        require(min(shares) >= 0.0, f"shares must not be negative: self_play, pfsp, verification = {shares}")
+        probabilities = (self.self_play, self.pfsp, self.verification)
         require(
-            math.isclose(sum(shares), 1.0, abs_tol=1e-6),
-            f"self_play {shares[0]} + pfsp {shares[1]} + verification {shares[2]} = {sum(shares):g}, not 1",
+            min(probabilities) >= 0.0, f"shares must not be negative: self_play, pfsp, verification = {probabilities}"
+        )
+        require(
+            math.isclose(sum(probabilities), 1.0, abs_tol=1e-6),
+            f"self_play {probabilities[0]} + pfsp {probabilities[1]} + verification {probabilities[2]} = "
+            f"{sum(probabilities):g}, not 1",
         )
         for name in (
             "rectified_below",
@@ -141,7 +144,7 @@ class MatchmakingSettings:
             "exploited_below",
             "forgotten_below",
             "curriculum_below",
-            "curriculum_share",
+            "curriculum_fraction",
         ):
             value = getattr(self, name)
             require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], not {value}")
@@ -154,17 +157,17 @@ class MatchmakingSettings:
 
 
 @dataclass(frozen=True)
-class PlayerSettings:
+class PlayerConfig:
     """A group of equal players.
 
     Fields:
       role: main_agent, main_exploiter, league_exploiter, or a role of the user's own.
       count: how many of them.
-      share: weight of each one's env steps in training, against the other players' weights.
+      step_weight: weight of each one's env steps in training, against the other players' weights.
       name: what their ids begin with (`<name>-<number>`); empty takes it from the role.
       matchmaker: registered name or "module:attribute"; empty is the role's.
       matchmaking, gate: see there.
-      hyperparameters: names and values that its players learn with, as in `TunedSettings`: an "entropy_cost" of 0.25 is
+      hyperparameters: names and values that its players learn with, as in `TunedConfig`: an "entropy_cost" of 0.25 is
         a quarter of what is configured. What tuning tunes counts over it.
     """
 
@@ -172,17 +175,17 @@ class PlayerSettings:
 
     role: str = "main_agent"
     count: int = 1
-    share: float = 1.0
+    step_weight: float = 1.0
     name: str = ""
     matchmaker: str = ""
-    matchmaking: MatchmakingSettings = field(default_factory=MatchmakingSettings)
-    gate: GateSettings = field(default_factory=GateSettings)
+    matchmaking: MatchmakingConfig = field(default_factory=MatchmakingConfig)
+    gate: GateConfig = field(default_factory=GateConfig)
     hyperparameters: tuple[Hyperparameter, ...] = ()
 
     def __post_init__(self) -> None:
         check_name(MATCHMAKERS, self.matchmaker or self.role, what="role" if not self.matchmaker else "matchmaker")
         require(1 <= self.count <= 100_000, f"count must lie in [1, 100000], not {self.count}")
-        require(0.0 < self.share < math.inf, f"share must be positive and finite, not {self.share}")
+        require(0.0 < self.step_weight < math.inf, f"step_weight must be positive and finite, not {self.step_weight}")
         for item in self.hyperparameters:
             check_hyperparameter(item.name, item.value)
         names = [item.name for item in self.hyperparameters]
@@ -210,15 +213,15 @@ class PlayerSettings:
 
 
 @dataclass(frozen=True)
-class PayoffSettings:
+class PayoffConfig:
     """What a game counts, and how evidence about a pair ages.
 
     Fields:
       half_life_steps: trained steps of the learning side (of both if both learn) in which a game's weight halves; None
-        follows the gates, see `LeagueSettings.half_life_steps`.
+        follows the gates, see `LeagueConfig.half_life_steps`.
       prior_games: games, half won and half lost, that every pair starts with in its posterior.
       score: "wins" or "returns", see `league.core.state.scoring`; None is by the game: returns where it tells their
-        range and they say more than won, drawn or lost, else wins. Fixed when the league is founded.
+        range and they say more than won, drawn or lost, else wins. Fixed when the league is created.
       return_scale: margin between the returns of two sides that counts as a certain win; None is the largest that the
         game knows. A smaller one spreads scores further from a half, and cuts a mean margin beyond it. Intervals are
         true where it is the standard deviation of a game's margin, and too wide where it is larger.
@@ -244,11 +247,11 @@ class PayoffSettings:
 
 
 @dataclass(frozen=True)
-class RatingSettings:
+class RatingConfig:
     """How ratings are made; only games in which every seat is frozen move them.
 
     Fields:
-      share: share of all env steps that rating matches take.
+      step_fraction: fraction of all env steps that rating matches take.
       parent_draws: virtual draws of a snapshot with its parent, the prior of its rating.
       anchor: policy whose rating is 0 Elo; empty is the first player's initial snapshot.
       bots: bots ("bot:NAME") that take part in rating matches; they stay out of training.
@@ -260,7 +263,7 @@ class RatingSettings:
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
-    share: float = 0.05
+    step_fraction: float = 0.05
     parent_draws: float = 4.0
     anchor: str = ""
     bots: tuple[str, ...] = ()
@@ -270,7 +273,7 @@ class RatingSettings:
 
     def __post_init__(self) -> None:
         require(self.final_leases >= 0, f"final_leases must not be negative, not {self.final_leases}")
-        require(0.0 <= self.share < 1.0, f"share must lie in [0, 1), not {self.share}")
+        require(0.0 <= self.step_fraction < 1.0, f"step_fraction must lie in [0, 1), not {self.step_fraction}")
         require(
             0.0 <= self.final_share < math.inf,
             f"final_share must be finite and not negative, not {self.final_share}",
@@ -283,16 +286,16 @@ class RatingSettings:
 
 
 ONE_OF_EACH_ROLE = (
-    PlayerSettings(role="main_agent", share=2.0),
-    PlayerSettings(role="main_exploiter"),
-    PlayerSettings(role="league_exploiter"),
+    PlayerConfig(role="main_agent", step_weight=2.0),
+    PlayerConfig(role="main_exploiter"),
+    PlayerConfig(role="league_exploiter"),
 )
-RATINGS, META_GAME, TUNING = RatingSettings(), MetaGameSettings(), TuningSettings()
+RATINGS, META_GAME, PBT = RatingConfig(), MetaGameConfig(), PbtConfig()
 """Defaults. A preset replaces these very objects and nothing that was given in their place, equal or not."""
 
 
 @dataclass(frozen=True)
-class LeagueSettings:
+class LeagueConfig:
     """The `league:` part of a configuration.
 
     Fields:
@@ -300,40 +303,40 @@ class LeagueSettings:
         What is given beside it takes the place of its part of the preset.
       population: the numbers of the preset.
       players: the groups of players; one of each role by default, half of the env steps for the main agent.
-      guests: bots and frozen policies from outside that the players also meet.
-      payoff, ratings, meta_game, tuning: see there.
-      lease_turns: times each of an actor host's games is stepped before it answers a lease.
+      fixed_opponents: bots and frozen policies from outside that the players also meet.
+      payoff, ratings, meta_game, pbt: see there.
+      lease_steps: times each of an actor host's games is stepped before it answers a lease.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     preset: str = ""
-    population: PopulationSettings = field(default_factory=PopulationSettings)
-    players: tuple[PlayerSettings, ...] = ONE_OF_EACH_ROLE
-    guests: tuple[GuestSettings, ...] = ()
-    payoff: PayoffSettings = field(default_factory=PayoffSettings)
-    ratings: RatingSettings = RATINGS
-    meta_game: MetaGameSettings = META_GAME
-    tuning: TuningSettings = TUNING
-    lease_turns: int = 64
+    population: PopulationConfig = field(default_factory=PopulationConfig)
+    players: tuple[PlayerConfig, ...] = ONE_OF_EACH_ROLE
+    fixed_opponents: tuple[FixedOpponentConfig, ...] = ()
+    payoff: PayoffConfig = field(default_factory=PayoffConfig)
+    ratings: RatingConfig = RATINGS
+    meta_game: MetaGameConfig = META_GAME
+    pbt: PbtConfig = PBT
+    lease_steps: int = 64
 
     def __post_init__(self) -> None:
         if self.preset:
             self._expand()
         else:
-            given = self.population != PopulationSettings()
+            given = self.population != PopulationConfig()
             require(not given, "population: these are the numbers of a preset; give a `preset`, or set `players`")
         require(len(self.players) > 0, "players: a league needs at least one player")
         prefixes = [group.prefix for group in self.players]
         twice = sorted({prefix for prefix in prefixes if prefixes.count(prefix) > 1})
         require(not twice, f"players: two groups are named {twice}; give one another `name` or raise its `count`")
-        self._check_guests()
-        require(self.lease_turns >= 1, f"lease_turns must be at least 1, not {self.lease_turns}")
+        self._check_fixed_opponents()
+        require(self.lease_steps >= 1, f"lease_steps must be at least 1, not {self.lease_steps}")
 
     def _expand(self) -> None:
         """Put the preset in the place of what was not given."""
         check_name(PRESETS, self.preset, what="preset")
-        defaults = {"players": ONE_OF_EACH_ROLE, "ratings": RATINGS, "meta_game": META_GAME, "tuning": TUNING}
+        defaults = {"players": ONE_OF_EACH_ROLE, "ratings": RATINGS, "meta_game": META_GAME, "pbt": PBT}
         missing = [name for name, default in defaults.items() if getattr(self, name) is default]
         if not missing:  # a journal holds every part: reading it runs no preset
             return
@@ -349,30 +352,38 @@ class LeagueSettings:
             if part is not None:
                 object.__setattr__(self, name, part)  # a frozen record is completed before it is seen
 
-    def _check_guests(self) -> None:
-        names = [guest.policy for guest in self.guests]
-        require(len(set(names)) == len(names), f"guests: a policy is named twice: {names}")
+    def _check_fixed_opponents(self) -> None:
+        names = [opponent.policy for opponent in self.fixed_opponents]
+        require(len(set(names)) == len(names), f"fixed_opponents: a policy is named twice: {names}")
         roles = {group.role for group in self.players}
-        for guest in self.guests:
-            strays = sorted(set(guest.roles) - roles)
-            require(not strays, f"guests: {guest.policy} is to meet {strays}; the roles are {sorted(roles)}")
+        for opponent in self.fixed_opponents:
+            strays = sorted(set(opponent.roles) - roles)
+            require(
+                not strays, f"fixed_opponents: {opponent.policy} is to meet {strays}; the roles are {sorted(roles)}"
+            )
         for role in sorted(roles):
-            total = sum(share for _, share in self.guests_of(role))
+            total = sum(probability for _, probability in self.fixed_opponents_of(role))
             most = 1.0 + SHARE_ROUNDING
-            require(total <= most, f"guests: they take {total:g} of the games of {role}, which must not exceed 1")
+            require(
+                total <= most, f"fixed_opponents: they take {total:g} of the games of {role}, which must not exceed 1"
+            )
 
-    def guests_of(self, role: str) -> tuple[tuple[str, float], ...]:
-        """(policy, share of the games) of the guests that players of a role meet."""
-        return tuple((guest.policy, guest.share) for guest in self.guests if not guest.roles or role in guest.roles)
+    def fixed_opponents_of(self, role: str) -> tuple[tuple[str, float], ...]:
+        """(policy, share of the games) of the fixed opponents that players of a role meet."""
+        return tuple(
+            (opponent.policy, opponent.probability)
+            for opponent in self.fixed_opponents
+            if not opponent.roles or role in opponent.roles
+        )
 
     @property
     def half_life_steps(self) -> float:
         """Trained steps in which the weight of a game halves; where none are given, about the way between snapshots.
 
         That is half the timeout of the slowest gate, or its least steps where these are more. In simulated leagues of
-        twelve players and 100 to 400 snapshots a twenty-fifth of it left two thirds of a main agent's rivals with too
-        few games to judge them, a quarter a tenth, all of it 2 %. Twice as much left 1 %, but win rates then lag, and
-        in a world of fast learners gates fired half as often.
+        twelve players and 100 to 400 snapshots a twenty-fifth of it left two thirds of a main agent's opponents with
+        too few games to judge them, a quarter a tenth, all of it 2 %. Twice as much left 1 %, but win rates then lag,
+        and in a world of fast learners gates fired half as often.
         """
         if self.payoff.half_life_steps is not None:
             return self.payoff.half_life_steps
@@ -380,6 +391,8 @@ class LeagueSettings:
 
     @property
     def bots(self) -> tuple[str, ...]:
-        """Every bot of the population: guests, and those that only take part in rating matches."""
-        guests = [guest.policy for guest in self.guests if guest.policy.startswith(BOT_PREFIX)]
-        return tuple(dict.fromkeys((*self.ratings.bots, *guests)))
+        """Every bot of the population: fixed opponents, and those that only take part in rating matches."""
+        fixed_opponents = [
+            opponent.policy for opponent in self.fixed_opponents if opponent.policy.startswith(BOT_PREFIX)
+        ]
+        return tuple(dict.fromkeys((*self.ratings.bots, *fixed_opponents)))

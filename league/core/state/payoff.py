@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.state.growable_array import Column
+from league.core.state.growable_array import GrowableArray
 
 WIN, DRAW, LOSS = 0, 1, 2
 SCORE, GAMES = 0, 1
@@ -68,7 +68,7 @@ class Payoff:
     """The table of all pairs that have met; a pair of different policies has a cell in each direction.
 
     Fields:
-      half_life_steps, prior_games: see `PayoffSettings`.
+      half_life_steps, prior_games: see `PayoffConfig`.
       home, away: int32 [C] numbers of the policies of a cell.
       clock: float64 [C], how far both had moved (trained steps) when the cell was last aged.
       weights: float64 [C, S, 2], sum of the home's scores and number of games by its seat, as they weighed at `clock`.
@@ -78,14 +78,14 @@ class Payoff:
 
     half_life_steps: float
     prior_games: float
-    home: Column
-    away: Column
-    clock: Column
-    weights: Column
-    totals: Column
-    scores: Column
+    home: GrowableArray
+    away: GrowableArray
+    clock: GrowableArray
+    weights: GrowableArray
+    totals: GrowableArray
+    scores: GrowableArray
     _cells: dict[int, int] = field(init=False, repr=False)
-    _rows: dict[int, Column] = field(init=False, repr=False)
+    _rows: dict[int, GrowableArray] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         homes = self.home.values
@@ -94,7 +94,7 @@ class Payoff:
         order = np.argsort(homes, kind="stable")
         starts = np.flatnonzero(np.diff(homes[order], prepend=-1))
         rows = np.split(order, starts[1:]) if len(order) else []
-        self._rows = {int(homes[cells[0]]): Column.of(cells) for cells in rows}
+        self._rows = {int(homes[cells[0]]): GrowableArray.of(cells) for cells in rows}
 
     def __len__(self) -> int:
         return len(self.home)
@@ -110,7 +110,7 @@ class Payoff:
         now: float,
         counts: bool = True,
     ) -> None:
-        """Book games of one ordered pair; O(1).
+        """Records games of one ordered pair; O(1).
 
         Args:
           home, away: numbers of the policies.
@@ -139,31 +139,35 @@ class Payoff:
         stale = (self.home.values == policy) | (self.away.values == policy)
         self.weights.values[stale] = 0.0
 
-    def posterior(self, home: int, moved: NDArray[np.float64]) -> Posterior:
+    def posterior(self, home: int, staleness_clock: NDArray[np.float64]) -> Posterior:
         """Win rate of `home` against each of the P policies, all seats together.
 
         Args:
-          moved: float64 [P], how far each policy has moved by now.
+          staleness_clock: float64 [P], how far each policy has moved by now.
         """
-        known = np.zeros((2, len(moved)))
+        known = np.zeros((2, len(staleness_clock)))
         cells = self.cells_of(home)
-        known[:, self.away.values[cells]] = self.present(cells, moved).T
+        known[:, self.away.values[cells]] = self.present(cells, staleness_clock).T
         half, lost = 0.5 * self.prior_games, np.maximum(known[GAMES] - known[SCORE], 0.0)
         return Posterior(alpha=known[SCORE] + half, beta=lost + half, games=known[GAMES])
 
-    def present(self, cells: NDArray[np.int64], moved: NDArray[np.float64]) -> NDArray[np.float64]:
+    def present(self, cells: NDArray[np.int64], staleness_clock: NDArray[np.float64]) -> NDArray[np.float64]:
         """float64 [C, 2], scores and games of the homes of cells, all seats together, as they weigh now."""
-        age = moved[self.home.values[cells]] + moved[self.away.values[cells]] - self.clock.values[cells]
+        age = (
+            staleness_clock[self.home.values[cells]]
+            + staleness_clock[self.away.values[cells]]
+            - self.clock.values[cells]
+        )
         present: NDArray[np.float64] = self.weights.values[cells].sum(axis=1) * self._fading(age)[:, None]
         return present
 
-    def seat_games(self, home: int, away: int, moved: NDArray[np.float64]) -> NDArray[np.float64]:
+    def seat_games(self, home: int, away: int, staleness_clock: NDArray[np.float64]) -> NDArray[np.float64]:
         """float64 [S, 2], scores and games of `home` against `away` by the home's seat, as they weigh now."""
         cell = self._cells.get(_key(home, away))
         if cell is None:
             return np.zeros(self.weights.values.shape[1:])
         present: NDArray[np.float64] = self.weights.values[cell] * self._fading(
-            moved[home] + moved[away] - self.clock.values[cell]
+            staleness_clock[home] + staleness_clock[away] - self.clock.values[cell]
         )
         return present
 
@@ -195,7 +199,7 @@ class Payoff:
             self.scores.append(0.0)
             row = self._rows.get(home)
             if row is None:
-                row = self._rows[home] = Column("int64")
+                row = self._rows[home] = GrowableArray("int64")
             row.append(cell)
         return cell
 
@@ -205,12 +209,12 @@ def empty_payoff(*, num_seats: int, half_life_steps: float, prior_games: float) 
     return Payoff(
         half_life_steps=half_life_steps,
         prior_games=prior_games,
-        home=Column("int32"),
-        away=Column("int32"),
-        clock=Column("float64"),
-        weights=Column("float64", (num_seats, 2)),
-        totals=Column("int64", (num_seats, 3)),
-        scores=Column("float64", (num_seats,)),
+        home=GrowableArray("int32"),
+        away=GrowableArray("int32"),
+        clock=GrowableArray("float64"),
+        weights=GrowableArray("float64", (num_seats, 2)),
+        totals=GrowableArray("int64", (num_seats, 3)),
+        scores=GrowableArray("float64", (num_seats,)),
     )
 
 

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from league.core.state.records import SeatingOutcome
+from league.core.state.records import AssignmentOutcome
 
-Orders = tuple[tuple[tuple[int, ...], int], ...]
-"""As `SeatingOutcome.orders`."""
+Placements = tuple[tuple[tuple[int, ...], int], ...]
+"""As `AssignmentOutcome.placements`."""
 
 
-def are_ordered(teams: Sequence[int]) -> bool:
+def has_placements(teams: Sequence[int]) -> bool:
     """Whether outcomes of such a game hold orders: it has more than one team and more than two seats.
 
     Args:
@@ -24,26 +24,26 @@ def are_ordered(teams: Sequence[int]) -> bool:
     return len(teams) > 2 and len(set(teams)) > 1
 
 
-def orders_of(outcome: SeatingOutcome, teams: Sequence[int]) -> Orders:
+def placements_of(outcome: AssignmentOutcome, teams: Sequence[int]) -> Placements:
     """The orders of an outcome, from wins and draws where it holds none and has two teams; else empty."""
     sides = list(dict.fromkeys(teams))
-    if outcome.orders or len(sides) != 2:
-        return outcome.orders
+    if outcome.placements or len(sides) != 2:
+        return outcome.placements
     i, j = (list(teams).index(side) for side in sides)
     found = (((0, 0), outcome.draws[i][j]), ((0, 1), outcome.wins[i][j]), ((1, 0), outcome.wins[j][i]))
     return tuple((ranks, times) for ranks, times in found if times)
 
 
-def order_problem(outcome: SeatingOutcome, teams: Sequence[int]) -> str | None:
+def placement_problem(outcome: AssignmentOutcome, teams: Sequence[int]) -> str | None:
     """What is wrong with the orders of an outcome whose other counts hold; None where nothing is."""
-    if not are_ordered(teams):
-        return "a game of two seats or of one team has no orders" if outcome.orders else None
+    if not has_placements(teams):
+        return "a game of two seats or of one team has no orders" if outcome.placements else None
     sides = list(dict.fromkeys(teams))
-    listed = [ranks for ranks, _ in outcome.orders]
-    if listed != sorted(set(listed)) or any(times < 1 for _, times in outcome.orders):
+    listed = [ranks for ranks, _ in outcome.placements]
+    if listed != sorted(set(listed)) or any(times < 1 for _, times in outcome.placements):
         return "its orders are not sorted, one is there twice, or one has no game"
-    if sum(times for _, times in outcome.orders) != outcome.games:
-        return f"its orders are of {sum(times for _, times in outcome.orders)} games, not of {outcome.games}"
+    if sum(times for _, times in outcome.placements) != outcome.games:
+        return f"its orders are of {sum(times for _, times in outcome.placements)} games, not of {outcome.games}"
     if any(len(ranks) != len(sides) for ranks in listed):
         return f"every order needs {len(sides)} ranks, one per team"
     if not all(0 <= rank < len(sides) for ranks in listed for rank in ranks):
@@ -53,9 +53,9 @@ def order_problem(outcome: SeatingOutcome, teams: Sequence[int]) -> str | None:
     if not np.array_equal(ahead.sum(axis=1), ranks):
         return "a rank is not the number of teams that finished before"
     side_of = [sides.index(team) for team in teams]
-    won = np.tensordot(np.array([times for _, times in outcome.orders], dtype=np.int64), ahead, axes=1)
-    rivals = np.not_equal.outer(side_of, side_of)
+    won = np.tensordot(np.array([times for _, times in outcome.placements], dtype=np.int64), ahead, axes=1)
+    opponents = np.not_equal.outer(side_of, side_of)
     # Games and losses add up to the wins of the other and the draws, so that equal wins make the draws equal too.
-    if np.any((won[np.ix_(side_of, side_of)] != np.array(outcome.wins))[rivals]):
+    if np.any((won[np.ix_(side_of, side_of)] != np.array(outcome.wins))[opponents]):
         return "its orders show other wins than its pairs of seats"
     return None

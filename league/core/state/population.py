@@ -1,6 +1,6 @@
 """Every policy of the league under a number, with the facts that matchmaking asks of thousands of them at once.
 
-Shape letter: P policies (players, snapshots and guests, in the order in which they came).
+Shape letter: P policies (players, snapshots and fixed opponents, in the order in which they came).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.state.growable_array import Column
+from league.core.state.growable_array import GrowableArray
 
 PLAYER, SNAPSHOT, GUEST = 0, 1, 2
 NO_OWNER = -1
@@ -25,27 +25,28 @@ class Population:
     Fields:
       names: number -> policy id. index: policy id -> number.
       roles: role number -> role, in the order in which they came.
-      kind: int8 [P], PLAYER (learns), SNAPSHOT of one, or GUEST, a bot or outsider (all but players frozen).
-      owner: int32 [P], number of the player that a snapshot was taken of, a player's own number, NO_OWNER for a guest.
-      role: int16 [P], role number of the player or of the snapshot's player, -1 for a guest.
-      moved: float64 [P], trained steps that the weights have moved in all, the clock by which evidence ages; falling
-        back to a checkpoint moves them too. 0 if frozen.
-      absent: number -> why the weights of that snapshot or guest cannot be had now; nobody meets it meanwhile.
+      kind: int8 [P], PLAYER (learns), SNAPSHOT of one, or GUEST, a bot or imported policy (all but players frozen).
+      owner: int32 [P], number of the player that a snapshot was taken of, a player's own number, NO_OWNER for a fixed
+        opponent.
+      role: int16 [P], role number of the player or of the snapshot's player, -1 for a fixed opponent.
+      staleness_clock: float64 [P], trained steps that the weights have moved in all, the clock by which evidence ages;
+        falling back to a checkpoint moves them too. 0 if frozen.
+      absent: number -> why the weights of that snapshot or fixed opponent cannot be had now; nobody meets it meanwhile.
 
     What is asked for at every lease is kept ready by kind, role and owner, without the absent.
     """
 
     names: dict[int, str] = field(default_factory=dict)
     roles: dict[str, int] = field(default_factory=dict)
-    kind: Column = field(default_factory=lambda: Column("int8"))
-    owner: Column = field(default_factory=lambda: Column("int32"))
-    role: Column = field(default_factory=lambda: Column("int16"))
-    moved: Column = field(default_factory=lambda: Column("float64"))
+    kind: GrowableArray = field(default_factory=lambda: GrowableArray("int8"))
+    owner: GrowableArray = field(default_factory=lambda: GrowableArray("int32"))
+    role: GrowableArray = field(default_factory=lambda: GrowableArray("int16"))
+    staleness_clock: GrowableArray = field(default_factory=lambda: GrowableArray("float64"))
     absent: dict[int, str] = field(default_factory=dict)
     index: dict[str, int] = field(init=False)
-    _numbers: dict[tuple[int, int | None], Column] = field(init=False, repr=False, default_factory=dict)
-    _snapshots_of: dict[int, Column] = field(init=False, repr=False, default_factory=dict)
-    _frozen: Column = field(init=False, repr=False, default_factory=lambda: Column("int64"))
+    _numbers: dict[tuple[int, int | None], GrowableArray] = field(init=False, repr=False, default_factory=dict)
+    _snapshots_of: dict[int, GrowableArray] = field(init=False, repr=False, default_factory=dict)
+    _frozen: GrowableArray = field(init=False, repr=False, default_factory=lambda: GrowableArray("int64"))
 
     def __post_init__(self) -> None:
         self.index = {name: number for number, name in self.names.items()}
@@ -55,7 +56,7 @@ class Population:
         return len(self.names)
 
     def add(self, name: str, *, kind: int, owner: int | None = None, role: str | None = None) -> int:
-        """Number a new policy. owner: None for a guest and for a player, which owns itself."""
+        """Number a new policy. owner: None for a fixed opponent and for a player, which owns itself."""
         assert name not in self.index, f"policy {name} is there already"
         number = len(self.names)
         own = number if kind == PLAYER else NO_OWNER
@@ -64,7 +65,7 @@ class Population:
         self.kind.append(kind)
         self.owner.append(own if owner is None else owner)
         self.role.append(-1 if role is None else self.roles.setdefault(role, len(self.roles)))
-        self.moved.append(0.0)
+        self.staleness_clock.append(0.0)
         self._note(number)
         return number
 
@@ -107,7 +108,7 @@ class Population:
 
     def _note_all(self) -> None:
         """Make all groups anew, in the order in which the policies came."""
-        self._numbers, self._snapshots_of, self._frozen = {}, {}, Column("int64")
+        self._numbers, self._snapshots_of, self._frozen = {}, {}, GrowableArray("int64")
         for number in self.names:
             self._note(number)
 
@@ -122,16 +123,16 @@ class Population:
         if kind != PLAYER:
             groups.append((FROZEN, None))
         for group in groups:
-            self._numbers.setdefault(group, Column("int64")).append(number)
+            self._numbers.setdefault(group, GrowableArray("int64")).append(number)
         if kind == SNAPSHOT:
-            self._snapshots_of.setdefault(int(self.owner.values[number]), Column("int64")).append(number)
+            self._snapshots_of.setdefault(int(self.owner.values[number]), GrowableArray("int64")).append(number)
 
 
 NONE: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 NONE.flags.writeable = False
 
 
-def _numbers_in(group: Column | None) -> NDArray[np.int64]:
+def _numbers_in(group: GrowableArray | None) -> NDArray[np.int64]:
     """A view that nobody may write to."""
     if group is None:
         return NONE

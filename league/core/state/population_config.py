@@ -1,4 +1,4 @@
-"""What a user may set about a whole population: a preset's numbers, guests, the meta-game, and tuning."""
+"""What a user may set about a whole population: a preset's numbers, fixed opponents, the meta-game, and tuning."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from league.core.state.records import BOT_PREFIX, OUTSIDE_PREFIX
-from league.core.state.registry import AUTO, SOLVERS, TUNERS, check_name
+from league.core.state.records import BOT_PREFIX, IMPORTED_PREFIX
+from league.core.state.registry import AUTO, PBT_SELECTIONS, SOLVERS, check_name
 
 
 def require(condition: bool, message: str) -> None:
@@ -22,7 +22,7 @@ def require(condition: bool, message: str) -> None:
 
 
 @dataclass(frozen=True)
-class PopulationSettings:
+class PopulationConfig:
     """The numbers of a preset; None is the preset's own.
 
     Fields:
@@ -31,7 +31,7 @@ class PopulationSettings:
       save_steps: trained steps between two snapshots; for `alphastar` the least number, the timeout is twice as many.
       window: snapshots that `window` keeps meeting.
       play_against_latest_model_ratio: share of games against the newest weights, for `window` and `openai_five`.
-      exploiters_reset_to: what the exploiters of `alphastar` start again from, see `GateSettings.reset_to`.
+      exploiters_reset_to: what the exploiters of `alphastar` start again from, see `GateConfig.reset_to`.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -60,18 +60,18 @@ class PopulationSettings:
         )
 
 
-_OUTSIDER = re.compile(OUTSIDE_PREFIX + r"[a-z0-9][a-z0-9_-]{0,63}")
+_IMPORTED = re.compile(IMPORTED_PREFIX + r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True)
-class GuestSettings:
+class FixedOpponentConfig:
     """A policy that does not learn here and yet sits in the population.
 
     Fields:
-      policy: "bot:NAME", or "outside:NAME" for a frozen policy that was trained elsewhere and is added to the run.
-      share: of the games of each player that meets it; 1 where it is met in every game.
+      policy: "bot:NAME", or "imported:NAME" for a frozen policy that was trained elsewhere and is added to the run.
+      probability: of the games of each player that meets it; 1 where it is met in every game.
       roles: roles that meet it; empty for all.
-      source: of an outsider, the run folder or the folder of one snapshot from which it is copied at the start.
+      source: of an imported policy, the run folder or the folder of one snapshot from which it is copied at the start.
       player: of that run, as for `league eval`: "best", "mixture", "average" or a mixture of one's own (whose members
         join with their parts of the share), a snapshot, or a player as it was last saved.
     """
@@ -79,27 +79,30 @@ class GuestSettings:
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     policy: str
-    share: float = 0.05
+    probability: float = 0.05
     roles: tuple[str, ...] = ()
     source: str = ""
     player: str = "best"
 
     def __post_init__(self) -> None:
         require(
-            self.policy.startswith((BOT_PREFIX, OUTSIDE_PREFIX)),
-            f"policy is written {BOT_PREFIX}NAME or {OUTSIDE_PREFIX}NAME, not {self.policy!r}",
+            self.policy.startswith((BOT_PREFIX, IMPORTED_PREFIX)),
+            f"policy is written {BOT_PREFIX}NAME or {IMPORTED_PREFIX}NAME, not {self.policy!r}",
         )
-        outside = self.policy.startswith(OUTSIDE_PREFIX)
+        imported = self.policy.startswith(IMPORTED_PREFIX)
         require(
-            not outside or _OUTSIDER.fullmatch(self.policy) is not None,
+            not imported or _IMPORTED.fullmatch(self.policy) is not None,
             f"{self.policy!r}: NAME must be 1 to 64 of a-z, 0-9, - and _, starting with a letter or a digit",
         )
-        require(outside or not self.source, f"{self.policy} has no source; only {OUTSIDE_PREFIX}NAME comes from one")
-        require(0.0 < self.share <= 1.0, f"share of {self.policy} must be above 0 and at most 1, not {self.share}")
+        require(imported or not self.source, f"{self.policy} has no source; only {IMPORTED_PREFIX}NAME comes from one")
+        require(
+            0.0 < self.probability <= 1.0,
+            f"share of {self.policy} must be above 0 and at most 1, not {self.probability}",
+        )
 
 
 @dataclass(frozen=True)
-class MetaGameSettings:
+class MetaGameConfig:
     """The game between whole snapshots, solved while the league runs.
 
     Fields:
@@ -108,7 +111,7 @@ class MetaGameSettings:
         number of sides), or "module:attribute"; "auto" is nash for two sides and replicator for more.
       growth: the mixture is solved anew after a new snapshot, and when the games between frozen policies have grown by
         this share.
-      most_policies: newest snapshots that take part, beside those in the present mixture.
+      max_policies: newest snapshots that take part, beside those in the present mixture.
       explore: share of the mixture spread evenly, so that no snapshot is never met.
     """
 
@@ -117,14 +120,14 @@ class MetaGameSettings:
     solve: bool = False
     solver: str = AUTO
     growth: float = 0.2
-    most_policies: int = 128
+    max_policies: int = 128
     explore: float = 0.05
 
     def __post_init__(self) -> None:
         if self.solver != AUTO:
             check_name(SOLVERS, self.solver, what="solver")
         require(self.growth > 0.0, f"growth must be positive, not {self.growth}")
-        require(self.most_policies >= 2, f"most_policies must be at least 2, not {self.most_policies}")
+        require(self.max_policies >= 2, f"max_policies must be at least 2, not {self.max_policies}")
         require(0.0 <= self.explore <= 1.0, f"explore must lie in [0, 1], not {self.explore}")
 
 
@@ -149,7 +152,7 @@ def check_hyperparameter(name: str, value: float) -> None:
 
 
 @dataclass(frozen=True)
-class TunedSettings:
+class TunedConfig:
     """One hyperparameter that tuning may change.
 
     Fields:
@@ -175,12 +178,12 @@ class TunedSettings:
 
 
 @dataclass(frozen=True)
-class TuningSettings:
+class PbtConfig:
     """Population based training: who copies whom, and how values change.
 
     Fields:
-      tuner: "truncation", "elo_gap", "tournament" or "module:attribute"; empty for no tuning.
-      parameters: what is tuned.
+      selection: "truncation", "elo_gap", "tournament" or "module:attribute"; empty for no tuning.
+      hyperparameters: what is tuned.
       period_steps: trained steps of a player between two looks at it.
       burn_in_steps: trained steps after a transplant or a reset before a player may copy or be copied.
       min_games: effective games of a player below which nothing is known of it.
@@ -194,8 +197,8 @@ class TuningSettings:
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
-    tuner: str = ""
-    parameters: tuple[TunedSettings, ...] = ()
+    selection: str = ""
+    hyperparameters: tuple[TunedConfig, ...] = ()
     period_steps: int = 500_000
     burn_in_steps: int = 1_000_000
     min_games: float = 50.0
@@ -208,9 +211,9 @@ class TuningSettings:
     across_roles: bool = False
 
     def __post_init__(self) -> None:
-        if self.tuner:
-            check_name(TUNERS, self.tuner, what="tuner")
-        names = [item.name for item in self.parameters]
+        if self.selection:
+            check_name(PBT_SELECTIONS, self.selection, what="selection")
+        names = [item.name for item in self.hyperparameters]
         require(len(set(names)) == len(names), f"a hyperparameter is named twice: {names}")
         require(self.period_steps >= 1, f"period_steps must be at least 1, not {self.period_steps}")
         require(self.burn_in_steps >= 0, f"burn_in_steps must not be negative, not {self.burn_in_steps}")

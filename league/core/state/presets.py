@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from league.core.state.league_config import GateSettings, MatchmakingSettings, PlayerSettings, RatingSettings
+from league.core.state.league_config import GateConfig, MatchmakingConfig, PlayerConfig, RatingConfig
 from league.core.state.population_config import (
-    MetaGameSettings,
-    PopulationSettings,
-    TunedSettings,
-    TuningSettings,
+    MetaGameConfig,
+    PbtConfig,
+    PopulationConfig,
+    TunedConfig,
 )
 
 SAVE_STEPS = 2_000_000
@@ -24,38 +24,38 @@ QUALITY_OPPONENTS = 16
 class PresetParts:
     """What a preset puts in the place of defaults; None leaves them."""
 
-    players: tuple[PlayerSettings, ...]
-    ratings: RatingSettings | None = None
-    meta_game: MetaGameSettings | None = None
-    tuning: TuningSettings | None = None
+    players: tuple[PlayerConfig, ...]
+    ratings: RatingConfig | None = None
+    meta_game: MetaGameConfig | None = None
+    pbt: PbtConfig | None = None
 
 
 class Preset(Protocol):
     """Makes a population from a few numbers."""
 
-    def __call__(self, population: PopulationSettings, /) -> PresetParts: ...
+    def __call__(self, population: PopulationConfig, /) -> PresetParts: ...
 
 
-def alphastar(population: PopulationSettings) -> PresetParts:
+def alphastar(population: PopulationConfig) -> PresetParts:
     """Main agents, main exploiters and league exploiters with the published shares, gates and resets.
 
     Source: Vinyals et al. 2019. Half of the env steps go to the main agents, as for one of each.
     """
-    gate = GateSettings()
+    gate = GateConfig()
     if population.save_steps is not None:
-        gate = GateSettings(min_steps=population.save_steps, timeout_steps=2 * population.save_steps)
+        gate = GateConfig(min_steps=population.save_steps, timeout_steps=2 * population.save_steps)
     mains = population.main_agents or 1
     counts = {
         "main_exploiter": 1 if population.main_exploiters is None else population.main_exploiters,
         "league_exploiter": 1 if population.league_exploiters is None else population.league_exploiters,
     }
-    share = max(sum(counts.values()), 1) / mains
+    step_weight = max(sum(counts.values()), 1) / mains
     again = replace(gate, reset_to=population.exploiters_reset_to or gate.reset_to)
-    exploiters = [PlayerSettings(role=role, count=count, gate=again) for role, count in counts.items() if count]
-    return PresetParts(players=(PlayerSettings(count=mains, share=share, gate=gate), *exploiters))
+    exploiters = [PlayerConfig(role=role, count=count, gate=again) for role, count in counts.items() if count]
+    return PresetParts(players=(PlayerConfig(count=mains, step_weight=step_weight, gate=gate), *exploiters))
 
 
-def openai_five(population: PopulationSettings) -> PresetParts:
+def openai_five(population: PopulationConfig) -> PresetParts:
     """80 % of the games against the newest weights, 20 % against snapshots by their quality.
 
     A lease meets more of them than elsewhere: with few at a time, the qualities fall in turns and in large steps.
@@ -68,32 +68,32 @@ def openai_five(population: PopulationSettings) -> PresetParts:
     return PresetParts(players=(replace(group, matchmaking=matchmaking),))
 
 
-def self_play(population: PopulationSettings) -> PresetParts:
+def self_play(population: PopulationConfig) -> PresetParts:
     """The newest weights only; snapshots are kept for ratings and export."""
     return PresetParts(players=(_simple(population, "self_play", self_play=1.0),))
 
 
-def fictitious(population: PopulationSettings) -> PresetParts:
+def fictitious(population: PopulationConfig) -> PresetParts:
     """Every snapshot alike. Source: Heinrich et al. 2015, fictitious self-play."""
     return PresetParts(players=(_simple(population, "fictitious", self_play=0.0),))
 
 
-def window(population: PopulationSettings) -> PresetParts:
+def window(population: PopulationConfig) -> PresetParts:
     """The newest weights, and a window of snapshots. Source: Unity ML-Agents, self-play settings."""
     latest = population.play_against_latest_model_ratio
     return PresetParts(players=(_simple(population, "window", self_play=0.5 if latest is None else latest),))
 
 
-def psro(population: PopulationSettings) -> PresetParts:
+def psro(population: PopulationConfig) -> PresetParts:
     """Best responses to the Nash mixture over all snapshots. Source: Lanctot et al. 2017, PSRO."""
     return PresetParts(
         players=(_simple(population, "meta_nash", self_play=0.0),),
-        ratings=RatingSettings(share=0.2),
-        meta_game=MetaGameSettings(solve=True),
+        ratings=RatingConfig(step_fraction=0.2),
+        meta_game=MetaGameConfig(solve=True),
     )
 
 
-def pbt(population: PopulationSettings) -> PresetParts:
+def pbt(population: PopulationConfig) -> PresetParts:
     """A population that meets opponents of its own strength, copies and mutates.
 
     Source: Jaderberg et al. 2019 (matchmaking, who copies whom, +-20 %), Jaderberg et al. 2017 (PBT).
@@ -102,11 +102,11 @@ def pbt(population: PopulationSettings) -> PresetParts:
     tuned = ("learning_rate", "entropy_cost", "discount")
     return PresetParts(
         players=(_simple(population, "even_odds", self_play=0.2, main_agents=4),),
-        tuning=TuningSettings(
-            tuner="elo_gap",
-            parameters=(
-                *(TunedSettings(name) for name in tuned),
-                TunedSettings("self_play", initial=0.2, low=0.05, high=0.8),
+        pbt=PbtConfig(
+            selection="elo_gap",
+            hyperparameters=(
+                *(TunedConfig(name) for name in tuned),
+                TunedConfig("self_play", initial=0.2, low=0.05, high=0.8),
             ),
             period_steps=max(save_steps // 4, 1),
             burn_in_steps=max(save_steps // 2, 1),
@@ -114,28 +114,27 @@ def pbt(population: PopulationSettings) -> PresetParts:
     )
 
 
-def exploit(population: PopulationSettings) -> PresetParts:
-    """A fresh player that trains against nothing but its guests: how well it does is how exploitable they are."""
+def exploit(population: PopulationConfig) -> PresetParts:
+    """A fresh player that trains against nothing but its fixed_opponents: how well it does is how exploitable they
+    are."""
     steps = population.save_steps or SAVE_STEPS
-    player = PlayerSettings(
+    player = PlayerConfig(
         role="main_exploiter",
         count=population.main_exploiters or 1,
-        matchmaker="guests",
-        gate=GateSettings(min_steps=steps, timeout_steps=steps, reset_probability=0.0),
+        matchmaker="fixed_opponents",
+        gate=GateConfig(min_steps=steps, timeout_steps=steps, reset_probability=0.0),
     )
     return PresetParts(players=(player,))
 
 
-def _simple(
-    population: PopulationSettings, matchmaker: str, *, self_play: float, main_agents: int = 1
-) -> PlayerSettings:
+def _simple(population: PopulationConfig, matchmaker: str, *, self_play: float, main_agents: int = 1) -> PlayerConfig:
     """Players of one matchmaker that are frozen every `save_steps`."""
     steps = population.save_steps or SAVE_STEPS
-    return PlayerSettings(
+    return PlayerConfig(
         count=population.main_agents or main_agents,
         matchmaker=matchmaker,
-        matchmaking=MatchmakingSettings(
+        matchmaking=MatchmakingConfig(
             self_play=self_play, pfsp=1.0 - self_play, verification=0.0, window=population.window or 10
         ),
-        gate=GateSettings(min_steps=steps, timeout_steps=steps),
+        gate=GateConfig(min_steps=steps, timeout_steps=steps),
     )

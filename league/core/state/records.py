@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-BOT_PREFIX, OUTSIDE_PREFIX = "bot:", "outside:"
+BOT_PREFIX, IMPORTED_PREFIX = "bot:", "imported:"
 """A policy id that starts so is a scripted bot (`bot:tactical`), or a frozen policy that was trained elsewhere; any
 other is a player or a snapshot."""
 
@@ -25,18 +25,18 @@ class Hyperparameter:
 
 
 @dataclass(frozen=True)
-class Seating:
+class Assignment:
     """One way to fill the seats, and its share of the episodes that start under a lease.
 
     Fields:
       policies: [S] policy id per seat: a player (newest weights), a snapshot (frozen) or `bot:NAME`.
       records: [S] whether the seat's decisions are sent to the learner of the lease's home player.
-      share: probability that a new episode takes this seating; the shares of a lease sum to 1.
+      probability: probability that a new episode takes this assignment; the shares of a lease sum to 1.
     """
 
     policies: tuple[str, ...]
     records: tuple[bool, ...]
-    share: float
+    probability: float
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Lease:
       token: fencing token, the number of the daemon's start; an answer with another token is refused.
       host: actor host that works on it.
       home: player that learns from the recorded seats; None for a rating match (every seat frozen, nothing recorded).
-      seatings: table from which each new episode draws its seating.
-      turns: number of times each of the host's games is stepped before it answers.
+      assignments: table from which each new episode draws its assignment.
+      steps: number of times each of the host's games is stepped before it answers.
       generation: resets of the home so far; games in flight of an earlier generation are thrown away.
       num_envs: games that the host steps together, the bound of what it can answer; 0 where that is not known.
       after_training: whether it is one of the rating matches after the budget, whose env steps are not training's.
@@ -59,41 +59,42 @@ class Lease:
     token: int
     host: str
     home: str | None
-    seatings: tuple[Seating, ...]
-    turns: int
+    assignments: tuple[Assignment, ...]
+    steps: int
     generation: int = 0
     num_envs: int = 0
     after_training: bool = False
 
 
 @dataclass(frozen=True)
-class SeatingOutcome:
-    """Totals of the episodes of one seating that ended under one lease.
+class AssignmentOutcome:
+    """Totals of the episodes of one assignment that ended under one lease.
 
     Fields:
-      policies: [S] as in the seating.
+      policies: [S] as in the assignment.
       games: episodes that ended by the rules or by a time limit.
       aborted: episodes thrown away because their env failed; in no other count.
-      turns: decisions taken in the counted games, all seats together.
+      decisions: decisions taken in the counted games, all seats together.
       wins: [S][S], wins[i][j] = games in which the team of seat i had a higher return than that of seat j.
       draws: [S][S], equal returns; symmetric. For seats of different teams wins[i][j] + wins[j][i] + draws[i][j] is
         `games`.
       return_sums: [S] sum of undiscounted returns per seat.
       truncated: those of the games that a time limit ended, whatever their result.
-      orders: (ranks, games) for each order in which the teams finished, sorted; ranks holds for each team, in the order
-        of their first seats, how many teams finished before it, so that equal ones are a tie. Together `games`. Empty
-        in games of two seats or of one team, where wins and draws say it all, and in journals of before it was kept.
+      placements: (ranks, games) for each order in which the teams finished, sorted; ranks holds for each team, in the
+        order of their first seats, how many teams finished before it, so that equal ones are a tie. Together `games`.
+        Empty in games of two seats or of one team, where wins and draws say it all, and in journals of before it was
+        kept.
     """
 
     policies: tuple[str, ...]
     games: int
     aborted: int
-    turns: int
+    decisions: int
     wins: tuple[tuple[int, ...], ...]
     draws: tuple[tuple[int, ...], ...]
     return_sums: tuple[float, ...]
     truncated: int = 0
-    orders: tuple[tuple[tuple[int, ...], int], ...] = ()
+    placements: tuple[tuple[tuple[int, ...], int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -129,11 +130,11 @@ class SnapshotInfo:
 
 
 @dataclass(frozen=True)
-class Order:
+class Directive:
     """What a learner host must do; open in the state until confirmed, so that a restart carries on with it.
 
     Fields:
-      order_id: unique in the journal.
+      directive_id: unique in the journal.
       kind: "snapshot" (freeze the player's weights), "reset" (start again from `source`) or "transplant" (go on from
         the restart state of another player, with other hyperparameters).
       player: whom it concerns.
@@ -145,7 +146,7 @@ class Order:
       hyperparameters: for a transplant, those that the player goes on with.
     """
 
-    order_id: int
+    directive_id: int
     kind: str
     player: str
     reason: str

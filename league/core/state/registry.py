@@ -16,7 +16,7 @@ MATCHMAKERS: Mapping[str, str] = {
     "quality": "league.core.matchmaking.matchmakers:QUALITY",
     "meta_nash": "league.core.matchmaking.matchmakers:META_NASH",
     "even_odds": "league.core.matchmaking.matchmakers:EVEN_ODDS",
-    "guests": "league.core.matchmaking.matchmakers:GUESTS",
+    "fixed_opponents": "league.core.matchmaking.matchmakers:FIXED_OPPONENTS",
 }
 """Name -> "module:attribute" of a `league.core.matchmaking.roles.Matchmaker`; a built-in role is the name of its
 matchmaker."""
@@ -27,12 +27,12 @@ GATES: Mapping[str, str] = {
 }
 """Name -> "module:attribute" of a `league.core.gates.gates.Gate`."""
 
-TUNERS: Mapping[str, str] = {
+PBT_SELECTIONS: Mapping[str, str] = {
     "truncation": "league.core.pbt.pbt_selection:truncation",
     "elo_gap": "league.core.pbt.pbt_selection:elo_gap",
     "tournament": "league.core.pbt.pbt_selection:tournament",
 }
-"""Name -> "module:attribute" of a `league.core.pbt.pbt_selection.Tuner`."""
+"""Name -> "module:attribute" of a `league.core.pbt.pbt_selection.Selection`."""
 
 AUTO = "auto"
 """What a user writes to leave the choice of a solver to the number of sides."""

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from league.core.state.records import SeatingOutcome
+from league.core.state.records import AssignmentOutcome
 
 Score = Literal["wins", "returns"]
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """How the games of a league are counted; decided once, when the league is founded.
+    """How the games of a league are counted; decided once, when the league is created.
 
     Fields:
       score: "wins", 1 for the side of the higher return, 1/2 each where they are equal; or "returns", a half and half
@@ -47,8 +47,8 @@ class Scoring:
 BY_WINS = Scoring()
 
 
-def score_sum(scoring: Scoring, outcome: SeatingOutcome, *, teams: Sequence[int], seat: int, rival: int) -> float:
-    """Scores of the side of `seat` against the side of `rival`, summed over the games of an outcome.
+def score_sum(scoring: Scoring, outcome: AssignmentOutcome, *, teams: Sequence[int], seat: int, opponent: int) -> float:
+    """Scores of the side of `seat` against the side of `opponent`, summed over the games of an outcome.
 
     By returns, the margin of a game is the mean return of the one side's seats less that of the other side's, so that
     sides of different sizes compare, and in a game of more than two sides each pair of them has its own. Only sums
@@ -57,18 +57,18 @@ def score_sum(scoring: Scoring, outcome: SeatingOutcome, *, teams: Sequence[int]
 
     Args:
       teams: [S] team of each seat.
-      seat, rival: seats of two different teams.
+      seat, opponent: seats of two different teams.
     Returns:
-      A number in [0, games]; with `seat` and `rival` exchanged, the rest of the games.
+      A number in [0, games]; with `seat` and `opponent` exchanged, the rest of the games.
     """
     if scoring.score == "wins":
-        return outcome.wins[seat][rival] + 0.5 * outcome.draws[seat][rival]
-    margin = _mean_return(outcome, teams, teams[seat]) - _mean_return(outcome, teams, teams[rival])
+        return outcome.wins[seat][opponent] + 0.5 * outcome.draws[seat][opponent]
+    margin = _mean_return(outcome, teams, teams[seat]) - _mean_return(outcome, teams, teams[opponent])
     half = 0.5 * outcome.games
     return half + min(max(0.5 * margin / scoring.return_scale, -half), half)
 
 
-def _mean_return(outcome: SeatingOutcome, teams: Sequence[int], team: int) -> float:
+def _mean_return(outcome: AssignmentOutcome, teams: Sequence[int], team: int) -> float:
     """Sum over the games of an outcome of the mean return of a team's seats."""
     earned = [total for total, other in zip(outcome.return_sums, teams, strict=True) if other == team]
     return sum(earned) / len(earned)

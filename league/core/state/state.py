@@ -8,14 +8,14 @@ import json
 from dataclasses import dataclass, field
 
 from league.core.state.episodes import Episodes
-from league.core.state.fair_share import Workload
-from league.core.state.growable_array import Column
-from league.core.state.league_config import LeagueSettings, PlayerSettings
+from league.core.state.fair_share import FairShare
+from league.core.state.growable_array import GrowableArray
+from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.core.state.payoff import Payoff, empty_payoff
 from league.core.state.population import Population
-from league.core.state.records import Hyperparameter, Lease, Order, SnapshotInfo
+from league.core.state.records import Directive, Hyperparameter, Lease, SnapshotInfo
 from league.core.state.scoring import BY_WINS, Scoring
-from league.core.state.state_codec import Plain, pack, unpack
+from league.core.state.state_codec import Plain, decode, encode
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class PlayerState:
     """One learning player.
 
     Fields:
-      name, role: identity. group: its place in `settings.players`.
+      name, role: identity. group: its place in `config.players`.
       policy: its number in the population. place: its place in the workload.
       episodes: returns, lengths and scores of late, over its own leases.
       version, trained_steps: as its learner last reported.
@@ -55,7 +55,7 @@ class PlayerState:
     role: str
     group: int
     policy: int
-    place: int
+    index: int
     episodes: Episodes  # no default: a stored state without it is folded anew from the events
     version: int = 0
     trained_steps: int = 0
@@ -92,13 +92,13 @@ class Totals:
     """Counts over the whole league.
 
     Fields:
-      games, aborted, turns, truncated: of all finished leases, rating matches too.
+      games, aborted, decisions, truncated: of all finished leases, rating matches too.
       env_steps: of all finished leases but those that rate once training is over, which are `settling_steps`.
     """
 
     games: int = 0
     aborted: int = 0
-    turns: int = 0
+    decisions: int = 0
     truncated: int = 0
     env_steps: int = 0
     rating_games: int = 0
@@ -112,20 +112,21 @@ class LeagueState:
     """Everything that the league knows.
 
     Fields:
-      settings: None until the league is founded. num_seats, teams, scoring, seed: as founded.
+      config: None until the league is created. num_seats, teams, scoring, seed: as created.
       token: number of the run; 0 before the first. running: between its start and its orderly stop.
-      next_lease_id, next_order_id: numbers not yet given.
+      next_lease_id, next_directive_id: numbers not yet given.
       players, snapshots: by id, in the order in which they came.
-      leases, orders: the open ones, by id.
-      population, payoff, workload, totals: see there.
+      leases, directives: the open ones, by id.
+      population, payoff, fair_share, totals: see there.
       rating_games: int64 [P], all-frozen games of each policy of the population.
       qualities: player -> float64 [P], see `league.core.matchmaking.quality`; only players of that matchmaker.
       met_chances: player -> float64 [P], chance with which its games in flight met each of its snapshots.
       mixture: over snapshots; empty where none is solved.
-      config, config_before: text of the run's config.yaml, now and before its last change; empty where unknown.
+      config_text, config_text_before: text of the run's config.yaml, now and before its last change; empty where
+        unknown.
     """
 
-    settings: LeagueSettings | None = None
+    config: LeagueConfig | None = None
     seed: int = 0
     num_seats: int = 0
     teams: tuple[int, ...] = ()
@@ -133,49 +134,49 @@ class LeagueState:
     token: int = 0
     running: bool = False
     next_lease_id: int = 1
-    next_order_id: int = 1
+    next_directive_id: int = 1
     players: dict[str, PlayerState] = field(default_factory=dict)
     snapshots: dict[str, SnapshotInfo] = field(default_factory=dict)
     leases: dict[int, Lease] = field(default_factory=dict)
-    orders: dict[int, Order] = field(default_factory=dict)
+    directives: dict[int, Directive] = field(default_factory=dict)
     population: Population = field(default_factory=Population)
     payoff: Payoff = field(
         default_factory=lambda: empty_payoff(num_seats=1, half_life_steps=1.0, prior_games=1.0),
     )
-    workload: Workload = field(default_factory=Workload)
+    fair_share: FairShare = field(default_factory=FairShare)
     totals: Totals = field(default_factory=Totals)
-    rating_games: Column = field(default_factory=lambda: Column("int64"))
-    qualities: dict[str, Column] = field(default_factory=dict)
-    met_chances: dict[str, Column] = field(default_factory=dict)
+    rating_games: GrowableArray = field(default_factory=lambda: GrowableArray("int64"))
+    qualities: dict[str, GrowableArray] = field(default_factory=dict)
+    met_chances: dict[str, GrowableArray] = field(default_factory=dict)
     mixture: Mixture = field(default_factory=Mixture)
-    config: str = ""
-    config_before: str = ""
+    config_text: str = ""
+    config_text_before: str = ""
 
-    def settings_of(self, player: str) -> PlayerSettings:
+    def config_of(self, player: str) -> PlayerConfig:
         """The settings of a player's group."""
-        assert self.settings is not None, "the league is not founded"
-        return self.settings.players[self.players[player].group]
+        assert self.config is not None, "the league is not created"
+        return self.config.players[self.players[player].group]
 
-    def player_at(self, place: int) -> str:
+    def player_at(self, index: int) -> str:
         """Id of the player at a place of the workload."""
-        return next(itertools.islice(self.players, place, None))
+        return next(itertools.islice(self.players, index, None))
 
     def is_present(self, snapshot: str) -> bool:
-        """Whether a snapshot or outsider is there and its weights can be had."""
+        """Whether a snapshot or imported policy is there and its weights can be had."""
         return snapshot in self.snapshots and self.population.index[snapshot] not in self.population.absent
 
     def env_steps_of(self, player: str) -> int:
         """Env steps of the finished leases of a player."""
-        return int(self.workload.env_steps.values[self.players[player].place])
+        return int(self.fair_share.env_steps.values[self.players[player].index])
 
-    def open_orders(self, player: str) -> list[Order]:
+    def open_directives(self, player: str) -> list[Directive]:
         """What the player's learner still has to do, oldest first."""
-        return [order for order in self.orders.values() if order.player == player]
+        return [directive for directive in self.directives.values() if directive.player == player]
 
 
 def to_plain(state: LeagueState) -> Plain:
     """The whole state as JSON can hold it, so that a restart needs no replay from zero."""
-    return pack(state)
+    return encode(state)
 
 
 def from_plain(plain: Plain) -> LeagueState:
@@ -184,7 +185,7 @@ def from_plain(plain: Plain) -> LeagueState:
     Raises:
       KeyError, TypeError, ValueError: `plain` is not such a state.
     """
-    state = unpack(LeagueState, plain)
+    state = decode(LeagueState, plain)
     assert isinstance(state, LeagueState)
     if set(state.met_chances) != set(state.qualities):
         raise ValueError("the qualities lack the chances of being met: an earlier version wrote them")
@@ -193,5 +194,5 @@ def from_plain(plain: Plain) -> LeagueState:
 
 def digest(state: LeagueState) -> str:
     """sha256 (hex) of the whole state; equal for equal histories. O(size of the state)."""
-    text = json.dumps(pack(state), separators=(",", ":"), allow_nan=False)
+    text = json.dumps(encode(state), separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from league.core.state.growable_array import Column
+from league.core.state.growable_array import GrowableArray
 
 Plain = Any
 """None, bool, int, float, str, or lists and string-keyed dicts of these."""
 
 
-def pack(value: object) -> Plain:
+def encode(value: object) -> Plain:
     """Turn dataclasses into dicts, tuples into lists, dicts into lists of pairs and columns into little-endian base64.
 
     Raises:
@@ -25,33 +25,33 @@ def pack(value: object) -> Plain:
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, Column):
+    if isinstance(value, GrowableArray):
         array = value.values
         little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         return [little.dtype.str, list(array.shape), base64.b64encode(little.tobytes()).decode("ascii")]
     if isinstance(value, tuple | list):
-        return [pack(item) for item in value]
+        return [encode(item) for item in value]
     if isinstance(value, dict):
-        return [[pack(key), pack(item)] for key, item in value.items()]
+        return [[encode(key), encode(item)] for key, item in value.items()]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: _pack_field(hint, getattr(value, name)) for name, hint in _fields(type(value)).items()}
     raise TypeError(f"cannot write a {type(value).__name__} as plain data")
 
 
-def unpack(kind: Any, plain: Plain) -> Any:
-    """Rebuild a value of the annotated type `kind` from what `pack` made of it.
+def decode(kind: Any, plain: Plain) -> Any:
+    """Rebuild a value of the annotated type `kind` from what `encode` made of it.
 
     Raises:
-      TypeError: an annotation of another kind than `pack` writes, or a field without a default is missing.
+      TypeError: an annotation of another kind than `encode` writes, or a field without a default is missing.
       ValueError: `plain` does not fit.
     """
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        given = {name: unpack(hint, plain[name]) for name, hint in _fields(kind).items() if name in plain}
+        given = {name: decode(hint, plain[name]) for name, hint in _fields(kind).items() if name in plain}
         return kind(**given)  # a field that an earlier version did not write takes its default
-    if kind is Column:
+    if kind is GrowableArray:
         dtype, shape, text = plain
         array = np.frombuffer(base64.b64decode(text), dtype=np.dtype(dtype)).reshape(shape)
-        return Column.of(array.astype(array.dtype.newbyteorder("="), copy=False))
+        return GrowableArray.of(array.astype(array.dtype.newbyteorder("="), copy=False))
     if kind in (bool, int, float, str, type(None)):
         return kind(plain) if kind is float else plain
     return _unpack_generic(typing.get_origin(kind), typing.get_args(kind), plain)
@@ -60,17 +60,17 @@ def unpack(kind: Any, plain: Plain) -> Any:
 def _pack_field(hint: Any, value: object) -> Plain:
     """A whole number in a float field becomes a float, as it does when it is read back."""
     is_float = hint is float or float in typing.get_args(hint)
-    return float(value) if is_float and isinstance(value, int) else pack(value)
+    return float(value) if is_float and isinstance(value, int) else encode(value)
 
 
 def _unpack_generic(origin: Any, arguments: tuple[Any, ...], plain: Plain) -> Any:
     if origin in (typing.Union, types.UnionType):
         (inner,) = [argument for argument in arguments if argument is not type(None)]
-        return None if plain is None else unpack(inner, plain)
+        return None if plain is None else decode(inner, plain)
     if origin is tuple:
-        return tuple(unpack(arguments[0], item) for item in plain)
+        return tuple(decode(arguments[0], item) for item in plain)
     if origin is dict:
-        return {unpack(arguments[0], key): unpack(arguments[1], item) for key, item in plain}
+        return {decode(arguments[0], key): decode(arguments[1], item) for key, item in plain}
     if origin is typing.Literal:
         return plain
     raise TypeError(f"cannot read {origin} from plain data")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from agents.acting.arena import Arena
-from agents.acting.policy import Choice, View
+from agents.acting.policy import ActInputs, ActOutputs
 from agents.unroll.unroll import Unrolls
 from envs.adapters.gymnasium import GymnasiumEnv
 from envs.adapters.pettingzoo import AecEnv, ParallelEnv
@@ -36,12 +36,12 @@ def make(**kwargs):
 
 
 @dataclass(frozen=True)
-class Seating:
+class Assignment:
     """A row of a lease's table."""
 
     policies: tuple[str, ...]
     records: tuple[bool, ...]
-    share: float = 1.0
+    probability: float = 1.0
 
 
 class RulePolicy:
@@ -52,7 +52,7 @@ class RulePolicy:
         self.asked: list[tuple[int, int, int, int]] = []
         self._masked = masked
 
-    def act(self, view: View, rng: np.random.Generator) -> Choice:
+    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
         actions, log_probs = [], []
         for env, row in zip(view.turn.env_index[view.slots], view.turn.obs["counter"][view.slots], strict=True):
             episode, step, seat = (int(number) for number in row)
@@ -60,7 +60,7 @@ class RulePolicy:
             actions.append(action_of(**place, masked=self._masked))
             log_probs.append(log_prob_of(**place))
             self.asked.append(tuple(place.values()))
-        return Choice(np.array(actions, np.int64), np.array(log_probs, np.float32), view.core + 1)
+        return ActOutputs(np.array(actions, np.int64), np.array(log_probs, np.float32), view.core + 1)
 
 
 def built_in(rules: Rules, num_envs: int, folder: Path) -> BatchedEnv:
@@ -129,25 +129,25 @@ def _wrapped(adapter: Any, raw: Callable[..., Any], num_envs: int, **kwargs: Any
 def play(
     env: BatchedEnv,
     *,
-    turns: int,
+    steps: int,
     unroll_length: int,
-    seatings: Sequence[Seating] | None = None,
+    assignments: Sequence[Assignment] | None = None,
     policies: dict[str, RulePolicy] | None = None,
-    turns_per_lease: int = 7,
+    steps_per_lease: int = 7,
     seed: int = 0,
 ) -> tuple[Arena, dict[tuple[int, int], list[dict[str, Any]]]]:
     """Run an arena, its policies one version on with every lease; returns it and the unrolls by (env, seat)."""
     seats = env.spec.num_seats
-    if seatings is None:
-        seatings = [Seating(("home",) * seats, (True,) * seats)]
+    if assignments is None:
+        assignments = [Assignment(("home",) * seats, (True,) * seats)]
     if policies is None:
         policies = {"home": RulePolicy(masked=env.spec.has_mask)}
     arena = Arena(env, unroll_length=unroll_length, core_size=CORE_SIZE, seed=seed)
     found: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
-    for start in range(0, turns, turns_per_lease):
+    for start in range(0, steps, steps_per_lease):
         for policy in policies.values():
-            policy.version = start // turns_per_lease
-        for unrolls in arena.run(seatings, policies, turns=min(turns_per_lease, turns - start)):
+            policy.version = start // steps_per_lease
+        for unrolls in arena.run(assignments, policies, steps=min(steps_per_lease, steps - start)):
             collect(unrolls, found)
     return arena, found
 
@@ -158,7 +158,7 @@ def collect(unrolls: Unrolls, found: dict[tuple[int, int], list[dict[str, Any]]]
         one = {
             name: getattr(unrolls, name)[row]
             for name in vars(unrolls)
-            if name not in ("obs", "action_mask", "part_log_probs")
+            if name not in ("obs", "action_mask", "sub_action_log_probs")
         }
         one.update({name: array[row] for name, array in unrolls.obs.items()})
         one["action_mask"] = None if unrolls.action_mask is None else unrolls.action_mask[row]

@@ -1,4 +1,5 @@
-"""An arena against the loop-for-loop oracle, the probe games behind every adapter; seatings, totals, exact resume."""
+"""An arena against the loop-for-loop oracle, the probe games behind every adapter; assignments, totals, exact
+resume."""
 
 from __future__ import annotations
 
@@ -11,17 +12,17 @@ import numpy as np
 import pytest
 
 from agents.acting.arena import Arena
-from agents.acting.outcome_counter import Tally
-from agents.acting.policy import BotPolicy, Choice, View
+from agents.acting.outcome_counter import OutcomeCounter
+from agents.acting.policy import ActInputs, ActOutputs, BotPolicy
 from agents.unroll.unroll import Unrolls, concatenate
 from envs.bots import RandomBot, legal_actions
 from envs.probe import LastMoveProbe, TurnProbe
 from envs.protocol import EnvConfig
 from envs.registry import BUILT_IN, make
 from envs.sampling import uniform_legal
-from envs.sub_actions import draw_parts
+from envs.sub_actions import draw_sub_actions
 from tests.agents.acting import probe_cases as cases
-from tests.agents.acting.probe_cases import RulePolicy, Seating, first_difference, play
+from tests.agents.acting.probe_cases import Assignment, RulePolicy, first_difference, play
 from tests.oracles.probe_unrolls import Rules, expected_games, expected_unrolls
 
 NUM_ENVS = 5
@@ -52,12 +53,12 @@ def test_unrolls_equal_those_made_by_hand(way: Any, truncate: bool, tmp_path: Pa
     make_env, rules = way
     rules = Rules(rules.kind, rules.num_seats, rules.lengths, truncate)
     for unroll_length in (1, 2, 5):
-        arena, found = play(make_env(rules, NUM_ENVS, tmp_path), turns=TURNS, unroll_length=unroll_length)
+        arena, found = play(make_env(rules, NUM_ENVS, tmp_path), steps=TURNS, unroll_length=unroll_length)
         arena.close()
         num_unrolls = 0
         for env in range(NUM_ENVS):
             expected = expected_unrolls(
-                rules, env=env, turns=TURNS, unroll_length=unroll_length, version_of=lambda turn: turn // 7
+                rules, env=env, steps=TURNS, unroll_length=unroll_length, version_of=lambda turn: turn // 7
             )
             for seat, unrolls in expected.items():
                 assert not first_difference(found[env, seat], unrolls), f"env {env}, seat {seat}, T {unroll_length}"
@@ -69,11 +70,11 @@ def test_unrolls_equal_those_made_by_hand(way: Any, truncate: bool, tmp_path: Pa
 @pytest.mark.parametrize("way", WAYS, ids=way_name)
 def test_games_started_are_games_ended_and_in_flight(way: Any, tmp_path: Path) -> None:
     make_env, rules = way
-    arena, _ = play(make_env(rules, NUM_ENVS, tmp_path), turns=TURNS, unroll_length=4)
+    arena, _ = play(make_env(rules, NUM_ENVS, tmp_path), steps=TURNS, unroll_length=4)
     (totals,) = arena.take_outcomes()
-    games = [game for env in range(NUM_ENVS) for game in expected_games(rules, env=env, turns=TURNS)]
+    games = [game for env in range(NUM_ENVS) for game in expected_games(rules, env=env, steps=TURNS)]
     assert totals.games == len(games)
-    assert totals.turns == sum(decisions for decisions, _ in games)
+    assert totals.decisions == sum(decisions for decisions, _ in games)
     assert totals.truncated == 0
     assert totals.return_sums.tolist() == np.sum([returns for _, returns in games], axis=0).tolist()
     for i in range(rules.num_seats):
@@ -91,7 +92,7 @@ def test_games_that_a_time_limit_ended_are_counted_whatever_their_result(
 ) -> None:
     make_env, rules = way
     rules = Rules(rules.kind, rules.num_seats, rules.lengths, truncate)
-    arena, _ = play(make_env(rules, NUM_ENVS, tmp_path), turns=TURNS, unroll_length=4)
+    arena, _ = play(make_env(rules, NUM_ENVS, tmp_path), steps=TURNS, unroll_length=4)
     (totals,) = arena.take_outcomes()
     arena.close()
     assert totals.games > 0
@@ -99,7 +100,7 @@ def test_games_that_a_time_limit_ended_are_counted_whatever_their_result(
 
 
 def test_each_unroll_begins_with_the_bootstrap_row_of_the_one_before() -> None:
-    _, found = play(TurnProbe(num_envs=3, episode_length=[5, 3]), turns=80, unroll_length=3)
+    _, found = play(TurnProbe(num_envs=3, episode_length=[5, 3]), steps=80, unroll_length=3)
     for unrolls in found.values():
         for one, following in itertools.pairwise(unrolls):
             assert np.array_equal(one["counter"][-1], following["counter"][0])
@@ -107,7 +108,7 @@ def test_each_unroll_begins_with_the_bootstrap_row_of_the_one_before() -> None:
 
 
 def test_the_losers_last_decision_gets_its_loss() -> None:
-    arena, found = play(LastMoveProbe(num_envs=2, episode_length=[6]), turns=60, unroll_length=3)
+    arena, found = play(LastMoveProbe(num_envs=2, episode_length=[6]), steps=60, unroll_length=3)
     for env in range(2):
         for seat, gain in ((0, -1), (1, 1)):
             rewards = [unroll["rewards"].tolist() for unroll in found[env, seat]]
@@ -124,7 +125,7 @@ def test_array_envs_are_aligned() -> None:
     for truncate in (False, True):
         env = make(EnvConfig("gymnasium:RawArrayProbe-v0", {"truncate": truncate}), num_envs=3)
         arena = Arena(env, unroll_length=4, core_size=0, seed=1)
-        unrolls = concatenate(list(arena.run([Seating(("bot",), (True,))], {"bot": random_policy()}, turns=50)))
+        unrolls = concatenate(list(arena.run([Assignment(("bot",), (True,))], {"bot": random_policy()}, steps=50)))
         start, step, last = np.moveaxis(unrolls.obs["observation"], -1, 0)
         valid = unrolls.valid
         assert np.array_equal(unrolls.rewards[valid], 16 * (step[:, :-1] + 1)[valid])
@@ -140,9 +141,9 @@ def test_array_envs_are_aligned() -> None:
 
 
 SEATINGS = [
-    Seating(("home", "frozen"), (True, False), 0.5),
-    Seating(("frozen", "home"), (False, True), 0.25),
-    Seating(("home", "home"), (True, True), 0.25),
+    Assignment(("home", "frozen"), (True, False), 0.5),
+    Assignment(("frozen", "home"), (False, True), 0.25),
+    Assignment(("home", "home"), (True, True), 0.25),
 ]
 
 
@@ -155,18 +156,18 @@ def seats_taken(policies: dict[str, RulePolicy]) -> dict[tuple[int, int], dict[i
     return taken
 
 
-def test_a_seating_holds_for_a_whole_episode_and_only_recorded_seats_are_recorded() -> None:
+def test_a_assignment_holds_for_a_whole_episode_and_only_recorded_seats_are_recorded() -> None:
     policies = {"home": RulePolicy(), "frozen": RulePolicy()}
     rules = Rules("turns", 2, (4, 3, 5, 2))
     arena, found = play(
-        cases.built_in(rules, NUM_ENVS, Path()), turns=90, unroll_length=3, seatings=SEATINGS, policies=policies
+        cases.built_in(rules, NUM_ENVS, Path()), steps=90, unroll_length=3, assignments=SEATINGS, policies=policies
     )
     taken = seats_taken(policies)
     for env in range(NUM_ENVS):
         expected = expected_unrolls(
             rules,
             env=env,
-            turns=90,
+            steps=90,
             unroll_length=3,
             version_of=lambda turn: turn // 7,
             records=lambda episode, seat, env=env: taken[env, episode].get(seat) == "home",
@@ -176,29 +177,31 @@ def test_a_seating_holds_for_a_whole_episode_and_only_recorded_seats_are_recorde
     counted = {totals.policies: totals.games for totals in arena.take_outcomes()}
     ended = Counter()
     for env in range(NUM_ENVS):
-        for episode in range(len(expected_games(rules, env=env, turns=90))):
+        for episode in range(len(expected_games(rules, env=env, steps=90))):
             ended[tuple(taken[env, episode][seat] for seat in (0, 1))] += 1
     assert counted == ended
-    assert set(ended) == {seating.policies for seating in SEATINGS}
+    assert set(ended) == {assignment.policies for assignment in SEATINGS}
 
 
 def test_shares_of_the_table_are_honoured() -> None:
     policies = {"home": RulePolicy(), "frozen": RulePolicy()}
     env = TurnProbe(num_envs=64, episode_length=2)
-    arena, _ = play(env, turns=200, unroll_length=8, seatings=SEATINGS, policies=policies)
+    arena, _ = play(env, steps=200, unroll_length=8, assignments=SEATINGS, policies=policies)
     counted = {totals.policies: totals.games for totals in arena.take_outcomes()}
     games = sum(counted.values())
     assert games == 64 * 100
-    for seating in SEATINGS:
-        deviation = np.sqrt(games * seating.share * (1 - seating.share))
-        assert abs(counted[seating.policies] - games * seating.share) < 4 * deviation  # null: the table's own shares
+    for assignment in SEATINGS:
+        deviation = np.sqrt(games * assignment.probability * (1 - assignment.probability))
+        assert (
+            abs(counted[assignment.policies] - games * assignment.probability) < 4 * deviation
+        )  # null: the table's own shares
 
 
 def test_games_in_flight_keep_the_opponent_that_they_started_with() -> None:
     first, second = RulePolicy(), RulePolicy()
     arena = Arena(TurnProbe(num_envs=4, episode_length=[9, 6]), unroll_length=3, core_size=2, seed=0)
-    list(arena.run([Seating(("home", "first"), (True, False))], {"home": RulePolicy(), "first": first}, turns=5))
-    list(arena.run([Seating(("home", "second"), (True, False))], {"home": RulePolicy(), "second": second}, turns=15))
+    list(arena.run([Assignment(("home", "first"), (True, False))], {"home": RulePolicy(), "first": first}, steps=5))
+    list(arena.run([Assignment(("home", "second"), (True, False))], {"home": RulePolicy(), "second": second}, steps=15))
     assert {(env, episode) for env, episode, _, _ in first.asked} == {(env, 0) for env in range(4)}
     assert {episode for _, episode, _, _ in second.asked} == {1, 2}
     assert {totals.policies: totals.games for totals in arena.take_outcomes()} == {
@@ -225,18 +228,18 @@ class UniformPolicy:
 
     version = 0
 
-    def act(self, view: View, rng: np.random.Generator) -> Choice:
+    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
         zeros, actions = np.zeros(len(view.slots), np.float32), view.env.spec.actions
         if actions.kind == "multi_categorical":
             mask = None if view.turn.action_mask is None else view.turn.action_mask[view.slots]
-            return Choice(draw_parts(actions, len(zeros), mask=mask, rng=rng), zeros, view.core + 1)
+            return ActOutputs(draw_sub_actions(actions, len(zeros), mask=mask, rng=rng), zeros, view.core + 1)
         legal = legal_actions(view.env, view.turn)[view.slots]
-        return Choice(uniform_legal(legal, rng), zeros, view.core + 1)
+        return ActOutputs(uniform_legal(legal, rng), zeros, view.core + 1)
 
 
 GAME_OPTIONS: dict[str, dict[str, object]] = {
     "matrix_game": {"payoffs": [[1, -1], [-2, 3]], "rounds": 3},
-    "probe_parts": {"masked": True},
+    "probe_sub_actions": {"masked": True},
 }
 
 
@@ -244,15 +247,15 @@ GAME_OPTIONS: dict[str, dict[str, object]] = {
 def test_every_built_in_game_goes_on_bit_for_bit_from_what_it_saved(env_id: str) -> None:
     config = EnvConfig(env_id, GAME_OPTIONS.get(env_id, {}))
     seats = make(config, num_envs=1).spec.num_seats
-    table = [Seating(("home",) * seats, (True,) * seats)]
-    for turns in (1, 10, 23):
+    table = [Assignment(("home",) * seats, (True,) * seats)]
+    for steps in (1, 10, 23):
         whole, again = (Arena(make(config, num_envs=8), unroll_length=3, core_size=1, seed=3) for _ in range(2))
-        list(whole.run(table, {"home": UniformPolicy()}, turns=turns))
+        list(whole.run(table, {"home": UniformPolicy()}, steps=steps))
         saved = whole.save()
         if saved is None:
             pytest.fail(f"{env_id} cannot be saved, so a run of it cannot be resumed exactly")
         again.load({name: array.copy() for name, array in saved.items()}, table, {"home": UniformPolicy()})
-        pair = [list(arena.run(table, {"home": UniformPolicy()}, turns=40)) for arena in (whole, again)]
+        pair = [list(arena.run(table, {"home": UniformPolicy()}, steps=40)) for arena in (whole, again)]
         assert len(pair[0]) == len(pair[1]) > 1
         assert all(equal_unrolls(left, right) for left, right in zip(*pair, strict=True))
 
@@ -281,30 +284,30 @@ def test_a_loaded_arena_goes_on_bit_for_bit(env_id: str, kwargs: dict[str, objec
     config = EnvConfig(env_id, kwargs)
     seats = make(config, num_envs=1).spec.num_seats
     others = ("other",) * (seats - 1)
-    table = [Seating(("home", *others), (True,) * seats, 0.5), Seating((*others, "home"), (True,) * seats, 0.5)]
+    table = [Assignment(("home", *others), (True,) * seats, 0.5), Assignment((*others, "home"), (True,) * seats, 0.5)]
     policies = {name: RulePolicy(masked=env_id == "probe_mask") for name in ("home", "other")}
 
     def arena() -> Arena:
         return Arena(make(config, num_envs=6), unroll_length=2, core_size=2, seed=3)
 
     whole, again = arena(), arena()
-    list(whole.run(table, policies, turns=23))
+    list(whole.run(table, policies, steps=23))
     whole.take_outcomes()
     saved = whole.save()
     assert saved is not None
-    again.load({name: array.copy() for name, array in saved.items()}, whole.saved_seatings(), policies)
-    going_on = list(whole.run(table, policies, turns=31))
-    resumed = list(again.run(table, policies, turns=31))
+    again.load({name: array.copy() for name, array in saved.items()}, whole.saved_assignments(), policies)
+    going_on = list(whole.run(table, policies, steps=31))
+    resumed = list(again.run(table, policies, steps=31))
     assert len(going_on) == len(resumed) > 3
     assert all(equal_unrolls(left, right) for left, right in zip(going_on, resumed, strict=True))
     for left, right in zip(whole.take_outcomes(), again.take_outcomes(), strict=True):
-        assert (left.policies, left.games, left.turns) == (right.policies, right.games, right.turns)
+        assert (left.policies, left.games, left.steps) == (right.policies, right.games, right.steps)
         assert np.array_equal(left.wins, right.wins)
         assert np.array_equal(left.return_sums, right.return_sums)
 
 
 def test_an_env_that_cannot_be_saved_says_so_and_a_fresh_arena_has_nothing_to_save(tmp_path: Path) -> None:
-    arena, _ = play(cases.aec(Rules(), 2, tmp_path), turns=3, unroll_length=2)
+    arena, _ = play(cases.aec(Rules(), 2, tmp_path), steps=3, unroll_length=2)
     assert arena.save() is None
     assert Arena(TurnProbe(num_envs=2), unroll_length=2, core_size=0, seed=0).save() is None
 
@@ -312,38 +315,38 @@ def test_an_env_that_cannot_be_saved_says_so_and_a_fresh_arena_has_nothing_to_sa
 @pytest.mark.parametrize("teams", [(0, 1, 2), (2, 0, 1, 0), (0, 1, 0, 1), (3, 1, 2, 0, 4)], ids=str)
 def test_finishing_orders_are_those_of_the_single_games(teams: tuple[int, ...]) -> None:
     rng = np.random.default_rng(8)
-    tally, sides = Tally(teams), list(dict.fromkeys(teams))
+    tally, sides = OutcomeCounter(teams), list(dict.fromkeys(teams))
     for _ in range(2):  # what was taken is forgotten
         expected: dict[tuple[str, ...], Counter[tuple[int, ...]]] = {}
         for turn in range(30):
             lineups = [tuple(f"{turn % 3}{lineup}" for _ in teams) for lineup in range(2)]
             numbers = [tally.index_of(policies) for policies in lineups]
             drawn, returns = rng.integers(0, 2, 12), rng.integers(-1, 2, (12, len(teams))).astype(np.float32)
-            tally.add(np.array(numbers)[drawn], returns=returns, turns=np.ones(12, np.int64), truncated=drawn > 5)
+            tally.add(np.array(numbers)[drawn], returns=returns, decisions=np.ones(12, np.int64), truncated=drawn > 5)
             for lineup, row in zip(drawn.tolist(), returns.tolist(), strict=True):
                 earned = [sum(x for x, team in zip(row, teams, strict=True) if team == side) for side in sides]
                 ranks = tuple(sum(other > own for other in earned) for own in earned)
                 expected.setdefault(lineups[lineup], Counter())[ranks] += 1
-        found = {totals.policies: totals.orders for totals in tally.take()}
-        assert found == {policies: tuple(sorted(orders.items())) for policies, orders in expected.items()}
-        assert sum(games for orders in found.values() for _, games in orders) == 360
+        found = {totals.policies: totals.placements for totals in tally.take()}
+        assert found == {policies: tuple(sorted(placements.items())) for policies, placements in expected.items()}
+        assert sum(games for placements in found.values() for _, games in placements) == 360
 
 
 @pytest.mark.parametrize("teams", [(0,), (0, 1), (0, 0, 0)], ids=str)
 def test_where_wins_say_it_all_no_orders_are_kept(teams: tuple[int, ...]) -> None:
-    tally = Tally(teams)
+    tally = OutcomeCounter(teams)
     number = tally.index_of(("a",) * len(teams))
     returns = np.ones((2, len(teams)), np.float32)
-    tally.add(np.full(2, number), returns=returns, turns=np.ones(2, np.int64), truncated=np.zeros(2, np.bool_))
-    assert [totals.orders for totals in tally.take()] == [()]
+    tally.add(np.full(2, number), returns=returns, decisions=np.ones(2, np.int64), truncated=np.zeros(2, np.bool_))
+    assert [totals.placements for totals in tally.take()] == [()]
 
 
 def test_team_mates_neither_win_nor_draw_against_each_other() -> None:
-    tally = Tally((0, 1, 0))
+    tally = OutcomeCounter((0, 1, 0))
     returns = np.array([[1, -2, 1], [0, 4, 1], [2, 2, 0]], np.float32)
     number = tally.index_of(("a", "b", "c"))
     cut = np.array([False, True, True])
-    tally.add(np.full(len(returns), number), returns=returns, turns=np.full(len(returns), 6), truncated=cut)
+    tally.add(np.full(len(returns), number), returns=returns, steps=np.full(len(returns), 6), truncated=cut)
     (totals,) = tally.take()
     assert (totals.games, totals.truncated) == (3, 2)
     assert totals.wins.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]

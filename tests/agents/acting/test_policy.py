@@ -8,7 +8,7 @@ import torch
 from scipy import stats
 
 from agents.acting.arena import Arena
-from agents.acting.policy import BotPolicy, Choice, NetworkPolicy, View
+from agents.acting.policy import ActInputs, ActOutputs, BotPolicy, NetworkPolicy
 from agents.learner.data.batch import batch_from
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
@@ -17,7 +17,7 @@ from agents.weights import WeightsError
 from envs.bots import make_bot
 from envs.protocol import BatchedEnv, EnvConfig, Turn
 from envs.registry import make
-from tests.agents.acting.probe_cases import Seating
+from tests.agents.acting.probe_cases import Assignment
 from tests.agents.learner.learner_cases import weights_in
 
 MLP = NetworkConfig(hidden=(16,))
@@ -35,9 +35,9 @@ def sharp_network(env: BatchedEnv, config: NetworkConfig = MLP, *, seed: int = 1
     return network
 
 
-def whole(env: BatchedEnv, turn: Turn, *, core_size: int = 0) -> View:
+def whole(env: BatchedEnv, turn: Turn, *, core_size: int = 0) -> ActInputs:
     slots = np.arange(turn.env_index.size)
-    return View(env, turn, slots, np.zeros((slots.size, core_size), np.float32))
+    return ActInputs(env, turn, slots, np.zeros((slots.size, core_size), np.float32))
 
 
 def midgame(env: BatchedEnv) -> Turn:
@@ -48,7 +48,7 @@ def midgame(env: BatchedEnv) -> Turn:
     return turn
 
 
-def probabilities(network: Network, view: View) -> np.ndarray:
+def probabilities(network: Network, view: ActInputs) -> np.ndarray:
     """float64 [K, A], in the plainest way."""
     obs = {name: torch.from_numpy(array[view.slots]) for name, array in view.turn.obs.items()}
     mask = view.turn.action_mask
@@ -79,7 +79,7 @@ def test_samples_are_distributed_as_the_network_says(env_id: str, kwargs: dict[s
     network = build_network(env.spec, MLP, seed=3)
     view = whole(env, env.reset(0))
     first = view.turn.seat == 0
-    view = View(env, view.turn, np.flatnonzero(first), view.core[first])
+    view = ActInputs(env, view.turn, np.flatnonzero(first), view.core[first])
     choice = NetworkPolicy(network).act(view, np.random.default_rng(11))
     expected = probabilities(network, view)[0]
     counts = np.bincount(choice.actions, minlength=expected.size)
@@ -114,9 +114,9 @@ def test_some_slots_of_a_turn_are_answered_as_themselves() -> None:
     turn = midgame(env)
     policy = NetworkPolicy(sharp_network(env, LSTM), greedy=True)
     core = np.random.default_rng(0).normal(size=(12, policy.core_size)).astype(np.float32)
-    everyone = policy.act(View(env, turn, np.arange(12), core), np.random.default_rng(0))
+    everyone = policy.act(ActInputs(env, turn, np.arange(12), core), np.random.default_rng(0))
     some = np.array([7, 2, 11])
-    part = policy.act(View(env, turn, some, core[some]), np.random.default_rng(0))
+    part = policy.act(ActInputs(env, turn, some, core[some]), np.random.default_rng(0))
     assert np.array_equal(part.actions, everyone.actions[some])
     assert np.allclose(part.log_probs, everyone.log_probs[some], atol=1e-6)
     assert np.allclose(part.core, everyone.core[some], atol=1e-6)
@@ -140,8 +140,8 @@ def test_the_learner_finds_the_log_probs_that_the_policy_recorded(
     network = sharp_network(env, network_config) if env.spec.has_mask else build_network(env.spec, MLP, seed=0)
     arena = Arena(env, unroll_length=7, core_size=network.core_size, seed=0)
     seats = env.spec.num_seats
-    table = [Seating(("home",) * seats, (True,) * seats)]
-    unrolls = concatenate(list(arena.run(table, {"home": NetworkPolicy(network)}, turns=90)))
+    table = [Assignment(("home",) * seats, (True,) * seats)]
+    unrolls = concatenate(list(arena.run(table, {"home": NetworkPolicy(network)}, steps=90)))
     batch = batch_from(unrolls, oldest_version=0, device=torch.device("cpu"))
     with torch.no_grad():
         output = network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
@@ -157,7 +157,7 @@ def test_box_actions_outside_the_bounds_are_clipped_for_the_env_and_recorded_as_
     with torch.no_grad():
         dict(network.named_parameters())["parts.heads.head.log_std"].fill_(2.0)
     arena = Arena(env, unroll_length=20, core_size=0, seed=0)
-    unrolls = concatenate(list(arena.run([Seating(("p",), (True,))], {"p": NetworkPolicy(network)}, turns=25)))
+    unrolls = concatenate(list(arena.run([Assignment(("p",), (True,))], {"p": NetworkPolicy(network)}, steps=25)))
     assert unrolls.actions.dtype == np.float32
     assert (np.abs(unrolls.actions) > env.spec.actions.high).any()
     arena.close()
@@ -205,15 +205,15 @@ def test_bots_hold_seats_through_the_same_door(name: str) -> None:
     bot = BotPolicy(make_bot(name, seed=0))
     turn = env.reset(0)
     core = np.arange(12, dtype=np.float32).reshape(6, 2)
-    choice: Choice = bot.act(View(env, turn, np.array([1, 4]), core[[1, 4]]), np.random.default_rng(0))
+    choice: ActOutputs = bot.act(ActInputs(env, turn, np.array([1, 4]), core[[1, 4]]), np.random.default_rng(0))
     assert choice.actions.shape == choice.log_probs.shape == (2,)
     assert turn.action_mask is not None
     assert turn.action_mask[[1, 4], choice.actions].all()
     assert np.array_equal(choice.core, core[[1, 4]])
     arena = Arena(env, unroll_length=3, core_size=2, seed=0)
     home = NetworkPolicy(build_network(env.spec, MLP, seed=0))
-    table = [Seating(("home", "bot"), (True, False), 0.5), Seating(("bot", "home"), (False, True), 0.5)]
-    for unrolls in arena.run(table, {"home": home, "bot": bot}, turns=40):
+    table = [Assignment(("home", "bot"), (True, False), 0.5), Assignment(("bot", "home"), (False, True), 0.5)]
+    for unrolls in arena.run(table, {"home": home, "bot": bot}, steps=40):
         assert (unrolls.versions == home.version).all()
     assert sum(totals.games for totals in arena.take_outcomes()) > 20
     assert bot.version == -1

@@ -7,20 +7,20 @@ import dataclasses
 import numpy as np
 import torch
 
-from agents.learner.algorithms.objective import Coefficients
+from agents.learner.algorithms.objective import LossWeights
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch, batch_from
 from agents.learner.step.backend import Placement
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
-from agents.unroll.synthetic import example_unrolls
+from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import Unrolls
 from agents.weights import Weights, from_named, layout_of
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
 CPU = torch.device("cpu")
 FLOAT32 = Placement(dtype=torch.float32, device=CPU)
-COEFFICIENTS = Coefficients(entropy_cost=0.1, advantage_scale=0.7)
+COEFFICIENTS = LossWeights(entropy_cost=0.1, advantage_scale=0.7)
 
 BOARD_GAME = EnvSpec(
     env_id="board",
@@ -110,7 +110,7 @@ def build_spoilt(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:
 def unrolls_of(spec: EnvSpec, network: Network, *, rows: int, steps: int, seed: int = 0) -> Unrolls:
     """Random unrolls with legal actions, resets, ends, truncation markers and a core state that is not zero."""
     if spec.actions.kind == "multi_categorical":
-        return example_unrolls(spec, core_size=network.core_size, rows=rows, steps=steps, seed=seed)
+        return synthetic_unrolls(spec, core_size=network.core_size, rows=rows, steps=steps, seed=seed)
     rng = np.random.default_rng(seed)
     shape = (rows, steps)
     obs: dict[str, np.ndarray] = {}

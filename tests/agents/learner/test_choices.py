@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.objective import Coefficients, make_objective
+from agents.learner.algorithms.objective import LossWeights, make_objective
 from agents.learner.build import build_learner, local_updater
 from agents.learner.step.backend import SingleBackend
-from agents.learner.step.updater import UpdateOrder
+from agents.learner.step.updater import UpdateInputs
 from agents.losses.neurd import neurd_loss
 from agents.nets.network import build_network
 from agents.nets.value_scale import ValueScale
@@ -53,12 +53,12 @@ def values_of(network) -> torch.Tensor:  # type: ignore[no-untyped-def]
 def test_renormalising_changes_no_value(config) -> None:
     network = build_network(BOARD_GAME, config, seed=1)
     updater = local_updater(network, small_config(**POPART), FLOAT32)
-    order = UpdateOrder(0.0, Coefficients(0.1, 1.0), oldest_version=0, microbatches_per_block=1)
+    inputs = UpdateInputs(0.0, LossWeights(0.1, 1.0), oldest_version=0, microbatches_per_block=1)
     before, weights = values_of(network), updater.weights()
-    result = updater.update([scaled(0, network)], order)
+    result = updater.update([scaled(0, network)], inputs)
     scale = network.blocks[-1].module.value_activation
     moments = scale.moments.detach().numpy()
-    mean, square = result.sums.target / result.sums.steps, result.sums.squared_target / result.sums.steps
+    mean, square = result.stats.target / result.stats.steps, result.stats.squared_target / result.stats.steps
     np.testing.assert_allclose(moments, [0.2 * mean, 0.8 + 0.2 * square], rtol=1e-5)
     assert moments[0] > 10.0 and not np.array_equal(updater.weights(), weights)
     torch.testing.assert_close(values_of(network), before, rtol=1e-4, atol=1e-3)
@@ -83,7 +83,7 @@ def test_values_of_large_returns_are_learnt_by_the_same_learning_rate() -> None:
         learner = build_learner(BOARD_GAME, config, settings, seed=1, dtype=torch.float32)
         network = build_network(BOARD_GAME, config, seed=1)
         for seed in range(100):
-            report = learner.update(scaled(seed, network), share=0.0)
+            report = learner.update(scaled(seed, network), budget_fraction=0.0)
         errors[name] = report.loss_value
     assert errors["popart"] < 0.5 * errors["none"], (
         "the returns lie around 600, one step moves a plain value by a few hundredths"
@@ -93,12 +93,12 @@ def test_values_of_large_returns_are_learnt_by_the_same_learning_rate() -> None:
 def test_statistics_travel_with_the_weights_and_are_the_same_in_stages() -> None:
     single, piped = (
         build_learner(BOARD_GAME, SHARED, small_config(microbatches=4, **POPART, **spread), seed=1, dtype=torch.float32)
-        for spread in ({}, {"backend": "local_pipe", "stages": 2})
+        for spread in ({}, {"backend": "threaded_pipeline", "stages": 2})
     )
     network = build_network(BOARD_GAME, SHARED, seed=1)
     for seed in range(3):
         for learner in (single, piped):
-            learner.update(scaled(seed, network), share=0.0)
+            learner.update(scaled(seed, network), budget_fraction=0.0)
     np.testing.assert_allclose(piped.publish().vector, single.publish().vector, rtol=1e-4, atol=1e-4)
     named = single.publish().named()
     assert named["parts.heads.value_activation.moments"][0] > 10.0

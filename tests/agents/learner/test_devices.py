@@ -12,12 +12,12 @@ import torch.distributed as dist
 from agents.learner import build
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.build import build_learner, build_updater
-from agents.learner.errors import ParityError
+from agents.learner.errors import GradientCheckError
 from agents.learner.gradient_check import ACROSS_DEVICES, MAX_DIFFERENCE, tolerance
 from agents.learner.step.backend import SingleBackend
 from agents.learner.workers.distributed_updater import UpdaterGroup
 from agents.learner.workers.worker import NetworkPlan, WorkerSetup, warm_up
-from agents.learner.workers.worker_group import ProcessCrew
+from agents.learner.workers.worker_group import ProcessWorkerGroup
 from agents.nets.network import Network, NetworkOutput
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
@@ -81,8 +81,8 @@ def test_updates_with_replayed_graphs_equal_those_without(changes: dict[str, obj
     for mode in ("none", "reduce-overhead"):
         config = small_config(microbatches=3, compile_mode=mode, **changes)
         learner = build_learner(BOARD_GAME, LSTM, config, seed=1, dtype=torch.float32)
-        learner.update(unrolls, share=0.0)
-        learner.update(unrolls, share=0.0)
+        learner.update(unrolls, budget_fraction=0.0)
+        learner.update(unrolls, budget_fraction=0.0)
         digests.append(learner.publish().digest())
     assert digests[0] == digests[1]
 
@@ -98,7 +98,7 @@ def test_a_compiled_network_with_wrong_gradients_is_noticed_at_the_start(monkeyp
         network.forward = doubled  # type: ignore[method-assign]
 
     monkeypatch.setattr(Network, "compile", spoilt)
-    with pytest.raises(ParityError, match="wrong gradients"):
+    with pytest.raises(GradientCheckError, match="wrong gradients"):
         build_learner(BOARD_GAME, MLP, small_config(compile_mode="default"), seed=1, dtype=torch.float32)
 
 
@@ -115,7 +115,7 @@ def test_a_compiled_network_is_probed_in_the_size_that_it_will_be_trained_in(mon
         BOARD_GAME, MLP, small_config(compile_mode="default", microbatches=3), seed=1, dtype=torch.float32
     )
     probed = set(shapes)
-    learner.update(unrolls_of(BOARD_GAME, network_of(BOARD_GAME, MLP), rows=ROWS, steps=STEPS), share=0.0)
+    learner.update(unrolls_of(BOARD_GAME, network_of(BOARD_GAME, MLP), rows=ROWS, steps=STEPS), budget_fraction=0.0)
     assert probed == set(shapes) == {(4, 6)}
 
 
@@ -148,9 +148,9 @@ def test_stages_on_cpus_are_timed_and_checked_on_the_cpu_whatever_the_learner_it
 def test_stages_are_placed_on_the_device_that_was_decided(monkeypatch) -> None:
     placed: list[str] = []
 
-    def launch(setups: Sequence[WorkerSetup]) -> ProcessCrew:
+    def launch(setups: Sequence[WorkerSetup]) -> ProcessWorkerGroup:
         placed.extend(setup.device for setup in setups)
-        return ProcessCrew(setups)
+        return ProcessWorkerGroup(setups)
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.loss_stats import LossSums, sums_of
+from agents.learner.algorithms.loss_stats import LossStats, sums_of
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.algorithms.ppo import normalised
 from agents.learner.algorithms.registry import OBJECTIVES
@@ -38,20 +38,20 @@ from tests.agents.learner.learner_cases import (
 CASES = [(BOARD_GAME, MLP), (BOARD_GAME, LSTM), (BOARD_GAME, TWIN_LSTM), (CONTROL, LSTM), (COMMANDS, ENTITIES)]
 
 
-def gradient(network: Network, batch: Batch, *, microbatches: int = 1, **changes: object) -> tuple[dict, LossSums]:
+def gradient(network: Network, batch: Batch, *, microbatches: int = 1, **changes: object) -> tuple[dict, LossStats]:
     """The summed gradient by plain accumulation, constants made from the network itself."""
     config = small_config(microbatches=microbatches, **changes)
     objective = make_objective(config, network.head)
     dtype = next(network.parameters()).dtype
     backend = SingleBackend(network, objective, config, Placement(dtype=dtype, device=FLOAT32.device))
     parts = batch.microbatches(microbatches)
-    if objective.passes.current or objective.passes.slow:
+    if objective.passes.current or objective.passes.target:
         output = backend.evaluate(parts)
-        constants = {
-            **objective.constants(join(parts), current=output, total=lambda tensor: tensor),
-            **objective.slow_constants(join(parts), slow=output),
+        precomputed = {
+            **objective.precomputed(join(parts), current=output, total=lambda tensor: tensor),
+            **objective.target_precomputed(join(parts), target=output),
         }
-        parts = batch.with_constants(constants).microbatches(microbatches)
+        parts = batch.with_precomputed(precomputed).microbatches(microbatches)
     network.zero_grad(set_to_none=True)
     columns = backend.accumulate(parts, COEFFICIENTS)
     return gradients_of(network), sums_of(columns)
@@ -65,9 +65,9 @@ def test_microbatched_gradient_equals_the_whole_batch_in_float64(monkeypatch, sp
     batch = in_float64(batch_of(spec, network, rows=12, steps=5))
     whole, whole_sums = gradient(network, batch, algorithm=algorithm)
     for microbatches in (3, 12):
-        parts, sums = gradient(network, batch, microbatches=microbatches, algorithm=algorithm)
+        parts, stats = gradient(network, batch, microbatches=microbatches, algorithm=algorithm)
         assert largest_difference(parts, whole) < 1e-12
-        np.testing.assert_allclose(dataclasses.astuple(sums), dataclasses.astuple(whole_sums), rtol=1e-10)
+        np.testing.assert_allclose(dataclasses.astuple(stats), dataclasses.astuple(whole_sums), rtol=1e-10)
 
 
 @pytest.mark.parametrize(("spec", "config"), CASES)
@@ -126,8 +126,8 @@ def test_too_old_decisions_count_and_pull_nothing_but_still_carry_the_trace() ->
 def test_permuting_rows_permutes_nothing_in_the_gradient() -> None:
     network = network_of(BOARD_GAME, LSTM)
     batch = batch_of(BOARD_GAME, network, rows=12, steps=5)
-    order = np.random.default_rng(3).permutation(12)
-    shuffled = join([batch.rows(row, row + 1) for row in order.tolist()])
+    inputs = np.random.default_rng(3).permutation(12)
+    shuffled = join([batch.rows(row, row + 1) for row in inputs.tolist()])
     assert largest_difference(gradient(network, shuffled)[0], gradient(network, batch)[0]) < 1e-5
 
 
@@ -139,11 +139,11 @@ def test_advantage_scale_divides_the_policy_term_alone() -> None:
     output = network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
     losses = {}
     for scale in (1.0, 4.0):
-        coefficients = dataclasses.replace(COEFFICIENTS, advantage_scale=scale)
-        loss, columns = objective.loss(output, batch, coefficients)
-        sums = sums_of(columns)
-        losses[scale] = sums
-        expected = sums.policy + config.value_cost * sums.value - coefficients.entropy_cost * sums.entropy
+        loss_weights = dataclasses.replace(COEFFICIENTS, advantage_scale=scale)
+        loss, columns = objective.loss(output, batch, loss_weights)
+        stats = sums_of(columns)
+        losses[scale] = stats
+        expected = stats.policy + config.value_cost * stats.value - loss_weights.entropy_cost * stats.entropy
         assert loss.item() == pytest.approx(expected, rel=1e-5)
     assert losses[4.0].policy == pytest.approx(losses[1.0].policy / 4.0, rel=1e-5)
     assert losses[4.0].value == losses[1.0].value
@@ -160,13 +160,13 @@ def test_advantages_are_standardised_over_the_decisions_of_all_replicas() -> Non
     halves = [(advantages[:, :6], learn[:, :6]), (advantages[:, 6:], learn[:, 6:])]
     chosen = [part[mask].double() for part, mask in halves]
     mean = torch.cat(chosen).mean()
-    sums = iter(
+    stats = iter(
         [
             torch.stack([learn.sum().double(), torch.cat(chosen).sum()]),
             sum(((part - mean) ** 2).sum() for part in chosen)[None],
         ]
     )
-    torch.testing.assert_close(normalised(*halves[0], lambda _: next(sums)), whole[:, :6])
+    torch.testing.assert_close(normalised(*halves[0], lambda _: next(stats)), whole[:, :6])
 
 
 def test_bfloat16_gradient_points_where_float32_does() -> None:

@@ -1,4 +1,5 @@
-"""Actions of several parts and box actions in the learner: legal examples, the slow copy's own head, the magnet."""
+"""Actions of several parts and box actions in the learner: legal examples, the target network's own head, the
+magnet."""
 
 from __future__ import annotations
 
@@ -10,14 +11,14 @@ import numpy as np
 import pytest
 import torch
 
-from agents.acting.policy import NetworkPolicy, View
+from agents.acting.policy import ActInputs, NetworkPolicy
 from agents.learner.algorithms.appo import SLOW_LOG_PROBS
-from agents.learner.algorithms.kl_terms import magnet_constants, magnet_sum
+from agents.learner.algorithms.kl_terms import magnet_sum, magnet_targets
 from agents.learner.algorithms.loss_stats import sums_of
-from agents.learner.algorithms.objective import Coefficients, make_objective
+from agents.learner.algorithms.objective import LossWeights, make_objective
 from agents.learner.build import local_updater
 from agents.learner.data.batch import batch_from, join
-from agents.learner.step.updater import UpdateOrder
+from agents.learner.step.updater import UpdateInputs
 from agents.losses.kl import gaussian_kl
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, NetworkOutput
@@ -42,8 +43,8 @@ from tests.agents.learner.learner_cases import (
     unrolls_of,
 )
 
-ORDER = UpdateOrder(1e-2, Coefficients(0.1, 1.0), oldest_version=0, microbatches_per_block=1)
-SQUASHED = NetworkConfig(hidden=(16,), core="lstm", core_size=8, head="squashed_gaussian")
+ORDER = UpdateInputs(1e-2, LossWeights(0.1, 1.0), oldest_version=0, microbatches_per_block=1)
+SQUASHED = NetworkConfig(hidden=(16,), core="lstm", core_size=8, head="tanh_gaussian")
 
 
 def answers(network: Network, batch) -> NetworkOutput:  # type: ignore[no-untyped-def]
@@ -54,7 +55,7 @@ def answers(network: Network, batch) -> NetworkOutput:  # type: ignore[no-untype
 def test_example_choices_are_legal_given_those_before_and_differ() -> None:
     network = network_of(COMMANDS, ENTITIES)
     batch = batch_of(COMMANDS, network, rows=32, steps=8)
-    log_probs, used = network.head.part_log_probs(answers(network, batch).logits[:, :8], batch.actions)
+    log_probs, used = network.head.sub_action_log_probs(answers(network, batch).logits[:, :8], batch.actions)
     assert (log_probs > -1e6).all(), "an illegal choice has a log-probability of about -1e9"
     assert not batch.actions.permute(2, 0, 1)[~used].any()
     for part, num_choices in enumerate(COMMANDS.actions.nvec):
@@ -70,16 +71,16 @@ def test_choices_of_several_parts_are_recorded_as_whole_numbers() -> None:
 def test_slow_log_probs_come_from_the_slow_head_and_trunk(spec, config) -> None:
     network = network_of(spec, config, policy_scale=2.0)
     first = copy.deepcopy(network)
-    settings = small_config(algorithm="appo", slow_every=100)
+    settings = small_config(algorithm="appo", target_every=100)
     updater = local_updater(network, settings, FLOAT32)
     for seed in range(3):
         updater.update([unrolls_of(spec, network, rows=12, steps=5, seed=seed)], ORDER)
     batch = batch_of(spec, network, rows=12, steps=5, seed=9)
-    (found,) = updater._with_constants([batch], ORDER)
+    (found,) = updater._with_precomputed([batch], ORDER)
     with torch.no_grad():
         expected = first.head.log_prob(answers(first, batch).logits[:, :5], batch.actions)
         now = network.head.log_prob(answers(network, batch).logits[:, :5], batch.actions)
-    torch.testing.assert_close(found.constants[SLOW_LOG_PROBS][..., 0], expected)
+    torch.testing.assert_close(found.precomputed[SLOW_LOG_PROBS][..., 0], expected)
     assert (now - expected).abs().max() > 1e-3
 
 
@@ -89,21 +90,21 @@ def test_slow_log_probs_come_from_the_slow_head_and_trunk(spec, config) -> None:
 def test_magnet_is_zero_at_itself_and_positive_elsewhere(spec, config) -> None:
     network, other = network_of(spec, config, policy_scale=30.0), network_of(spec, config, seed=2, policy_scale=30.0)
     batch = batch_of(spec, network, rows=6, steps=5)
-    sums = []
-    for slow in (network, other):
-        fixed = batch.with_constants(magnet_constants(slow.head, answers(slow, batch), batch))
+    stats = []
+    for target in (network, other):
+        fixed = batch.with_precomputed(magnet_targets(target.head, answers(target, batch), batch))
         parameters = answers(network, fixed).logits[:, :5]
-        sums.append(magnet_sum(network.head, parameters, fixed))
-    assert abs(sums[0].item()) < 1e-3
-    assert sums[1].item() > 5e-3
-    sums[1].backward()
+        stats.append(magnet_sum(network.head, parameters, fixed))
+    assert abs(stats[0].item()) < 1e-3
+    assert stats[1].item() > 5e-3
+    stats[1].backward()
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in network.parameters())
 
 
 def test_magnet_of_parts_counts_used_parts_of_learnt_decisions_alone() -> None:
     network, other = network_of(COMMANDS, ENTITIES), network_of(COMMANDS, ENTITIES, seed=2)
     batch = batch_of(COMMANDS, network, rows=6, steps=5)
-    fixed = batch.with_constants(magnet_constants(other.head, answers(other, batch), batch))
+    fixed = batch.with_precomputed(magnet_targets(other.head, answers(other, batch), batch))
     parameters = answers(network, batch).logits[:, :5].detach()
     whole = magnet_sum(network.head, parameters, fixed)
     halves = [
@@ -140,11 +141,11 @@ def grouped_loss(batch, network, **changes: object):  # type: ignore[no-untyped-
 def test_one_group_of_all_parts_is_the_ratio_of_the_whole_action() -> None:
     network = network_of(COMMANDS, ENTITIES, policy_scale=1.0)
     unrolls = unrolls_of(COMMANDS, network, rows=12, steps=5)
-    assert unrolls.part_log_probs is not None
+    assert unrolls.sub_action_log_probs is not None
     batch = batch_from(unrolls, oldest_version=0, device=CPU)
-    used = network.head.part_log_probs(answers(network, batch).logits[:, :5], batch.actions)[1].permute(1, 2, 0)
-    by_part = torch.where(used, batch.part_log_probs, 0.0)
-    batch = dataclasses.replace(batch, part_log_probs=by_part, log_probs=by_part.sum(-1))
+    used = network.head.sub_action_log_probs(answers(network, batch).logits[:, :5], batch.actions)[1].permute(1, 2, 0)
+    by_sub_action = torch.where(used, batch.sub_action_log_probs, 0.0)
+    batch = dataclasses.replace(batch, sub_action_log_probs=by_sub_action, log_probs=by_sub_action.sum(-1))
     whole, whole_gradient = grouped_loss(batch, network)
     one, one_gradient = grouped_loss(batch, network, action_groups=((0, 1, 2),))
     several, several_gradient = grouped_loss(batch, network, action_groups=((0,), (1, 2)))
@@ -177,31 +178,31 @@ def test_groups_that_do_not_fit_the_parts_are_refused() -> None:
 def test_log_probs_of_parts_go_from_the_policy_through_chunk_and_ring_into_the_batch() -> None:
     network = network_of(COMMANDS, ENTITIES, policy_scale=1.0)
     rng = np.random.default_rng(0)
-    builder = UnrollBuilder(COMMANDS, num_rows=6, unroll_length=5, core_size=0, num_parts=3)
+    builder = UnrollBuilder(COMMANDS, num_rows=6, unroll_length=5, core_size=0, num_sub_actions=3)
     made, acted = None, []
     for _ in range(6):
         seen = {name: array[:, 0] for name, array in unrolls_of(COMMANDS, network, rows=6, steps=1).obs.items()}
         mask = np.ones((6, COMMANDS.actions.num_actions), np.bool_)
         made = builder.observe(np.arange(6), obs=seen, action_mask=mask, rewards=np.zeros(6, np.float32), core=None)
         turn = SimpleNamespace(env_index=np.arange(6), obs=seen, action_mask=mask)
-        view = View(None, turn, np.arange(6), np.zeros((6, network.core_size), np.float32))  # type: ignore[arg-type]
+        view = ActInputs(None, turn, np.arange(6), np.zeros((6, network.core_size), np.float32))  # type: ignore[arg-type]
         choice = NetworkPolicy(network).act(view, rng)
-        assert choice.part_log_probs is not None
-        np.testing.assert_allclose(choice.part_log_probs.sum(-1), choice.log_probs, rtol=1e-5)
-        acted.append(choice.part_log_probs)
+        assert choice.sub_action_log_probs is not None
+        np.testing.assert_allclose(choice.sub_action_log_probs.sum(-1), choice.log_probs, rtol=1e-5)
+        acted.append(choice.sub_action_log_probs)
         builder.act(
             np.arange(6),
             actions=choice.actions,
             log_probs=choice.log_probs,
             versions=np.zeros(6, np.int32),
-            part_log_probs=choice.part_log_probs,
+            sub_action_log_probs=choice.sub_action_log_probs,
         )
     header = ChunkHeader(run="r", player="p", version_min=0, version_max=0)
     _, back = Lz4Codec().decode(Lz4Codec().encode(made, header))
-    ring = UnrollRing(COMMANDS, capacity=6, unroll_length=5, core_size=0, num_parts=3, pinned=False)
+    ring = UnrollRing(COMMANDS, capacity=6, unroll_length=5, core_size=0, num_sub_actions=3, pinned=False)
     ring.check(back)
     ring.write(back, at=0)
     found = batch_from(concatenate([ring.read(at=0, count=2), ring.read(at=2, count=4)]), oldest_version=0, device=CPU)
-    assert found.part_log_probs is not None
-    np.testing.assert_array_equal(found.part_log_probs.numpy(), np.stack(acted[:5], 1))
-    assert join(found.microbatches(3)).part_log_probs is not None
+    assert found.sub_action_log_probs is not None
+    np.testing.assert_array_equal(found.sub_action_log_probs.numpy(), np.stack(acted[:5], 1))
+    assert join(found.microbatches(3)).sub_action_log_probs is not None

@@ -57,13 +57,15 @@ def test_constants_are_cut_with_the_rows(name) -> None:
     objective = make_objective(config, network.head)
     batch = batch_of(BOARD_GAME, network, rows=12, steps=5)
     output = SingleBackend(network, objective, config, FLOAT32).evaluate([batch])
-    constants = {
-        **objective.constants(batch, current=output, total=lambda tensor: tensor),
-        **objective.slow_constants(batch, slow=output),
+    precomputed = {
+        **objective.precomputed(batch, current=output, total=lambda tensor: tensor),
+        **objective.target_precomputed(batch, target=output),
     }
-    assert constants and all(tensor.shape[:2] == (12, 5) and not tensor.requires_grad for tensor in constants.values())
-    part = batch.with_constants(constants).rows(4, 8)
-    assert all(torch.equal(part.constants[key], tensor[4:8]) for key, tensor in constants.items())
+    assert precomputed and all(
+        tensor.shape[:2] == (12, 5) and not tensor.requires_grad for tensor in precomputed.values()
+    )
+    part = batch.with_precomputed(precomputed).rows(4, 8)
+    assert all(torch.equal(part.precomputed[key], tensor[4:8]) for key, tensor in precomputed.items())
 
 
 def test_learner_needs_torch_and_numpy_alone() -> None:

@@ -1,4 +1,4 @@
-"""A teacher from outside: the KL that holds a policy to it, its weights through updates, restarts and stages."""
+"""A teacher from imported: the KL that holds a policy to it, its weights through updates, restarts and stages."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.kl_terms import TEACHER, teacher_constants, teacher_sum
-from agents.learner.algorithms.objective import Coefficients, make_objective
+from agents.learner.algorithms.kl_terms import TEACHER, teacher_sum, teacher_targets
+from agents.learner.algorithms.objective import LossWeights, make_objective
 from agents.learner.build import build_learner, local_updater
 from agents.learner.config import LearnerConfig
 from agents.learner.errors import StageDiedError
 from agents.learner.learner import Learner
-from agents.learner.step.updater import UpdateOrder
+from agents.learner.step.updater import UpdateInputs
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, NetworkOutput
 from agents.weights import Weights, WeightsError, layout_of
@@ -34,7 +34,7 @@ from tests.agents.learner.learner_cases import (
 )
 from tests.oracles.policy_losses import kl, softmax
 
-ORDER = UpdateOrder(1e-2, Coefficients(0.0, 1.0, teacher_cost=0.5), oldest_version=0, microbatches_per_block=1)
+ORDER = UpdateInputs(1e-2, LossWeights(0.0, 1.0, teacher_cost=0.5), oldest_version=0, microbatches_per_block=1)
 
 
 def weights_of(network: Network) -> Weights:
@@ -61,7 +61,7 @@ def test_term_is_the_kl_from_teacher_to_policy_over_the_learnt_decisions() -> No
     network, teacher = network_of(BOARD_GAME, MLP), network_of(BOARD_GAME, MLP, seed=2)
     batch = batch_of(BOARD_GAME, network, rows=6, steps=5)
     logits, wanted = (answers(one, batch).logits[:, :5] for one in (network, teacher))
-    fixed = batch.with_constants(teacher_constants(teacher.head, answers(teacher, batch), batch))
+    fixed = batch.with_precomputed(teacher_targets(teacher.head, answers(teacher, batch), batch))
     expected = sum(
         kl(softmax(wanted[row, step].tolist()), [max(p, 1e-30) for p in softmax(logits[row, step].tolist())])
         for row, step in torch.nonzero(batch.learn).tolist()
@@ -73,13 +73,13 @@ def test_term_is_the_kl_from_teacher_to_policy_over_the_learnt_decisions() -> No
 def test_every_head_is_pulled_to_its_teacher_and_stays_there(spec, config) -> None:
     network, other = network_of(spec, config, policy_scale=30.0), network_of(spec, config, seed=2, policy_scale=30.0)
     batch = batch_of(spec, network, rows=6, steps=5)
-    sums = []
+    stats = []
     for teacher in (network, other):
-        fixed = batch.with_constants(teacher_constants(teacher.head, answers(teacher, batch), batch))
-        sums.append(teacher_sum(network.head, answers(network, fixed).logits[:, :5], fixed))
-    assert abs(sums[0].item()) < 1e-3
-    assert sums[1].item() > 5e-3
-    sums[1].backward()
+        fixed = batch.with_precomputed(teacher_targets(teacher.head, answers(teacher, batch), batch))
+        stats.append(teacher_sum(network.head, answers(network, fixed).logits[:, :5], fixed))
+    assert abs(stats[0].item()) < 1e-3
+    assert stats[1].item() > 5e-3
+    stats[1].backward()
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in network.parameters())
 
 
@@ -92,7 +92,7 @@ def test_policy_comes_to_do_as_its_teacher_does(algorithm: str) -> None:
     for seed in range(60):
         unrolls = unrolls_of(BOARD_GAME, teacher, rows=12, steps=5, seed=seed)
         silent = dataclasses.replace(unrolls, rewards=np.zeros_like(unrolls.rewards))
-        reports.append(learner.update(silent, share=0.0))
+        reports.append(learner.update(silent, budget_fraction=0.0))
     assert reports[0].teacher_kl > 0.3
     assert reports[-1].teacher_kl < 0.25 * reports[0].teacher_kl
     assert reports[-1].loss_extra == pytest.approx(reports[-1].teacher_kl)
@@ -103,12 +103,12 @@ def test_teacher_of_a_policy_with_memory_begins_each_unroll_with_an_empty_one() 
     updater = local_updater(network, small_config(teacher_cost=0.5), FLOAT32)
     updater.load({"values": updater.weights(), "teacher": weights_of(teacher).vector})
     batch = batch_of(BOARD_GAME, network, rows=12, steps=5)
-    (found,) = updater._with_constants([batch], ORDER)
+    (found,) = updater._with_precomputed([batch], ORDER)
     with torch.no_grad():
         blank = dataclasses.replace(batch, core=torch.zeros_like(batch.core))
         expected, wrong = (answers(teacher, one).logits[:, :5] for one in (blank, batch))
-    torch.testing.assert_close(found.constants[TEACHER], expected)
-    assert (found.constants[TEACHER] - wrong).abs().max() > 1e-3
+    torch.testing.assert_close(found.precomputed[TEACHER], expected)
+    assert (found.precomputed[TEACHER] - wrong).abs().max() > 1e-3
     torch.testing.assert_close(found.core, batch.core)
 
 
@@ -119,9 +119,9 @@ def test_teacher_term_is_exact_over_microbatches_and_leaves_the_weights_alone() 
     updater.load({"values": before, "teacher": weights_of(network_of(BOARD_GAME, LSTM, seed=2)).vector})
     unrolls = unrolls_of(BOARD_GAME, network, rows=12, steps=5)
     vectors = []
-    plain = dataclasses.replace(ORDER, coefficients=Coefficients(0.0, 1.0))
-    for order in (ORDER, dataclasses.replace(ORDER, microbatches_per_block=4), plain):
-        updater.gradients([unrolls], order)
+    plain = dataclasses.replace(ORDER, loss_weights=LossWeights(0.0, 1.0))
+    for inputs in (ORDER, dataclasses.replace(ORDER, microbatches_per_block=4), plain):
+        updater.gradients([unrolls], inputs)
         vectors.append(updater.gradient_vector())
     largest = np.abs(vectors[0]).max()
     np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-5 * largest)
@@ -132,9 +132,9 @@ def test_teacher_term_is_exact_over_microbatches_and_leaves_the_weights_alone() 
 def test_weight_of_the_teacher_follows_its_schedule_and_at_zero_nothing_is_computed() -> None:
     learner = taught(teacher_cost=0.4, teacher_cost_end=0.0)
     unrolls = unrolls_of(BOARD_GAME, network_of(BOARD_GAME, MLP), rows=12, steps=5)
-    half = learner.update(unrolls, share=0.5)
+    half = learner.update(unrolls, budget_fraction=0.5)
     assert half.loss_extra == pytest.approx(0.2 * half.teacher_kl) and half.teacher_kl > 0
-    end = learner.update(unrolls, share=1.0)
+    end = learner.update(unrolls, budget_fraction=1.0)
     assert (end.loss_extra, end.teacher_kl) == (0.0, 0.0)
 
 
@@ -147,7 +147,7 @@ def test_teacher_outlives_reset_and_restart_and_is_in_no_restart_state() -> None
     saved = first.save()
     assert saved["teacher"].size == 0
     second.load(saved)
-    reports = [learner.update(unrolls, share=0.0) for learner in (first, second)]
+    reports = [learner.update(unrolls, budget_fraction=0.0) for learner in (first, second)]
     assert reports[0].teacher_kl == reports[1].teacher_kl > 0
 
 
@@ -157,7 +157,7 @@ class LosesAWorker:
     def __init__(self) -> None:
         self.loaded: list[set[str]] = []
 
-    def update(self, blocks, order):  # type: ignore[no-untyped-def]
+    def update(self, blocks, inputs):  # type: ignore[no-untyped-def]
         raise StageDiedError("worker 1 died")
 
     def save(self):  # type: ignore[no-untyped-def]
@@ -171,13 +171,13 @@ def test_workers_that_start_again_are_given_the_teacher_again() -> None:
     updater, network = LosesAWorker(), network_of(BOARD_GAME, MLP)
     config = small_config(teacher_cost=0.5)
     learner = Learner(updater, layout_of(network), config, teacher=np.ones(3, np.float32))  # type: ignore[arg-type]
-    assert learner.update(unrolls_of(BOARD_GAME, network, rows=12, steps=5), share=0.0).skipped
+    assert learner.update(unrolls_of(BOARD_GAME, network, rows=12, steps=5), budget_fraction=0.0).skipped
     assert updater.loaded == [{"values", "teacher"}]
 
 
 SPREADS = {
-    "local_pipe": {"backend": "local_pipe", "stages": 2, "microbatches": 2},
-    "dist_pipe": {"backend": "dist_pipe", "stages": 2, "microbatches": 2, "stage_timeout_s": 20.0},
+    "threaded_pipeline": {"backend": "threaded_pipeline", "stages": 2, "microbatches": 2},
+    "torch_pipeline": {"backend": "torch_pipeline", "stages": 2, "microbatches": 2, "stage_timeout_s": 20.0},
 }
 
 
@@ -189,7 +189,7 @@ def test_stages_have_the_teacher_of_one_process(name: str) -> None:
     try:
         for seed in range(2):
             unrolls = unrolls_of(BOARD_GAME, network, rows=12, steps=5, seed=seed)
-            expected, found = (learner.update(unrolls, share=0.1) for learner in (single, spread))
+            expected, found = (learner.update(unrolls, budget_fraction=0.1) for learner in (single, spread))
             assert found.teacher_kl == pytest.approx(expected.teacher_kl, rel=1e-4) and found.teacher_kl > 0
             assert found.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-4)
     finally:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.objective import Coefficients
+from agents.learner.algorithms.objective import LossWeights
 from agents.learner.build import build_learner, choose_dtype, local_updater
 from agents.learner.config import LearnerConfig
 from agents.learner.errors import NonFiniteError
 from agents.learner.learner import Learner
-from agents.learner.step.optimizer import Tail
-from agents.learner.step.updater import UpdateOrder
+from agents.learner.step.optimizer import FlatOptimizer
+from agents.learner.step.updater import UpdateInputs
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.unroll.unroll import Unrolls
@@ -46,11 +46,11 @@ def test_step_divides_by_the_global_count_and_clips_the_global_norm() -> None:
     network = build_network(BOARD_GAME, MLP, seed=1)
     before = [parameter.detach().clone() for parameter in network.parameters()]
     updater = local_updater(network, small_config(max_grad_norm=1e-3), FLOAT32)
-    order = UpdateOrder(1e-2, Coefficients(0.1, 1.0), 0, 1)
-    sums = updater.gradients([batch()], order)
-    expected = updater.gradient_vector() / sums.steps
-    result = updater.update([batch()], order)
-    assert result.sums.steps == sums.steps == batch().num_steps
+    inputs = UpdateInputs(1e-2, LossWeights(0.1, 1.0), 0, 1)
+    stats = updater.gradients([batch()], inputs)
+    expected = updater.gradient_vector() / stats.steps
+    result = updater.update([batch()], inputs)
+    assert result.stats.steps == stats.steps == batch().num_steps
     assert result.gradient_norm == pytest.approx(float(np.linalg.norm(expected)), rel=1e-5)
     clipped = torch.from_numpy(expected) * (1e-3 / result.gradient_norm)
     reference = torch.cat([tensor.reshape(-1) for tensor in before]).requires_grad_()
@@ -61,27 +61,27 @@ def test_step_divides_by_the_global_count_and_clips_the_global_norm() -> None:
 
 def test_one_poisoned_batch_is_skipped_and_counted_and_never_published() -> None:
     learner = learner_of()
-    learner.update(batch(0), share=0.0)
+    learner.update(batch(0), budget_fraction=0.0)
     weights = learner.publish()
-    report = learner.update(poisoned(), share=0.0)
+    report = learner.update(poisoned(), budget_fraction=0.0)
     assert report.skipped and math.isnan(report.gradient_norm)
     assert (learner.skipped_updates, learner.version) == (1, 1)
     assert learner.publish().digest() == weights.digest()
-    assert not learner.update(batch(1), share=0.0).skipped
+    assert not learner.update(batch(1), budget_fraction=0.0).skipped
     assert np.isfinite(learner.publish().vector).all()
 
 
 def test_a_batch_without_a_decision_to_learn_from_changes_nothing() -> None:
     learner = learner_of(max_policy_lag=5)
     for seed in range(3):
-        learner.update(dataclasses.replace(batch(seed), versions=np.full((12, 5), seed, np.int32)), share=0.0)
+        learner.update(dataclasses.replace(batch(seed), versions=np.full((12, 5), seed, np.int32)), budget_fraction=0.0)
     before = learner.save()
     learner.version += 100
     for empty in (
         dataclasses.replace(batch(3), versions=np.zeros((12, 5), np.int32)),
         dataclasses.replace(batch(4), valid=np.zeros((12, 5), np.bool_)),
     ):
-        report = learner.update(empty, share=0.0)
+        report = learner.update(empty, budget_fraction=0.0)
         assert (report.steps, report.gradient_norm, report.skipped) == (0, 0.0, False)
     learner.version -= 100
     after = learner.save()
@@ -93,16 +93,16 @@ def test_a_batch_without_a_decision_to_learn_from_changes_nothing() -> None:
 def test_epochs_that_stepped_before_one_that_is_not_finite_count_as_a_version(algorithm: str, monkeypatch) -> None:
     learner = learner_of(algorithm=algorithm, epochs=2)
     norms = itertools.count()
-    step = Tail.step
+    step = FlatOptimizer.step
 
-    def second_is_broken(tail: Tail, **given):  # type: ignore[no-untyped-def]
+    def second_is_broken(optimizer: FlatOptimizer, **given):  # type: ignore[no-untyped-def]
         if next(norms) % 2:
-            tail.gradients.fill_(math.nan)
-        return step(tail, **given)
+            optimizer.gradients.fill_(math.nan)
+        return step(optimizer, **given)
 
-    monkeypatch.setattr(Tail, "step", second_is_broken)
+    monkeypatch.setattr(FlatOptimizer, "step", second_is_broken)
     before = learner.publish().digest()
-    report = learner.update(batch(0), share=0.0)
+    report = learner.update(batch(0), budget_fraction=0.0)
     assert report.skipped and learner.skipped_updates == 1
     assert learner.publish().digest() != before
     assert (learner.version, learner.trained_steps) == (1, batch(0).num_steps)
@@ -111,15 +111,15 @@ def test_epochs_that_stepped_before_one_that_is_not_finite_count_as_a_version(al
 def test_rollback_takes_the_advantage_scale_back_with_the_weights() -> None:
     learner = learner_of(rollback_after=2)
     for seed in range(3):
-        learner.update(batch(seed), share=0.0)
+        learner.update(batch(seed), budget_fraction=0.0)
     good = learner_of()
     good.load(learner.save())
     learner.load(learner.save())
     enlarged = batch(3)
     enlarged.rewards[...] *= 8.0
-    learner.update(enlarged, share=0.0)
+    learner.update(enlarged, budget_fraction=0.0)
     for _ in range(2):
-        learner.update(poisoned(), share=0.0)
+        learner.update(poisoned(), budget_fraction=0.0)
     np.testing.assert_array_equal(learner.save()["scales"], good.save()["scales"])
 
 
@@ -127,22 +127,22 @@ def test_rollback_after_k_bad_updates_in_a_row_goes_to_the_last_good_state_under
     learner = learner_of(rollback_after=2)
     good = learner.publish()
     for seed in range(3):
-        learner.update(batch(seed), share=0.0)
+        learner.update(batch(seed), budget_fraction=0.0)
     assert learner.publish().digest() != good.digest()
-    learner.update(poisoned(), share=0.0)
+    learner.update(poisoned(), budget_fraction=0.0)
     version = learner.version
-    learner.update(poisoned(), share=0.0)
+    learner.update(poisoned(), budget_fraction=0.0)
     assert learner.publish().digest() == good.digest()
     assert learner.version == version + 1, "other weights must not carry a version that was already published"
-    assert not learner.update(batch(0), share=0.0).skipped
+    assert not learner.update(batch(0), budget_fraction=0.0).skipped
 
 
 def test_bad_updates_that_do_not_stop_after_a_rollback_raise() -> None:
     learner = learner_of(rollback_after=2)
     for _ in range(3):
-        learner.update(poisoned(), share=0.0)
+        learner.update(poisoned(), budget_fraction=0.0)
     with pytest.raises(NonFiniteError, match="4 updates in a row"):
-        learner.update(poisoned(), share=0.0)
+        learner.update(poisoned(), budget_fraction=0.0)
 
 
 def test_weights_that_became_non_finite_are_not_published() -> None:
@@ -158,7 +158,7 @@ def test_published_weights_are_a_copy_that_nobody_can_write() -> None:
     learner = learner_of()
     weights = learner.publish()
     before = weights.digest()
-    learner.update(batch(0), share=0.0)
+    learner.update(batch(0), budget_fraction=0.0)
     assert weights.digest() == before and weights.version == 0
     with pytest.raises(ValueError, match="read-only"):
         weights.vector[0] = 1.0
@@ -169,11 +169,11 @@ def test_saved_and_loaded_learner_goes_on_bit_for_bit(changes) -> None:
     straight = learner_of(LSTM, **changes)
     network = build_network(BOARD_GAME, LSTM, seed=1)
     for seed in range(3):
-        straight.update(batch(seed, network=network), share=0.1 * seed)
+        straight.update(batch(seed, network=network), budget_fraction=0.1 * seed)
     resumed = build_learner(BOARD_GAME, LSTM, small_config(**changes), seed=99, dtype=torch.float32)
     resumed.load(straight.save())
     for seed in range(3, 6):
-        reports = [learner.update(batch(seed, network=network), share=0.3) for learner in (straight, resumed)]
+        reports = [learner.update(batch(seed, network=network), budget_fraction=0.3) for learner in (straight, resumed)]
         assert dataclasses.replace(reports[0], update_s=0, waited_s=0) == dataclasses.replace(
             reports[1], update_s=0, waited_s=0
         )
@@ -191,11 +191,11 @@ def test_state_of_another_network_is_refused() -> None:
 def test_reset_takes_the_weights_and_forgets_the_optimizer_but_not_the_counts() -> None:
     learner, other = learner_of(), build_learner(BOARD_GAME, MLP, small_config(), seed=2, dtype=torch.float32)
     for seed in range(3):
-        learner.update(batch(seed), share=0.0)
+        learner.update(batch(seed), budget_fraction=0.0)
     learner.reset(other.publish())
     assert learner.version == 3 and learner.publish().digest() == other.publish().digest()
-    learner.update(batch(4), share=0.0)
-    other.update(batch(4), share=0.0)
+    learner.update(batch(4), budget_fraction=0.0)
+    other.update(batch(4), budget_fraction=0.0)
     assert learner.publish().digest() == other.publish().digest()
     with pytest.raises(WeightsError, match="another network"):
         learner.reset(learner_of(LSTM).publish())
@@ -205,7 +205,7 @@ def test_decisions_older_than_the_bound_are_counted_and_not_learnt_from() -> Non
     learner = learner_of(max_policy_lag=2)
     learner.version = 5
     unrolls = batch()
-    report = learner.update(unrolls, share=0.0)
+    report = learner.update(unrolls, budget_fraction=0.0)
     ages = 5 - unrolls.versions[unrolls.valid]
     assert report.stale_steps == int((ages > 2).sum()) > 0
     assert report.steps == int((ages <= 2).sum())
@@ -216,8 +216,8 @@ def test_decisions_older_than_the_bound_are_counted_and_not_learnt_from() -> Non
 def test_streamed_blocks_give_the_same_update_as_the_whole_batch() -> None:
     whole, streamed = learner_of(microbatches=4), learner_of(microbatches=4)
     unrolls = batch()
-    first = whole.update(unrolls, share=0.2)
-    second = streamed.update_stream((unrolls.rows(at, at + 3) for at in range(0, 12, 3)), share=0.2)
+    first = whole.update(unrolls, budget_fraction=0.2)
+    second = streamed.update_stream((unrolls.rows(at, at + 3) for at in range(0, 12, 3)), budget_fraction=0.2)
     assert whole.publish().digest() == streamed.publish().digest()
     assert dataclasses.replace(first, update_s=0, waited_s=0) == dataclasses.replace(second, update_s=0, waited_s=0)
 
@@ -235,17 +235,17 @@ def test_streaming_takes_a_block_only_when_the_one_before_is_done() -> None:
             done.append("block")
             yield unrolls.rows(at, at + 3)
 
-    report = learner.update_stream(blocks(), share=0.0)
+    report = learner.update_stream(blocks(), budget_fraction=0.0)
     assert done == ["block", "loss"] * 4
     assert report.waited_s == 5.0, "one tick of the clock for each wait, the last one ends the iteration"
     assert report.update_s == 11.0
 
 
-@pytest.mark.parametrize("share", [0.0, 0.25, 1.0, 7.0])
-def test_schedules_run_linearly_with_the_share_of_the_budget(share) -> None:
+@pytest.mark.parametrize("budget_fraction", [0.0, 0.25, 1.0, 7.0])
+def test_schedules_run_linearly_with_the_share_of_the_budget(budget_fraction) -> None:
     learner = learner_of(learning_rate=1e-2, learning_rate_end=2e-3, entropy_cost=0.5, entropy_cost_end=0.1)
-    report = learner.update(batch(), share=share)
-    spent = min(share, 1.0)
+    report = learner.update(batch(), budget_fraction=budget_fraction)
+    spent = min(budget_fraction, 1.0)
     assert report.learning_rate == pytest.approx(1e-2 - 8e-3 * spent)
     assert report.entropy_cost == pytest.approx(0.5 - 0.4 * spent)
 
@@ -293,7 +293,7 @@ def test_every_algorithm_learns_a_contextual_bandit(algorithm, changes) -> None:
             versions=np.full((64, 4), learner.version, np.int32),
             core=np.zeros((64, 0), np.float32),
         )
-        learner.update(unrolls, share=update / 60)
+        learner.update(unrolls, budget_fraction=update / 60)
         score = float(rewards.mean())
     assert score > 0.9, "random play scores 0.25"
 

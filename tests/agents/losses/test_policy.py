@@ -11,7 +11,7 @@ from torch import Tensor
 
 from agents.losses.kl import magnet_loss, teacher_loss
 from agents.losses.neurd import neurd_entropy_loss, neurd_loss
-from agents.losses.policy import MAX_LOG_RATIO, appo_loss, known, policy_gradient_loss, ppo_loss
+from agents.losses.policy import MAX_LOG_RATIO, appo_loss, policy_gradient_loss, ppo_loss, zero_invalid
 from agents.losses.value import clipped_value_loss, value_loss
 from agents.nets.distributions import categorical_entropy, mask_logits
 from tests.oracles import policy_losses as oracle
@@ -112,7 +112,7 @@ def probs(logits: Tensor, step: tuple[int, int]) -> list[float]:
 
 
 def entropy_sum(logits: Tensor) -> Tensor:
-    return known(categorical_entropy(logits), VALID).sum()
+    return zero_invalid(categorical_entropy(logits), VALID).sum()
 
 
 def test_entropy_counts_legal_actions_only() -> None:

@@ -89,7 +89,7 @@ def test_the_keys_and_flags_carried_are_those_of_the_set_that_is_pointed_at() ->
     features = encoder.blocks[0].module(obs=obs)
     for block in encoder.blocks[1:]:
         features = block.module(features)
-    assert (encoder.num_features, encoder.num_carried) == (12, 4 * 9 + 2 * 9)
+    assert (encoder.num_features, encoder.num_passthrough) == (12, 4 * 9 + 2 * 9)
     carried = features[:, 12:]
     assert carried[:, 32:36].bool().equal(obs["sites_mask"])
     assert carried[:, 52:].bool().equal(obs["crates_mask"])

@@ -11,7 +11,7 @@ from torch import Tensor
 from agents.nets.autoregressive import AutoregressiveHead
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
-from agents.nets.sub_actions import MultiCategoricalHead, PartsHead
+from agents.nets.sub_actions import MultiCategoricalHead, SubActionsHead
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
 ROWS, UNITS = 2048, 4
@@ -116,12 +116,12 @@ def test_the_actors_log_probability_is_the_learners_bit_for_bit(name: str) -> No
         parameters.view(64, 32, -1), sampled.view(64, 32, -1).float()
     )  # as trajectories store
     torch.testing.assert_close(learned.flatten(), log_probs, rtol=0, atol=0)
-    assert isinstance(network.head, PartsHead)
-    by_part, used = network.head.part_log_probs(parameters, sampled)
-    assert by_part.shape == used.shape == (*actions.shape, ROWS)
-    torch.testing.assert_close(by_part.sum(0), log_probs)
-    assert by_part[~used].eq(0).all()
-    assert by_part[used].lt(0).any()
+    assert isinstance(network.head, SubActionsHead)
+    by_sub_action, used = network.head.sub_action_log_probs(parameters, sampled)
+    assert by_sub_action.shape == used.shape == (*actions.shape, ROWS)
+    torch.testing.assert_close(by_sub_action.sum(0), log_probs)
+    assert by_sub_action[~used].eq(0).all()
+    assert by_sub_action[used].lt(0).any()
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -167,12 +167,16 @@ def test_a_later_part_depends_on_the_choice_before_it() -> None:
     parameters = network.step(obs).logits
     head = network.head
     assert isinstance(head, AutoregressiveHead)
-    by_part = [head.part_log_probs(parameters, torch.tensor([[first, 0, 0]]))[0].detach() for first in range(3)]
-    assert len({round(float(log_probs[1]), 4) for log_probs in by_part}) == 3
+    by_sub_action = [
+        head.sub_action_log_probs(parameters, torch.tensor([[first, 0, 0]]))[0].detach() for first in range(3)
+    ]
+    assert len({round(float(log_probs[1]), 4) for log_probs in by_sub_action}) == 3
     independent = build("independent")
     parameters = independent.step(obs).logits
-    by_part = [independent.head.part_log_probs(parameters, torch.tensor([[n, 0, 0]]))[0].detach() for n in range(3)]
-    assert len({float(log_probs[1]) for log_probs in by_part}) == 1
+    by_sub_action = [
+        independent.head.sub_action_log_probs(parameters, torch.tensor([[n, 0, 0]]))[0].detach() for n in range(3)
+    ]
+    assert len({float(log_probs[1]) for log_probs in by_sub_action}) == 1
 
 
 def test_an_absent_unit_changes_no_pointer_whatever_its_row_holds() -> None:
@@ -198,7 +202,7 @@ def test_a_pointer_follows_its_unit_to_another_row() -> None:
     assert len(actions[there, 1].unique()) > 1
 
 
-def exact_entropy(head: PartsHead, parameters: Tensor, actions: ActionSpec) -> Tensor:
+def exact_entropy(head: SubActionsHead, parameters: Tensor, actions: ActionSpec) -> Tensor:
     everything = itertools.product(*(range(size) for size in actions.nvec))
     log_probs = torch.stack(
         [head.log_prob(parameters, torch.tensor(a).expand(len(parameters), -1)) for a in everything]

@@ -7,15 +7,15 @@ import torch
 from torch import Tensor
 
 from agents.nets.config import NetworkConfig
-from agents.nets.tanh_gaussian import SquashedGaussianHead
+from agents.nets.tanh_gaussian import TanhGaussianHead
 from envs.protocol import ActionSpec
 
 LOW, HIGH = -1.0, 3.0
 
 
-def head(shape: tuple[int, ...] = (1,), *, low: float = LOW, high: float = HIGH) -> SquashedGaussianHead:
+def head(shape: tuple[int, ...] = (1,), *, low: float = LOW, high: float = HIGH) -> TanhGaussianHead:
     actions = ActionSpec("box", shape=shape, low=low, high=high)
-    return SquashedGaussianHead(actions, NetworkConfig(head="squashed_gaussian"), torch.Generator())
+    return TanhGaussianHead(actions, NetworkConfig(head="tanh_gaussian"), torch.Generator())
 
 
 def parameters(mean: float, std: float) -> Tensor:
@@ -112,4 +112,4 @@ def test_a_box_without_width_or_bounds_is_refused() -> None:
         with pytest.raises(ValueError, match="finite bounds, low below high"):
             head(low=low, high=high)
     with pytest.raises(ValueError, match="answers box actions, the game takes categorical"):
-        SquashedGaussianHead(ActionSpec("categorical", 3), NetworkConfig(), torch.Generator())
+        TanhGaussianHead(ActionSpec("categorical", 3), NetworkConfig(), torch.Generator())

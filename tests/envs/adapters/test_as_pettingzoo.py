@@ -32,7 +32,7 @@ def test_pettingzoos_api_tests_pass(env_id: str, capsys: pytest.CaptureFixture[s
 
 # Without the mask probe: its masks follow the number of the episode, which each reset of PettingZoo's sets back; and
 # without the probe of actions with parts, which has a test of its own.
-@pytest.mark.parametrize("env_id", sorted(set(BUILT_IN) - {"probe_mask", "probe_parts"}))
+@pytest.mark.parametrize("env_id", sorted(set(BUILT_IN) - {"probe_mask", "probe_sub_actions"}))
 def test_there_and_back_is_the_same_game(env_id: str) -> None:
     """A game of ours exposed as PettingZoo and adapted back pays what it pays."""
     ours = make(EnvConfig(env_id), num_envs=1)

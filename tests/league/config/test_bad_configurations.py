@@ -24,7 +24,7 @@ def not_a_game():
 class Short:
     def opponents(self, view, rng):
         return np.ones(1)
-    def rivals(self, view):
+    def opponents(self, view):
         return np.zeros(0, np.int64)
 
 class Raising(Short):
@@ -34,7 +34,7 @@ class Raising(Short):
 class Strange(Short):
     def opponents(self, view, rng):
         return np.full(len(view.population), 1.0 / len(view.population))
-    def rivals(self, view):
+    def opponents(self, view):
         return ["main-0"]
 
 SHORT, RAISING, STRANGE = Short(), Raising(), Strange()
@@ -55,7 +55,7 @@ class Bot:
     def __init__(self, seed): ...
 """
 SOLO = "league.players=[{role: main_agent, %s}]"
-TUNED = "league.tuning={tuner: '%s', parameters: [{name: learning_rate}]}"
+TUNED = "league.pbt={selection: '%s', parameters: [{name: learning_rate}]}"
 
 SETTINGS = [
     # names that are registered nowhere
@@ -119,10 +119,10 @@ SETTINGS = [
     ("evaluation.games=3", "half from either seat"),
     ("league.ratings.bots=['bot:rndom']", "did you mean random"),
     ("league.ratings.bots=[random]", "bot:NAME"),
-    ("league.guests=[{policy: 'bot:plug.py:Bt'}]", "has no 'Bt'"),
-    ("league.guests=[{policy: 'outside:prey', source: nowhere}]", "does not exist"),
-    ("league.guests=[{policy: 'outside:prey'}]", "has no source"),
-    ("league.guests=[{policy: prey}]", "bot:NAME or outside:NAME"),
+    ("league.fixed_opponents=[{policy: 'bot:plug.py:Bt'}]", "has no 'Bt'"),
+    ("league.fixed_opponents=[{policy: 'imported:prey', source: nowhere}]", "does not exist"),
+    ("league.fixed_opponents=[{policy: 'imported:prey'}]", "has no source"),
+    ("league.fixed_opponents=[{policy: prey}]", "bot:NAME or imported:NAME"),
     # numbers
     ("learner.unroll_length=100000", "at most 4096"),
     ("learner.unroll_length=0", "at least 1"),
@@ -173,7 +173,7 @@ ARGUMENTS = [
     (["eval", "{run}", "--players", "bst"], "bst"),
     (["ratings", "{run}", "--model", "elo"], "unknown rating model 'elo'"),
     (["ratings", "{run}", "--model", "plug.py:nope"], "has no 'nope'"),
-    (["fork", "{run}", "new", "--at", "latest", "-s", "league.lease_turns=3"], "was founded with"),
+    (["fork", "{run}", "new", "--at", "latest", "-s", "league.lease_steps=3"], "was created with"),
     (["fork", "{run}", "new", "--at", "99999"], "99999"),
     (["simulate", "{config}", "--world", "flat"], "there is no simulated world"),
 ]

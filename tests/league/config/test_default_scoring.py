@@ -11,7 +11,7 @@ import yaml
 from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import make
 from league.config.default_scoring import scoring_of
-from league.core.state.league_config import PayoffSettings
+from league.core.state.league_config import PayoffConfig
 from league.core.state.scoring import BY_WINS, Scoring
 from league.errors import ConfigError, LeagueError
 from league.policies.select import choose
@@ -47,26 +47,26 @@ def spec_of(env_id: str, **kwargs: object) -> EnvSpec:
     ],
 )
 def test_returns_are_counted_where_they_say_more_than_who_won(env_id: str, kwargs: dict, scoring: Scoring) -> None:
-    assert scoring_of(PayoffSettings(), spec_of(env_id, **kwargs)) == scoring
+    assert scoring_of(PayoffConfig(), spec_of(env_id, **kwargs)) == scoring
 
 
 def test_the_configuration_goes_before_the_game() -> None:
     kuhn = spec_of("kuhn_poker")
-    assert scoring_of(PayoffSettings(score="wins"), kuhn) == BY_WINS
-    assert scoring_of(PayoffSettings(return_scale=1.5), kuhn) == Scoring("returns", 1.5)
-    assert scoring_of(PayoffSettings(score="returns"), spec_of("connect_four")) == Scoring("returns", 2.0)
+    assert scoring_of(PayoffConfig(score="wins"), kuhn) == BY_WINS
+    assert scoring_of(PayoffConfig(return_scale=1.5), kuhn) == Scoring("returns", 1.5)
+    assert scoring_of(PayoffConfig(score="returns"), spec_of("connect_four")) == Scoring("returns", 2.0)
     unknown = spec_of("probe_turns")
-    assert scoring_of(PayoffSettings(return_scale=3.0), unknown) == Scoring("returns", 3.0)
+    assert scoring_of(PayoffConfig(return_scale=3.0), unknown) == Scoring("returns", 3.0)
 
 
 def test_a_game_that_does_not_tell_its_range_needs_a_scale() -> None:
     with pytest.raises(ConfigError, match=r"probe_turns does not say.*set league.payoff.return_scale"):
-        scoring_of(PayoffSettings(score="returns"), spec_of("probe_turns"))
+        scoring_of(PayoffConfig(score="returns"), spec_of("probe_turns"))
 
 
 def test_a_game_without_stakes_is_counted_by_wins_whatever_is_asked_for() -> None:
     spec = dataclasses.replace(spec_of("kuhn_poker"), return_range=(0.0, 0.0))
-    assert scoring_of(PayoffSettings(score="returns"), spec) == BY_WINS
+    assert scoring_of(PayoffConfig(score="returns"), spec) == BY_WINS
 
 
 def test_a_run_keeps_counting_as_it_was_founded(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from agents.learner.config import LearnerConfig
 from league.config.loading import load_config, parse_config
-from league.config.run_config import LeagueConfig, config_plain, dump_config
+from league.config.run_config import RunConfig, config_plain, dump_config
 from league.config.yaml import MAX_CHARACTERS, MAX_DEPTH, parse_yaml
-from league.core.state.league_config import PlayerSettings
+from league.core.state.league_config import PlayerConfig
 from league.errors import ConfigError
 
 MINIMAL = "env: {id: connect_four}\n"
@@ -72,7 +72,7 @@ league:
   players:
     - {role: main_agnt}
     - {role: main_exploiter, gate: {win_rat: 0.5, timeout_steps: -1}}
-  ratings: {share: 2}
+  ratings: {step_fraction: 2}
 budget: {env_steps: 0, seconds: soon}
 evaluation: {games: 7}
 network: 5
@@ -170,7 +170,7 @@ def test_overrides_are_yaml_applied_in_order() -> None:
         ],
     )
     assert (config.seed, config.learner.gamma, config.network.hidden) == (5, 0.9, (8, 8))
-    assert config.league.players[1] == PlayerSettings(role="main_exploiter", count=3)
+    assert config.league.players[1] == PlayerConfig(role="main_exploiter", count=3)
     assert (config.env.id, config.env.kwargs) == ("a:b=c", {"rows": 4})
 
 
@@ -267,7 +267,7 @@ def test_no_text_and_no_override_escapes_as_another_error(text: str, override: s
             st.lists(inner, max_size=3)
             | st.dictionaries(
                 st.sampled_from(
-                    [field.name for field in dataclasses.fields(LeagueConfig)] + ["id", "players", "gate", "x"]
+                    [field.name for field in dataclasses.fields(RunConfig)] + ["id", "players", "gate", "x"]
                 ),
                 inner,
                 max_size=4,

@@ -21,31 +21,31 @@ from league.core.state.commands import (
     StartRun,
 )
 from league.core.state.events import Event, LeaseGranted
-from league.core.state.league_config import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
-from league.core.state.placements import Orders, are_ordered
-from league.core.state.records import Lease, Progress, SeatingOutcome
+from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
+from league.core.state.placements import Placements, has_placements
+from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.core.state.scoring import BY_WINS, Scoring
 from league.core.state.state import LeagueState
 
-QUICK_GATE = GateSettings(min_games=4, min_steps=1_000, timeout_steps=6_000)
+QUICK_GATE = GateConfig(min_games=4, min_steps=1_000, timeout_steps=6_000)
 DIGEST = "0" * 64
 
 
-def three_roles(*, count: int = 1, gate: GateSettings = QUICK_GATE, rating_share: float = 0.05) -> LeagueSettings:
+def three_roles(*, count: int = 1, gate: GateConfig = QUICK_GATE, rating_fraction: float = 0.05) -> LeagueConfig:
     """Main agents, main exploiters and league exploiters, with a gate that fires within a test."""
-    return LeagueSettings(
+    return LeagueConfig(
         players=(
-            PlayerSettings(role="main_agent", count=count, share=2.0, gate=gate),
-            PlayerSettings(role="main_exploiter", count=count, gate=gate),
-            PlayerSettings(role="league_exploiter", count=count, gate=gate),
+            PlayerConfig(role="main_agent", count=count, step_weight=2.0, gate=gate),
+            PlayerConfig(role="main_exploiter", count=count, gate=gate),
+            PlayerConfig(role="league_exploiter", count=count, gate=gate),
         ),
-        ratings=RatingSettings(share=rating_share),
+        ratings=RatingConfig(step_fraction=rating_fraction),
     )
 
 
 def outcome_of(
     policies: Sequence[str], teams: Sequence[int], *, games: int, winners: Sequence[int | None]
-) -> SeatingOutcome:
+) -> AssignmentOutcome:
     """Totals of `games` games, a third of them cut off; winners: [games] team that won each, None for a draw of all."""
     seats = range(len(teams))
     wins = [[0 for _ in seats] for _ in seats]
@@ -57,20 +57,20 @@ def outcome_of(
                     continue
                 wins[i][j] += int(winner == teams[i])
                 draws[i][j] += int(winner not in (teams[i], teams[j]))
-    return SeatingOutcome(
+    return AssignmentOutcome(
         policies=tuple(policies),
         games=games,
         aborted=0,
-        turns=10 * games,
+        decisions=10 * games,
         wins=tuple(map(tuple, wins)),
         draws=tuple(map(tuple, draws)),
         return_sums=tuple(0.0 for _ in seats),
         truncated=games // 3,
-        orders=orders_from(teams, winners) if are_ordered(teams) else (),
+        placements=placements_from(teams, winners) if has_placements(teams) else (),
     )
 
 
-def orders_from(teams: Sequence[int], winners: Sequence[int | None]) -> Orders:
+def placements_from(teams: Sequence[int], winners: Sequence[int | None]) -> Placements:
     """The winning team first and all others level behind it; all level where nobody won."""
     sides = list(dict.fromkeys(teams))
     ranks = [tuple(int(winner in sides and winner != side) for side in sides) for winner in winners]
@@ -78,7 +78,7 @@ def orders_from(teams: Sequence[int], winners: Sequence[int | None]) -> Orders:
 
 
 class SimulatedLeague:
-    """A founded and started league.
+    """A created and started league.
 
     journal: every event so far; strength: policy id -> log-odds of winning. Where returns are counted, they are drawn
     apart from who wins, from -1 to 1 a game.
@@ -86,7 +86,7 @@ class SimulatedLeague:
 
     def __init__(
         self,
-        settings: LeagueSettings,
+        config: LeagueConfig,
         *,
         seed: int = 0,
         teams: tuple[int, ...] = (0, 1),
@@ -98,7 +98,7 @@ class SimulatedLeague:
         self.strength = strength
         self.seed = seed
         self.outcome_rng = np.random.default_rng(seed + 1)
-        self.ask(CreateLeague(seed, len(teams), teams, settings, scoring))
+        self.ask(CreateLeague(seed, len(teams), teams, config, scoring))
         self.ask(StartRun())
 
     def ask(self, command: Command) -> list[Event]:
@@ -110,17 +110,17 @@ class SimulatedLeague:
         self.journal.extend(events)
         return events
 
-    def confirm_orders(self) -> None:
+    def confirm_directives(self) -> None:
         """Carry out whatever the learners are ordered to do, as often as that brings new orders."""
-        while self.state.orders:
-            order = next(iter(self.state.orders.values()))
-            player = self.state.players[order.player]
-            if order.kind == "snapshot":
-                self.ask(ConfirmSnapshot(order.order_id, DIGEST, player.version, player.trained_steps))
-            elif order.kind == "transplant":
-                self.ask(ConfirmTransplant(order.order_id, DIGEST, player.version, player.trained_steps))
+        while self.state.directives:
+            directive = next(iter(self.state.directives.values()))
+            player = self.state.players[directive.player]
+            if directive.kind == "snapshot":
+                self.ask(ConfirmSnapshot(directive.directive_id, DIGEST, player.version, player.trained_steps))
+            elif directive.kind == "transplant":
+                self.ask(ConfirmTransplant(directive.directive_id, DIGEST, player.version, player.trained_steps))
             else:
-                self.ask(ConfirmReset(order.order_id))
+                self.ask(ConfirmReset(directive.directive_id))
 
     def grant(self, purpose: str = "any") -> Lease:
         """One lease."""
@@ -128,15 +128,15 @@ class SimulatedLeague:
         assert isinstance(granted, LeaseGranted)
         return granted.lease
 
-    def play(self, lease: Lease, *, games: int = 20) -> tuple[SeatingOutcome, ...]:
-        """Outcomes of a lease: `games` games of each seating, won by teams in proportion to exp(strength)."""
+    def play(self, lease: Lease, *, games: int = 20) -> tuple[AssignmentOutcome, ...]:
+        """Outcomes of a lease: `games` games of each assignment, won by teams in proportion to exp(strength)."""
         teams = self.state.teams
         sides = sorted(set(teams))
         outcomes = []
-        for seating in lease.seatings:
-            weights = np.array([np.exp(self.strength(seating.policies[teams.index(side)])) for side in sides])
+        for assignment in lease.assignments:
+            weights = np.array([np.exp(self.strength(assignment.policies[teams.index(side)])) for side in sides])
             winners = self.outcome_rng.choice(sides, size=games, p=weights / weights.sum()) if len(sides) > 1 else []
-            outcome = outcome_of(seating.policies, teams, games=games, winners=[int(w) for w in winners])
+            outcome = outcome_of(assignment.policies, teams, games=games, winners=[int(w) for w in winners])
             if self.state.scoring.score == "returns":
                 earned = self.outcome_rng.uniform(-games, games, len(teams))
                 outcome = dataclasses.replace(outcome, return_sums=tuple(earned.tolist()))
@@ -155,9 +155,9 @@ class SimulatedLeague:
     def run(self, leases: int, *, steps_per_lease: int = 400) -> None:
         """The ordinary course of a league: orders carried out, leases granted, answered and learnt from."""
         for _ in range(leases):
-            self.confirm_orders()
+            self.confirm_directives()
             lease = self.grant()
             self.finish(lease, env_steps=steps_per_lease)
             if lease.home is not None:
                 self.train(lease.home, steps_per_lease)
-        self.confirm_orders()
+        self.confirm_directives()

@@ -20,42 +20,46 @@ from league.core.state.commands import (
     SaveCheckpoint,
     StartRun,
 )
-from league.core.state.events import Event, LeaseGranted, OrderIssued
-from league.core.state.league_config import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
-from league.core.state.population_config import TunedSettings, TuningSettings
+from league.core.state.events import DirectiveIssued, Event, LeaseGranted
+from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
+from league.core.state.population_config import PbtConfig, TunedConfig
 from league.core.state.records import Progress
 from league.core.state.state import LeagueState
 from league.simulation.report import Pace
 from league.simulation.simulate import Simulation
 from league.simulation.worlds import WORLDS
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 
 DIGEST = "0" * 64
 SEEDS = 2_000
-EXPLOITERS = LeagueSettings(
+EXPLOITERS = LeagueConfig(
     players=(
-        PlayerSettings(role="main_agent"),
-        PlayerSettings(role="league_exploiter", count=3, gate=GateSettings(min_steps=10, timeout_steps=10)),
+        PlayerConfig(role="main_agent"),
+        PlayerConfig(role="league_exploiter", count=3, gate=GateConfig(min_steps=10, timeout_steps=10)),
     )
 )
-TUNED = LeagueSettings(
-    players=(PlayerSettings(count=8, matchmaker="self_play", gate=GateSettings(timeout_steps=10**9)),),
-    tuning=TuningSettings(
-        tuner="elo_gap", parameters=(TunedSettings("learning_rate"),), period_steps=100, burn_in_steps=0, min_games=0.0
+TUNED = LeagueConfig(
+    players=(PlayerConfig(count=8, matchmaker="self_play", gate=GateConfig(timeout_steps=10**9)),),
+    pbt=PbtConfig(
+        selection="elo_gap",
+        hyperparameters=(TunedConfig("learning_rate"),),
+        period_steps=100,
+        burn_in_steps=0,
+        min_games=0.0,
     ),
-    ratings=RatingSettings(share=0.0),
+    ratings=RatingConfig(step_fraction=0.0),
 )
 
 
 class League:
     """A league whose chance follows the rule of a real run."""
 
-    def __init__(self, settings: LeagueSettings, *, seed: int, teams: tuple[int, ...] = (0, 1)) -> None:
+    def __init__(self, settings: LeagueConfig, *, seed: int, teams: tuple[int, ...] = (0, 1)) -> None:
         self.state = LeagueState()
         self.ask(CreateLeague(seed, len(teams), teams, settings))
         self.ask(StartRun())
-        for order in list(self.state.orders.values()):
-            self.ask(ConfirmSnapshot(order.order_id, DIGEST, 0, 0))
+        for order in list(self.state.directives.values()):
+            self.ask(ConfirmSnapshot(order.directive_id, DIGEST, 0, 0))
 
     def ask(self, command: Command) -> list[Event]:
         events = decide(self.state, command, np.random.default_rng(seed_of(self.state, command)), 0.0)
@@ -70,9 +74,9 @@ def resets(seed: int) -> list[bool]:
     for number in range(3):
         league.ask(ReportProgress(Progress(f"league-exploiter-{number}", 1, 10)))
     found = []
-    for order in list(league.state.orders.values()):
-        events = league.ask(ConfirmSnapshot(order.order_id, DIGEST, 1, 10))
-        found.append(any(isinstance(event, OrderIssued) for event in events))
+    for order in list(league.state.directives.values()):
+        events = league.ask(ConfirmSnapshot(order.directive_id, DIGEST, 1, 10))
+        found.append(any(isinstance(event, DirectiveIssued) for event in events))
     return found
 
 
@@ -96,7 +100,7 @@ def transplants(seed: int) -> list[bool]:
         player.return_games, player.mean_return = 100.0, float(name == names[-1])
         league.ask(SaveCheckpoint(name, DIGEST, 0, 0))
     reports = [league.ask(ReportProgress(Progress(name, 1, 100))) for name in names[:-1]]
-    return [any(isinstance(event, OrderIssued) for event in events) for events in reports]
+    return [any(isinstance(event, DirectiveIssued) for event in events) for events in reports]
 
 
 def test_players_that_report_between_two_leases_choose_their_donors_independently() -> None:
@@ -108,43 +112,43 @@ def test_players_that_report_between_two_leases_choose_their_donors_independentl
         assert (drawn[:, i] == drawn[:, j]).mean() < agree + 4 * np.sqrt(agree * (1 - agree) / 300)
 
 
-def book_of(path: Path, *, seed: int, settings: LeagueSettings = EXPLOITERS) -> Book:
-    book = Book.create(path, wall_time=lambda: 0.0)
-    book.execute(CreateLeague(seed, 2, (0, 1), settings))
-    book.execute(StartRun())
-    return book
+def league_of(path: Path, *, seed: int, settings: LeagueConfig = EXPLOITERS) -> JournaledLeague:
+    league = JournaledLeague.create(path, wall_time=lambda: 0.0)
+    league.execute(CreateLeague(seed, 2, (0, 1), settings))
+    league.execute(StartRun())
+    return league
 
 
 def test_every_command_of_a_run_that_draws_has_a_generator_of_its_own(tmp_path: Path) -> None:
     """First snapshots of all players, then the progress of all, each between two leases; then leases."""
-    book, drawn = book_of(tmp_path / "journal.db", seed=1), []
+    league, drawn = league_of(tmp_path / "journal.db", seed=1), []
 
     def execute(command: Command) -> list[Event]:
-        drawn.append(book._rng(command).random())
-        return book.execute(command)
+        drawn.append(league._rng(command).random())
+        return league.execute(command)
 
-    for order in list(book.state.orders.values()):
-        execute(ConfirmSnapshot(order.order_id, DIGEST, 0, 0))
+    for order in list(league.state.directives.values()):
+        execute(ConfirmSnapshot(order.directive_id, DIGEST, 0, 0))
     for steps in (10, 5, 10):  # on, back to a checkpoint, and on again
-        for name in book.state.players:
+        for name in league.state.players:
             execute(ReportProgress(Progress(name, 1, steps)))
     for _ in range(3):
         granted, *_ = execute(RequestLease("actor-0"))
         assert isinstance(granted, LeaseGranted)
-        book.execute(FinishLease(granted.lease.lease_id, granted.lease.token, 10, ()))
+        league.execute(FinishLease(granted.lease.lease_id, granted.lease.token, 10, ()))
     assert len(drawn) == 4 + 12 + 3
     assert len(set(drawn)) == len(drawn)
-    book.close()
+    league.close()
 
 
 def test_first_hyperparameters_follow_the_seed_and_a_simulation_draws_the_same(tmp_path: Path) -> None:
     values = []
     for seed in (1, 2):
-        book = book_of(tmp_path / f"{seed}.db", seed=seed, settings=TUNED)
+        league = league_of(tmp_path / f"{seed}.db", seed=seed, config=TUNED)
         pace = Pace(1_000.0, 10, 1, lease_steps=100, snapshot_bytes=1)
         simulation = Simulation(TUNED, (0, 1), world=WORLDS["skill"], pace=pace, seed=seed)
         simulation.run(0.0)
-        values.append([player.hyperparameters for player in book.state.players.values()])
+        values.append([player.hyperparameters for player in league.state.players.values()])
         assert [player.hyperparameters for player in simulation.state.players.values()] == values[-1]
-        book.close()
+        league.close()
     assert values[0] != values[1]

@@ -19,25 +19,25 @@ from league.core.state.commands import (
     SaveCheckpoint,
     StartRun,
 )
-from league.core.state.events import Event, OrderIssued, PlayerReset, SnapshotAdded
-from league.core.state.league_config import GateSettings
+from league.core.state.events import DirectiveIssued, Event, PlayerReset, SnapshotAdded
+from league.core.state.league_config import GateConfig
 from league.core.state.payoff import Posterior
-from league.core.state.records import Order, Progress
+from league.core.state.records import Directive, Progress
 from league.core.state.registry import GATES
 from league.core.state.state import LeagueState, digest
 from tests.league.core.simulated_league import DIGEST, SimulatedLeague, outcome_of, three_roles
 
-ALWAYS_RESET = GateSettings(min_games=4, min_steps=1_000, timeout_steps=6_000, reset_probability=1.0)
+ALWAYS_RESET = GateConfig(min_games=4, min_steps=1_000, timeout_steps=6_000, reset_probability=1.0)
 
 
-def ready(gate: GateSettings | None = None) -> SimulatedLeague:
+def ready(gate: GateConfig | None = None) -> SimulatedLeague:
     league = SimulatedLeague(three_roles(gate=gate) if gate else three_roles())
-    league.confirm_orders()
+    league.confirm_directives()
     return league
 
 
-def orders_in(events: list[Event]) -> list[Order]:
-    return [event.order for event in events if isinstance(event, OrderIssued)]
+def directives_in(events: list[Event]) -> list[Directive]:
+    return [event.directive for event in events if isinstance(event, DirectiveIssued)]
 
 
 def refused(league: SimulatedLeague, command: Command) -> str:
@@ -62,8 +62,8 @@ def beat(league: SimulatedLeague, home: str, away: str, *, wins: int, losses: in
 
 def test_a_new_league_freezes_the_first_weights_of_every_player() -> None:
     league = SimulatedLeague(three_roles(count=2))
-    assert [order.reason for order in league.state.orders.values()] == ["initial"] * 6
-    league.confirm_orders()
+    assert [directive.reason for directive in league.state.directives.values()] == ["initial"] * 6
+    league.confirm_directives()
     assert list(league.state.snapshots) == [f"{name}-s0" for name in league.state.players]
     assert all(player.initial == f"{name}-s0" for name, player in league.state.players.items())
     assert all(snapshot.parent is None for snapshot in league.state.snapshots.values())
@@ -71,18 +71,18 @@ def test_a_new_league_freezes_the_first_weights_of_every_player() -> None:
 
 def test_the_gate_waits_for_min_steps_then_for_the_timeout() -> None:
     league = ready()
-    assert not orders_in(league.train("main-0", 999))
-    assert not orders_in(league.train("main-0", 5_000))
-    (order,) = orders_in(league.train("main-0", 1))
-    assert (order.kind, order.reason, order.player) == ("snapshot", "timeout", "main-0")
+    assert not directives_in(league.train("main-0", 999))
+    assert not directives_in(league.train("main-0", 5_000))
+    (directive,) = directives_in(league.train("main-0", 1))
+    assert (directive.kind, directive.reason, directive.player) == ("snapshot", "timeout", "main-0")
 
 
 def test_the_gate_fires_once_every_rival_is_beaten_and_writes_its_evidence() -> None:
     league = ready()
     beat(league, "main-exploiter-0", "main-0", wins=30, losses=2)
     events = league.train("main-exploiter-0", 1_500)
-    (issued,) = [event for event in events if isinstance(event, OrderIssued)]
-    assert issued.order.reason == "gate"
+    (issued,) = [event for event in events if isinstance(event, DirectiveIssued)]
+    assert issued.directive.reason == "gate"
     (evidence,) = issued.evidence
     assert evidence.opponent == "main-0"
     assert 0.7 < evidence.lower < evidence.mean < 0.95
@@ -92,53 +92,53 @@ def test_the_gate_fires_once_every_rival_is_beaten_and_writes_its_evidence() -> 
 def test_the_gate_is_judged_when_a_lease_is_answered_too() -> None:
     league = ready()
     beat(league, "main-exploiter-0", "main-0", wins=10, losses=8)
-    assert not orders_in(league.train("main-exploiter-0", 1_500))
+    assert not directives_in(league.train("main-exploiter-0", 1_500))
     beat(league, "main-exploiter-0", "main-0", wins=60, losses=0)
-    assert orders_in(beat(league, "main-exploiter-0", "main-0", wins=1, losses=0))
+    assert directives_in(beat(league, "main-exploiter-0", "main-0", wins=1, losses=0))
 
 
 def test_one_rival_not_beaten_holds_the_gate() -> None:
     league = ready()
-    for rival in ("main-0-s0", "main-exploiter-0-s0"):
-        beat(league, "main-0", rival, wins=30, losses=0)
-    assert not orders_in(league.train("main-0", 1_500)), "league-exploiter-0-s0 is unmeasured"
+    for opponent in ("main-0-s0", "main-exploiter-0-s0"):
+        beat(league, "main-0", opponent, wins=30, losses=0)
+    assert not directives_in(league.train("main-0", 1_500)), "league-exploiter-0-s0 is unmeasured"
     beat(league, "main-0", "league-exploiter-0-s0", wins=3, losses=0)
-    assert not orders_in(league.train("main-0", 1)), "three games are not enough"
+    assert not directives_in(league.train("main-0", 1)), "three games are not enough"
     beat(league, "main-0", "league-exploiter-0-s0", wins=8, losses=0)
-    assert orders_in(league.train("main-0", 1))
+    assert directives_in(league.train("main-0", 1))
 
 
 def test_one_order_at_a_time() -> None:
     league = ready()
-    assert orders_in(league.train("main-0", 6_000))
-    assert not orders_in(league.train("main-0", 6_000))
-    league.confirm_orders()
-    assert not orders_in(league.train("main-0", 5_999)), "steps count from the snapshot"
+    assert directives_in(league.train("main-0", 6_000))
+    assert not directives_in(league.train("main-0", 6_000))
+    league.confirm_directives()
+    assert not directives_in(league.train("main-0", 5_999)), "steps count from the snapshot"
 
 
 def test_a_snapshot_comes_before_the_reset_and_holds_the_weights_before_it() -> None:
     league = ready()
-    (order,) = orders_in(league.train("main-exploiter-0", 6_000))
-    added, issued = league.ask(ConfirmSnapshot(order.order_id, DIGEST, 7, 6_000))
+    (directive,) = directives_in(league.train("main-exploiter-0", 6_000))
+    added, issued = league.ask(ConfirmSnapshot(directive.directive_id, DIGEST, 7, 6_000))
     assert isinstance(added, SnapshotAdded)
-    assert isinstance(issued, OrderIssued)
+    assert isinstance(issued, DirectiveIssued)
     assert (added.snapshot.snapshot_id, added.snapshot.parent) == ("main-exploiter-0-s1", "main-exploiter-0-s0")
-    assert (issued.order.kind, issued.order.source) == ("reset", "main-exploiter-0-s0")
-    (reset,) = league.ask(ConfirmReset(issued.order.order_id))
-    assert reset == PlayerReset(issued.order.order_id, "main-exploiter-0", "main-exploiter-0-s0")
+    assert (issued.directive.kind, issued.directive.source) == ("reset", "main-exploiter-0-s0")
+    (reset,) = league.ask(ConfirmReset(issued.directive.directive_id))
+    assert reset == PlayerReset(issued.directive.directive_id, "main-exploiter-0", "main-exploiter-0-s0")
     player = league.state.players["main-exploiter-0"]
     assert (player.generation, player.parent) == (1, "main-exploiter-0-s0")
 
 
 def test_an_exploiter_may_start_again_from_the_newest_main_agent() -> None:
-    league = ready(GateSettings(min_steps=1_000, timeout_steps=6_000, reset_to="main"))
-    assert orders_in(league.train("main-0", 6_000))
-    league.confirm_orders()
-    (order,) = orders_in(league.train("main-exploiter-0", 6_000))
-    _, issued = league.ask(ConfirmSnapshot(order.order_id, DIGEST, 7, 6_000))
-    assert isinstance(issued, OrderIssued)
-    assert issued.order.source == "main-0-s1"
-    league.confirm_orders()
+    league = ready(GateConfig(min_steps=1_000, timeout_steps=6_000, reset_to="main"))
+    assert directives_in(league.train("main-0", 6_000))
+    league.confirm_directives()
+    (directive,) = directives_in(league.train("main-exploiter-0", 6_000))
+    _, issued = league.ask(ConfirmSnapshot(directive.directive_id, DIGEST, 7, 6_000))
+    assert isinstance(issued, DirectiveIssued)
+    assert issued.directive.source == "main-0-s1"
+    league.confirm_directives()
     assert league.state.players["main-exploiter-0"].parent == "main-0-s1"
 
 
@@ -147,17 +147,17 @@ def test_a_main_agent_is_never_reset_and_a_league_exploiter_in_a_quarter_of_the_
     for _ in range(200):
         for player in ("main-0", "league-exploiter-0"):
             league.train(player, 6_000)
-        league.confirm_orders()
+        league.confirm_directives()
     assert league.state.players["main-0"].generation == 0
     assert 30 <= league.state.players["league-exploiter-0"].generation <= 70
 
 
 def test_a_player_that_waits_for_its_reset_is_not_leased() -> None:
     league = ready()
-    (order,) = orders_in(league.train("main-exploiter-0", 6_000))
-    league.ask(ConfirmSnapshot(order.order_id, DIGEST, 7, 6_000))
+    (directive,) = directives_in(league.train("main-exploiter-0", 6_000))
+    league.ask(ConfirmSnapshot(directive.directive_id, DIGEST, 7, 6_000))
     assert {league.grant("train").home for _ in range(12)} == {"main-0", "league-exploiter-0"}
-    league.confirm_orders()
+    league.confirm_directives()
     assert league.grant("train").home == "main-exploiter-0"
 
 
@@ -167,16 +167,16 @@ def test_a_reset_voids_what_was_known_of_the_old_weights() -> None:
     league.ask(SaveCheckpoint("main-exploiter-0", DIGEST, 3, 100))
     league.train("main-exploiter-0", 6_000)
     lease = next(lease for _ in range(20) if (lease := league.grant("train")).home == "main-exploiter-0")
-    league.confirm_orders()
-    payoff, moved = league.state.payoff, league.state.population.moved.values
+    league.confirm_directives()
+    payoff, staleness_clock = league.state.payoff, league.state.population.staleness_clock.values
     me, main = (league.state.players[name].policy for name in ("main-exploiter-0", "main-0"))
-    assert payoff.posterior(me, moved).games[main] == 0.0
-    assert payoff.posterior(main, moved).games[me] == 0.0
+    assert payoff.posterior(me, staleness_clock).games[main] == 0.0
+    assert payoff.posterior(main, staleness_clock).games[me] == 0.0
     assert payoff.seat_totals(me, main).sum() == 32
     assert league.state.players["main-exploiter-0"].checkpoint is None
     late = outcome_of(("main-exploiter-0", "main-0"), (0, 1), games=5, winners=[0] * 5)
     league.ask(FinishLease(lease.lease_id, lease.token, 10, (late,)))
-    assert payoff.posterior(me, moved).games[main] == 0.0, "a lease of the old weights"
+    assert payoff.posterior(me, staleness_clock).games[main] == 0.0, "a lease of the old weights"
     assert payoff.seat_totals(me, main).sum() == 37
 
 
@@ -186,32 +186,32 @@ def test_a_learner_may_fall_back_to_its_checkpoint_and_evidence_ages_both_ways()
     league.ask(ReportProgress(Progress("main-0", 1, 300)))
     player = league.state.players["main-0"]
     assert (player.version, player.trained_steps) == (1, 300)
-    assert league.state.population.moved.values[player.policy] == 1_300
+    assert league.state.population.staleness_clock.values[player.policy] == 1_300
 
 
 def test_a_snapshot_asked_for_is_taken_once_and_followed_by_no_reset() -> None:
     league = ready()
-    (order,) = orders_in(league.ask(RequestSnapshot("main-exploiter-0", "final")))
+    (directive,) = directives_in(league.ask(RequestSnapshot("main-exploiter-0", "final")))
     assert league.ask(RequestSnapshot("main-exploiter-0", "final")) == []
-    assert len(league.ask(ConfirmSnapshot(order.order_id, DIGEST, 1, 1))) == 1
+    assert len(league.ask(ConfirmSnapshot(directive.directive_id, DIGEST, 1, 1))) == 1
     assert league.state.snapshots["main-exploiter-0-s1"].reason == "final"
 
 
 def test_weights_about_to_be_thrown_away_are_not_frozen_again() -> None:
     league = ready()
-    (order,) = orders_in(league.train("main-exploiter-0", 6_000))
-    league.ask(ConfirmSnapshot(order.order_id, DIGEST, 7, 6_000))
+    (directive,) = directives_in(league.train("main-exploiter-0", 6_000))
+    league.ask(ConfirmSnapshot(directive.directive_id, DIGEST, 7, 6_000))
     assert "reset" in refused(league, RequestSnapshot("main-exploiter-0", "final"))
 
 
 def test_confirmations_count_once_and_only_for_their_kind() -> None:
     league = ready()
-    (order,) = orders_in(league.train("main-exploiter-0", 6_000))
-    refused(league, ConfirmReset(order.order_id))
-    refused(league, ConfirmSnapshot(order.order_id, DIGEST, -1, 0))
-    league.ask(ConfirmSnapshot(order.order_id, DIGEST, 7, 6_000))
-    refused(league, ConfirmSnapshot(order.order_id, DIGEST, 7, 6_000))
-    refused(league, ConfirmSnapshot(order.order_id + 1, DIGEST, 7, 6_000))
+    (directive,) = directives_in(league.train("main-exploiter-0", 6_000))
+    refused(league, ConfirmReset(directive.directive_id))
+    refused(league, ConfirmSnapshot(directive.directive_id, DIGEST, -1, 0))
+    league.ask(ConfirmSnapshot(directive.directive_id, DIGEST, 7, 6_000))
+    refused(league, ConfirmSnapshot(directive.directive_id, DIGEST, 7, 6_000))
+    refused(league, ConfirmSnapshot(directive.directive_id + 1, DIGEST, 7, 6_000))
 
 
 @pytest.mark.parametrize(
@@ -240,23 +240,23 @@ def test_a_league_is_founded_first_and_with_seats_that_fit(command: Command) -> 
 
 def test_open_orders_survive_a_restart() -> None:
     league = ready()
-    (order,) = orders_in(league.train("main-exploiter-0", 6_000))
+    (directive,) = directives_in(league.train("main-exploiter-0", 6_000))
     league.ask(StartRun())
-    assert league.state.open_orders("main-exploiter-0") == [order]
+    assert league.state.open_directives("main-exploiter-0") == [directive]
 
 
 def trial(*, steps: int, mean: list[float], games: float) -> Trial:
     rates = np.array(mean)
     posterior = Posterior(rates * (games + 2), (1 - rates) * (games + 2), np.full(len(mean), games))
-    names = {i: f"rival-{i}" for i in range(len(mean))}
+    names = {i: f"opponent-{i}" for i in range(len(mean))}
     return Trial(
-        steps, np.arange(len(mean)), names, posterior, GateSettings(min_games=10, min_steps=10, timeout_steps=100)
+        steps, np.arange(len(mean)), names, posterior, GateConfig(min_games=10, min_steps=10, timeout_steps=100)
     )
 
 
 @pytest.mark.parametrize("name", sorted(GATES))
 def test_every_registered_gate_holds_to_the_timeout_and_to_clear_cases(name: str) -> None:
-    gate = gate_of(GateSettings(kind=name))
+    gate = gate_of(GateConfig(kind=name))
     assert gate(trial(steps=50, mean=[0.9, 0.95], games=1_000)).reason == "gate"  # type: ignore[union-attr]
     assert gate(trial(steps=50, mean=[0.9, 0.4], games=1_000)) is None
     assert gate(trial(steps=50, mean=[0.9, 0.95], games=1)) is None
@@ -264,4 +264,4 @@ def test_every_registered_gate_holds_to_the_timeout_and_to_clear_cases(name: str
     assert gate(trial(steps=100, mean=[], games=1)).reason == "timeout"  # type: ignore[union-attr]
     verdict = gate(trial(steps=100, mean=[0.9, 0.4], games=1_000))
     assert verdict is not None
-    assert [evidence.opponent for evidence in verdict.evidence] == ["rival-1", "rival-0"]
+    assert [evidence.opponent for evidence in verdict.evidence] == ["opponent-1", "opponent-0"]

@@ -20,7 +20,7 @@ BACK = NoteRewind(event=9, chain="ab", ended=99, ended_chain="cd", token=5, set_
 def with_checkpoints() -> SimulatedLeague:
     """A league whose players all have a first snapshot and a restart state."""
     league = SimulatedLeague(three_roles())
-    league.confirm_orders()
+    league.confirm_directives()
     for name in league.state.players:
         league.ask(SaveCheckpoint(name, DIGEST, 3, 300))
     return league

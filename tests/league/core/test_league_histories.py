@@ -19,7 +19,6 @@ from league.core.league import APPLIERS, DECIDERS, apply, decide
 from league.core.metagame.ratings import league_ratings
 from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import (
-    AddOutsider,
     Command,
     ConfirmReset,
     ConfirmSnapshot,
@@ -27,6 +26,7 @@ from league.core.state.commands import (
     DropTransplant,
     ExpireLease,
     FinishLease,
+    ImportPolicy,
     NothingToLease,
     QuarantineSnapshot,
     Refused,
@@ -40,44 +40,44 @@ from league.core.state.commands import (
 )
 from league.core.state.events import (
     EVENTS,
+    DirectiveIssued,
     LeagueCreated,
     LeaseFinished,
     LeaseGranted,
-    OrderIssued,
-    OutsiderAdded,
     PlayerReset,
+    PolicyImported,
     SnapshotAdded,
     SnapshotQuarantined,
     SnapshotRestored,
 )
-from league.core.state.league_config import LeagueSettings
+from league.core.state.league_config import LeagueConfig
 from league.core.state.payoff import GAMES, SCORE, counted_pairs
-from league.core.state.population_config import GuestSettings, PopulationSettings, TunedSettings, TuningSettings
-from league.core.state.records import Lease, Order, Progress
+from league.core.state.population_config import FixedOpponentConfig, PbtConfig, PopulationConfig, TunedConfig
+from league.core.state.records import Directive, Lease, Progress
 from league.core.state.scoring import BY_WINS, Scoring
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from league.policies.nash_export import league_mixture
 from tests.league.core.simulated_league import DIGEST, SimulatedLeague, three_roles
 
-TUNING = TuningSettings(
-    tuner="tournament",
-    parameters=(TunedSettings("learning_rate"), TunedSettings("self_play", initial=0.4, low=0.1, high=0.9)),
+PBT = PbtConfig(
+    selection="tournament",
+    hyperparameters=(TunedConfig("learning_rate"), TunedConfig("self_play", initial=0.4, low=0.1, high=0.9)),
     period_steps=500,
     burn_in_steps=500,
     min_games=2,
     confidence=0.5,
 )
-QUICK = PopulationSettings(save_steps=2_000)
+QUICK = PopulationConfig(save_steps=2_000)
 POPULATIONS = {
-    "three roles": lambda count: three_roles(count=count, rating_share=0.3),
-    "guests": lambda count: dataclasses.replace(
-        three_roles(count=count, rating_share=0.3),
-        guests=(GuestSettings("bot:random", 0.2), GuestSettings("outside:rival", 0.3)),
+    "three roles": lambda count: three_roles(count=count, rating_fraction=0.3),
+    "fixed_opponents": lambda count: dataclasses.replace(
+        three_roles(count=count, rating_fraction=0.3),
+        fixed_opponents=(FixedOpponentConfig("bot:random", 0.2), FixedOpponentConfig("imported:opponent", 0.3)),
     ),
-    "openai_five": lambda count: LeagueSettings(preset="openai_five", population=QUICK),
-    "psro": lambda count: LeagueSettings(preset="psro", population=QUICK),
-    "pbt": lambda count: LeagueSettings(preset="pbt", population=QUICK, tuning=TUNING),
-    "tuned mains": lambda count: dataclasses.replace(three_roles(count=count + 1, rating_share=0.3), tuning=TUNING),
+    "openai_five": lambda count: LeagueConfig(preset="openai_five", population=QUICK),
+    "psro": lambda count: LeagueConfig(preset="psro", population=QUICK),
+    "pbt": lambda count: LeagueConfig(preset="pbt", population=QUICK, pbt=PBT),
+    "tuned mains": lambda count: dataclasses.replace(three_roles(count=count + 1, rating_fraction=0.3), pbt=PBT),
 }
 
 
@@ -108,7 +108,7 @@ class LeagueHistories(RuleBasedStateMachine):
         try:
             self.granted.append(self.league.grant(purpose))
         except NothingToLease:
-            assert self.league.state.orders
+            assert self.league.state.directives
 
     @precondition(lambda self: self.granted)
     @rule(pick=st.integers(0, 10**6), games=st.integers(0, 6), old_token=st.booleans())
@@ -140,7 +140,7 @@ class LeagueHistories(RuleBasedStateMachine):
     @rule(pick=st.integers(0, 10**6))
     def want_snapshot(self, pick: int) -> None:
         name = list(self.league.state.players)[pick % len(self.league.state.players)]
-        waits = any(order.kind in ("reset", "transplant") for order in self.league.state.open_orders(name))
+        waits = any(directive.kind in ("reset", "transplant") for directive in self.league.state.open_directives(name))
         if waits:
             with pytest.raises(Refused):
                 self.league.ask(RequestSnapshot(name, "manual"))
@@ -152,42 +152,42 @@ class LeagueHistories(RuleBasedStateMachine):
         player = list(self.league.state.players.values())[pick % len(self.league.state.players)]
         self.league.ask(SaveCheckpoint(player.name, DIGEST, player.version, player.trained_steps))
 
-    @precondition(lambda self: self.league.state.orders)
+    @precondition(lambda self: self.league.state.directives)
     @rule(pick=st.integers(0, 10**6), all_of_them=st.booleans())
     def confirm(self, pick: int, all_of_them: bool) -> None:
         if all_of_them:
-            self.league.confirm_orders()
+            self.league.confirm_directives()
             return
-        orders = list(self.league.state.orders.values())
-        order = orders[pick % len(orders)]
-        player = self.league.state.players[order.player]
-        if order.kind == "snapshot":
-            self.league.ask(ConfirmSnapshot(order.order_id, DIGEST, player.version, player.trained_steps))
-        elif order.kind == "transplant":
-            self.check_pinned(order)
+        directives = list(self.league.state.directives.values())
+        directive = directives[pick % len(directives)]
+        player = self.league.state.players[directive.player]
+        if directive.kind == "snapshot":
+            self.league.ask(ConfirmSnapshot(directive.directive_id, DIGEST, player.version, player.trained_steps))
+        elif directive.kind == "transplant":
+            self.check_pinned(directive)
             drops = pick % 3 == 0
             self.league.ask(
-                DropTransplant(order.order_id, "unreadable")
+                DropTransplant(directive.directive_id, "unreadable")
                 if drops
-                else ConfirmTransplant(order.order_id, DIGEST, player.version, player.trained_steps)
+                else ConfirmTransplant(directive.directive_id, DIGEST, player.version, player.trained_steps)
             )
-            assert drops or player.hyperparameters == order.hyperparameters
+            assert drops or player.hyperparameters == directive.hyperparameters
         else:
-            self.league.ask(ConfirmReset(order.order_id))
+            self.league.ask(ConfirmReset(directive.directive_id))
 
-    def check_pinned(self, order: Order) -> None:
+    def check_pinned(self, directive: Directive) -> None:
         """The restart state that a transplant copies is a restart state that its donor once had, and may not go."""
         saved = {(event.player, event.digest) for event in self.league.journal if hasattr(event, "digest")}
-        assert (order.donor, order.checkpoint) in pinned_checkpoints(self.league.state) & saved
-        assert order.donor != order.player
+        assert (directive.donor, directive.checkpoint) in pinned_checkpoints(self.league.state) & saved
+        assert directive.donor != directive.player
 
     @rule()
     def come_from_outside(self) -> None:
-        if "outside:rival" in self.league.state.population.index:
+        if "imported:opponent" in self.league.state.population.index:
             with pytest.raises(Refused):
-                self.league.ask(AddOutsider("outside:rival", DIGEST))
+                self.league.ask(ImportPolicy("imported:opponent", DIGEST))
         else:
-            self.league.ask(AddOutsider("outside:rival", DIGEST))
+            self.league.ask(ImportPolicy("imported:opponent", DIGEST))
 
     @precondition(lambda self: self.league.state.snapshots)
     @rule(pick=st.integers(0, 10**6))
@@ -203,7 +203,7 @@ class LeagueHistories(RuleBasedStateMachine):
             return
         for player in list(self.league.state.players.values()):
             for purpose in ("train", "rate"):
-                self.league.confirm_orders()
+                self.league.confirm_directives()
                 lease = self.league.grant(purpose)
                 outcomes = self.league.play(lease, games=3 + 4 * number)
                 self.league.ask(FinishLease(lease.lease_id, lease.token, 50, outcomes))
@@ -231,8 +231,8 @@ class LeagueHistories(RuleBasedStateMachine):
     def scheduled_work_is_what_is_open(self) -> None:
         state = self.league.state
         homes = Counter(lease.home for lease in state.leases.values())
-        assert state.workload.rating_leases == homes[None]
-        assert state.workload.open_leases.values.tolist() == [homes[name] for name in state.players]
+        assert state.fair_share.rating_leases == homes[None]
+        assert state.fair_share.open_leases.values.tolist() == [homes[name] for name in state.players]
 
     def teardown(self) -> None:
         if not hasattr(self, "league"):
@@ -289,7 +289,7 @@ class LeagueHistories(RuleBasedStateMachine):
             other = place[away, home]
             assert scores[cell].sum() + scores[other].sum() == pytest.approx(games[cell].sum())
             assert games[cell].sum() == games[other].sum()
-        present = payoff.present(np.arange(len(payoff)), self.league.state.population.moved.values)
+        present = payoff.present(np.arange(len(payoff)), self.league.state.population.staleness_clock.values)
         assert np.all((present[:, SCORE] >= -1e-9) & (present[:, SCORE] <= present[:, GAMES] + 1e-9))
 
 
@@ -301,22 +301,24 @@ def check_order_of_events(journal: list) -> None:
         if hasattr(event, "share"):
             known.add(event.player)
         elif isinstance(event, LeagueCreated):
-            known.update(event.settings.bots)
-        elif isinstance(event, OutsiderAdded):
+            known.update(event.config.bots)
+        elif isinstance(event, PolicyImported):
             known.add(event.snapshot.snapshot_id)
         elif isinstance(event, SnapshotAdded):
             known.add(event.snapshot.snapshot_id)
             newest[event.snapshot.player] = event.snapshot.reason
-        elif isinstance(event, OrderIssued) and event.order.kind == "reset":
-            assert newest[event.order.player] in ("gate", "timeout"), "a reset without its snapshot"
-            assert event.order.source in known
+        elif isinstance(event, DirectiveIssued) and event.directive.kind == "reset":
+            assert newest[event.directive.player] in ("gate", "timeout"), "a reset without its snapshot"
+            assert event.directive.source in known
         elif isinstance(event, SnapshotQuarantined):
             aside.add(event.snapshot)
         elif isinstance(event, SnapshotRestored):
             aside.remove(event.snapshot)
         elif isinstance(event, LeaseGranted):
             granted.add(event.lease.lease_id)
-            assert all(policy in known - aside for seating in event.lease.seatings for policy in seating.policies)
+            assert all(
+                policy in known - aside for assignment in event.lease.assignments for policy in assignment.policies
+            )
         elif type(event).__name__ in ("LeaseFinished", "LeaseExpired"):
             assert event.lease_id in granted - closed
             closed.add(event.lease_id)

@@ -16,18 +16,18 @@ from league.core.state.commands import (
     StartRun,
     StopRun,
 )
-from league.core.state.league_config import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
+from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
 from league.core.state.records import Lease
 from league.core.state.state import digest
 from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague, outcome_of, three_roles
 
 SHAPES = {"single": (0,), "pair": (0, 1), "three": (0, 1, 2), "two against two": (0, 1, 0, 1), "one team": (0, 0)}
-NEVER = GateSettings(min_steps=10**9, timeout_steps=10**9)
+NEVER = GateConfig(min_steps=10**9, timeout_steps=10**9)
 
 
-def ready(settings: LeagueSettings | None = None, *, teams: tuple[int, ...] = (0, 1)) -> SimulatedLeague:
-    league = SimulatedLeague(settings or three_roles(), teams=teams)
-    league.confirm_orders()
+def ready(config: LeagueConfig | None = None, *, teams: tuple[int, ...] = (0, 1)) -> SimulatedLeague:
+    league = SimulatedLeague(config or three_roles(), teams=teams)
+    league.confirm_directives()
     return league
 
 
@@ -47,23 +47,23 @@ def answer(lease: Lease, league: SimulatedLeague, **changes: object) -> FinishLe
 
 
 def test_env_steps_follow_the_shares() -> None:
-    league = ready(three_roles(gate=NEVER, rating_share=0.1))
+    league = ready(three_roles(gate=NEVER, rating_fraction=0.1))
     league.run(400, steps_per_lease=137)
     steps = [league.state.env_steps_of(name) for name in league.state.players]
-    rating = league.state.workload.rating_env_steps
+    rating = league.state.fair_share.rating_env_steps
     total = sum(steps) + rating
     assert rating / total == pytest.approx(0.1, abs=0.01)
     assert [s / sum(steps) for s in steps] == pytest.approx([0.5, 0.25, 0.25], abs=0.01)
 
 
 def test_open_leases_count_toward_the_shares() -> None:
-    league = ready(three_roles(gate=NEVER, rating_share=0.0))
+    league = ready(three_roles(gate=NEVER, rating_fraction=0.0))
     homes = [league.grant().home for _ in range(40)]
     assert [homes.count(name) for name in league.state.players] == [20, 10, 10]
 
 
 def test_a_lost_lease_gives_its_share_back() -> None:
-    league = ready(three_roles(gate=NEVER, rating_share=0.0))
+    league = ready(three_roles(gate=NEVER, rating_fraction=0.0))
     lost = league.grant()
     league.ask(ExpireLease(lost.lease_id, "host died"))
     assert league.grant().home == lost.home
@@ -76,17 +76,17 @@ def test_the_home_sits_in_every_team_equally_often(teams: tuple[int, ...]) -> No
     league.run(30)
     for _ in range(30):
         lease = league.grant()
-        assert sum(seating.share for seating in lease.seatings) == pytest.approx(1.0)
-        home = lease.home or lease.seatings[0].policies[0]
+        assert sum(assignment.probability for assignment in lease.assignments) == pytest.approx(1.0)
+        home = lease.home or lease.assignments[0].policies[0]
         against: dict[frozenset[str], list[tuple[int, ...]]] = {}
-        for seating in lease.seatings:
-            assert set(seating.policies) <= set(league.state.population.index)
-            assert home in seating.policies
-            seats = tuple(seat for seat, policy in enumerate(seating.policies) if policy == home)
+        for assignment in lease.assignments:
+            assert set(assignment.policies) <= set(league.state.population.index)
+            assert home in assignment.policies
+            seats = tuple(seat for seat, policy in enumerate(assignment.policies) if policy == home)
             assert len({teams[seat] for seat in seats}) in (1, len(set(teams)))
-            recorded = tuple(seat for seat, records in enumerate(seating.records) if records)
+            recorded = tuple(seat for seat, records in enumerate(assignment.records) if records)
             assert recorded == (seats if lease.home is not None else ())
-            against.setdefault(frozenset(seating.policies), []).append(seats)
+            against.setdefault(frozenset(assignment.policies), []).append(seats)
         for policies, seated in against.items():
             sides = len(set(teams)) if len(policies) > 1 else 1
             assert len(seated) == len(set(seated)) == sides
@@ -96,7 +96,7 @@ def test_a_single_seat_game_has_leases_without_opponents() -> None:
     league = ready(teams=(0,))
     league.run(20)
     lease = league.grant()
-    assert [seating.policies for seating in lease.seatings] == [(lease.home,)]
+    assert [assignment.policies for assignment in lease.assignments] == [(lease.home,)]
     assert league.grant("rate").home is not None, "there is nothing to rate"
 
 
@@ -105,28 +105,28 @@ def rated(league: SimulatedLeague, policy: str) -> int:
 
 
 def test_a_rating_match_is_of_the_least_rated_against_other_frozen_policies_and_records_nothing() -> None:
-    settings = dataclasses.replace(three_roles(), ratings=RatingSettings(bots=("bot:random",)))
-    league = ready(settings)
+    config = dataclasses.replace(three_roles(), ratings=RatingConfig(bots=("bot:random",)))
+    league = ready(config)
     met = set()
     for _ in range(20):
         lease = league.grant("rate")
         assert lease.home is None
-        (subject,) = set.intersection(*(set(seating.policies) for seating in lease.seatings))
+        (subject,) = set.intersection(*(set(assignment.policies) for assignment in lease.assignments))
         assert rated(league, subject) == min(
             rated(league, policy) for policy in ("bot:random", *league.state.snapshots)
         )
-        for seating in lease.seatings:
-            assert len(set(seating.policies)) == 2, "a policy against itself rates nothing"
-            assert not any(seating.records)
-            assert not set(seating.policies) & set(league.state.players)
-            met |= set(seating.policies)
+        for assignment in lease.assignments:
+            assert len(set(assignment.policies)) == 2, "a policy against itself rates nothing"
+            assert not any(assignment.records)
+            assert not set(assignment.policies) & set(league.state.players)
+            met |= set(assignment.policies)
         league.finish(lease)
     assert met == {"bot:random", *league.state.snapshots}
 
 
 def test_training_and_bots_do_not_mix() -> None:
-    settings = dataclasses.replace(three_roles(), ratings=RatingSettings(share=0.0, bots=("bot:random",)))
-    league = ready(settings)
+    config = dataclasses.replace(three_roles(), ratings=RatingConfig(step_fraction=0.0, bots=("bot:random",)))
+    league = ready(config)
     league.run(60)
     assert league.state.rating_games.values[league.state.population.index["bot:random"]] == 0
 
@@ -175,7 +175,7 @@ def test_no_player_is_leased_before_its_first_weights_are_frozen() -> None:
 
 
 def good_outcome(lease: Lease) -> dict[str, object]:
-    return {"policies": lease.seatings[0].policies, "games": 3, "winners": [0, 1, None]}
+    return {"policies": lease.assignments[0].policies, "games": 3, "winners": [0, 1, None]}
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_counts_that_no_games_can_have_are_refused(change: dict[str, object]) ->
     league = ready()
     lease = league.grant()
     assert lease.home == "main-0"
-    outcome = outcome_of(lease.seatings[0].policies, (0, 1), games=3, winners=[0, 1, None])
+    outcome = outcome_of(lease.assignments[0].policies, (0, 1), games=3, winners=[0, 1, None])
     refused(league, answer(lease, league, outcomes=(dataclasses.replace(outcome, **change),)))  # type: ignore[arg-type]
     league.ask(answer(lease, league, outcomes=(outcome,)))
     assert league.state.totals.games == 3
@@ -216,27 +216,27 @@ ORDERED = {
     "two against two": ((1, 0, 1, 0), (1, 0, 1), (((0, 1), 2), ((1, 0), 1))),
 }
 BAD_ORDERS = {
-    "none": lambda orders: (),
-    "of fewer games": lambda orders: orders[1:],
-    "unsorted": lambda orders: orders[::-1],
-    "one twice": lambda orders: (orders[0], *orders),
-    "one of no game": lambda orders: (*orders, ((9,) * len(orders[0][0]), 0)),
-    "of other games": lambda orders: ((orders[0][0], 3),),
-    "of too few teams": lambda orders: tuple((ranks[:-1], times) for ranks, times in orders),
-    "of too many teams": lambda orders: tuple(((*ranks, 0), times) for ranks, times in orders),
-    "no ranks": lambda orders: tuple((tuple(rank + 1 for rank in ranks), times) for ranks, times in orders),
+    "none": lambda placements: (),
+    "of fewer games": lambda placements: placements[1:],
+    "unsorted": lambda placements: placements[::-1],
+    "one twice": lambda placements: (placements[0], *placements),
+    "one of no game": lambda placements: (*placements, ((9,) * len(placements[0][0]), 0)),
+    "of other games": lambda placements: ((placements[0][0], 3),),
+    "of too few teams": lambda placements: tuple((ranks[:-1], times) for ranks, times in placements),
+    "of too many teams": lambda placements: tuple(((*ranks, 0), times) for ranks, times in placements),
+    "no ranks": lambda placements: tuple((tuple(rank + 1 for rank in ranks), times) for ranks, times in placements),
 }
 
 
 @pytest.mark.parametrize("change", BAD_ORDERS.values(), ids=BAD_ORDERS)
 @pytest.mark.parametrize("shape", ORDERED.values(), ids=ORDERED)
 def test_finishing_orders_that_the_counts_contradict_are_refused(shape: tuple, change: Callable) -> None:
-    teams, winners, orders = shape
+    teams, winners, placements = shape
     league = ready(teams=teams)
     lease = league.grant()
-    outcome = outcome_of(lease.seatings[0].policies, teams, games=3, winners=winners)
-    assert outcome.orders == orders
-    bad = dataclasses.replace(outcome, orders=change(orders))
+    outcome = outcome_of(lease.assignments[0].policies, teams, games=3, winners=winners)
+    assert outcome.placements == placements
+    bad = dataclasses.replace(outcome, placements=change(placements))
     refused(league, answer(lease, league, outcomes=(bad,)))
     league.ask(answer(lease, league, outcomes=(outcome,)))
     assert league.state.totals.games == 3
@@ -246,10 +246,10 @@ def test_finishing_orders_that_the_counts_contradict_are_refused(shape: tuple, c
 def test_where_wins_say_it_all_there_are_no_orders(teams: tuple[int, ...]) -> None:
     league = ready(teams=teams)
     lease = league.grant()
-    outcome = outcome_of(lease.seatings[0].policies, teams, games=1, winners=[0])
-    assert outcome.orders == ()
-    with_order = dataclasses.replace(outcome, orders=(((0, 1), 1),))
-    assert "no orders" in refused(league, answer(lease, league, outcomes=(with_order,)))
+    outcome = outcome_of(lease.assignments[0].policies, teams, games=1, winners=[0])
+    assert outcome.placements == ()
+    with_placement = dataclasses.replace(outcome, placements=(((0, 1), 1),))
+    assert "no orders" in refused(league, answer(lease, league, outcomes=(with_placement,)))
     league.ask(answer(lease, league, outcomes=(outcome,)))
 
 
@@ -257,11 +257,11 @@ def test_ranks_leave_room_for_ties_before_them() -> None:
     """Two teams level in front put the third in rank 2, not 1."""
     league = ready(teams=(0, 1, 2))
     lease = league.grant()
-    outcome = outcome_of(lease.seatings[0].policies, (0, 1, 2), games=1, winners=[None])
+    outcome = outcome_of(lease.assignments[0].policies, (0, 1, 2), games=1, winners=[None])
     level = dataclasses.replace(
         outcome, wins=((0, 0, 1), (0, 0, 1), (0, 0, 0)), draws=((0, 1, 0), (1, 0, 0), (0, 0, 0))
     )
-    dense, right = (dataclasses.replace(level, orders=(((0, 0, last), 1),)) for last in (1, 2))
+    dense, right = (dataclasses.replace(level, placements=(((0, 0, last), 1),)) for last in (1, 2))
     assert "finished before" in refused(league, answer(lease, league, outcomes=(dense,)))
     league.ask(answer(lease, league, outcomes=(right,)))
 
@@ -279,7 +279,7 @@ def test_a_rating_match_cannot_report_a_learning_player() -> None:
 
 
 def test_a_game_may_end_under_a_later_lease_of_its_home() -> None:
-    league = ready(LeagueSettings(players=(PlayerSettings(gate=QUICK_GATE),)))
+    league = ready(LeagueConfig(players=(PlayerConfig(gate=QUICK_GATE),)))
     league.finish(league.grant("train"))
     lease = league.grant("train")
     earlier = outcome_of(("main-0", "main-0-s0"), (0, 1), games=2, winners=[0, 0])
@@ -290,7 +290,7 @@ def test_a_game_may_end_under_a_later_lease_of_its_home() -> None:
 def test_aborted_games_are_in_no_other_count() -> None:
     league = ready()
     lease = league.grant()
-    outcome = dataclasses.replace(outcome_of(lease.seatings[0].policies, (0, 1), games=0, winners=[]), aborted=5)
+    outcome = dataclasses.replace(outcome_of(lease.assignments[0].policies, (0, 1), games=0, winners=[]), aborted=5)
     league.ask(answer(lease, league, outcomes=(outcome,)))
     assert (league.state.totals.games, league.state.totals.aborted) == (0, 5)
     assert len(league.state.payoff) == 0
@@ -300,7 +300,7 @@ def test_games_that_a_time_limit_ended_are_counted_for_the_home_and_for_the_leag
     league = ready()
     for purpose in ("train", "rate"):
         lease = league.grant(purpose)
-        outcome = outcome_of(lease.seatings[0].policies, (0, 1), games=4, winners=[0, 1, None, None])
+        outcome = outcome_of(lease.assignments[0].policies, (0, 1), games=4, winners=[0, 1, None, None])
         league.ask(answer(lease, league, outcomes=(dataclasses.replace(outcome, truncated=2),)))
     state = league.state
     assert state.totals.truncated == 4

@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 
 from league.core.directives import view_of
-from league.core.leases import rating_seatings
+from league.core.leases import rating_assignments
 from league.core.matchmaking.roles import matchmaker_of
 from league.core.metagame.meta_game import mixture_weights
 from league.core.metagame.ratings import league_ratings
 from league.core.quarantine import restart_sources
 from league.core.state.commands import ConfirmReset, ConfirmSnapshot, QuarantineSnapshot, Refused, RestoreSnapshot
-from league.core.state.events import Event, OrderDropped, OrderIssued, SnapshotQuarantined, SnapshotRestored
-from league.core.state.league_config import GateSettings
-from league.core.state.records import Order
+from league.core.state.events import DirectiveDropped, DirectiveIssued, Event, SnapshotQuarantined, SnapshotRestored
+from league.core.state.league_config import GateConfig
+from league.core.state.records import Directive
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from tests.league.core.simulated_league import DIGEST, SimulatedLeague, three_roles
 
-ALWAYS_RESET = GateSettings(min_games=4, min_steps=1_000, timeout_steps=2_000, reset_probability=1.0)
+ALWAYS_RESET = GateConfig(min_games=4, min_steps=1_000, timeout_steps=2_000, reset_probability=1.0)
 GONE = "its weights.safetensors is corrupt"
 
 
@@ -33,8 +33,8 @@ def grown() -> SimulatedLeague:
 def met_by(state: LeagueState, player: str) -> set[str]:
     """Whom a player may meet, over many draws."""
     view, rng = view_of(state, player), np.random.default_rng(0)
-    shares = sum(matchmaker_of(state.settings_of(player)).opponents(view, rng) for _ in range(20))
-    return {state.population.names[number] for number in np.flatnonzero(shares)}
+    probabilities = sum(matchmaker_of(state.config_of(player)).opponents(view, rng) for _ in range(20))
+    return {state.population.names[number] for number in np.flatnonzero(probabilities)}
 
 
 def test_nobody_meets_a_quarantined_snapshot_or_must_beat_it_and_no_rating_game_names_it() -> None:
@@ -46,9 +46,11 @@ def test_nobody_meets_a_quarantined_snapshot_or_must_beat_it_and_no_rating_game_
     for name in state.players:
         view = view_of(state, name)
         assert "main-0-s1" not in met_by(state, name)
-        assert gone not in matchmaker_of(state.settings_of(name)).rivals(view)
+        assert gone not in matchmaker_of(state.config_of(name)).gate_opponents(view)
     rng = np.random.default_rng(1)
-    rated = {policy for _ in range(200) for seating in rating_seatings(state, rng) for policy in seating.policies}
+    rated = {
+        policy for _ in range(200) for assignment in rating_assignments(state, rng) for policy in assignment.policies
+    }
     assert "main-0-s1" not in rated
     assert "main-0-s0" in rated
     weights = mixture_weights(state)
@@ -86,33 +88,33 @@ def test_a_quarantine_outlives_the_stored_state() -> None:
     assert again.population.frozen().tolist() == league.state.population.frozen().tolist()
 
 
-def reset_order(league: SimulatedLeague) -> Order:
+def reset_order(league: SimulatedLeague) -> Directive:
     """The reset order after a snapshot, in a league that resets after every one."""
-    league.confirm_orders()
+    league.confirm_directives()
     for _ in range(50):
         for player in league.state.players:
             league.train(player, 400)
-        for order in list(league.state.orders.values()):
-            steps = league.state.players[order.player].trained_steps
-            issued = league.ask(ConfirmSnapshot(order.order_id, DIGEST, 1, steps))[1:]
+        for directive in list(league.state.directives.values()):
+            steps = league.state.players[directive.player].trained_steps
+            issued = league.ask(ConfirmSnapshot(directive.directive_id, DIGEST, 1, steps))[1:]
             for event in issued:
-                assert isinstance(event, OrderIssued)
-                return event.order
+                assert isinstance(event, DirectiveIssued)
+                return event.directive
     raise AssertionError("no reset was ordered")
 
 
 def test_a_reset_from_a_quarantined_snapshot_gets_another_source_with_a_sentence() -> None:
     league = SimulatedLeague(three_roles(gate=ALWAYS_RESET))
-    order = reset_order(league)
-    assert order.source is not None
-    events: list[Event] = league.ask(QuarantineSnapshot(order.source, GONE))
+    directive = reset_order(league)
+    assert directive.source is not None
+    events: list[Event] = league.ask(QuarantineSnapshot(directive.source, GONE))
     dropped, issued = events[1:]
-    assert isinstance(dropped, OrderDropped) and dropped.order_id == order.order_id
-    assert isinstance(issued, OrderIssued) and issued.order.player == order.player
-    assert issued.order.source not in (None, order.source)
-    assert f"the weights of {order.source} cannot be had" in issued.order.reason
-    league.ask(ConfirmReset(issued.order.order_id))
-    assert league.state.players[order.player].parent == issued.order.source
+    assert isinstance(dropped, DirectiveDropped) and dropped.directive_id == directive.directive_id
+    assert isinstance(issued, DirectiveIssued) and issued.directive.player == directive.player
+    assert issued.directive.source not in (None, directive.source)
+    assert f"the weights of {directive.source} cannot be had" in issued.directive.reason
+    league.ask(ConfirmReset(issued.directive.directive_id))
+    assert league.state.players[directive.player].parent == issued.directive.source
 
 
 def test_a_player_goes_on_from_the_nearest_ancestor_whose_weights_are_there() -> None:

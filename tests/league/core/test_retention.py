@@ -9,11 +9,11 @@ from league.core.metagame.ratings import league_ratings, strongest
 from league.core.retention import NEWEST_KEPT, RETIRED, needed_snapshots
 from league.core.state.commands import Refused, RetireSnapshots
 from league.core.state.events import SnapshotRetired
-from league.core.state.league_config import GateSettings
+from league.core.state.league_config import GateConfig
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
-OFTEN = GateSettings(min_games=4, min_steps=400, timeout_steps=400, reset_probability=0.1)
+OFTEN = GateConfig(min_games=4, min_steps=400, timeout_steps=400, reset_probability=0.1)
 
 
 def grown(leases: int = 300) -> SimulatedLeague:
@@ -53,7 +53,7 @@ def test_what_something_open_refers_to_the_ends_and_the_strongest_stay() -> None
     for player in state.players.values():
         own = [name for name, known in state.snapshots.items() if known.player == player.name]
         assert {player.parent, player.initial, own[0], *own[-NEWEST_KEPT:]} <= needed
-    met = {name for seating in lease.seatings for name in seating.policies if name in state.snapshots}
+    met = {name for assignment in lease.assignments for name in assignment.policies if name in state.snapshots}
     league.ask(RetireSnapshots(2))
     assert met | (needed & set(state.snapshots)) <= set(present(state))
     assert set(present(state)) == needed & set(state.snapshots)

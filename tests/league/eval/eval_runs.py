@@ -10,12 +10,12 @@ import safetensors.numpy
 import torch
 from numpy.typing import NDArray
 
-from agents.acting.policy import Choice, View
+from agents.acting.policy import ActInputs, ActOutputs
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
-from league.config.run_config import LeagueConfig, dump_config
+from league.config.run_config import RunConfig, dump_config
 from league.core.state.commands import (
     ConfirmSnapshot,
     CreateLeague,
@@ -25,11 +25,11 @@ from league.core.state.commands import (
     StartRun,
 )
 from league.core.state.events import LeaseGranted
-from league.core.state.league_config import LeagueSettings, PlayerSettings
-from league.core.state.records import Order, Seating, SeatingOutcome
+from league.core.state.league_config import LeagueConfig, PlayerConfig
+from league.core.state.records import Assignment, AssignmentOutcome, Directive
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.policy_store import network_plain, spec_hash
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
 from tests.agents.learner.learner_cases import weights_in
@@ -40,7 +40,7 @@ TINY_LSTM = NetworkConfig(hidden=(8,), core="lstm", core_size=4)
 FOUR = EnvConfig("connect_four")
 EMPTY_BOARD = np.zeros((2, 6, 7), np.bool_)
 
-ActionRule = Callable[[View], NDArray[np.generic]]
+ActionRule = Callable[[ActInputs], NDArray[np.generic]]
 
 
 class RulePolicy:
@@ -53,12 +53,12 @@ class RulePolicy:
         self.asked: list[tuple[int, ...]] = []
         self._rule = rule
 
-    def act(self, view: View, rng: np.random.Generator) -> Choice:
+    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
         self.asked.append(tuple(view.turn.env_index[view.slots].tolist()))
-        return Choice(self._rule(view), np.zeros(len(view.slots), np.float32), view.core + 1)
+        return ActOutputs(self._rule(view), np.zeros(len(view.slots), np.float32), view.core + 1)
 
 
-def first_legal(view: View) -> NDArray[np.int64]:
+def first_legal(view: ActInputs) -> NDArray[np.int64]:
     assert view.turn.action_mask is not None
     return view.turn.action_mask[view.slots].argmax(axis=1)
 
@@ -67,11 +67,11 @@ def always(action: int) -> ActionRule:
     return lambda view: np.full(len(view.slots), action, np.int64)
 
 
-def network_of(config: LeagueConfig, *, seed: int) -> Network:
+def network_of(config: RunConfig, *, seed: int) -> Network:
     return build_network(spec_of(config.env), config.network, seed=seed)
 
 
-def constant_network(config: LeagueConfig, *, action: int) -> Network:
+def constant_network(config: RunConfig, *, action: int) -> Network:
     """A network whose policy puts nearly everything on one action."""
     network = network_of(config, seed=0)
     linear = network.blocks[-1].module.linear
@@ -97,28 +97,28 @@ class MadeRun:
     """A run folder in the making. One player `main-0` of the role main_agent and one `main-exploiter-0`."""
 
     def __init__(self, path: Path, *, env: EnvConfig, network: NetworkConfig = TINY) -> None:
-        settings = LeagueSettings(players=(PlayerSettings(), PlayerSettings(role="main_exploiter")))
-        self.config = LeagueConfig(env=env, network=network, league=settings)
+        settings = LeagueConfig(players=(PlayerConfig(), PlayerConfig(role="main_exploiter")))
+        self.config = RunConfig(env=env, network=network, league=settings)
         self.folder = RunFolder.create(path, config_yaml=dump_config(self.config))
         self.path = path
         self._store = LocalSnapshotStore(self.folder.snapshots_path)
-        self._book = Book.create(self.folder.journal_path, wall_time=lambda: 0.0)
+        self._league = JournaledLeague.create(self.folder.journal_path, wall_time=lambda: 0.0)
         spec = spec_of(env)
-        self._book.execute(CreateLeague(0, spec.num_seats, spec.teams, settings))
-        self._book.execute(StartRun())
-        self._book.commit()
+        self._league.execute(CreateLeague(0, spec.num_seats, spec.teams, settings))
+        self._league.execute(StartRun())
+        self._league.commit()
 
     def snapshot(self, player: str, network: Network, *, version: int = 0) -> str:
         """Carry out the player's open snapshot order, or one made for it; returns the snapshot's id."""
-        if not self._open_orders(player):
-            self._book.execute(RequestSnapshot(player, "manual"))
-        order = self._open_orders(player)[0]
+        if not self._open_directives(player):
+            self._league.execute(RequestSnapshot(player, "manual"))
+        directive = self._open_directives(player)[0]
         weights = weights_in(network, version=version)
         payload = safetensors.numpy.save(weights.named())
         manifest = SnapshotManifest(
             digest=sha256_hex(payload),
             player=player,
-            role=self._book.state.players[player].role,
+            role=self._league.state.players[player].role,
             parent=None,
             version=version,
             trained_steps=0,
@@ -128,12 +128,12 @@ class MadeRun:
             network=network_plain(self.config.network),
         )
         self._store.put(payload, manifest)
-        self._book.execute(ConfirmSnapshot(order.order_id, manifest.digest, version, 0))
-        self._book.commit()
-        return list(self._book.state.snapshots)[-1]
+        self._league.execute(ConfirmSnapshot(directive.directive_id, manifest.digest, version, 0))
+        self._league.commit()
+        return list(self._league.state.snapshots)[-1]
 
     def snapshot_folder(self, snapshot_id: str) -> Path:
-        return self._store.folder(self._book.state.snapshots[snapshot_id].digest)
+        return self._store.folder(self._league.state.snapshots[snapshot_id].digest)
 
     def rate(self, strength: Callable[[str], float]) -> None:
         """Rating matches in which the policy of greater strength wins every game, equal ones draw."""
@@ -146,29 +146,31 @@ class MadeRun:
     def _rate(self, winner: Callable[[str, str], float], *, leases: int = 12, games: int = 20) -> None:
         for _ in range(leases):
             granted = [
-                event for event in self._book.execute(RequestLease("host-0", "rate")) if isinstance(event, LeaseGranted)
+                event
+                for event in self._league.execute(RequestLease("host-0", "rate"))
+                if isinstance(event, LeaseGranted)
             ]
             lease = granted[0].lease
-            outcomes = tuple(_outcome(seating, winner, games) for seating in lease.seatings)
-            self._book.execute(FinishLease(lease.lease_id, lease.token, 100, outcomes))
-        self._book.commit()
+            outcomes = tuple(_outcome(assignment, winner, games) for assignment in lease.assignments)
+            self._league.execute(FinishLease(lease.lease_id, lease.token, 100, outcomes))
+        self._league.commit()
 
     def close(self) -> Path:
-        self._book.close()
+        self._league.close()
         return self.path
 
-    def _open_orders(self, player: str) -> list[Order]:
-        return self._book.state.open_orders(player)
+    def _open_directives(self, player: str) -> list[Directive]:
+        return self._league.state.open_directives(player)
 
 
-def _outcome(seating: Seating, winner: Callable[[str, str], float], games: int) -> SeatingOutcome:
+def _outcome(assignment: Assignment, winner: Callable[[str, str], float], games: int) -> AssignmentOutcome:
     """winner(first, second) is 1 where the first seat's policy wins every game, -1 where it loses them, else 0."""
-    result = winner(*seating.policies)
-    return SeatingOutcome(
-        policies=seating.policies,
+    result = winner(*assignment.policies)
+    return AssignmentOutcome(
+        policies=assignment.policies,
         games=games,
         aborted=0,
-        turns=games * 10,
+        decisions=games * 10,
         wins=((0, games * int(result > 0)), (games * int(result < 0), 0)),
         draws=((0, games * int(result == 0)), (games * int(result == 0), 0)),
         return_sums=(0.0, 0.0),

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 import league.eval.match as match_module
-from agents.acting.policy import BotPolicy, View
+from agents.acting.policy import ActInputs, BotPolicy
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from envs.bots import make_bot
@@ -39,7 +39,7 @@ def first_positions(
     """The boards and the seat to move in both rotations of a match, when `stones` are on each board."""
     notes: list[tuple[NDArray[np.generic], int]] = []
 
-    def rule(view: View) -> NDArray[np.int64]:
+    def rule(view: ActInputs) -> NDArray[np.int64]:
         board = view.turn.obs["board"][view.slots]
         if len(board) == 20 and board.sum() == stones * 20:
             notes.append((board.copy(), int(view.turn.seat[view.slots][0])))
@@ -116,12 +116,12 @@ def test_long_and_short_games_count_alike(monkeypatch: pytest.MonkeyPatch) -> No
     result = play_match(EnvConfig("unequal"), [RulePolicy(always(0)), RulePolicy(always(0))], games=40, seed=0)
     assert result.counts() == (20, 0, 20)
     assert result.by_team(0) == (0.5, 0.5)
-    assert result.mean_turns == 5.5
+    assert result.mean_steps == 5.5
 
 
 def test_simultaneous_games_have_no_opening() -> None:
     result = play_match(ROSHAMBO, [RulePolicy(always(1)), RulePolicy(always(0))], games=10, seed=0)
-    assert result.mean_turns == 1.0
+    assert result.mean_steps == 1.0
     assert result.by_team(0) == (1.0, 1.0)
     assert result.counts() == (10, 0, 0)
 
@@ -135,7 +135,7 @@ def test_entrants_keep_their_results_when_the_seats_rotate() -> None:
 def test_the_same_seed_gives_the_same_match() -> None:
     first, second = (play_match(FOUR, [bot("tactical", 1), bot("random", 2)], games=40, seed=9) for _ in range(2))
     assert first.counts() == second.counts()
-    assert first.turns == second.turns
+    assert first.steps == second.steps
 
 
 def test_large_matches_are_cut_into_batches_that_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_large_matches_are_cut_into_batches_that_add_up(monkeypatch: pytest.Monk
 def test_a_core_state_belongs_to_its_slot() -> None:
     """The policy's core counts its own decisions: it must equal the stones that it has placed."""
 
-    def rule(view: View) -> NDArray[np.int64]:
+    def rule(view: ActInputs) -> NDArray[np.int64]:
         own = view.turn.obs["board"][view.slots, 0].sum(axis=(1, 2))
         np.testing.assert_array_equal(view.core[:, 0], own)
         return first_legal(view)
@@ -173,12 +173,12 @@ def test_a_match_is_a_whole_number_of_pairs(games: int) -> None:
 def test_actions_of_a_box_are_clipped_to_its_bounds() -> None:
     """A normal distribution has no bounds, and the env refuses what lies outside of its own."""
 
-    def rule(view: View) -> NDArray[np.generic]:
+    def rule(view: ActInputs) -> NDArray[np.generic]:
         return np.full((len(view.slots), 1), 50.0, np.float32)
 
     far = play_match(EnvConfig("gymnasium:Pendulum-v1"), [RulePolicy(rule)], games=2, seed=0)
 
-    def at_the_bound(view: View) -> NDArray[np.generic]:
+    def at_the_bound(view: ActInputs) -> NDArray[np.generic]:
         return np.full((len(view.slots), 1), 2.0, np.float32)
 
     near = play_match(EnvConfig("gymnasium:Pendulum-v1"), [RulePolicy(at_the_bound)], games=2, seed=0)
@@ -197,7 +197,7 @@ def test_a_loaded_policy_answers_within_the_bounds_of_a_box() -> None:
 
 
 def test_games_that_are_over_step_on_with_legal_parts_and_openings_are_legal() -> None:
-    config = EnvConfig("probe_parts", {"masked": True, "num_seats": 1})
+    config = EnvConfig("probe_sub_actions", {"masked": True, "num_seats": 1})
     result = play_match(config, [bot("random")], games=30, seed=0)
     assert result.games == 30
     env = match_module.make(config, num_envs=5)
@@ -207,13 +207,13 @@ def test_games_that_are_over_step_on_with_legal_parts_and_openings_are_legal() -
 
 
 def test_a_loaded_policy_answers_in_parts_under_the_masks_that_libraries_give() -> None:
-    config = EnvConfig("probe_parts", {"nvec": [2, 3, 2]})
+    config = EnvConfig("probe_sub_actions", {"nvec": [2, 3, 2]})
     spec = dataclasses.replace(spec_of(config), has_mask=True)
     network = build_network(spec, NetworkConfig(hidden=(4,)), seed=0)
     policy = LoadedPolicy("parts", network, weights_in(network), spec)
     shown = np.zeros(7, np.bool_)
-    by_part = (np.array([0, 1]), np.array([1, 0, 0]), np.array([0, 1]))
-    for mask in (by_part, np.concatenate(by_part)):
+    by_sub_action = (np.array([0, 1]), np.array([1, 0, 0]), np.array([0, 1]))
+    for mask in (by_sub_action, np.concatenate(by_sub_action)):
         answers = {tuple(policy.act(shown, mask).tolist()) for _ in range(20)}  # type: ignore[union-attr]
         assert answers == {(1, 0, 1)}
     with pytest.raises(ObservationMismatch, match="none has a probability"):
@@ -225,8 +225,8 @@ def test_too_many_entrants_are_refused() -> None:
         play_match(FOUR, [bot("random")] * 3, games=6, seed=0)
 
 
-def score_of(name: str, rival: str, *, games: int) -> MatchResult:
-    return play_match(FOUR, [bot(name, 1), bot(rival, 2)], games=games, seed=11)
+def score_of(name: str, opponent: str, *, games: int) -> MatchResult:
+    return play_match(FOUR, [bot(name, 1), bot(opponent, 2)], games=games, seed=11)
 
 
 def test_the_ladder_of_bots_is_random_tactical_search() -> None:

@@ -28,15 +28,15 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     covered = 0
     for _ in range(2000):
         home = np.where(rng.random((50, 2)) < 0.9, 1.0, -1.0)
-        score = score_games(paired([tuple(row) for row in home]), turns=100).score()
+        score = score_games(paired([tuple(row) for row in home]), steps=100).score()
         covered += score.low <= 0.9 <= score.high
     assert covered / 2000 > 0.93
 
 
 def test_pairs_that_agree_widen_the_interval() -> None:
     """When both games of a pair always end alike, 100 games tell as much as 50."""
-    alike = score_games(paired([(1.0, 1.0), (-1.0, -1.0)] * 25), turns=1).score()
-    apart = score_games(paired([(1.0, -1.0), (-1.0, 1.0)] * 25), turns=1).score()
+    alike = score_games(paired([(1.0, 1.0), (-1.0, -1.0)] * 25), steps=1).score()
+    apart = score_games(paired([(1.0, -1.0), (-1.0, 1.0)] * 25), steps=1).score()
     fifty, hundred = wilson(0.5, 50), wilson(0.5, 100)
     assert alike.value == apart.value == 0.5
     assert alike.high - alike.low == pytest.approx(fifty.high - fifty.low, rel=0.02)
@@ -44,24 +44,24 @@ def test_pairs_that_agree_widen_the_interval() -> None:
 
 
 def test_a_perfect_score_keeps_an_interval() -> None:
-    score = score_games(paired([(1.0, 1.0)] * 10), turns=1).score()
+    score = score_games(paired([(1.0, 1.0)] * 10), steps=1).score()
     assert score.value == score.high == 1.0
     assert score.low == pytest.approx(wilson(1.0, 20).low)
     assert score.low < 0.9
 
 
 def test_a_draw_is_half_a_win() -> None:
-    result = score_games(paired([(0.0, 1.0), (0.0, -1.0)]), turns=8)
+    result = score_games(paired([(0.0, 1.0), (0.0, -1.0)]), steps=8)
     assert result.counts() == (1, 2, 1)
     assert result.score().value == 0.5
     assert result.by_team(0) == (0.5, 0.5)
-    assert result.mean_turns == 2.0
+    assert result.mean_steps == 2.0
 
 
 def test_scores_of_a_game_of_three_are_means_over_the_rivals() -> None:
     """One group of three games in which entrant 0 is first twice and second once."""
     returns = np.array([[[2.0, 1.0, 0.0]], [[2.0, 0.0, 1.0]], [[1.0, 2.0, 0.0]]])
-    result = score_games(returns, turns=3)
+    result = score_games(returns, steps=3)
     assert result.counts(0, 1) == (2, 0, 1)
     assert result.score(0).value == pytest.approx((1.0 + 1.0 + 0.5) / 3)
     assert sum(result.score(entrant).value for entrant in range(3)) == pytest.approx(1.5)
@@ -71,7 +71,7 @@ def test_scores_of_a_game_of_three_are_means_over_the_rivals() -> None:
 
 
 def test_a_game_of_one_team_has_returns_and_no_score() -> None:
-    result = score_games(np.array([[[10.0], [20.0], [30.0]]]), turns=60)
+    result = score_games(np.array([[[10.0], [20.0], [30.0]]]), steps=60)
     interval = result.mean_return()
     assert interval.value == 20.0
     assert interval.high - 20.0 == pytest.approx(1.96 * 10.0 / np.sqrt(3), rel=1e-3)

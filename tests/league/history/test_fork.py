@@ -16,21 +16,21 @@ from league.core.state.commands import StartRun
 from league.core.state.events import (
     EVENTS,
     CheckpointSaved,
+    DirectiveIssued,
     Event,
     LeagueForked,
-    OrderIssued,
     PlayerReset,
     RunStopped,
     SnapshotAdded,
 )
-from league.core.state.records import Order
+from league.core.state.records import Directive
 from league.errors import ConfigError, DiskFull, RunExists
 from league.history.event_ref import belongs_to_the_one_before
 from league.history.fork import fork_run
 from league.reports.lineage import read_lineage
 from league.reports.status import verify_run
 from league.store.journal import Journal
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 from tests.league.commands import league
@@ -229,15 +229,17 @@ def test_a_snapshot_by_name_is_the_event_that_added_it_with_the_reset_decided_wi
 ) -> None:
     events = events_of(made)
     reset = next(
-        event.order for event in events if isinstance(event, OrderIssued) and event.order.reason.startswith("after ")
+        event.directive
+        for event in events
+        if isinstance(event, DirectiveIssued) and event.directive.reason.startswith("after ")
     )
     name = reset.reason.removeprefix("after ")
     report = fork_run(made, tmp_path / "new", at=f"snapshot:{name}")
-    assert isinstance(events[report.event - 1], OrderIssued)
+    assert isinstance(events[report.event - 1], DirectiveIssued)
     added = events[report.event - 2]
     assert isinstance(added, SnapshotAdded) and added.snapshot.snapshot_id == name
     assert list(state_of(tmp_path / "new").snapshots)[-1] == name
-    assert reset.order_id in state_of(tmp_path / "new").orders
+    assert reset.directive_id in state_of(tmp_path / "new").directives
     assert fork_run(made, tmp_path / "same", at=str(report.event - 1)).event == report.event
     go_on(tmp_path / "new", env_steps=1)
     assert any(isinstance(event, PlayerReset) for event in events_of(tmp_path / "new")[report.event :])
@@ -246,7 +248,7 @@ def test_a_snapshot_by_name_is_the_event_that_added_it_with_the_reset_decided_wi
 def test_a_league_is_never_forked_in_the_midst_of_its_founding(made: Path, tmp_path: Path) -> None:
     report = fork_run(made, tmp_path / "new", at="1")
     state = state_of(tmp_path / "new")
-    assert (len(state.players), len(state.orders), report.event) == (3, 3, 7)
+    assert (len(state.players), len(state.directives), report.event) == (3, 3, 7)
     assert [point.source for point in report.players] == ["anew"] * 3
     go_on(tmp_path / "new", env_steps=200)
     assert state_of(tmp_path / "new").totals.games > 0
@@ -255,11 +257,11 @@ def test_a_league_is_never_forked_in_the_midst_of_its_founding(made: Path, tmp_p
 @pytest.mark.parametrize(
     ("event", "belongs"),
     [
-        (OrderIssued(Order(1, "snapshot", "main-0", "gate")), True),
-        (OrderIssued(Order(1, "snapshot", "main-0", "initial")), True),
-        (OrderIssued(Order(1, "reset", "main-0", "after main-0-s1")), True),
-        (OrderIssued(Order(1, "transplant", "main-0", "elo_gap: ...")), True),
-        (OrderIssued(Order(1, "snapshot", "main-0", "final")), False),
+        (DirectiveIssued(Directive(1, "snapshot", "main-0", "gate")), True),
+        (DirectiveIssued(Directive(1, "snapshot", "main-0", "initial")), True),
+        (DirectiveIssued(Directive(1, "reset", "main-0", "after main-0-s1")), True),
+        (DirectiveIssued(Directive(1, "transplant", "main-0", "elo_gap: ...")), True),
+        (DirectiveIssued(Directive(1, "snapshot", "main-0", "final")), False),
         (RunStopped(1, "the limit"), False),
         (CheckpointSaved("main-0", "", 0, 0), False),
     ],
@@ -295,9 +297,11 @@ def test_a_point_that_is_none_is_one_sentence(made: Path, tmp_path: Path, at: st
 
 def test_a_fork_may_change_how_it_learns_and_not_what_its_league_is(made: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
-        fork_run(made, tmp_path / "new", at="latest", overrides=["league.ratings.share=0.3", "network.hidden=[16]"])
+        fork_run(
+            made, tmp_path / "new", at="latest", overrides=["league.ratings.step_fraction=0.3", "network.hidden=[16]"]
+        )
     text = str(caught.value)
-    assert "league.ratings.share: the league in the journal was founded with 0.1, not 0.3" in text
+    assert "league.ratings.step_fraction: the league in the journal was created with 0.1, not 0.3" in text
     assert "network: the" in text
     with pytest.raises(ConfigError, match="env: seats, teams, observations, actions or the mask of connect_four"):
         fork_run(made, tmp_path / "new", at="latest", overrides=["env.id=connect_four"])
@@ -340,9 +344,9 @@ def test_a_fork_is_never_written_over_something(made: Path, tmp_path: Path) -> N
 def test_the_clock_of_a_fork_is_in_proportion_to_what_was_played(made: Path, tmp_path: Path) -> None:
     report = fork_run(made, tmp_path / "new", at=str(middle_of(made)))
     clocks = [json.loads((path / "clock.json").read_text()) for path in (made, tmp_path / "new")]
-    share = report.env_steps / clocks[0]["spent"]["env_steps"]
-    assert 0.0 < share < 1.0
-    assert clocks[1]["spent"]["seconds"] == pytest.approx(share * clocks[0]["spent"]["seconds"])
+    budget_fraction = report.env_steps / clocks[0]["spent"]["env_steps"]
+    assert 0.0 < budget_fraction < 1.0
+    assert clocks[1]["spent"]["seconds"] == pytest.approx(budget_fraction * clocks[0]["spent"]["seconds"])
     assert (clocks[1]["spent"]["env_steps"], clocks[1]["env_steps_target"]) == (report.env_steps, None)
 
 
@@ -358,13 +362,13 @@ def test_a_run_at_work_can_be_forked(tmp_path: Path) -> None:
     start(tmp_path, tiny(league=ONE_PLAYER), env_steps=400)
     folder = RunFolder.open(tmp_path / "run")
     with folder.lock:
-        book = Book.open(folder.journal_path, at_least_seq=0, wall_time=lambda: 0.0)
-        durable = book.head()
-        book.execute(StartRun())
+        league = JournaledLeague.open(folder.journal_path, at_least_seq=0, wall_time=lambda: 0.0)
+        durable = league.head()
+        league.execute(StartRun())
         report = fork_run(tmp_path / "run", tmp_path / "new", at="latest")
-        book.commit()
-        assert book.head().seq == durable.seq + 1
-        book.close()
+        league.commit()
+        assert league.head().seq == durable.seq + 1
+        league.close()
     assert (report.event, report.chain) == (durable.seq, durable.chain)
     assert verify_run(tmp_path / "new").problems == ()
 

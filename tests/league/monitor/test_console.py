@@ -15,7 +15,7 @@ VIEW = RunView(
     run="runs/x",
     phase="running",
     elapsed_s=83.9,
-    budget_share=0.46,
+    budget_fraction=0.46,
     games=12_345,
     env_steps=12_300_000,
     steps_per_s=151_234.0,
@@ -86,7 +86,7 @@ def test_returns_are_shown_by_seat_and_the_length_beside_them() -> None:
 
 
 def test_a_run_without_players_or_games_is_drawn() -> None:
-    empty = replace(VIEW, players=(), payoff=None, notes=(), budget_share=None, games=0, env_steps=0)
+    empty = replace(VIEW, players=(), payoff=None, notes=(), budget_fraction=None, games=0, env_steps=0)
     assert "0 games" in drawn(empty)
     assert "budget" not in drawn(empty)
     assert "0 players" in plain_line(empty)
@@ -142,7 +142,7 @@ def test_a_reader_who_leaves_does_not_stop_the_run() -> None:
 
 
 def test_the_gate_says_what_is_missing() -> None:
-    gate = GateView(steps=500, min_steps=1000, timeout_steps=4000, beaten=3, rivals=7)
+    gate = GateView(steps=500, min_steps=1000, timeout_steps=4000, beaten=3, gate_opponents=7)
     assert gate_text(gate) == "50% of the least steps"
     assert gate_text(replace(gate, steps=2000)) == "beats 3/7, 50% of the time-out"
 

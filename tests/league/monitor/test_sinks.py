@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from league.config.run_config import WandbSettings
+from league.config.run_config import WandbConfig
 from league.monitor.jsonl_sink import JsonlSink, decode_row
 from league.monitor.names import METRICS, RATING, metric_of
 from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
@@ -22,7 +22,7 @@ def context_of(folder: Path, warnings: list[str]) -> SinkContext:
         run_path=folder,
         run_name="run-1",
         config={"seed": 0},
-        settings=WandbSettings(mode="offline"),
+        settings=WandbConfig(mode="offline"),
         warn=warnings.append,
         clock=lambda: 7.0,
         storage=Storage(),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from league.config.run_config import WandbSettings
+from league.config.run_config import WandbConfig
 from league.monitor.sink import SinkContext
 from league.monitor.spool import Spool, SpoolReader
 from league.monitor.wandb_job import WandbJob
@@ -278,7 +278,7 @@ def test_disabled_starts_nothing_and_writes_nothing(tmp_path: Path) -> None:
         run_path=tmp_path,
         run_name="run",
         config={},
-        settings=WandbSettings(mode="disabled"),
+        settings=WandbConfig(mode="disabled"),
         warn=pytest.fail,
         clock=lambda: 0.0,
         storage=Storage(),

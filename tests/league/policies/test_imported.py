@@ -20,7 +20,7 @@ from envs.protocol import EnvConfig
 from envs.registry import make
 from league.config.loading import parse_config
 from league.core.metagame.ratings import league_ratings
-from league.core.state.events import EVENTS, LeaseFinished, LeaseGranted, OutsiderAdded
+from league.core.state.events import EVENTS, LeaseFinished, LeaseGranted, PolicyImported
 from league.errors import ConfigError, LeagueError
 from league.eval.report import evaluate_run
 from league.policies.loading import load_policy
@@ -28,7 +28,7 @@ from league.reports.lineage import read_lineage
 from league.reports.status import read_status, verify_run
 from league.runtime.actor_host import ActorHost
 from league.store.journal_reader import JournalReader
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 from league.store.snapshots import LocalSnapshotStore
 from tests.agents.learner.learner_cases import weights_in
 from tests.league.eval import eval_runs
@@ -47,7 +47,7 @@ from tests.league.tiny_runs import (
 )
 
 LSTM = NetworkConfig(hidden=(6,), core="lstm", core_size=5)
-RIVAL = "outside:rival"
+RIVAL = "imported:opponent"
 TIC_TAC_TOE = EnvConfig("tic_tac_toe")
 ROCK_PAPER_SCISSORS = EnvConfig("rock_paper_scissors")
 
@@ -61,12 +61,12 @@ def run_of(path: Path, *, env: EnvConfig = TIC_TAC_TOE, network: NetworkConfig =
     return made.close()
 
 
-def guest(source: Path | str, **changes: Any) -> dict[str, Any]:
+def opponent(source: Path | str, **changes: Any) -> dict[str, Any]:
     return {"policy": RIVAL, "source": str(source), "player": "main-0", "share": 0.5, **changes}
 
 
-def with_guests(*guests: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    return tiny(league={**ONE_PLAYER, "guests": list(guests)}, **changes)
+def with_fixed_opponents(*fixed_opponents: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return tiny(league={**ONE_PLAYER, "fixed_opponents": list(fixed_opponents)}, **changes)
 
 
 def games_by_rival(path: Path) -> dict[str, int]:
@@ -76,16 +76,16 @@ def games_by_rival(path: Path) -> dict[str, int]:
     for event in events_of(path):
         if isinstance(event, LeaseFinished) and homes[event.lease_id] is not None:
             for outcome in event.outcomes:
-                (rival,) = set(outcome.policies) - {"main-0"} or {"main-0"}
-                met[rival] = met.get(rival, 0) + outcome.games
+                (opponent,) = set(outcome.policies) - {"main-0"} or {"main-0"}
+                met[opponent] = met.get(opponent, 0) + outcome.games
     return met
 
 
 def test_an_outsider_with_a_network_of_its_own_joins_before_the_first_lease(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source")
-    start(tmp_path, with_guests(guest(source)), env_steps=1_500)
+    start(tmp_path, with_fixed_opponents(opponent(source)), env_steps=1_500)
     path, events = tmp_path / "run", events_of(tmp_path / "run")
-    (added,) = [event for event in events if isinstance(event, OutsiderAdded)]
+    (added,) = [event for event in events if isinstance(event, PolicyImported)]
     first = next(event for event in events if isinstance(event, LeaseGranted))
     assert events.index(added) < events.index(first)
     assert (added.snapshot.snapshot_id, added.snapshot.version) == (RIVAL, 1)
@@ -100,7 +100,7 @@ def test_an_outsider_with_a_network_of_its_own_joins_before_the_first_lease(tmp_
 
 def test_an_outsider_plays_as_it_does_at_home(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source")
-    start(tmp_path, with_guests(guest(source)), env_steps=100)
+    start(tmp_path, with_fixed_opponents(opponent(source)), env_steps=100)
     here, home = load_policy(tmp_path / "run", RIVAL), load_policy(source, "main-0-s1")
     turn = make(TIC_TAC_TOE, num_envs=1).reset(0)
     seen, mask = {name: field[0] for name, field in turn.obs.items()}, turn.action_mask
@@ -112,7 +112,7 @@ def test_an_outsider_plays_as_it_does_at_home(tmp_path: Path) -> None:
 
 def test_a_run_goes_on_exactly_although_the_source_is_gone(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source")
-    plain = with_guests(guest(source, player="best"))
+    plain = with_fixed_opponents(opponent(source, player="best"))
     start(tmp_path, plain, env_steps=1_200, run="whole")
     start(tmp_path, plain, env_steps=500)
     shutil.rmtree(source)
@@ -124,14 +124,14 @@ def test_a_run_goes_on_exactly_although_the_source_is_gone(tmp_path: Path) -> No
 
 def test_a_start_that_died_before_the_outsider_was_noted_down_is_made_good_once(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source")
-    start(tmp_path, with_guests(guest(source)), env_steps=100)
+    start(tmp_path, with_fixed_opponents(opponent(source)), env_steps=100)
     journal = tmp_path / "run" / "journal.db"
     for left in (journal, *(tmp_path / "run").glob("journal.db-*"), tmp_path / "run" / "status.json"):
         left.unlink(missing_ok=True)
-    Book.create(journal, wall_time=lambda: 0.0).close()
+    JournaledLeague.create(journal, wall_time=lambda: 0.0).close()
     go_on(tmp_path / "run", env_steps=200)
     go_on(tmp_path / "run", env_steps=200)
-    assert sum(isinstance(event, OutsiderAdded) for event in events_of(tmp_path / "run")) == 1
+    assert sum(isinstance(event, PolicyImported) for event in events_of(tmp_path / "run")) == 1
     assert games_by_rival(tmp_path / "run")[RIVAL] > 0
 
 
@@ -139,12 +139,12 @@ def test_the_founding_and_its_outsiders_are_durable_together(tmp_path: Path, mon
     """A crash at the commit leaves a journal with neither; the weights are in the store before."""
     source = run_of(tmp_path / "source")
 
-    def crash(book: Book) -> None:
+    def crash(league: JournaledLeague) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Book, "commit", crash)
+    monkeypatch.setattr(JournaledLeague, "commit", crash)
     with pytest.raises(KeyboardInterrupt):
-        start(tmp_path, with_guests(guest(source)), env_steps=100)
+        start(tmp_path, with_fixed_opponents(opponent(source)), env_steps=100)
     assert len(list(LocalSnapshotStore(tmp_path / "run" / "snapshots").digests())) == 1
     with JournalReader.open_readonly(tmp_path / "run" / "journal.db", events=EVENTS) as reader:
         assert reader.head().seq == 0
@@ -152,14 +152,14 @@ def test_the_founding_and_its_outsiders_are_durable_together(tmp_path: Path, mon
 
 def test_what_best_stood_for_is_noted_in_the_run(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source", seeds=3)
-    start(tmp_path, with_guests(guest(source, player="best")), env_steps=100)
-    (noted,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["league"]["guests"]
+    start(tmp_path, with_fixed_opponents(opponent(source, player="best")), env_steps=100)
+    (noted,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["league"]["fixed_opponents"]
     assert (noted["policy"], noted["player"], noted["source"]) == (RIVAL, "main-0-s2", str(source))
 
 
 def test_a_source_is_looked_for_beside_the_configuration(tmp_path: Path) -> None:
     run_of(tmp_path / "source")
-    start(tmp_path, with_guests(guest("source")), env_steps=100)
+    start(tmp_path, with_fixed_opponents(opponent("source")), env_steps=100)
     assert RIVAL in state_of(tmp_path / "run").snapshots
 
 
@@ -168,16 +168,18 @@ def test_the_members_of_a_mixture_share_the_games(tmp_path: Path) -> None:
     hands = {made.snapshot("main-0", constant_network(made.config, action=action)): action for action in range(3)}
     made.rate_cycle(hands)
     source = made.close()
-    plain = with_guests(
-        guest(source, player="mixture", share=0.9), env={"id": "rock_paper_scissors"}, learner={"unroll_length": 1}
+    plain = with_fixed_opponents(
+        opponent(source, player="mixture", probability=0.9),
+        env={"id": "rock_paper_scissors"},
+        learner={"unroll_length": 1},
     )
     start(tmp_path, plain, env_steps=1_000)
     settings = state_of(tmp_path / "run").settings
     assert settings is not None
-    assert {member.policy for member in settings.guests} == {f"{RIVAL}-{number}" for number in range(3)}
-    assert {member.player for member in settings.guests} == set(hands)
-    assert sum(member.share for member in settings.guests) == pytest.approx(0.9)
-    assert set(games_by_rival(tmp_path / "run")) >= {member.policy for member in settings.guests}
+    assert {member.policy for member in settings.fixed_opponents} == {f"{RIVAL}-{number}" for number in range(3)}
+    assert {member.player for member in settings.fixed_opponents} == set(hands)
+    assert sum(member.probability for member in settings.fixed_opponents) == pytest.approx(0.9)
+    assert set(games_by_rival(tmp_path / "run")) >= {member.policy for member in settings.fixed_opponents}
 
 
 def test_a_player_joins_as_it_was_last_saved(tmp_path: Path) -> None:
@@ -186,7 +188,7 @@ def test_a_player_joins_as_it_was_last_saved(tmp_path: Path) -> None:
     assert saved.checkpoint is not None
     newest = list(state_of(tmp_path / "source").snapshots.values())[-1]
     assert saved.checkpoint.version > newest.version, "the checkpoint is what must be chosen"
-    start(tmp_path, with_guests(guest(tmp_path / "source")), env_steps=100)
+    start(tmp_path, with_fixed_opponents(opponent(tmp_path / "source")), env_steps=100)
     joined = state_of(tmp_path / "run").snapshots[RIVAL]
     assert joined.version == saved.checkpoint.version
     here, home = load_policy(tmp_path / "run", RIVAL), load_policy(tmp_path / "source", "main-0")
@@ -199,7 +201,7 @@ def test_the_folder_of_one_snapshot_is_a_source_too(tmp_path: Path) -> None:
     (folder,) = [path.parent for path in source.rglob("manifest.json") if b'"version":1}' in path.read_bytes()]
     shutil.copytree(folder, tmp_path / "exported")
     shutil.rmtree(source)
-    start(tmp_path, with_guests(guest(tmp_path / "exported", player="best")), env_steps=200)
+    start(tmp_path, with_fixed_opponents(opponent(tmp_path / "exported", player="best")), env_steps=200)
     assert state_of(tmp_path / "run").snapshots[RIVAL].version == 1
 
 
@@ -213,7 +215,7 @@ def flipped(source: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "harm", "message"),
     [
-        ({}, shutil.rmtree, "outside:rival, '.*source', does not exist here or beside the configuration"),
+        ({}, shutil.rmtree, "imported:opponent, '.*source', does not exist here or beside the configuration"),
         ({"player": "mian-0"}, lambda source: None, "did you mean main-0"),
         ({}, flipped, "weights.safetensors is corrupt: its sha256 is"),
         ({}, lambda source: (source / "config.yaml").unlink(), "source is not a run folder"),
@@ -226,19 +228,19 @@ def test_a_source_that_cannot_be_used_is_refused_and_leaves_no_run(
     source = run_of(tmp_path / "source")
     harm(source)
     with pytest.raises(LeagueError, match=message):
-        start(tmp_path, with_guests(guest(source, **changes)), env_steps=100)
+        start(tmp_path, with_fixed_opponents(opponent(source, **changes)), env_steps=100)
     assert not (tmp_path / "run").exists()
 
 
 def test_a_policy_of_another_game_is_refused_by_both_names(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source", env=EnvConfig("connect_four"))
     with pytest.raises(LeagueError, match="trained on connect_four and cannot play tic_tac_toe"):
-        start(tmp_path, with_guests(guest(source)), env_steps=100)
+        start(tmp_path, with_fixed_opponents(opponent(source)), env_steps=100)
 
 
 def test_a_game_that_only_looks_alike_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = run_of(tmp_path / "source", env=EnvConfig("rock_paper_scissors", {"stakes": [1, 2, 3]}), network=LSTM)
-    start(tmp_path, with_guests(guest(source), env={"id": "rock_paper_scissors"}), env_steps=100)
+    start(tmp_path, with_fixed_opponents(opponent(source), env={"id": "rock_paper_scissors"}), env_steps=100)
     said = " ".join(capsys.readouterr().out.split())
     assert f"{RIVAL} was trained on rock_paper_scissors with {{'stakes': [1, 2, 3]}} and plays" in said
 
@@ -246,7 +248,7 @@ def test_a_game_that_only_looks_alike_is_told_of(tmp_path: Path, capsys: pytest.
 def test_no_file_is_unpickled(tmp_path: Path) -> None:
     torch.save({"weights": torch.zeros(3)}, tmp_path / "policy.pt")
     with pytest.raises(LeagueError, match=r"policy.pt, is a file: give a run folder.*nothing else is read"):
-        start(tmp_path, with_guests(guest(tmp_path / "policy.pt")), env_steps=100)
+        start(tmp_path, with_fixed_opponents(opponent(tmp_path / "policy.pt")), env_steps=100)
 
 
 def test_weights_that_are_not_finite_never_join(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,16 +260,19 @@ def test_weights_that_are_not_finite_never_join(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(eval_runs, "weights_in", lambda network, version: replace(good, vector=vector))
     made.snapshot("main-0", network)
     with pytest.raises(LeagueError, match="refusing to publish non-finite weights"):
-        start(tmp_path, with_guests(guest(made.close())), env_steps=100)
+        start(tmp_path, with_fixed_opponents(opponent(made.close())), env_steps=100)
 
 
 @pytest.mark.parametrize(
     ("league", "message"),
     [
-        ("guests: [{policy: 'outside:a'}]", "guests.0: outside:a has no source"),
-        ("guests: [{policy: 'bot:random'}, {policy: 'bot:rnadom'}]", "guests.1: unknown bot 'rnadom'"),
-        ("preset: exploit", "main_exploiter meets nobody but its guests, and there is none"),
-        ("preset: exploit, guests: [{policy: 'bot:random', roles: [main_agent]}]", "is to meet"),
+        ("fixed_opponents: [{policy: 'imported:a'}]", "fixed opponents.0: imported:a has no source"),
+        (
+            "fixed_opponents: [{policy: 'bot:random'}, {policy: 'bot:rnadom'}]",
+            "fixed opponents.1: unknown bot 'rnadom'",
+        ),
+        ("preset: exploit", "main_exploiter meets nobody but its fixed opponents, and there is none"),
+        ("preset: exploit, fixed_opponents: [{policy: 'bot:random', roles: [main_agent]}]", "is to meet"),
     ],
 )
 def test_guests_that_cannot_work_are_refused_with_the_configuration(league: str, message: str) -> None:
@@ -275,8 +280,8 @@ def test_guests_that_cannot_work_are_refused_with_the_configuration(league: str,
         parse_config(f"env: {{id: tic_tac_toe}}\nleague: {{{league}}}\n", source="test")
 
 
-def host_with(guests: dict[str, NetworkConfig], network: NetworkConfig) -> tuple[ActorHost, Table]:
-    setup = replace(setup_of(), network=network, guest_networks=guests)
+def host_with(fixed_opponents: dict[str, NetworkConfig], network: NetworkConfig) -> tuple[ActorHost, Table]:
+    setup = replace(setup_of(), network=network, imported_networks=fixed_opponents)
     return ActorHost(setup, name="actor-0", dtype=torch.float32), Table(setup)
 
 
@@ -285,16 +290,16 @@ def lstm_weights(seed: int) -> Weights:
 
 
 def test_an_outsider_keeps_its_memory_among_networks_that_have_none() -> None:
-    """The same games as where the run's own network is the outsider's: same seeds, same draws, same results."""
-    lease = lease_of(*paired("outside:a", "outside:b", records=False), home=None, turns=60)
-    frozen = {"outside:a": lstm_weights(1), "outside:b": lstm_weights(2)}
+    """The same games as where the run's own network is the imported policy's: same seeds, same draws, same results."""
+    lease = lease_of(*paired("imported:a", "imported:b", records=False), home=None, steps=60)
+    frozen = {"imported:a": lstm_weights(1), "imported:b": lstm_weights(2)}
     results = []
     for host, table in (
         host_with({}, LSTM),
         host_with(dict.fromkeys(frozen, LSTM), NetworkConfig(hidden=(8,))),
         host_with(dict.fromkeys(frozen, LSTM), NetworkConfig(hidden=(8,), core="lstm", core_size=9)),
     ):
-        results.append(host.play(lease, share=0.0, frozen=frozen, learners=table))
+        results.append(host.play(lease, budget_fraction=0.0, frozen=frozen, learners=table))
         host.close()
     assert results[0] == results[1] == results[2]
     assert sum(outcome.games for outcome in results[0].outcomes) > 20
@@ -304,11 +309,11 @@ def test_an_outsider_keeps_its_memory_among_networks_that_have_none() -> None:
 def test_what_is_recorded_beside_an_outsider_has_the_core_states_of_the_learner(core_size: int) -> None:
     network = NetworkConfig(hidden=(8,), core="lstm", core_size=core_size) if core_size else NetworkConfig(hidden=(8,))
     unrolls = []
-    for guests in ({}, {"outside:a": LSTM}):
-        host, table = host_with(guests, network)
-        host.play(lease_of(turns=60), share=0.0, frozen={}, learners=table)
+    for fixed_opponents in ({}, {"imported:a": LSTM}):
+        host, table = host_with(fixed_opponents, network)
+        host.play(lease_of(steps=60), budget_fraction=0.0, frozen={}, learners=table)
         unrolls.append([part for _, part in table.unrolls()])
-        host.play(lease_of(*paired("main-0", "bot:random"), turns=60), share=0.0, frozen={}, learners=table)
+        host.play(lease_of(*paired("main-0", "bot:random"), steps=60), probability=0.0, frozen={}, learners=table)
         host.close()
     for alone, beside in zip(*unrolls, strict=True):
         assert beside.core.shape[1] == 2 * core_size
@@ -327,11 +332,17 @@ def test_an_exploiter_finds_the_best_response_to_a_biased_policy(tmp_path: Path)
         learner={"unroll_length": 1, "batch_rows": 256, "learning_rate": 0.02, "entropy_cost": 0.01},
         actors={"num_envs": 128},
     )
-    plain["league"] = {"preset": "exploit", "guests": [guest(made.close(), policy="outside:prey", share=1.0)]}
+    plain["league"] = {
+        "preset": "exploit",
+        "fixed_opponents": [opponent(made.close(), policy="imported:prey", probability=1.0)],
+    }
     start(tmp_path, plain, env_steps=60_000)
     exploiter = load_policy(tmp_path / "run", "main-exploiter-0")
     chances = exploiter.all_probs({"state": np.ones((1, 1), np.float32)}, np.ones((1, 3), bool))[0]  # type: ignore[union-attr]
     assert chances[1] > 0.9, "from a third at the start"
     leases = [event.lease for event in events_of(tmp_path / "run") if isinstance(event, LeaseGranted)]
-    seatings = [seating for lease in leases if lease.home is not None for seating in lease.seatings]
-    assert {policy for seating in seatings for policy in seating.policies} == {"outside:prey", "main-exploiter-0"}
+    assignments = [assignment for lease in leases if lease.home is not None for assignment in lease.assignments]
+    assert {policy for assignment in assignments for policy in assignment.policies} == {
+        "imported:prey",
+        "main-exploiter-0",
+    }

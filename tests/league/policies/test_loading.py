@@ -146,7 +146,7 @@ def test_one_game_by_hand_equals_the_same_game_in_a_match(tmp_path: Path) -> Non
         turn, moves = env.step(np.array([action])), moves + 1
     assert isinstance(seats[0], LoadedPolicy)
     result = play_match(FOUR, [seats[0].as_seat_policy()], games=2, seed=0, opening_plies=0)
-    assert result.mean_turns == moves
+    assert result.mean_steps == moves
 
 
 def test_a_policy_trained_on_a_pettingzoo_game_plays_in_pettingzoos_own_loop(tmp_path: Path) -> None:

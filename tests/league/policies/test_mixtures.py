@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agents.acting.policy import View
+from agents.acting.policy import ActInputs
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.eval.match import play_match
@@ -127,8 +127,8 @@ def test_a_member_of_a_mixture_plays_its_game_to_the_end() -> None:
     mixture = MixtureSeatPolicy([(0.5, RulePolicy(always(1))), (0.5, RulePolicy(always(5)))])
     rng = np.random.default_rng(0)
     slots = np.arange(200)
-    first = mixture.act(View(env, turn, slots, np.zeros((200, mixture.core_size), np.float32)), rng)
-    later = mixture.act(View(env, turn, slots, first.core), rng)
+    first = mixture.act(ActInputs(env, turn, slots, np.zeros((200, mixture.core_size), np.float32)), rng)
+    later = mixture.act(ActInputs(env, turn, slots, first.core), rng)
     assert set(first.actions.tolist()) == {1, 5}
     np.testing.assert_array_equal(first.actions, later.actions)
 
@@ -142,4 +142,4 @@ def test_a_member_with_memory_keeps_it_within_a_mixture(tmp_path: Path) -> None:
     mixture = LoadedMixture("one", [(1.0, alone)])
     first, second = (play_match(FOUR, [policy.as_seat_policy()], games=40, seed=0) for policy in (alone, mixture))
     assert first.counts() == second.counts()
-    assert first.turns == second.turns
+    assert first.steps == second.steps

@@ -11,7 +11,7 @@ import pytest
 import league.policies.nash_export
 from league.core.metagame.solvers import exploitability
 from league.core.state.commands import FinishLease
-from league.core.state.league_config import GateSettings, LeagueSettings, PlayerSettings
+from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig
 from league.policies.nash_export import league_mixture
 from league.policies.select import choose
 from tests.league.core.simulated_league import SimulatedLeague, outcome_of, three_roles
@@ -19,9 +19,9 @@ from tests.league.core.simulated_league import SimulatedLeague, outcome_of, thre
 
 def league_of(win_rates: np.ndarray, *, games: int, rng: np.random.Generator | None = None) -> SimulatedLeague:
     """A league of one snapshot a row, every pair played: to the letter, or as chance has it."""
-    never = GateSettings(min_steps=10**9, timeout_steps=10**9)
-    made = SimulatedLeague(LeagueSettings(players=(PlayerSettings(count=len(win_rates), gate=never),)))
-    made.confirm_orders()
+    never = GateConfig(min_steps=10**9, timeout_steps=10**9)
+    made = SimulatedLeague(LeagueConfig(players=(PlayerConfig(count=len(win_rates), gate=never),)))
+    made.confirm_directives()
     return played(made, win_rates, games=games, rng=rng)
 
 
@@ -39,10 +39,10 @@ def played(
 
 def league_of_roles(roles: list[str], win_rates: np.ndarray, *, games: int = 2_000) -> SimulatedLeague:
     """As `league_of`, each snapshot of a player of that role."""
-    never = GateSettings(min_steps=10**9, timeout_steps=10**9)
-    groups = tuple(PlayerSettings(role=role, count=count, gate=never) for role, count in Counter(roles).items())
-    made = SimulatedLeague(LeagueSettings(players=groups))
-    made.confirm_orders()
+    never = GateConfig(min_steps=10**9, timeout_steps=10**9)
+    groups = tuple(PlayerConfig(role=role, count=count, gate=never) for role, count in Counter(roles).items())
+    made = SimulatedLeague(LeagueConfig(players=groups))
+    made.confirm_directives()
     return played(made, win_rates, games=games, rng=None)
 
 
@@ -60,7 +60,7 @@ def test_a_league_without_snapshots_has_none_and_with_one_seat_the_newest() -> N
 
 
 def test_the_mixture_is_over_snapshots_and_follows_strength() -> None:
-    made = SimulatedLeague(three_roles(rating_share=0.5), strength=lambda policy: float(policy == "main-0-s3") * 3.0)
+    made = SimulatedLeague(three_roles(rating_fraction=0.5), strength=lambda policy: float(policy == "main-0-s3") * 3.0)
     made.run(300)
     mixture = league_mixture(made.state)
     assert sum(weight for _, weight in mixture) == pytest.approx(1.0)
@@ -100,7 +100,7 @@ def test_of_more_snapshots_than_the_program_takes_the_highest_rated_count(monkey
     win_rates = np.full((6, 6), 0.5)
     win_rates[:3, 3:], win_rates[3:, :3] = 0.8, 0.2
     made = league_of(win_rates, games=400)
-    monkeypatch.setattr(league.policies.nash_export, "MOST_POLICIES", 3)
+    monkeypatch.setattr(league.policies.nash_export, "MAX_POLICIES", 3)
     assert np.flatnonzero(weights_of(made)).tolist() == [0, 1, 2]
 
 

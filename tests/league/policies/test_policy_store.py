@@ -16,7 +16,7 @@ from agents.nets.network import build_network
 from agents.weights import Weights
 from envs.protocol import ActionSpec, ArraySpec, EnvConfig, EnvSpec
 from envs.registry import make
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.core.league import apply
 from league.core.state.events import SnapshotAdded
 from league.core.state.records import Hyperparameter, SnapshotInfo
@@ -31,7 +31,7 @@ from league.store.snapshots import LocalSnapshotStore
 from tests.agents.learner.learner_cases import weights_in
 from tests.league.run.fake_runtime import Bench
 
-CONFIG = LeagueConfig(env=EnvConfig("tic_tac_toe"), network=NetworkConfig(hidden=(8,)))
+CONFIG = RunConfig(env=EnvConfig("tic_tac_toe"), network=NetworkConfig(hidden=(8,)))
 
 
 class Stores:
@@ -58,7 +58,7 @@ def weights_of(seed: int, *, version: int = 4) -> Weights:
 @pytest.fixture
 def state(tmp_path: Path) -> LeagueState:
     """A league with its players, none of which has anything yet."""
-    return Bench(tmp_path / "run").book.state
+    return Bench(tmp_path / "run").league.state
 
 
 def flip(path: Path) -> None:
@@ -146,12 +146,12 @@ def test_the_newest_checkpoint_and_the_one_before_are_kept(tmp_path: Path) -> No
 
 def started_from(stores: Stores, path: Path, *, info: SnapshotInfo | None, checkpoint: str | None) -> InstallPlayer:
     """What main-0 starts from in a league in which it has this snapshot and this checkpoint."""
-    book = Bench(path).book
-    player = book.state.players["main-0"]
+    league = Bench(path).league
+    player = league.state.players["main-0"]
     if info is not None:
-        apply(book.state, SnapshotAdded(next(iter(book.state.orders)), info))
+        apply(league.state, SnapshotAdded(next(iter(league.state.directives)), info))
     player.checkpoint = None if checkpoint is None else CheckpointPointer(checkpoint, 9, 90)
-    return FrozenWeights(stores.policies, book=book, execute=lambda command: True).installation("main-0")
+    return FrozenWeights(stores.policies, league=league, execute=lambda command: True).installation("main-0")
 
 
 def test_a_learner_starts_from_its_checkpoint_else_its_snapshot_else_anew(tmp_path: Path, state: LeagueState) -> None:

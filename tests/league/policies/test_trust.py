@@ -18,7 +18,7 @@ import league.policies.trust
 from envs.protocol import EnvConfig
 from league.config.plugin_names import outside_names
 from league.core.state.events import LeagueCreated
-from league.core.state.league_config import LeagueSettings, PlayerSettings
+from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.errors import LeagueError
 from league.eval.report import evaluate_run
 from league.history.fork import fork_run
@@ -106,10 +106,10 @@ def evil_snapshot(run: Path, folder: Path, **changes: object) -> Path:
 
 
 def exploit(run: Path, here: Path) -> object:
-    from league.config.run_config import BudgetSettings
+    from league.config.run_config import BudgetConfig
     from league.run.exploit import exploit_run
 
-    budget = BudgetSettings(env_steps=10)
+    budget = BudgetConfig(env_steps=10)
     return exploit_run(run, player="best", run_dir=here / "new", budget=budget, games=2, seed=0)
 
 
@@ -121,13 +121,15 @@ OPENERS: dict[str, Callable[[Path, Path], object]] = {
     "resume -s": lambda run, here: resume(run, limits=NOW, overrides=["learner.learning_rate=0.1"]),
     "fork": lambda run, here: fork_run(run, here / "new", at="latest"),
     "exploit": exploit,
-    "guest": lambda run, here: train_with(here, guests=[{"policy": "outside:guest", "source": str(run)}]),
+    "fixed_opponent": lambda run, here: train_with(
+        here, fixed_opponents=[{"policy": "imported:other", "source": str(run)}]
+    ),
     "teacher": lambda run, here: train_with(here, teacher=str(run)),
 }
 
 
-def train_with(here: Path, *, guests: list[dict[str, object]] | None = None, teacher: str = "") -> object:
-    plain = tiny(league={**ONE_PLAYER, "guests": guests or []})
+def train_with(here: Path, *, fixed_opponents: list[dict[str, object]] | None = None, teacher: str = "") -> object:
+    plain = tiny(league={**ONE_PLAYER, "fixed_opponents": fixed_opponents or []})
     if teacher:
         plain["teacher"] = {"source": teacher}
         plain["learner"]["teacher_cost"] = 0.1
@@ -155,7 +157,7 @@ def test_a_run_without_the_users_mark_is_foreign(opener: str, own_run: Path, tmp
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize("opener", ["load_policy", "eval", "resume", "fork", "guest", "teacher"])
+@pytest.mark.parametrize("opener", ["load_policy", "eval", "resume", "fork", "fixed_opponent", "teacher"])
 def test_a_run_of_the_users_own_is_trusted_wherever_it_lies(opener: str, own_run: Path, tmp_path: Path) -> None:
     shutil.copytree(own_run, tmp_path / "elsewhere" / "run")
     OPENERS[opener](tmp_path / "elsewhere" / "run", tmp_path)
@@ -274,9 +276,9 @@ def test_an_adapters_id_is_no_way_to_import_a_module(env: dict[str, object], out
         {"league": {"players": [{"role": "x:y"}]}},
         {"league": {"players": [{"gate": {"kind": "x:y"}}]}},
         {"league": {"meta_game": {"solver": "x:y"}}},
-        {"league": {"tuning": {"tuner": "x:y"}}},
+        {"league": {"pbt": {"selection": "x:y"}}},
         {"league": {"ratings": {"bots": ["bot:x:y"]}}},
-        {"league": {"guests": [{"policy": "bot:x:y"}]}},
+        {"league": {"fixed_opponents": [{"policy": "bot:x:y"}]}},
         {"evaluation": {"bots": ["x:y"]}},
     ],
 )
@@ -289,7 +291,7 @@ def test_reading_a_journal_runs_no_preset_of_its_league(monkeypatch: pytest.Monk
     called: list[object] = []
     monkeypatch.setitem(sys.modules, "my_preset", type(sys)("my_preset"))
     monkeypatch.setattr(sys.modules["my_preset"], "evil", called.append, raising=False)
-    settings = LeagueSettings(players=(PlayerSettings(),))
+    settings = LeagueConfig(players=(PlayerConfig(),))
     object.__setattr__(settings, "preset", "my_preset:evil")
     codec = EventCodec({"LeagueCreated": LeagueCreated})
     body = msgspec.json.encode(LeagueCreated(0, 2, (0, 1), settings))

@@ -23,29 +23,29 @@ from league.core.state.commands import (
 )
 from league.core.state.events import Event, LeaseGranted
 from league.core.state.league_config import (
-    GateSettings,
-    LeagueSettings,
-    MatchmakingSettings,
-    PayoffSettings,
-    PlayerSettings,
-    RatingSettings,
+    GateConfig,
+    LeagueConfig,
+    MatchmakingConfig,
+    PayoffConfig,
+    PlayerConfig,
+    RatingConfig,
 )
-from league.core.state.population_config import GuestSettings
-from league.core.state.records import Progress, SeatingOutcome
+from league.core.state.population_config import FixedOpponentConfig
+from league.core.state.records import AssignmentOutcome, Progress
 from league.core.state.scoring import BY_WINS, Scoring
 from league.core.state.state import LeagueState
 from league.reports.doctor import DoctorReport, examine, examine_run
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
 
-GATE = GateSettings(min_steps=1_000, timeout_steps=3_000, min_games=4)
+GATE = GateConfig(min_steps=1_000, timeout_steps=3_000, min_games=4)
 DIGEST = "4" * 64
 
 
 class Patient:
     """A league whose games come out as `chance` says, drawn in part; nobody earns anything."""
 
-    def __init__(self, settings: LeagueSettings, *, scoring: Scoring = BY_WINS) -> None:
+    def __init__(self, settings: LeagueConfig, *, scoring: Scoring = BY_WINS) -> None:
         self.state = LeagueState()
         self.events: list[Event] = []
         self.rng = np.random.default_rng(0)
@@ -68,42 +68,42 @@ class Patient:
         """Of a learning player now; kept in `frozen` for each of its snapshots."""
         return 0.0
 
-    def draw_share(self) -> float:
+    def draw_fraction(self) -> float:
         return 0.0
 
     def live(self, leases: int) -> DoctorReport:
         for _ in range(leases):
-            while self.state.orders:
-                order = next(iter(self.state.orders.values()))
-                player = self.state.players[order.player]
-                if order.kind == "snapshot":
+            while self.state.directives:
+                directive = next(iter(self.state.directives.values()))
+                player = self.state.players[directive.player]
+                if directive.kind == "snapshot":
                     self.frozen[f"{player.name}-s{player.num_snapshots}"] = self.skill(player.name)
-                    self.ask(ConfirmSnapshot(order.order_id, DIGEST, player.version, player.trained_steps))
+                    self.ask(ConfirmSnapshot(directive.directive_id, DIGEST, player.version, player.trained_steps))
                 else:
-                    self.ask(ConfirmReset(order.order_id))
+                    self.ask(ConfirmReset(directive.directive_id))
             (granted,) = self.ask(RequestLease("host"))
             assert isinstance(granted, LeaseGranted)
             lease = granted.lease
-            outcomes = tuple(self.play(seating.policies) for seating in lease.seatings)
+            outcomes = tuple(self.play(assignment.policies) for assignment in lease.assignments)
             self.ask(FinishLease(lease.lease_id, lease.token, 400, outcomes))
             if lease.home is not None:
                 player = self.state.players[lease.home]
                 self.ask(ReportProgress(Progress(player.name, player.version + 1, player.trained_steps + 400)))
         return examine(self.state, iter(self.events), run="patient")
 
-    def play(self, policies: tuple[str, ...], games: int = 30) -> SeatingOutcome:
-        drawn = games if self.rng.random() < self.draw_share() else 0
+    def play(self, policies: tuple[str, ...], games: int = 30) -> AssignmentOutcome:
+        drawn = games if self.rng.random() < self.draw_fraction() else 0
         won = int(self.rng.binomial(games - drawn, self.chance(*policies)))
         lost = games - drawn - won
-        return SeatingOutcome(
+        return AssignmentOutcome(
             policies, games, 0, 10 * games, ((0, won), (lost, 0)), ((0, drawn), (drawn, 0)), (0.0, 0.0)
         )
 
 
-def settings_of(**changes: object) -> LeagueSettings:
-    group = PlayerSettings(gate=GATE)
-    settings = LeagueSettings(
-        players=(group,), payoff=PayoffSettings(half_life_steps=1e9), ratings=RatingSettings(share=0.3)
+def config_of(**changes: object) -> LeagueConfig:
+    group = PlayerConfig(gate=GATE)
+    settings = LeagueConfig(
+        players=(group,), payoff=PayoffConfig(half_life_steps=1e9), ratings=RatingConfig(step_fraction=0.3)
     )
     return dataclasses.replace(settings, **changes)  # type: ignore[arg-type]
 
@@ -122,7 +122,7 @@ def test_a_healthy_league_has_no_findings() -> None:
             return float(np.clip(1.0 / (1.0 + np.exp(1.2 * (strength[1] - strength[0]))), 0.05, 0.95))
 
     gate = dataclasses.replace(GATE, timeout_steps=100_000)
-    report = Healthy(settings_of(players=(PlayerSettings(gate=gate),))).live(60)
+    report = Healthy(config_of(players=(PlayerConfig(gate=gate),))).live(60)
     assert report.findings == ()
     assert "nothing found" in report.text()
 
@@ -144,8 +144,10 @@ class ThreeRoles(Patient):
 def test_a_healthy_league_of_three_roles_has_no_findings() -> None:
     gate = dataclasses.replace(GATE, timeout_steps=4_000)
     roles = ("main_agent", "main_exploiter", "league_exploiter")
-    players = tuple(PlayerSettings(role=role, gate=gate, share=2.0 if role == "main_agent" else 1.0) for role in roles)
-    league = ThreeRoles(settings_of(players=players))
+    players = tuple(
+        PlayerConfig(role=role, gate=gate, step_weight=2.0 if role == "main_agent" else 1.0) for role in roles
+    )
+    league = ThreeRoles(config_of(players=players))
     report = league.live(240)
     assert report.findings == ()
     assert len(league.state.snapshots) > 15
@@ -153,24 +155,24 @@ def test_a_healthy_league_of_three_roles_has_no_findings() -> None:
 
 
 def test_starved_pairs_are_found_where_evidence_fades_too_fast() -> None:
-    assert "starved pairs" in kinds(Patient(settings_of(payoff=PayoffSettings(half_life_steps=100.0))).live(100))
+    assert "starved pairs" in kinds(Patient(config_of(payoff=PayoffConfig(half_life_steps=100.0))).live(100))
 
 
 def test_a_gate_that_never_fires_is_found_with_the_rival_that_holds_it() -> None:
-    report = Patient(settings_of()).live(120)
+    report = Patient(config_of()).live(120)
     (finding,) = [finding for finding in report.findings if finding.check == "gates that never fire"]
     assert "main-0" in finding.what
-    assert "whether every rival is beaten" in finding.evidence
+    assert "whether every opponent is beaten" in finding.evidence
     assert "gate.win_rate," in finding.change
 
 
 def test_snapshots_every_so_many_steps_are_no_gate_that_never_fires() -> None:
     gate = dataclasses.replace(GATE, min_steps=3_000)
-    assert "gates that never fire" not in kinds(Patient(settings_of(players=(PlayerSettings(gate=gate),))).live(120))
+    assert "gates that never fire" not in kinds(Patient(config_of(players=(PlayerConfig(gate=gate),))).live(120))
 
 
 def test_a_gate_over_returns_is_told_as_the_margin_that_it_asks_for() -> None:
-    report = Patient(settings_of(), scoring=Scoring("returns", 26.0)).live(120)
+    report = Patient(config_of(), scoring=Scoring("returns", 26.0)).live(120)
     (finding,) = [finding for finding in report.findings if finding.check == "gates that never fire"]
     assert "(0.7 is a mean margin of 10.4) or payoff.return_scale (now 26)" in finding.change
     assert "returns, a margin of 26 counts as a certain win" in report.text()
@@ -182,7 +184,7 @@ def test_rating_drift_is_found_where_policies_beat_each_other_in_a_ring() -> Non
             numbers = [0 if name == "main-0" else int(name.rpartition("s")[2]) % 3 for name in (first, second)]
             return (0.5, 0.9, 0.1)[(numbers[0] - numbers[1]) % 3]
 
-    assert "rating drift" in kinds(Ring(settings_of()).live(150))
+    assert "rating drift" in kinds(Ring(config_of()).live(150))
 
 
 def test_rating_drift_is_found_where_distant_policies_meet_and_neighbours_do_not_tell() -> None:
@@ -195,7 +197,7 @@ def test_rating_drift_is_found_where_distant_policies_meet_and_neighbours_do_not
                 return 1.0 / (1.0 + float(np.exp(0.4 * (two - one))))
             return 0.05 if one > two else 0.95
 
-    report = Forgetful(settings_of(ratings=RatingSettings(share=0.5))).live(320)
+    report = Forgetful(config_of(ratings=RatingConfig(step_fraction=0.5))).live(320)
     assert any("older of a pair" in finding.evidence for finding in report.findings)
 
 
@@ -204,7 +206,7 @@ def test_seat_bias_is_found() -> None:
         def chance(self, first: str, second: str) -> float:
             return 0.7
 
-    report = Biased(settings_of()).live(60)
+    report = Biased(config_of()).live(60)
     (finding,) = [finding for finding in report.findings if finding.check == "seat bias"]
     assert "Seat 0 wins 7" in finding.what or "Seat 0 wins 6" in finding.what
 
@@ -214,14 +216,14 @@ class Drawn(Patient):
 
     def __init__(self, cut: Callable[[np.random.Generator, int, int], int]) -> None:
         self.cut = cut
-        super().__init__(settings_of())
+        super().__init__(config_of())
 
-    def play(self, policies: tuple[str, ...], games: int = 30) -> SeatingOutcome:
+    def play(self, policies: tuple[str, ...], games: int = 30) -> AssignmentOutcome:
         drawn = int(self.rng.binomial(games, 0.3))
         won = int(self.rng.binomial(games - drawn, 0.5))
         truncated = self.cut(self.rng, drawn, games - drawn)
         wins = ((0, won), (games - drawn - won, 0))
-        return SeatingOutcome(policies, games, 0, 9 * games, wins, ((0, drawn), (drawn, 0)), (0.0, 0.0), truncated)
+        return AssignmentOutcome(policies, games, 0, 9 * games, wins, ((0, drawn), (drawn, 0)), (0.0, 0.0), truncated)
 
 
 @pytest.mark.parametrize(
@@ -250,8 +252,8 @@ def test_an_exploiter_that_beats_nobody_is_found() -> None:
         def chance(self, first: str, second: str) -> float:
             return 0.02 if "exploiter" in first else 0.98 if "exploiter" in second else 0.5
 
-    players = (PlayerSettings(gate=GATE), PlayerSettings(role="main_exploiter", gate=GATE))
-    report = Hopeless(settings_of(players=players)).live(150)
+    players = (PlayerConfig(gate=GATE), PlayerConfig(role="main_exploiter", gate=GATE))
+    report = Hopeless(config_of(players=players)).live(150)
     (finding,) = [finding for finding in report.findings if finding.check == "exploiters that learn nothing"]
     assert finding.what.startswith("main-exploiter-0 was frozen")
 
@@ -261,16 +263,16 @@ def test_games_against_solved_opponents_are_found() -> None:
         def chance(self, first: str, second: str) -> float:
             return 1.0 if second == "bot:random" else 0.0 if first == "bot:random" else 0.5
 
-    matchmaking = MatchmakingSettings(self_play=1.0, pfsp=0.0, verification=0.0)
-    players = (PlayerSettings(gate=GATE, matchmaking=matchmaking),)
-    settings = settings_of(players=players, guests=(GuestSettings("bot:random", 0.5),))
+    matchmaking = MatchmakingConfig(self_play=1.0, pfsp=0.0, verification=0.0)
+    players = (PlayerConfig(gate=GATE, matchmaking=matchmaking),)
+    settings = config_of(players=players, fixed_opponents=(FixedOpponentConfig("bot:random", 0.5),))
     report = Solved(settings).live(60)
     (finding,) = [finding for finding in report.findings if finding.check == "actors wasted on solved opponents"]
     assert "bot:random" in finding.evidence
 
 
 def test_games_and_leases_that_come_to_nothing_are_found() -> None:
-    patient = Patient(settings_of())
+    patient = Patient(config_of())
     patient.state.totals.aborted = 100
     patient.state.totals.leases_expired = 100
     assert [finding.check for finding in patient.live(30).findings].count("failing games") == 2
@@ -278,20 +280,20 @@ def test_games_and_leases_that_come_to_nothing_are_found() -> None:
 
 def test_a_run_folder_is_examined_from_its_journal(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run", config_yaml="env: {id: connect_four}\n")
-    book = Book.create(folder.journal_path, wall_time=lambda: 0.0)
-    book.execute(CreateLeague(0, 2, (0, 1), LeagueSettings()))
-    book.commit()
-    book.close()
+    league = JournaledLeague.create(folder.journal_path, wall_time=lambda: 0.0)
+    league.execute(CreateLeague(0, 2, (0, 1), LeagueConfig()))
+    league.commit()
+    league.close()
     report = examine_run(tmp_path / "run")
     assert json.loads(report.to_json())["findings"] == []
 
 
 def test_exports_that_rest_on_too_few_snapshots_are_found_with_the_setting() -> None:
     seldom = dataclasses.replace(GATE, min_steps=5_000, timeout_steps=9_000)
-    few = Patient(settings_of(players=(PlayerSettings(gate=seldom),))).live(40)
+    few = Patient(config_of(players=(PlayerConfig(gate=seldom),))).live(40)
     (finding,) = [finding for finding in few.findings if finding.check == "few snapshots to export"]
     assert finding.what.startswith("What is exported as mixture, average and best rests on 2 snapshots")
     assert "main-0 has 2 in" in finding.evidence
     assert "lower gate.min_steps (now 5,000) and gate.timeout_steps (now 9,000)" in finding.change
     often = dataclasses.replace(GATE, min_steps=500, timeout_steps=500)
-    assert "few snapshots to export" not in kinds(Patient(settings_of(players=(PlayerSettings(gate=often),))).live(40))
+    assert "few snapshots to export" not in kinds(Patient(config_of(players=(PlayerConfig(gate=often),))).live(40))

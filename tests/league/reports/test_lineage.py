@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from league.core.metagame.lineage import Descent, Lineage
+from league.core.metagame.lineage import Lineage, LineageNode
 from league.core.state.commands import ConfirmSnapshot, CreateLeague, RequestSnapshot, StartRun
 from league.core.state.events import Evidence
-from league.core.state.league_config import LeagueSettings
+from league.core.state.league_config import LeagueConfig
 from league.errors import LeagueError
 from league.reports.lineage import LineageReport, read_lineage
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
 from tests.league.commands import league
 
@@ -22,15 +22,15 @@ from tests.league.commands import league
 def run_with_snapshots(path: Path) -> Path:
     """A run whose main agent has three snapshots."""
     folder = RunFolder.create(path, config_yaml="env: {id: connect_four}\n")
-    book = Book.create(folder.journal_path, wall_time=lambda: 0.0)
-    book.execute(CreateLeague(0, 2, (0, 1), LeagueSettings()))
-    book.execute(StartRun())
+    league = JournaledLeague.create(folder.journal_path, wall_time=lambda: 0.0)
+    league.execute(CreateLeague(0, 2, (0, 1), LeagueConfig()))
+    league.execute(StartRun())
     for reason in ("first", "second"):
-        book.execute(RequestSnapshot("main-0", reason))
-    for order in list(book.state.orders.values()):
-        book.execute(ConfirmSnapshot(order.order_id, "3" * 64, 1, 100 * order.order_id))
-    book.commit()
-    book.close()
+        league.execute(RequestSnapshot("main-0", reason))
+    for order in list(league.state.directives.values()):
+        league.execute(ConfirmSnapshot(order.directive_id, "3" * 64, 1, 100 * order.directive_id))
+    league.commit()
+    league.close()
     return path
 
 
@@ -54,17 +54,20 @@ def test_json_and_dot_hold_every_snapshot_and_every_descent(tmp_path: Path) -> N
 
 
 def test_what_a_gate_rested_on_is_shown_beside_its_snapshot() -> None:
-    descent = Descent(
+    descent = LineageNode(
         "main-0-s1", "main-0", "main_agent", "gate", parent=None, kind="trained", donor=None, version=7,
-        trained_steps=900, hyperparameters=(), changes=(), diet=(),
+        trained_steps=900, hyperparameters=(), changes=(), opponent_mix=(),
     )  # fmt: skip
     by_posterior = dataclasses.replace(
-        descent, evidence=(Evidence("main-0-s0", games=40.0, mean=0.8, lower=0.7),), rivals=3, doubt=0.04
+        descent,
+        evidence=(Evidence("main-0-s0", games=40.0, mean=0.8, lower=0.7),),
+        gate_opponents=3,
+        expected_unbeaten=0.04,
     )
     shown = LineageReport("run", Lineage((by_posterior,), ())).text()
-    assert "900 steps, gate (3 rivals, doubt 0.04; hardest main-0-s0, beaten with 0.80)" in shown
-    by_threshold = dataclasses.replace(by_posterior, doubt=None)
-    assert "gate (3 rivals; hardest main-0-s0" in LineageReport("run", Lineage((by_threshold,), ())).text()
+    assert "900 steps, gate (3 opponents, doubt 0.04; hardest main-0-s0, beaten with 0.80)" in shown
+    by_threshold = dataclasses.replace(by_posterior, expected_unbeaten=None)
+    assert "gate (3 opponents; hardest main-0-s0" in LineageReport("run", Lineage((by_threshold,), ())).text()
     assert "(" not in LineageReport("run", Lineage((descent,), ())).text()
 
 
@@ -74,7 +77,7 @@ def test_of_one_snapshot_its_ancestors_alone_are_shown(tmp_path: Path) -> None:
     assert [descent.snapshot for descent in report.lineage.descents] == ["main-0-s0", "main-0-s1"]
     assert "2 snapshots, main-0-s1 and its ancestors" in report.text().splitlines()[0]
     plain = json.loads(report.to_json())
-    assert (plain["of"], plain["diet"]) == ("main-0-s1", [])
+    assert (plain["of"], plain["opponent mix"]) == ("main-0-s1", [])
     with pytest.raises(LeagueError, match="no snapshot 'main-0-s7'; did you mean main-0-s"):
         read_lineage(run, of="main-0-s7")
     assert league("lineage", run, "--of", "main-0-s1").out == report.text() + "\n"

@@ -15,8 +15,8 @@ from openskill.models import PlackettLuce
 
 from league.core.metagame.ratings import PairGames, most_probable_ratings
 from league.core.state.events import LeaseFinished
-from league.core.state.placements import are_ordered
-from league.core.state.records import SeatingOutcome
+from league.core.state.placements import has_placements
+from league.core.state.records import AssignmentOutcome
 from league.reports.openskill_ratings import SkillRow, games_of, openskill_ratings, skills_of
 from tests.league.commands import league
 from tests.league.tiny_runs import events_of, go_on, start, state_of, tiny
@@ -25,22 +25,24 @@ THREE, TWO_PAIRS = (0, 1, 2), (0, 1, 0, 1)
 STRENGTHS = {"ace": 2.0, "king": 1.0, "queen": 0.0, "jack": -1.0}
 
 
-def outcome_from(policies: Sequence[str], teams: Sequence[int], orders: Sequence[tuple[int, ...]]) -> SeatingOutcome:
+def outcome_from(
+    policies: Sequence[str], teams: Sequence[int], placements: Sequence[tuple[int, ...]]
+) -> AssignmentOutcome:
     """The totals of games that finished in these orders, one for each."""
     sides = list(dict.fromkeys(teams))
-    ranks = np.array(orders).reshape(-1, len(sides))[:, [sides.index(team) for team in teams]]
-    rivals = np.not_equal.outer(teams, teams)
-    wins = (ranks[:, :, None] < ranks[:, None, :]).sum(axis=0) * rivals
-    draws = (ranks[:, :, None] == ranks[:, None, :]).sum(axis=0) * rivals
-    return SeatingOutcome(
+    ranks = np.array(placements).reshape(-1, len(sides))[:, [sides.index(team) for team in teams]]
+    opponents = np.not_equal.outer(teams, teams)
+    wins = (ranks[:, :, None] < ranks[:, None, :]).sum(axis=0) * opponents
+    draws = (ranks[:, :, None] == ranks[:, None, :]).sum(axis=0) * opponents
+    return AssignmentOutcome(
         policies=tuple(policies),
-        games=len(orders),
+        games=len(placements),
         aborted=0,
-        turns=len(orders),
+        decisions=len(placements),
         wins=tuple(map(tuple, wins.tolist())),
         draws=tuple(map(tuple, draws.tolist())),
         return_sums=(0.0,) * len(teams),
-        orders=tuple(sorted(Counter(map(tuple, orders)).items())) if are_ordered(teams) else (),
+        placements=tuple(sorted(Counter(map(tuple, placements)).items())) if has_placements(teams) else (),
     )
 
 
@@ -51,13 +53,13 @@ def played(
     games: int,
     rng: np.random.Generator,
     strength: Mapping[str, float] = STRENGTHS,
-) -> SeatingOutcome:
+) -> AssignmentOutcome:
     """Games in which a team is as strong as its members together (Plackett and Luce's chances of the orders)."""
     sides = list(dict.fromkeys(teams))
     together = [sum(strength[p] for p, team in zip(policies, teams, strict=True) if team == side) for side in sides]
     drawn = np.array(together) + rng.gumbel(size=(games, len(sides)))
-    orders = (drawn[:, None, :] > drawn[:, :, None]).sum(axis=2)
-    return outcome_from(policies, teams, [tuple(order) for order in orders.tolist()])
+    placements = (drawn[:, None, :] > drawn[:, :, None]).sum(axis=2)
+    return outcome_from(policies, teams, [tuple(order) for order in placements.tolist()])
 
 
 def by_name(rows: Sequence[SkillRow]) -> dict[str, SkillRow]:
@@ -90,7 +92,7 @@ def test_whoever_carries_a_weak_partner_is_told_from_whoever_is_carried() -> Non
         (("champion", "rest", "champion", "rest"), always),
         (("dead weight", "rest", "dead weight", "rest"), never),
     ]
-    outcomes = [outcome_from(policies, TWO_PAIRS, orders) for policies, orders in games * 8]
+    outcomes = [outcome_from(policies, TWO_PAIRS, placements) for policies, placements in games * 8]
     rows = by_name(skills_of(outcomes, TWO_PAIRS))
     assert rows["able"].mu - rows["unable"].mu > 3.0 * (rows["able"].sigma + rows["unable"].sigma)
     assert rows["champion"].mu > rows["rest"].mu > rows["dead weight"].mu
@@ -104,7 +106,7 @@ def test_whoever_carries_a_weak_partner_is_told_from_whoever_is_carried() -> Non
     assert able == unable
 
 
-def _pair_scores(outcomes: list[SeatingOutcome]) -> np.ndarray:
+def _pair_scores(outcomes: list[AssignmentOutcome]) -> np.ndarray:
     """Games that `able` and `unable` won against `rest`, as pairs of seats count them."""
     return np.array(
         [sum(o.wins[0][1] for o in outcomes if o.policies[0] == name) for name in ("able", "unable")], float
@@ -144,9 +146,9 @@ def test_where_a_policy_sits_in_its_team_changes_nothing() -> None:
         assert (row.mu, row.sigma) == pytest.approx((other.mu, other.sigma))
 
 
-def _with_policies(outcome: SeatingOutcome, seats: tuple[int, ...]) -> SeatingOutcome:
+def _with_policies(outcome: AssignmentOutcome, seats: tuple[int, ...]) -> AssignmentOutcome:
     fields = {name: getattr(outcome, name) for name in outcome.__dataclass_fields__}
-    return SeatingOutcome(**{**fields, "policies": tuple(outcome.policies[seat] for seat in seats)})
+    return AssignmentOutcome(**{**fields, "policies": tuple(outcome.policies[seat] for seat in seats)})
 
 
 def test_a_team_of_one_policy_is_as_uncertain_as_that_policy_and_not_less() -> None:
@@ -164,9 +166,9 @@ def test_games_of_a_policy_with_itself_say_nothing() -> None:
 
 
 def test_journals_without_orders_are_rated_by_wins_where_there_are_two_teams() -> None:
-    def without(outcome: SeatingOutcome) -> SeatingOutcome:
+    def without(outcome: AssignmentOutcome) -> AssignmentOutcome:
         fields = {name: getattr(outcome, name) for name in outcome.__dataclass_fields__}
-        return SeatingOutcome(**{**fields, "orders": ()})
+        return AssignmentOutcome(**{**fields, "orders": ()})
 
     pairs = outcome_from(("a", "b", "c", "b"), TWO_PAIRS, [(0, 1), (0, 1), (0, 0), (1, 0)])
     assert skills_of([without(pairs)], TWO_PAIRS) == skills_of([pairs], TWO_PAIRS) != ()
@@ -177,8 +179,8 @@ def test_journals_without_orders_are_rated_by_wins_where_there_are_two_teams() -
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=6), st.integers(1, 20))
 def test_of_many_games_every_order_keeps_its_share_by_largest_remainders(times: list[int], most: int) -> None:
-    orders = tuple(((place,), number) for place, number in enumerate(times))
-    chosen = Counter(ranks[0] for ranks in games_of(orders, most=most))
+    placements = tuple(((place,), number) for place, number in enumerate(times))
+    chosen = Counter(ranks[0] for ranks in games_of(placements, most=most))
     total = sum(times)
     assert chosen.total() == min(most, total)
     if total <= most:
@@ -203,7 +205,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def of(env_id: str) -> Path:
         if env_id not in made:
             folder = tmp_path_factory.mktemp("made")
-            plain = tiny(env={"id": env_id}, league={"ratings": {"share": 0.4, "final_leases": 0}})
+            plain = tiny(env={"id": env_id}, league={"ratings": {"step_fraction": 0.4, "final_leases": 0}})
             start(folder, plain, env_steps=2_000)
             start(folder, plain, env_steps=700, run="stopped")
             go_on(folder / "stopped", env_steps=1_300)
@@ -243,7 +245,7 @@ def test_the_journal_holds_orders_only_where_wins_do_not_say_it_all(env_id: str,
         if outcome.games
     ]
     assert outcomes
-    assert all(bool(outcome.orders) == (env_id != "tic_tac_toe") for outcome in outcomes)
+    assert all(bool(outcome.placements) == (env_id != "tic_tac_toe") for outcome in outcomes)
 
 
 def test_the_command_shows_skills_and_says_where_they_say_more(runs: Callable[[str], Path]) -> None:

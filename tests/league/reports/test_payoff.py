@@ -17,7 +17,7 @@ from tests.league.tiny_runs import events_of, start, state_of, tiny
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    start(folder, tiny(league={"ratings": {"share": 0.3, "final_leases": 0}}), env_steps=2_000)
+    start(folder, tiny(league={"ratings": {"step_fraction": 0.3, "final_leases": 0}}), env_steps=2_000)
     return folder / "run"
 
 
@@ -31,10 +31,10 @@ def test_every_game_of_the_journal_is_in_the_row_and_on_the_seat_where_it_was_pl
     won: Counter[tuple[str, str, int]] = Counter()
     for event in events_of(run):
         for outcome in event.outcomes if isinstance(event, LeaseFinished) else ():
-            for seat, rival in ((0, 1), (1, 0)):
-                key = (outcome.policies[seat], outcome.policies[rival], seat)
+            for seat, opponent in ((0, 1), (1, 0)):
+                key = (outcome.policies[seat], outcome.policies[opponent], seat)
                 played[key] += outcome.games
-                won[key] += outcome.wins[seat][rival]
+                won[key] += outcome.wins[seat][opponent]
     state = state_of(run)
     rows = payoff_rows(state, tuple(state.population.index))
     shown = {(row.home, row.away, seat.seat): seat for row in rows for seat in row.seats}

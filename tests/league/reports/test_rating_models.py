@@ -16,8 +16,8 @@ from league.reports.status import RatingsReport
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny
 
-RING = CycleReport(3, cyclic_share=0.9, num_cycles=1, ring=3, strongest=(("a", 0.8), ("b", 0.7), ("c", 0.9)))
-CALM = CycleReport(3, cyclic_share=0.01, num_cycles=0, ring=1, strongest=())
+RING = CycleReport(3, cyclic_fraction=0.9, num_cycles=1, ring=3, strongest=(("a", 0.8), ("b", 0.7), ("c", 0.9)))
+CALM = CycleReport(3, cyclic_fraction=0.01, num_cycles=0, ring=1, strongest=())
 
 every_model = pytest.mark.parametrize("model", RATING_MODELS)
 
@@ -26,7 +26,7 @@ every_model = pytest.mark.parametrize("model", RATING_MODELS)
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in one go, with its like that was stopped and resumed beside it as `stopped`."""
     folder = tmp_path_factory.mktemp("made")
-    plain = tiny(league={"ratings": {"share": 0.4, "final_leases": 0}})
+    plain = tiny(league={"ratings": {"step_fraction": 0.4, "final_leases": 0}})
     start(folder, plain, env_steps=2_000)
     start(folder, plain, env_steps=700, run="stopped")
     go_on(folder / "stopped", env_steps=1_300)
@@ -50,7 +50,7 @@ def test_a_resumed_run_is_rated_as_one_that_never_stopped(model: str, run: Path)
 
 
 def test_models_of_games_between_snapshots_say_where_there_are_none_yet(tmp_path: Path) -> None:
-    start(tmp_path, tiny(league={**ONE_PLAYER, "ratings": {"share": 0.0, "final_leases": 0}}), env_steps=1)
+    start(tmp_path, tiny(league={**ONE_PLAYER, "ratings": {"step_fraction": 0.0, "final_leases": 0}}), env_steps=1)
     for model in ("openskill", "meta-game"):
         assert read_rating_model(tmp_path / "run", model).text().endswith("yet")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from league.core.state.league_config import LeagueSettings, PlayerSettings
+from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.run.preset_remarks import preset_remarks
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, tiny, write_config
@@ -15,9 +15,9 @@ REPLACED = "league.players takes the place of the players of the preset psro"
 
 
 def test_players_beside_a_preset_are_said_to_replace_its_own() -> None:
-    assert preset_remarks(LeagueSettings(preset="psro", players=(PlayerSettings(),)))[0].startswith(REPLACED)
-    assert preset_remarks(LeagueSettings(preset="psro")) == ()
-    assert preset_remarks(LeagueSettings(players=(PlayerSettings(),))) == ()
+    assert preset_remarks(LeagueConfig(preset="psro", players=(PlayerConfig(),)))[0].startswith(REPLACED)
+    assert preset_remarks(LeagueConfig(preset="psro")) == ()
+    assert preset_remarks(LeagueConfig(players=(PlayerConfig(),))) == ()
 
 
 def test_a_run_says_at_its_start_that_a_presets_players_were_replaced(tmp_path: Path) -> None:

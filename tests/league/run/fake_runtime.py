@@ -14,9 +14,9 @@ from agents.nets.network import build_network
 from agents.weights import Weights
 from envs.registry import make
 from league.config.loading import parse_config
-from league.config.run_config import LeagueConfig, dump_config
+from league.config.run_config import RunConfig, dump_config
 from league.core.state.commands import CreateLeague
-from league.core.state.records import Lease, Progress, SeatingOutcome
+from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
 from league.run.daemon import Daemon
@@ -41,7 +41,7 @@ from league.runtime.protocol import (
     Task,
 )
 from league.store.checkpoints import CheckpointStore
-from league.store.journaled_league import Book
+from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder, WorkerStatus
 from league.store.snapshots import LocalSnapshotStore
 from tests.agents.learner.learner_cases import weights_in
@@ -138,9 +138,9 @@ class FakeRuntime:
             weights = replace(self._weights, version=progress.version)
             if self.varied:
                 weights = replace(weights, vector=weights.vector + np.float32(progress.version))
-            return [SnapshotTaken(task.order_id, task.player, weights, progress.trained_steps)]
+            return [SnapshotTaken(task.directive_id, task.player, weights, progress.trained_steps)]
         if isinstance(task, ResetPlayer):
-            return [ResetDone(task.order_id)]
+            return [ResetDone(task.directive_id)]
         assert isinstance(task, TakeCheckpoint)
         progress = self.progress(task.player)
         return [CheckpointTaken(progress, {"counters": np.array([progress.version, progress.trained_steps])})]
@@ -168,14 +168,14 @@ class ExactFakeRuntime(FakeRuntime):
 
 def steps_of(lease: Lease) -> int:
     """Env steps that a lease brings: the rating leases after training are too short for all of `STEPS_PER_LEASE`."""
-    return min(STEPS_PER_LEASE, lease.turns * lease.num_envs)
+    return min(STEPS_PER_LEASE, lease.steps * lease.num_envs)
 
 
-def outcomes_of(lease: Lease) -> tuple[SeatingOutcome, ...]:
-    """Two games of every seating, one won by either side."""
+def outcomes_of(lease: Lease) -> tuple[AssignmentOutcome, ...]:
+    """Two games of every assignment, one won by either side."""
     return tuple(
-        SeatingOutcome(seating.policies, 2, 0, 14, ((0, 1), (1, 0)), ((0, 0), (0, 0)), (0.0, 0.0))
-        for seating in lease.seatings
+        AssignmentOutcome(assignment.policies, 2, 0, 14, ((0, 1), (1, 0)), ((0, 0), (0, 0)), (0.0, 0.0))
+        for assignment in lease.assignments
     )
 
 
@@ -183,16 +183,16 @@ class Bench:
     """A daemon over a fake runtime, a real journal and real stores, in a run folder that outlives it."""
 
     def __init__(self, path: Path, *, exact: bool = False, **changes: object) -> None:
-        self.config: LeagueConfig = parse_config(yaml.safe_dump(tiny(**changes)), source="test")
+        self.config: RunConfig = parse_config(yaml.safe_dump(tiny(**changes)), source="test")
         exists = (path / "config.yaml").exists()
         self.folder = RunFolder.open(path) if exists else RunFolder.create(path, config_yaml=dump_config(self.config))
         spec = make(self.config.env, num_envs=1).spec
         if exists:
-            self.book = Book.open(self.folder.journal_path, at_least_seq=0, wall_time=lambda: 0.0)
+            self.league = JournaledLeague.open(self.folder.journal_path, at_least_seq=0, wall_time=lambda: 0.0)
         else:
-            self.book = Book.create(self.folder.journal_path, wall_time=lambda: 0.0)
-            self.book.execute(CreateLeague(self.config.seed, spec.num_seats, spec.teams, self.config.league))
-            self.book.commit()
+            self.league = JournaledLeague.create(self.folder.journal_path, wall_time=lambda: 0.0)
+            self.league.execute(CreateLeague(self.config.seed, spec.num_seats, spec.teams, self.config.league))
+            self.league.commit()
         network = build_network(spec, self.config.network, seed=0)
         kind = ExactFakeRuntime if exact else FakeRuntime
         self.runtime = kind(weights_in(network))
@@ -208,12 +208,12 @@ class Bench:
     def daemon(self, limits: Limits) -> Daemon:
         return Daemon(
             self.config,
-            book=self.book,
+            league=self.league,
             runtime=self.runtime,
             policies=self.policies,
             meter=Meter(Spent(), monotonic=lambda: self.runtime.now),
             limits=limits,
-            begun=Spent(env_steps=self.book.state.totals.env_steps),
+            begun=Spent(env_steps=self.league.state.totals.env_steps),
             observe=self.seen.append,
         )
 

@@ -23,7 +23,7 @@ class Clock:
 @pytest.fixture
 def rated() -> SimulatedLeague:
     """A league with rating games."""
-    league = SimulatedLeague(three_roles(rating_share=0.5), strength=lambda policy: float(len(policy) % 3))
+    league = SimulatedLeague(three_roles(rating_fraction=0.5), strength=lambda policy: float(len(policy) % 3))
     league.run(60)
     return league
 

@@ -9,7 +9,7 @@ import sys
 import msgspec
 import pytest
 
-from league.config.run_config import BudgetSettings
+from league.config.run_config import BudgetConfig
 from league.run.budget import (
     DEFAULT_HORIZON_STEPS,
     LOOK_EVERY_S,
@@ -17,9 +17,9 @@ from league.run.budget import (
     Limits,
     Meter,
     Spent,
-    budget_share,
     budget_spent,
     cpu_seconds,
+    fraction_spent,
 )
 
 NO_LIMITS = Limits()
@@ -36,36 +36,36 @@ def test_limits_count_from_where_the_command_began() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budget", "spent", "share"),
+    ("budget", "spent", "fraction"),
     [
-        (BudgetSettings(seconds=100), Spent(25.0, 999.0, 999), 0.25),
-        (BudgetSettings(core_seconds=100), Spent(25.0, 40.0, 999), 0.4),
-        (BudgetSettings(seconds=100, core_seconds=100), Spent(25.0, 40.0, 999), 0.4),
-        (BudgetSettings(env_steps=1000), Spent(25.0, 40.0, 100), 0.1),
-        (BudgetSettings(seconds=100, env_steps=1000), Spent(25.0, 40.0, 900), 0.25),
-        (BudgetSettings(), Spent(25.0, 40.0, DEFAULT_HORIZON_STEPS // 2), 0.5),
-        (BudgetSettings(seconds=100), Spent(250.0, 0.0, 0), 1.0),
+        (BudgetConfig(seconds=100), Spent(25.0, 999.0, 999), 0.25),
+        (BudgetConfig(core_seconds=100), Spent(25.0, 40.0, 999), 0.4),
+        (BudgetConfig(seconds=100, core_seconds=100), Spent(25.0, 40.0, 999), 0.4),
+        (BudgetConfig(env_steps=1000), Spent(25.0, 40.0, 100), 0.1),
+        (BudgetConfig(seconds=100, env_steps=1000), Spent(25.0, 40.0, 900), 0.25),
+        (BudgetConfig(), Spent(25.0, 40.0, DEFAULT_HORIZON_STEPS // 2), 0.5),
+        (BudgetConfig(seconds=100), Spent(250.0, 0.0, 0), 1.0),
     ],
 )
-def test_schedules_follow_the_budget(budget: BudgetSettings, spent: Spent, share: float) -> None:
-    assert budget_share(budget, spent, limits=NO_LIMITS) == pytest.approx(share)
+def test_schedules_follow_the_budget(budget: BudgetConfig, spent: Spent, fraction: float) -> None:
+    assert fraction_spent(budget, spent, limits=NO_LIMITS) == pytest.approx(fraction)
 
 
 def test_a_command_limited_by_env_steps_reads_no_clock() -> None:
-    budget, limits = BudgetSettings(seconds=100, env_steps=1_000), Limits(env_steps=10)
-    shares = {budget_share(budget, Spent(seconds, seconds, 500), limits=limits) for seconds in (0.0, 50.0, 1e6)}
-    assert shares == {0.5}
+    budget, limits = BudgetConfig(seconds=100, env_steps=1_000), Limits(env_steps=10)
+    fractions = {fraction_spent(budget, Spent(seconds, seconds, 500), limits=limits) for seconds in (0.0, 50.0, 1e6)}
+    assert fractions == {0.5}
     assert not budget_spent(budget, Spent(1e6, 1e6, 999), limits=limits)
     assert budget_spent(budget, Spent(0.0, 0.0, 1_000), limits=limits)
 
 
 def test_a_budget_is_spent_at_its_first_limit() -> None:
-    budget = BudgetSettings(seconds=100, core_seconds=50)
+    budget = BudgetConfig(seconds=100, core_seconds=50)
     assert not budget_spent(budget, Spent(99.0, 49.0, 10**9), limits=NO_LIMITS)
     assert budget_spent(budget, Spent(100.0, 0.0, 0), limits=NO_LIMITS)
     assert budget_spent(budget, Spent(0.0, 50.0, 0), limits=NO_LIMITS)
-    assert budget_spent(BudgetSettings(env_steps=10), Spent(0.0, 0.0, 10), limits=NO_LIMITS)
-    assert not budget_spent(BudgetSettings(), Spent(1e9, 1e9, 10**12), limits=NO_LIMITS)
+    assert budget_spent(BudgetConfig(env_steps=10), Spent(0.0, 0.0, 10), limits=NO_LIMITS)
+    assert not budget_spent(BudgetConfig(), Spent(1e9, 1e9, 10**12), limits=NO_LIMITS)
 
 
 class Clock:
@@ -122,7 +122,7 @@ def test_the_clock_file_reads_back_what_it_wrote() -> None:
 
 
 def test_a_fast_machine_ends_by_time_although_the_steps_were_used_up_before() -> None:
-    budget = BudgetSettings(seconds=180.0, env_steps=1_000)
+    budget = BudgetConfig(seconds=180.0, env_steps=1_000)
     early, late = Spent(seconds=100.0, env_steps=5_000), Spent(seconds=180.0, env_steps=9_000)
     assert not budget_spent(budget, early, limits=Limits())
     assert budget_spent(budget, late, limits=Limits())

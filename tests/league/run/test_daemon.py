@@ -12,10 +12,10 @@ import pytest
 
 from league.core.state.events import (
     CheckpointSaved,
+    DirectiveIssued,
     LeaseExpired,
     LeaseFinished,
     LeaseGranted,
-    OrderIssued,
     RunStopped,
     SnapshotAdded,
 )
@@ -59,8 +59,8 @@ def test_nothing_is_acted_on_before_it_is_in_the_journal_on_disk(tmp_path: Path)
         if isinstance(task, PlayLease):
             assert any(isinstance(event, LeaseGranted) and event.lease == task.lease for event in events)
         elif isinstance(task, TakeSnapshot | ResetPlayer):
-            orders = [event.order.order_id for event in events if isinstance(event, OrderIssued)]
-            assert task.order_id in orders
+            directives = [event.directive.directive_id for event in events if isinstance(event, DirectiveIssued)]
+            assert task.directive_id in directives
 
     bench.runtime.watch = is_durable
     assert bench.run(env_steps=2_500) == LIMIT
@@ -74,8 +74,8 @@ def test_every_answered_lease_counts_once(tmp_path: Path) -> None:
     leases = leases_of(bench)
     finished = [event for event in events_of(bench.folder.path) if isinstance(event, LeaseFinished)]
     assert Counter(event.lease_id for event in finished) == Counter(lease.lease_id for lease in leases)
-    assert bench.book.state.totals.games == sum(2 * len(lease.seatings) for lease in leases)
-    totals = bench.book.state.totals
+    assert bench.league.state.totals.games == sum(2 * len(lease.assignments) for lease in leases)
+    totals = bench.league.state.totals
     assert totals.env_steps + totals.settling_steps == steps_of_all(bench, [event.lease_id for event in finished])
 
 
@@ -94,7 +94,7 @@ def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path
     finished = [event.lease_id for event in events_of(bench.folder.path) if isinstance(event, LeaseFinished)]
     assert len(finished) == len(set(finished))
     assert bench.seen[-1].refused > 0
-    totals = bench.book.state.totals
+    totals = bench.league.state.totals
     assert totals.env_steps + totals.settling_steps == steps_of_all(bench, finished)
 
 
@@ -121,9 +121,9 @@ def test_a_host_that_lies_loses_its_lease_and_the_others_work_goes_on(tmp_path: 
     assert len(lies) > 2
     assert {number: "its answer was refused" for number in lies if number not in finished}.items() <= lost.items()
     assert not set(lies) & finished
-    totals = bench.book.state.totals
+    totals = bench.league.state.totals
     assert totals.env_steps + totals.settling_steps == steps_of_all(bench, finished) >= 900
-    assert not bench.book.state.leases
+    assert not bench.league.state.leases
 
 
 def test_no_lease_is_granted_before_every_player_is_installed(tmp_path: Path) -> None:
@@ -140,16 +140,16 @@ def test_orders_that_were_open_when_a_daemon_died_are_carried_out_once_by_the_ne
     daemon = bench.daemon(Limits())
     bench.runtime.watch = lambda task: setattr(daemon, "stop_requested", True)
     daemon.run()
-    assert len(bench.book.state.orders) == 3
-    bench.book.close()
+    assert len(bench.league.state.directives) == 3
+    bench.league.close()
 
     again = Bench(tmp_path / "run")
     again.run(env_steps=100)
-    first = [task.order_id for task in again.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot)][:3]
+    first = [task.directive_id for task in again.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot)][:3]
     assert sorted(first) == [1, 2, 3]
-    added = Counter(event.order_id for event in events_of(again.folder.path) if isinstance(event, SnapshotAdded))
+    added = Counter(event.directive_id for event in events_of(again.folder.path) if isinstance(event, SnapshotAdded))
     assert set(added.values()) == {1}
-    assert not again.book.state.orders
+    assert not again.league.state.directives
 
 
 def test_an_order_issued_while_its_learner_comes_back_is_submitted_once(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_an_order_issued_while_its_learner_comes_back_is_submitted_once(tmp_path
 
     bench.runtime.drop = answer_with_installation
     bench.run(env_steps=2_000)
-    asked = Counter(task.order_id for task in bench.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot))
+    asked = Counter(task.directive_id for task in bench.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot))
     assert len(asked) > 3
     assert set(asked.values()) == {1}
 
@@ -246,7 +246,7 @@ def test_a_lost_learner_host_gets_its_players_back_from_their_checkpoints_and_it
 
     def lose_with_order(task: Task) -> bool:
         if isinstance(task, TakeSnapshot) and bench.runtime.of(TakeCheckpoint) and not before:
-            before.append(task.order_id)
+            before.append(task.directive_id)
             bench.runtime.lose("learner-0", "learner_host")
             return True
         return False
@@ -257,9 +257,9 @@ def test_a_lost_learner_host_gets_its_players_back_from_their_checkpoints_and_it
     assert len(installs) == 2
     assert (installs[0].saved, installs[0].weights) == (None, None)
     assert installs[1].saved is not None
-    asked = [task.order_id for task in bench.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot)]
+    asked = [task.directive_id for task in bench.runtime.of(TakeSnapshot) if isinstance(task, TakeSnapshot)]
     assert Counter(asked)[before[0]] == 2
-    assert not bench.book.state.orders
+    assert not bench.league.state.directives
 
 
 def test_a_host_that_never_comes_back_does_not_stop_the_stop(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ def test_a_host_that_never_comes_back_does_not_stop_the_stop(tmp_path: Path) -> 
     started = bench.runtime.now
     assert daemon.run() == SIGNAL
     assert DRAIN_S <= bench.runtime.now - started < 2 * DRAIN_S + 20
-    assert not bench.book.state.leases
+    assert not bench.league.state.leases
     assert isinstance(events_of(bench.folder.path)[-1], RunStopped)
 
 
@@ -293,10 +293,10 @@ def test_a_request_to_stop_grants_nothing_more_and_saves_every_player(tmp_path: 
     events = events_of(bench.folder.path)
     assert len(bench.runtime.of(PlayLease)) == 5
     assert sum(isinstance(event, LeaseFinished) for event in events) == 5
-    assert not bench.book.state.leases
-    assert not bench.book.state.orders
+    assert not bench.league.state.leases
+    assert not bench.league.state.directives
     saved = {event.player for event in events if isinstance(event, CheckpointSaved)}
-    assert saved == set(bench.book.state.players)
+    assert saved == set(bench.league.state.players)
     assert events[-1] == RunStopped(1, SIGNAL)
 
 
@@ -319,15 +319,15 @@ def test_a_stop_waits_for_learners_that_are_taking_up_their_state(tmp_path: Path
     assert daemon.run() == SIGNAL
     assert len(bench.runtime.of(InstallPlayer)) == 3
     saved = [task.player for task in bench.runtime.of(TakeCheckpoint) if isinstance(task, TakeCheckpoint)]
-    assert set(bench.book.state.players) <= set(saved)
+    assert set(bench.league.state.players) <= set(saved)
 
 
 def test_the_end_of_the_budget_freezes_everybody_and_settles_the_ratings(tmp_path: Path) -> None:
-    league = {**tiny()["league"], "ratings": {"share": 0.0, "final_leases": 5, "final_share": 1.0}}
+    league = {**tiny()["league"], "ratings": {"step_fraction": 0.0, "final_leases": 5, "final_share": 1.0}}
     bench = Bench(tmp_path / "run", budget={"env_steps": 1_000}, league=league)
     assert bench.daemon(Limits()).run() == BUDGET
-    finals = [info.player for info in bench.book.state.snapshots.values() if info.reason == "final"]
-    assert sorted(finals) == sorted(bench.book.state.players)
+    finals = [info.player for info in bench.league.state.snapshots.values() if info.reason == "final"]
+    assert sorted(finals) == sorted(bench.league.state.players)
     rating = [event for event in events_of(bench.folder.path) if isinstance(event, LeaseGranted)]
     assert [event.lease.home for event in rating][-5:] == [None] * 5
     assert None not in [event.lease.home for event in rating][:-5]
@@ -338,14 +338,14 @@ def test_a_limit_of_the_command_freezes_everybody_unless_the_run_is_exact(exact:
     """A snapshot at the stop of an exact run would make it another run than one that goes on."""
     bench = Bench(tmp_path / "run", exact=exact)
     assert bench.run(env_steps=500) == LIMIT
-    assert ("final" in {info.reason for info in bench.book.state.snapshots.values()}) is not exact
+    assert ("final" in {info.reason for info in bench.league.state.snapshots.values()}) is not exact
 
 
 def test_the_end_is_reached_though_nobody_can_be_rated(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", budget={"seconds": 5.0})
     bench.runtime.drop = lambda task: isinstance(task, TakeSnapshot)
     assert bench.daemon(Limits()).run() == BUDGET
-    assert not bench.book.state.running
+    assert not bench.league.state.running
 
 
 def test_an_exact_run_grants_no_lease_while_an_order_is_open(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_an_exact_run_grants_no_lease_while_an_order_is_open(tmp_path: Path) -> 
 
     def nothing_open(task: Task) -> None:
         if isinstance(task, PlayLease):
-            assert not bench.book.state.orders
+            assert not bench.league.state.directives
 
     bench.runtime.watch = nothing_open
     bench.run(env_steps=2_500)
@@ -361,15 +361,17 @@ def test_an_exact_run_grants_no_lease_while_an_order_is_open(tmp_path: Path) -> 
 
 
 def test_learners_are_saved_after_so_many_updates(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "run", league={**ONE_PLAYER, "ratings": {"share": 0.0}}, runtime={"checkpoint_updates": 6})
+    bench = Bench(
+        tmp_path / "run", league={**ONE_PLAYER, "ratings": {"step_fraction": 0.0}}, runtime={"checkpoint_updates": 6}
+    )
     bench.run(env_steps=2_000)
     versions = [event.version for event in events_of(bench.folder.path) if isinstance(event, CheckpointSaved)]
     assert 6 <= versions[0] <= 8
     assert all(6 <= later - earlier <= 8 for earlier, later in itertools.pairwise(versions[:-1]))
     files = list(bench.folder.checkpoints_path.glob("main-0/*.ckpt"))
     assert 1 <= len(files) <= 2
-    assert bench.book.state.players["main-0"].checkpoint is not None
-    assert bench.book.state.players["main-0"].checkpoint.digest in {file.stem for file in files}
+    assert bench.league.state.players["main-0"].checkpoint is not None
+    assert bench.league.state.players["main-0"].checkpoint.digest in {file.stem for file in files}
 
 
 def test_a_host_works_on_one_lease_at_a_time(tmp_path: Path) -> None:
@@ -379,7 +381,7 @@ def test_a_host_works_on_one_lease_at_a_time(tmp_path: Path) -> None:
 
     def one_at_a_time(task: Task) -> None:
         if isinstance(task, PlayLease):
-            open_leases = [lease for lease in bench.book.state.leases.values() if lease.host == task.lease.host]
+            open_leases = [lease for lease in bench.league.state.leases.values() if lease.host == task.lease.host]
             assert [lease.lease_id for lease in open_leases] == [task.lease.lease_id]
             out.append(task.lease.lease_id)
             if len(out) % 3 == 0:
@@ -395,4 +397,4 @@ def test_a_limit_that_is_reached_at_once_still_stops_in_order(steps: int, tmp_pa
     bench = Bench(tmp_path / "run", league=ONE_PLAYER)
     assert bench.daemon(Limits(env_steps=0) if steps == 0 else Limits(seconds=0.0)).run() == LIMIT
     assert isinstance(events_of(bench.folder.path)[-1], RunStopped)
-    assert not bench.book.state.running
+    assert not bench.league.state.running

@@ -44,7 +44,7 @@ HARMS: list[Harm] = [flip, shutil.rmtree, lose_manifest]
 
 def folder_of(bench: Bench, snapshot: str) -> Path:
     store = LocalSnapshotStore(bench.folder.snapshots_path)
-    return store.folder(bench.book.state.snapshots[snapshot].digest)
+    return store.folder(bench.league.state.snapshots[snapshot].digest)
 
 
 def grown(path: Path, **changes: object) -> Bench:
@@ -52,10 +52,10 @@ def grown(path: Path, **changes: object) -> Bench:
     bench = Bench(path, **changes)  # type: ignore[arg-type]
     bench.runtime.varied = True
     assert bench.run(env_steps=3_000) == LIMIT
-    bench.book.close()
+    bench.league.close()
     again = Bench(path, **changes)  # type: ignore[arg-type]
     again.runtime.varied = True
-    again.runtime.versions = {name: player.version for name, player in again.book.state.players.items()}
+    again.runtime.versions = {name: player.version for name, player in again.league.state.players.items()}
     return again
 
 
@@ -70,7 +70,7 @@ def test_a_damaged_snapshot_is_quarantined_and_the_run_goes_on(harm: Harm, tmp_p
     place = events.index(quarantined)
     after = [event.lease for event in events[place:] if isinstance(event, LeaseGranted)]
     assert len(after) > 20
-    assert not any("main-0-s1" in seating.policies for lease in after for seating in lease.seatings)
+    assert not any("main-0-s1" in assignment.policies for lease in after for assignment in lease.assignments)
     expired = [event for event in events if isinstance(event, LeaseExpired) and "main-0-s1" in event.reason]
     assert len(expired) == 1
     (sentence,) = (text for text in bench.warned if "main-0-s1" in text)
@@ -83,13 +83,13 @@ def test_a_mended_snapshot_is_taken_back_at_the_next_start(tmp_path: Path) -> No
     shutil.copytree(folder, copy)
     flip(folder)
     bench.run(env_steps=6_000)
-    bench.book.close()
+    bench.league.close()
     shutil.rmtree(folder)
     shutil.copytree(copy, folder)
     again = Bench(tmp_path / "run", league=ONE_PLAYER)
     again.run(env_steps=300)
     assert SnapshotRestored("main-0-s1") in events_of(again.folder.path)
-    assert again.book.state.is_present("main-0-s1")
+    assert again.league.state.is_present("main-0-s1")
     assert any("main-0-s1 is whole again" in text for text in again.warned)
 
 
@@ -114,24 +114,24 @@ def without_checkpoint(bench: Bench) -> None:
 
 def test_a_player_whose_checkpoint_and_parent_are_damaged_goes_on_from_the_snapshot_before(tmp_path: Path) -> None:
     bench = grown(tmp_path / "run", league=ONE_PLAYER)
-    known = bench.book.state.players["main-0"]
+    known = bench.league.state.players["main-0"]
     assert known.parent is not None
     before = f"main-0-s{known.num_snapshots - 2}"
-    digest = bench.policies.snapshot(bench.book.state.snapshots[before]).digest()
+    digest = bench.policies.snapshot(bench.league.state.snapshots[before]).digest()
     without_checkpoint(bench)
     flip(folder_of(bench, known.parent))
     assert bench.run(env_steps=300) == LIMIT
     (install,) = (task for task in bench.runtime.of(InstallPlayer) if isinstance(task, InstallPlayer))
     assert install.saved is None and install.weights is not None
     assert install.weights.digest() == digest
-    assert install.trained_steps == bench.book.state.snapshots[before].trained_steps
+    assert install.trained_steps == bench.league.state.snapshots[before].trained_steps
     assert any(f"starts from its snapshot {before} instead" in text for text in bench.warned)
 
 
 def test_a_player_of_which_nothing_is_left_is_never_started_from_scratch(tmp_path: Path) -> None:
     bench = grown(tmp_path / "run", league=ONE_PLAYER)
     without_checkpoint(bench)
-    for name in bench.book.state.snapshots:
+    for name in bench.league.state.snapshots:
         flip(folder_of(bench, name))
     with pytest.raises(LeagueError, match="nothing is left of main-0"):
         bench.run(env_steps=300)
@@ -151,11 +151,11 @@ def test_verify_tells_of_a_quarantined_snapshot_and_holds_where_its_folder_is_go
 
 def test_exports_name_no_snapshot_that_is_set_aside(tmp_path: Path) -> None:
     bench = grown(tmp_path / "run", league=ONE_PLAYER)
-    newest = bench.book.state.players["main-0"].parent
+    newest = bench.league.state.players["main-0"].parent
     assert newest is not None
     flip(folder_of(bench, newest))
     bench.run(env_steps=100)
-    state = bench.book.state
+    state = bench.league.state
     state.population.set_aside(state.population.index[newest], reason="damaged")
     state.players["main-0"].checkpoint = None
     for name in ("best", "average", "main-0"):

@@ -12,12 +12,12 @@ import yaml
 
 from envs.registry import make
 from league.config.loading import parse_config
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.core.state.events import LeagueCreated, RunStarted
 from league.errors import ConfigError, RunExists
 from league.run.budget import Limits
 from league.run.launch import MAX_CHUNK_BATCHES, host_setup, make_runtime, resume, train
-from league.runtime.actor_state_file import decode_hosts
+from league.runtime.actor_state_file import decode_actor_state
 from league.runtime.inprocess import InProcessRuntime
 from tests.league.tiny_runs import (
     ONE_PLAYER,
@@ -34,7 +34,7 @@ from tests.league.tiny_runs import (
 PLAIN = tiny(league=ONE_PLAYER)
 
 
-def config_of(**changes: object) -> LeagueConfig:
+def config_of(**changes: object) -> RunConfig:
     return parse_config(yaml.safe_dump(tiny(**changes)), source="test")
 
 
@@ -83,13 +83,13 @@ def test_a_run_is_not_started_twice(tmp_path: Path) -> None:
 
 def test_a_league_that_was_never_founded_is_founded_by_the_resume(tmp_path: Path) -> None:
     """The process died between making the journal and its first event."""
-    from league.store.journaled_league import Book
+    from league.store.journaled_league import JournaledLeague
 
     start(tmp_path, PLAIN, env_steps=100)
     journal = tmp_path / "run" / "journal.db"
     for left in (journal, *(tmp_path / "run").glob("journal.db-*"), tmp_path / "run" / "status.json"):
         left.unlink(missing_ok=True)
-    Book.create(journal, wall_time=lambda: 0.0).close()
+    JournaledLeague.create(journal, wall_time=lambda: 0.0).close()
     go_on(tmp_path / "run", env_steps=200)
     assert isinstance(events_of(tmp_path / "run")[0], LeagueCreated)
     assert state_of(tmp_path / "run").totals.games > 0
@@ -110,7 +110,7 @@ def test_games_in_flight_fit_only_the_league_that_left_them(tmp_path: Path) -> N
     start(tmp_path, PLAIN, env_steps=300)
     path = tmp_path / "run" / "hosts.safetensors"
     old = path.read_bytes()
-    _, next_lease_id = decode_hosts(old)
+    _, next_lease_id = decode_actor_state(old)
     assert next_lease_id == state_of(tmp_path / "run").next_lease_id
     go_on(tmp_path / "run", env_steps=400)
     shutil.copytree(tmp_path / "run", tmp_path / "without")

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from league.config.loading import parse_config
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.core.state.commands import NothingToLease, RequestLease
 from league.core.state.events import LeaseGranted
 from league.core.state.state import LeagueState
@@ -24,7 +24,7 @@ from tests.league.tiny_runs import tiny
 UNTIL = Spent(seconds=200.0, core_seconds=400.0, env_steps=101_000)
 
 
-def config_of(*, budget: dict[str, float], **ratings: float) -> LeagueConfig:
+def config_of(*, budget: dict[str, float], **ratings: float) -> RunConfig:
     """12 envs, leases of 16 turns."""
     league = {**tiny()["league"], "ratings": {"final_leases": 10, **ratings}}
     return parse_config(yaml.safe_dump(tiny(league=league, budget=budget)), source="test")
@@ -92,10 +92,10 @@ def test_the_phase_ends_with_its_time_and_where_nothing_moves() -> None:
 
 
 def test_steps_of_rating_games_after_training_are_shown_as_such_and_not_counted_as_training(tmp_path: Path) -> None:
-    league = {**tiny()["league"], "ratings": {"share": 0.2, "final_leases": 5, "final_share": 1.0}}
+    league = {**tiny()["league"], "ratings": {"step_fraction": 0.2, "final_leases": 5, "final_share": 1.0}}
     bench = Bench(tmp_path / "run", budget={"env_steps": 1_000}, league=league)
     bench.daemon(Limits()).run()
-    totals = bench.book.state.totals
+    totals = bench.league.state.totals
     leases = [task.lease for task in bench.runtime.of(PlayLease) if isinstance(task, PlayLease)]
     assert sum(lease.after_training for lease in leases) == 5
     assert any(lease.home is None and not lease.after_training for lease in leases), "rated while training went on"
@@ -107,7 +107,7 @@ def test_steps_of_rating_games_after_training_are_shown_as_such_and_not_counted_
 
 
 def test_a_slow_game_is_rated_no_longer_than_its_share_of_the_time(tmp_path: Path) -> None:
-    league = {**tiny()["league"], "ratings": {"share": 0.0, "final_leases": 400}}
+    league = {**tiny()["league"], "ratings": {"step_fraction": 0.0, "final_leases": 400}}
     bench = Bench(tmp_path / "run", budget={"seconds": 200.0}, league=league)
     began: list[float] = []
 
@@ -125,18 +125,18 @@ def test_the_leases_after_training_bring_no_more_than_their_share_of_the_steps(t
     bench = Bench(tmp_path / "run", budget={"env_steps": 1_000})
     bench.daemon(Limits()).run()
     leases = [task.lease for task in bench.runtime.of(PlayLease) if isinstance(task, PlayLease)]
-    steps = sum(lease.turns * lease.num_envs for lease in leases if lease.after_training)
-    assert 0 < steps <= 0.05 * bench.book.state.totals.env_steps
+    steps = sum(lease.steps * lease.num_envs for lease in leases if lease.after_training)
+    assert 0 < steps <= 0.05 * bench.league.state.totals.env_steps
 
 
 def test_there_is_nothing_to_settle_in_a_game_of_one_team_and_nothing_else_is_granted_instead() -> None:
     alone = SimulatedLeague(three_roles(), teams=(0,))
-    alone.confirm_orders()
+    alone.confirm_directives()
     with pytest.raises(NothingToLease, match="no two frozen policies"):
         alone.ask(RequestLease("host", "settle"))
     pair = SimulatedLeague(three_roles())
-    pair.confirm_orders()
+    pair.confirm_directives()
     (granted,) = pair.ask(RequestLease("host", "settle", turns=3))
     assert isinstance(granted, LeaseGranted)
-    assert (granted.lease.turns, granted.lease.home, granted.lease.after_training) == (3, None, True)
+    assert (granted.lease.steps, granted.lease.home, granted.lease.after_training) == (3, None, True)
     assert dataclasses.asdict(pair.grant("rate"))["after_training"] is False

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from envs.protocol import EnvError
-from league.config.run_config import RuntimeSettings
+from league.config.run_config import RuntimeConfig
 from league.core.state.events import CheckpointSaved
 from league.core.state.records import Progress
 from league.core.state.state import LeagueState
@@ -25,7 +25,7 @@ BREAKING = "tests.league.bad_envs:breaking"
 
 def test_learners_are_saved_by_time_however_few_updates_they_make(tmp_path: Path) -> None:
     """One poll of the fake runtime is a second; a lease makes two updates and takes two polls."""
-    league = {**ONE_PLAYER, "ratings": {"share": 0.0}}
+    league = {**ONE_PLAYER, "ratings": {"step_fraction": 0.0}}
     runtime = {"checkpoint_updates": 10_000, "checkpoint_seconds": 10.0}
     bench = Bench(tmp_path / "run", league=league, runtime=runtime)
     bench.run(env_steps=4_000)
@@ -35,7 +35,7 @@ def test_learners_are_saved_by_time_however_few_updates_they_make(tmp_path: Path
 
 
 def test_a_version_far_below_the_last_saved_one_is_saved_and_a_report_that_is_late_is_not() -> None:
-    states = RestartStates(RuntimeSettings(checkpoint_updates=10), LeagueState(), submit=[].append)
+    states = RestartStates(RuntimeConfig(checkpoint_updates=10), LeagueState(), submit=[].append)
     states.saved(Progress("main-0", 50, 500))
     assert states.due([Progress("main-0", 50, 500)], now=1_000.0) == []
     assert states.due([Progress("main-0", 59, 590)], now=1_000.0) == []
@@ -44,7 +44,7 @@ def test_a_version_far_below_the_last_saved_one_is_saved_and_a_report_that_is_la
 
 
 def test_nothing_new_means_nothing_to_save_however_long_it_lasts() -> None:
-    states = RestartStates(RuntimeSettings(checkpoint_seconds=60.0), LeagueState(), submit=[].append)
+    states = RestartStates(RuntimeConfig(checkpoint_seconds=60.0), LeagueState(), submit=[].append)
     states.saved(Progress("main-0", 5, 50))
     assert states.due([Progress("main-0", 5, 50)], now=0.0) == []
     assert states.due([Progress("main-0", 6, 60)], now=900.0) == []

@@ -8,7 +8,7 @@ from agents.nets.network import build_network
 from agents.weights import Weights
 from envs.protocol import EnvConfig
 from envs.registry import make
-from league.core.state.records import Lease, Seating
+from league.core.state.records import Assignment, Lease
 from league.runtime.protocol import HostSetup
 from tests.agents.learner.learner_cases import weights_in
 
@@ -29,16 +29,16 @@ def setup_of(env: EnvConfig = TIC_TAC_TOE, *, chunk_rows: int = 8, num_envs: int
 
 
 def lease_of(
-    *seatings: Seating, lease_id: int = 1, home: str | None = "main-0", turns: int = 40, generation: int = 0
+    *assignments: Assignment, lease_id: int = 1, home: str | None = "main-0", steps: int = 40, generation: int = 0
 ) -> Lease:
-    """A lease for actor-0; without seatings the home player plays itself."""
-    table = seatings or (Seating(("main-0", "main-0"), (True, True), 1.0),)
-    return Lease(lease_id, 7, "actor-0", home, table, turns, generation)
+    """A lease for actor-0; without assignments the home player plays itself."""
+    table = assignments or (Assignment(("main-0", "main-0"), (True, True), 1.0),)
+    return Lease(lease_id, 7, "actor-0", home, table, steps, generation)
 
 
-def paired(home: str, away: str, *, records: bool = True) -> tuple[Seating, Seating]:
+def paired(home: str, away: str, *, records: bool = True) -> tuple[Assignment, Assignment]:
     """Both ways to seat two policies."""
-    return Seating((home, away), (records, False), 0.5), Seating((away, home), (False, records), 0.5)
+    return Assignment((home, away), (records, False), 0.5), Assignment((away, home), (False, records), 0.5)
 
 
 def weights_of(setup: HostSetup, *, seed: int, version: int = 0) -> Weights:

@@ -11,13 +11,13 @@ from envs.registry import make
 from league.config.checks import run_deadlines
 from league.config.deadlines import PROGRESS_EVERY_S, Deadlines
 from league.config.loading import parse_config
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.errors import ConfigError
 from league.run.launch import host_setup
 from tests.league.tiny_runs import tiny
 
 
-def config_with(**runtime: Any) -> LeagueConfig:
+def config_with(**runtime: Any) -> RunConfig:
     return parse_config(yaml.safe_dump(tiny(runtime={"kind": "ray", **runtime})), source="test")
 
 

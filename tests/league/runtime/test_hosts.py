@@ -12,11 +12,11 @@ from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.unroll.unroll import Unrolls
 from agents.weights import Weights
 from envs.protocol import EnvConfig, EnvError
-from league.core.state.records import Seating
+from league.core.state.records import Assignment
 from league.errors import StorageError
 from league.runtime import actor_host as actor_host_module
 from league.runtime.actor_host import ActorHost
-from league.runtime.actor_state_file import decode_hosts, encode_hosts
+from league.runtime.actor_state_file import decode_actor_state, encode_actor_state
 from league.runtime.learner_host import LearnerHost, UnknownPlayer
 from league.runtime.protocol import HostSetup, HostState
 from tests.agents.acting.test_arena import equal_unrolls
@@ -31,7 +31,7 @@ class Table:
         self.version = 0
         self.chunks: list[tuple[str, bytes]] = []
 
-    def push(self, player: str, chunk: bytes, *, share: float) -> Weights | None:
+    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights | None:
         self.chunks.append((player, chunk))
         self.version += 1
         return self.weights(player)
@@ -58,7 +58,7 @@ def test_a_lease_sends_whole_chunks_and_keeps_the_rest_for_the_next() -> None:
     host, table = actor(setup), Table(setup)
     decisions = 0
     for number in range(5):
-        result = host.play(lease_of(lease_id=number, turns=13), share=0.25, frozen={}, learners=table)
+        result = host.play(lease_of(lease_id=number, steps=13), budget_fraction=0.25, frozen={}, learners=table)
         decisions += result.env_steps
         assert result.env_steps == 13 * 6
     rows = [unrolls.num_rows for _, unrolls in table.unrolls()]
@@ -75,7 +75,7 @@ def test_a_lease_sends_whole_chunks_and_keeps_the_rest_for_the_next() -> None:
 def test_new_weights_are_played_from_the_next_decision_on() -> None:
     setup = setup_of()
     host, table = actor(setup), Table(setup)
-    host.play(lease_of(turns=60), share=0.0, frozen={}, learners=table)
+    host.play(lease_of(steps=60), budget_fraction=0.0, frozen={}, learners=table)
     newest = [int(unrolls.versions.max()) for _, unrolls in table.unrolls()]
     assert newest == sorted(newest)
     assert newest[-1] >= len(newest) - 3
@@ -84,16 +84,19 @@ def test_new_weights_are_played_from_the_next_decision_on() -> None:
 def test_frozen_opponents_and_bots_are_not_recorded() -> None:
     setup = setup_of()
     host, table = actor(setup), Table(setup)
-    seatings = (*paired("main-0", "main-0-s0"), *paired("main-0", "bot:random"))
-    seatings = tuple(replace(seating, share=0.25) for seating in seatings)
+    assignments = (*paired("main-0", "main-0-s0"), *paired("main-0", "bot:random"))
+    assignments = tuple(replace(assignment, probability=0.25) for assignment in assignments)
     result = host.play(
-        lease_of(*seatings, turns=80), share=0.0, frozen={"main-0-s0": weights_of(setup, seed=5)}, learners=table
+        lease_of(*assignments, steps=80),
+        budget_fraction=0.0,
+        frozen={"main-0-s0": weights_of(setup, seed=5)},
+        learners=table,
     )
-    assert {outcome.policies for outcome in result.outcomes} == {seating.policies for seating in seatings}
+    assert {outcome.policies for outcome in result.outcomes} == {assignment.policies for assignment in assignments}
     recorded = sum(unrolls.num_steps for _, unrolls in table.unrolls())
     assert 0 < recorded <= result.env_steps * 0.6
-    assert host.missing(seatings) == []
-    assert host.missing((Seating(("main-0-s0", "other-s3"), (False, False), 1.0),)) == ["other-s3"]
+    assert host.missing(assignments) == []
+    assert host.missing((Assignment(("main-0-s0", "other-s3"), (False, False), 1.0),)) == ["other-s3"]
 
 
 def test_a_rating_match_records_nothing() -> None:
@@ -101,7 +104,10 @@ def test_a_rating_match_records_nothing() -> None:
     host, table = actor(setup), Table(setup)
     frozen = {name: weights_of(setup, seed=seed) for seed, name in enumerate(("a-s0", "a-s1"))}
     result = host.play(
-        lease_of(*paired("a-s0", "a-s1", records=False), home=None, turns=60), share=0.0, frozen=frozen, learners=table
+        lease_of(*paired("a-s0", "a-s1", records=False), home=None, steps=60),
+        budget_fraction=0.0,
+        frozen=frozen,
+        learners=table,
     )
     assert sum(outcome.games for outcome in result.outcomes) > 20
     assert table.chunks == []
@@ -110,18 +116,18 @@ def test_a_rating_match_records_nothing() -> None:
 def test_games_of_the_weights_before_a_reset_are_thrown_away() -> None:
     setup = setup_of()
     host, table = actor(setup), Table(setup)
-    host.play(lease_of(turns=3), share=0.0, frozen={}, learners=table)
-    result = host.play(lease_of(lease_id=2, turns=4, generation=1), share=0.0, frozen={}, learners=table)
+    host.play(lease_of(steps=3), budget_fraction=0.0, frozen={}, learners=table)
+    result = host.play(lease_of(lease_id=2, steps=4, generation=1), budget_fraction=0.0, frozen={}, learners=table)
     assert sum(outcome.games for outcome in result.outcomes) == 0  # four turns end no game that began with them
 
 
 def test_unrolls_of_the_weights_before_a_reset_are_thrown_away() -> None:
     setup = setup_of(chunk_rows=32)
     host, table = actor(setup), Table(setup)
-    host.play(lease_of(turns=20), share=0.0, frozen={}, learners=table)
-    host.play(lease_of(lease_id=2, turns=14, generation=1), share=0.0, frozen={}, learners=table)
+    host.play(lease_of(steps=20), budget_fraction=0.0, frozen={}, learners=table)
+    host.play(lease_of(lease_id=2, steps=14, generation=1), budget_fraction=0.0, frozen={}, learners=table)
     assert table.chunks == []  # with those before the reset there would be enough for a chunk
-    host.play(lease_of(lease_id=3, turns=20, generation=1), share=0.0, frozen={}, learners=table)
+    host.play(lease_of(lease_id=3, steps=20, generation=1), budget_fraction=0.0, frozen={}, learners=table)
     assert len(table.chunks) == 1
 
 
@@ -131,8 +137,8 @@ def test_only_so_many_frozen_networks_are_kept(monkeypatch: pytest.MonkeyPatch) 
     host, table = actor(setup), Table(setup)
     for name in ("a-s0", "a-s1", "a-s0", "a-s2"):
         frozen = {name: weights_of(setup, seed=1)}
-        host.play(lease_of(*paired("main-0", name), turns=2), share=0.0, frozen=frozen, learners=table)
-    wanted = tuple(Seating((name, name), (False, False), 1.0) for name in ("a-s0", "a-s1", "a-s2"))
+        host.play(lease_of(*paired("main-0", name), steps=2), budget_fraction=0.0, frozen=frozen, learners=table)
+    wanted = tuple(Assignment((name, name), (False, False), 1.0) for name in ("a-s0", "a-s1", "a-s2"))
     assert host.missing(wanted) == ["a-s1"]
 
 
@@ -141,16 +147,16 @@ def test_a_loaded_actor_host_goes_on_as_the_saved_one() -> None:
     whole, again, left, right = actor(setup), actor(setup), Table(setup), Table(setup)
     frozen = {"main-0-s0": weights_of(setup, seed=5)}
     table = paired("main-0", "main-0-s0")
-    whole.play(lease_of(*table, turns=17), share=0.0, frozen=frozen, learners=left)
+    whole.play(lease_of(*table, steps=17), budget_fraction=0.0, frozen=frozen, learners=left)
     saved = whole.save()
     assert saved is not None
-    hosts, lease_id = decode_hosts(encode_hosts(saved, next_lease_id=9))
+    hosts, lease_id = decode_actor_state(encode_actor_state(saved, next_lease_id=9))
     assert lease_id == 9
     right.version = left.version
     left.chunks.clear()
     again.load(hosts, frozen=frozen, learners=right)
-    one = whole.play(lease_of(*table, turns=40), share=0.0, frozen=frozen, learners=left)
-    two = again.play(lease_of(*table, turns=40), share=0.0, frozen=frozen, learners=right)
+    one = whole.play(lease_of(*table, steps=40), budget_fraction=0.0, frozen=frozen, learners=left)
+    two = again.play(lease_of(*table, steps=40), budget_fraction=0.0, frozen=frozen, learners=right)
     assert one == two
     pairs = list(zip(left.unrolls(), right.unrolls(), strict=True))
     assert len(pairs) > 2
@@ -160,7 +166,7 @@ def test_a_loaded_actor_host_goes_on_as_the_saved_one() -> None:
 def test_a_game_that_cannot_be_saved_is_not_saved_by_halves() -> None:
     setup = setup_of(EnvConfig("pettingzoo:classic/tictactoe_v3"))
     host = actor(setup)
-    host.play(lease_of(turns=3), share=0.0, frozen={}, learners=Table(setup))
+    host.play(lease_of(steps=3), budget_fraction=0.0, frozen={}, learners=Table(setup))
     assert host.save() is None
     host.close()
 
@@ -170,10 +176,10 @@ def test_a_broken_game_raises_its_own_error(how: str) -> None:
     setup = setup_of(EnvConfig("tests.league.bad_envs:breaking", {"how": how, "after": 3}))
     host = actor(setup)
     with pytest.raises(EnvError, match="rock_paper_scissors"):
-        host.play(lease_of(turns=40), share=0.0, frozen={}, learners=Table(setup))
+        host.play(lease_of(steps=40), budget_fraction=0.0, frozen={}, learners=Table(setup))
 
 
-def chunks_of(setup: HostSetup, weights: Weights, *, turns: int = 40) -> list[bytes]:
+def chunks_of(setup: HostSetup, weights: Weights, *, steps: int = 40) -> list[bytes]:
     """Chunks of the home player under some weights."""
 
     class Fixed(Table):
@@ -181,26 +187,29 @@ def chunks_of(setup: HostSetup, weights: Weights, *, turns: int = 40) -> list[by
             return weights
 
     fixed = Fixed(setup)
-    actor(setup).play(lease_of(turns=turns), share=0.0, frozen={}, learners=fixed)
+    actor(setup).play(lease_of(steps=steps), budget_fraction=0.0, frozen={}, learners=fixed)
     return [chunk for _, chunk in fixed.chunks]
 
 
 def test_a_batch_of_rows_makes_a_version_and_a_rest_waits() -> None:
     setup = setup_of(chunk_rows=4)
     host = learner(setup)
-    versions = [host.push("main-0", chunk, share=0.0).version for chunk in chunks_of(setup, host.weights("main-0"))[:6]]
+    versions = [
+        host.push("main-0", chunk, budget_fraction=0.0).version
+        for chunk in chunks_of(setup, host.weights("main-0"))[:6]
+    ]
     assert versions == [0, 1, 1, 2, 2, 3]
     (progress,) = host.progress()
     assert (progress.progress.version, progress.skipped) == (3, 0)
     assert progress.update is not None
-    assert 0.0 <= progress.idle_share <= 1.0
+    assert 0.0 <= progress.idle_fraction <= 1.0
 
 
 def test_rows_left_of_a_chunk_are_learnt_from_with_the_next() -> None:
     setup = setup_of(chunk_rows=12)
     host = learner(setup)
-    chunks = chunks_of(setup, host.weights("main-0"), turns=80)[:4]
-    assert [host.push("main-0", chunk, share=0.0).version for chunk in chunks] == [1, 3, 4, 6]
+    chunks = chunks_of(setup, host.weights("main-0"), steps=80)[:4]
+    assert [host.push("main-0", chunk, budget_fraction=0.0).version for chunk in chunks] == [1, 3, 4, 6]
 
 
 def test_weights_are_the_same_object_until_the_version_changes() -> None:
@@ -208,7 +217,7 @@ def test_weights_are_the_same_object_until_the_version_changes() -> None:
     host = learner(setup)
     first = host.weights("main-0")
     assert host.weights("main-0") is first
-    host.push("main-0", chunks_of(setup, first)[0], share=0.0)
+    host.push("main-0", chunks_of(setup, first)[0], budget_fraction=0.0)
     assert host.weights("main-0") is not first
 
 
@@ -218,41 +227,41 @@ def test_a_chunk_of_another_run_or_player_is_refused() -> None:
     chunk = chunks_of(setup, host.weights("main-0"))[0]
     host.install("main-1", saved=None, weights=None)
     with pytest.raises(ChunkError, match="a chunk of tests/main-0 came to tests/main-1"):
-        host.push("main-1", chunk, share=0.0)
+        host.push("main-1", chunk, budget_fraction=0.0)
     with pytest.raises(UnknownPlayer):
-        host.push("stranger", chunk, share=0.0)
+        host.push("stranger", chunk, budget_fraction=0.0)
     elsewhere = LearnerHost(replace(setup, run="other"), dtype=torch.float32)
     elsewhere.install("main-0", saved=None, weights=None)
     with pytest.raises(ChunkError, match="came to other/main-0"):
-        elsewhere.push("main-0", chunk, share=0.0)
+        elsewhere.push("main-0", chunk, budget_fraction=0.0)
 
 
 def test_after_a_reset_nothing_is_learnt_from_the_games_before_it() -> None:
     setup = setup_of()
     host = learner(setup)
     chunks = chunks_of(setup, host.weights("main-0"))
-    host.push("main-0", chunks[0], share=0.0)
+    host.push("main-0", chunks[0], budget_fraction=0.0)
     fresh = weights_of(setup, seed=41)
     host.reset("main-0", fresh)
     after = host.weights("main-0")
     assert after.version == 2
     assert after.digest() == fresh.digest()
     for chunk in chunks[1:3]:
-        assert host.push("main-0", chunk, share=0.0).digest() == fresh.digest()
+        assert host.push("main-0", chunk, budget_fraction=0.0).digest() == fresh.digest()
 
 
 def test_a_player_installed_from_its_checkpoint_learns_on_exactly() -> None:
     setup = setup_of()
     host = learner(setup)
-    chunks = chunks_of(setup, host.weights("main-0"), turns=60)
+    chunks = chunks_of(setup, host.weights("main-0"), steps=60)
     for chunk in chunks[:2]:
-        host.push("main-0", chunk, share=0.1)
+        host.push("main-0", chunk, budget_fraction=0.1)
     saved = host.checkpoint("main-0")
     assert saved.progress == host.progress_of("main-0")
     again = LearnerHost(setup, dtype=torch.float32)
     again.install("main-0", saved=saved.saved, weights=None)
     for chunk in chunks[2:4]:
-        left, right = (each.push("main-0", chunk, share=0.1) for each in (host, again))
+        left, right = (each.push("main-0", chunk, budget_fraction=0.1) for each in (host, again))
         assert (left.version, left.digest()) == (right.version, right.digest())
 
 
@@ -271,8 +280,8 @@ def test_a_player_installed_from_weights_starts_with_them_and_their_version() ->
 
 def test_a_hosts_file_reads_back_what_it_wrote_and_nothing_else() -> None:
     state = HostState({"a/b": np.arange(6).reshape(2, 3)[:, ::2], "round": np.array(4), "none": np.zeros((0, 2))}, "{}")
-    content = encode_hosts(state, next_lease_id=7)
-    back, lease_id = decode_hosts(content)
+    content = encode_actor_state(state, next_lease_id=7)
+    back, lease_id = decode_actor_state(content)
     assert (back.text, lease_id) == ("{}", 7)
     for name, array in state.arrays.items():
         assert back.arrays[name].shape == array.shape
@@ -281,7 +290,7 @@ def test_a_hosts_file_reads_back_what_it_wrote_and_nothing_else() -> None:
         broken = bytearray(content)
         broken[place] ^= 16
         with pytest.raises(StorageError):
-            decode_hosts(bytes(broken))
+            decode_actor_state(bytes(broken))
     for length in (0, 10, 32, 40, len(content) - 1):
         with pytest.raises(StorageError):
-            decode_hosts(content[:length])
+            decode_actor_state(content[:length])

@@ -16,10 +16,10 @@ from agents.nets.network import build_network
 from agents.unroll.unroll import Unrolls, concatenate
 from envs.registry import make
 from league.config.loading import load_config
-from league.config.run_config import LeagueConfig
-from league.core.state.records import Seating
+from league.config.run_config import RunConfig
+from league.core.state.records import Assignment
 from league.runtime.cluster import Cluster
-from league.runtime.ray_worker_group import RayCrew
+from league.runtime.ray_worker_group import RayWorkerGroup
 
 pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
@@ -30,15 +30,15 @@ UPDATES = 50
 MAX_DIFFERENCE = 1e-4
 
 
-def recorded(config: LeagueConfig) -> Unrolls:
+def recorded(config: RunConfig) -> Unrolls:
     """Games that the first weights play against themselves; 50 batches and not one row more."""
     env = make(config.env, num_envs=64)
     policy = NetworkPolicy(build_network(env.spec, config.network, seed=1))
     arena = Arena(env, unroll_length=config.learner.unroll_length, core_size=0, seed=5)
     parts: list[Unrolls] = []
-    seatings = [Seating(("main-0", "main-0"), (True, True), 1.0)]
+    assignments = [Assignment(("main-0", "main-0"), (True, True), 1.0)]
     while sum(part.num_rows for part in parts) < UPDATES * ROWS:
-        parts.extend(arena.run(seatings, {"main-0": policy}, turns=40))
+        parts.extend(arena.run(assignments, {"main-0": policy}, steps=40))
     arena.close()
     return concatenate(parts).rows(0, UPDATES * ROWS)
 
@@ -49,14 +49,14 @@ def test_two_stages_on_ray_have_the_losses_of_one_process_for_fifty_updates(ray_
     single_settings = dataclasses.replace(piped_settings, backend="single", stages=1, microbatches=1)
     spec = make(config.env, num_envs=1).spec
     unrolls = recorded(config)
-    assert piped_settings.backend_name == "dist_pipe" and piped_settings.num_workers == 2
+    assert piped_settings.backend_name == "torch_pipeline" and piped_settings.num_workers == 2
     single = build_learner(spec, config.network, single_settings, seed=3, dtype=torch.float32)
-    piped = build_learner(spec, config.network, piped_settings, seed=3, dtype=torch.float32, launcher=RayCrew)
+    piped = build_learner(spec, config.network, piped_settings, seed=3, dtype=torch.float32, launcher=RayWorkerGroup)
     names = ("loss_policy", "loss_value", "entropy", "kl")
     try:
         for update in range(UPDATES):
             rows = unrolls.rows(update * ROWS, (update + 1) * ROWS)
-            reports = [learner.update(rows, share=update / UPDATES) for learner in (single, piped)]
+            reports = [learner.update(rows, budget_fraction=update / UPDATES) for learner in (single, piped)]
             assert reports[0].steps == reports[1].steps > 0
             assert not reports[0].skipped and not reports[1].skipped
             losses = np.array([[getattr(report, name) for name in names] for report in reports])

@@ -10,7 +10,7 @@ import pytest
 import ray
 
 from agents.learner.config import LearnerConfig
-from league.config.run_config import RuntimeSettings
+from league.config.run_config import RuntimeConfig
 from league.runtime.cluster import Cluster
 from league.runtime.learner_host import Workers
 from league.runtime.placement import GpuPlan, plan_gpus
@@ -25,16 +25,16 @@ pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
 
 TWO_STAGES = LearnerConfig(
-    unroll_length=4, batch_rows=8, precision="float32", backend="dist_pipe", stages=2, microbatches=2
+    unroll_length=4, batch_rows=8, precision="float32", backend="torch_pipeline", stages=2, microbatches=2
 )
 
 
 @pytest.mark.parametrize("num_gpus", range(1, 9))
 @pytest.mark.parametrize("hosts", range(1, 13))
 def test_the_shares_of_all_learner_hosts_find_room_on_whole_gpus(num_gpus: int, hosts: int) -> None:
-    share = plan_gpus(num_gpus, players=["a"], learner_hosts=hosts, num_workers=0).host_share
-    assert 0.0 < share <= 1.0
-    assert math.floor(1.0 / share + 1e-9) * num_gpus >= hosts
+    budget_fraction = plan_gpus(num_gpus, players=["a"], learner_hosts=hosts, num_workers=0).host_share
+    assert 0.0 < budget_fraction <= 1.0
+    assert math.floor(1.0 / budget_fraction + 1e-9) * num_gpus >= hosts
     assert plan_gpus(0, players=["a"], learner_hosts=hosts, num_workers=0) == GpuPlan(0.0)
 
 
@@ -57,7 +57,7 @@ def test_workers_that_must_do_without_a_gpu_are_told_of_with_the_arithmetic() ->
 def piped(ray_cluster: Cluster) -> Iterator[Watched]:
     """A runtime whose one learner has two stages, on two pretended GPUs."""
     setup = dataclasses.replace(setup_of(), learner=TWO_STAGES)
-    settings = RuntimeSettings(kind="ray", actor_hosts=1, learner_hosts=1)
+    settings = RuntimeConfig(kind="ray", actor_hosts=1, learner_hosts=1)
     made = Watched(RayRuntime(setup, settings, players=("main-0",), cluster=ray_cluster))
     made.runtime.start()
     made.until_all(HostStarted("actor-0", "actor_host"), HostStarted("learner-0", "learner_host"))

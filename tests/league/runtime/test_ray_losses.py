@@ -13,7 +13,7 @@ import pytest
 
 from envs.protocol import EnvConfig, EnvError
 from league.config.deadlines import deadlines_of
-from league.config.run_config import RuntimeSettings
+from league.config.run_config import RuntimeConfig
 from league.core.state.records import Lease
 from league.errors import LeagueError
 from league.runtime import ray_runtime
@@ -41,7 +41,7 @@ SLACK_S = 8.0
 
 def started(cluster: Cluster, *, actor_hosts: int = 1, env: EnvConfig | None = None, logs: str = "") -> Watched:
     setup = dataclasses.replace(setup_of() if env is None else setup_of(env), deadlines=QUICK, logs=logs)
-    settings = RuntimeSettings(kind="ray", actor_hosts=actor_hosts, learner_hosts=1)
+    settings = RuntimeConfig(kind="ray", actor_hosts=actor_hosts, learner_hosts=1)
     runtime = Watched(RayRuntime(setup, settings, players=("main-0",), cluster=cluster))
     runtime.runtime.start()
     actors = [HostStarted(f"actor-{number}", "actor_host") for number in range(actor_hosts)]
@@ -51,15 +51,15 @@ def started(cluster: Cluster, *, actor_hosts: int = 1, env: EnvConfig | None = N
     return runtime
 
 
-def lease_on(host: str, lease_id: int, *, turns: int) -> Lease:
-    return dataclasses.replace(lease_of(lease_id=lease_id, turns=turns), host=host)
+def lease_on(host: str, lease_id: int, *, steps: int) -> Lease:
+    return dataclasses.replace(lease_of(lease_id=lease_id, steps=steps), host=host)
 
 
 def test_a_hung_learner_host_is_noticed_and_no_healthy_actor_host_is_ended_for_it(ray_cluster: Cluster) -> None:
     made = started(ray_cluster)
     try:
         actor, learner = made.pid("actor_host"), made.pid("learner_host")
-        made.runtime.submit(PlayLease(lease_of(lease_id=41, turns=10_000_000), share=0.0, frozen={}))
+        made.runtime.submit(PlayLease(lease_of(lease_id=41, steps=10_000_000), budget_fraction=0.0, frozen={}))
         begun = time.monotonic()
         os.kill(learner, signal.SIGSTOP)
         lost = made.until(lambda report: isinstance(report, HostLost))
@@ -83,17 +83,17 @@ def test_a_host_that_cannot_stay_up_is_parked_while_the_others_work_and_tried_ag
     made = started(ray_cluster, actor_hosts=2)
     try:
         for parked_s in (0.0, 3.0):
-            made.runtime.submit(PlayLease(lease_on("actor-1", 50, turns=10_000_000), share=0.0, frozen={}))
+            made.runtime.submit(PlayLease(lease_on("actor-1", 50, steps=10_000_000), budget_fraction=0.0, frozen={}))
             os.kill(made.runtime._hosts["actor-1"].pid, signal.SIGKILL)
             lost = made.until(lambda report: isinstance(report, HostLost))
             assert isinstance(lost, HostLost)
             assert (lost.host, lost.parked_s) == ("actor-1", parked_s)
             if not parked_s:
                 made.until_all(HostStarted("actor-1", "actor_host"))
-        made.runtime.submit(PlayLease(lease_of(lease_id=51, turns=20), share=0.0, frozen={}))
+        made.runtime.submit(PlayLease(lease_of(lease_id=51, steps=20), budget_fraction=0.0, frozen={}))
         made.until(lambda report: isinstance(report, LeaseDone) and report.lease_id == 51)
         made.until_all(HostStarted("actor-1", "actor_host"))
-        made.runtime.submit(PlayLease(lease_on("actor-1", 52, turns=20), share=0.0, frozen={}))
+        made.runtime.submit(PlayLease(lease_on("actor-1", 52, steps=20), budget_fraction=0.0, frozen={}))
         made.until(lambda report: isinstance(report, LeaseDone) and report.lease_id == 52)
         assert not any(host.parked for host in made.runtime._hosts.values())
     finally:
@@ -104,7 +104,7 @@ def test_a_traceback_of_a_host_is_in_the_logs_of_the_run(ray_cluster: Cluster, t
     env = EnvConfig("tests.league.bad_envs:breaking", {"how": "raise"})
     made = started(ray_cluster, env=env, logs=str(tmp_path))
     try:
-        made.runtime.submit(PlayLease(lease_of(), share=0.0, frozen={}))
+        made.runtime.submit(PlayLease(lease_of(), budget_fraction=0.0, frozen={}))
         with pytest.raises(EnvError):
             made.until(lambda report: isinstance(report, LeaseDone))
     finally:
@@ -139,7 +139,7 @@ class Handle:
 
 def idle_runtime(*, actor_hosts: int = 1, players: tuple[str, ...] = ("main-0",), clock: list[float]) -> RayRuntime:
     setup = dataclasses.replace(setup_of(), deadlines=QUICK)
-    settings = RuntimeSettings(kind="ray", actor_hosts=actor_hosts, learner_hosts=1)
+    settings = RuntimeConfig(kind="ray", actor_hosts=actor_hosts, learner_hosts=1)
     return RayRuntime(setup, settings, players=players, monotonic=lambda: clock[0], cluster=NoCluster())  # type: ignore[arg-type]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from envs.protocol import EnvConfig, EnvError
-from league.config.run_config import RuntimeSettings
+from league.config.run_config import RuntimeConfig
 from league.runtime.cluster import Cluster
 from league.runtime.protocol import (
     CheckpointTaken,
@@ -37,7 +37,7 @@ pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
 
 DEADLINE_S = 60.0
-SETTINGS = RuntimeSettings(kind="ray", actor_hosts=1, learner_hosts=1)
+SETTINGS = RuntimeConfig(kind="ray", actor_hosts=1, learner_hosts=1)
 
 
 class Watched:
@@ -100,8 +100,8 @@ def runtime(ray_cluster: Cluster) -> Iterator[Watched]:
 
 def test_a_lease_comes_back_with_its_outcomes_and_the_learner_has_learnt(runtime: Watched) -> None:
     frozen = {"main-0-s0": weights_of(setup_of(), seed=9)}
-    lease = lease_of(*paired("main-0", "main-0-s0"), lease_id=11, turns=60)
-    runtime.runtime.submit(PlayLease(lease, share=0.0, frozen=frozen))
+    lease = lease_of(*paired("main-0", "main-0-s0"), lease_id=11, steps=60)
+    runtime.runtime.submit(PlayLease(lease, budget_fraction=0.0, frozen=frozen))
     done = runtime.until(lambda report: isinstance(report, LeaseDone))
     assert isinstance(done, LeaseDone)
     assert (done.host, done.lease_id, done.token, done.env_steps) == ("actor-0", 11, 7, 60 * 6)
@@ -117,7 +117,7 @@ def test_snapshot_reset_and_checkpoint_are_answered(runtime: Watched) -> None:
     runtime.runtime.submit(TakeSnapshot(5, "main-0"))
     taken = runtime.until(lambda report: isinstance(report, SnapshotTaken))
     assert isinstance(taken, SnapshotTaken)
-    assert (taken.order_id, taken.player) == (5, "main-0")
+    assert (taken.directive_id, taken.player) == (5, "main-0")
     other = weights_of(setup_of(), seed=77)
     runtime.runtime.submit(ResetPlayer(6, "main-0", other))
     runtime.until_all(ResetDone(6))
@@ -133,14 +133,14 @@ def test_snapshot_reset_and_checkpoint_are_answered(runtime: Watched) -> None:
 
 def test_a_killed_actor_host_is_reported_and_replaced(runtime: Watched) -> None:
     pid = runtime.pid("actor_host")
-    runtime.runtime.submit(PlayLease(lease_of(lease_id=21, turns=1_000_000), share=0.0, frozen={}))
+    runtime.runtime.submit(PlayLease(lease_of(lease_id=21, steps=1_000_000), budget_fraction=0.0, frozen={}))
     os.kill(pid, signal.SIGKILL)
     lost = runtime.until(lambda report: isinstance(report, HostLost))
     assert isinstance(lost, HostLost)
     assert (lost.host, lost.kind) == ("actor-0", "actor_host")
     runtime.until_all(HostStarted("actor-0", "actor_host"))
     assert runtime.pid("actor_host") != pid
-    runtime.runtime.submit(PlayLease(lease_of(lease_id=22, turns=20), share=0.0, frozen={}))
+    runtime.runtime.submit(PlayLease(lease_of(lease_id=22, steps=20), budget_fraction=0.0, frozen={}))
     done = runtime.until(lambda report: isinstance(report, LeaseDone))
     assert isinstance(done, LeaseDone)
     assert done.lease_id == 22
@@ -151,7 +151,7 @@ def test_a_killed_learner_host_loses_the_lease_and_goes_on_from_its_checkpoint(r
     checkpoint = runtime.until(lambda report: isinstance(report, CheckpointTaken))
     assert isinstance(checkpoint, CheckpointTaken)
     actor = runtime.pid("actor_host")
-    runtime.runtime.submit(PlayLease(lease_of(lease_id=31, turns=1_000_000), share=0.0, frozen={}))
+    runtime.runtime.submit(PlayLease(lease_of(lease_id=31, steps=1_000_000), budget_fraction=0.0, frozen={}))
     os.kill(runtime.pid("learner_host"), signal.SIGKILL)
     seen: set[type] = set()
 
@@ -169,14 +169,14 @@ def test_a_killed_learner_host_loses_the_lease_and_goes_on_from_its_checkpoint(r
     taken = runtime.until(lambda report: isinstance(report, SnapshotTaken))
     assert isinstance(taken, SnapshotTaken)
     assert taken.weights.version == checkpoint.progress.version
-    runtime.runtime.submit(PlayLease(lease_of(lease_id=32, turns=20), share=0.0, frozen={}))
+    runtime.runtime.submit(PlayLease(lease_of(lease_id=32, steps=20), budget_fraction=0.0, frozen={}))
     runtime.until(lambda report: isinstance(report, LeaseDone))
 
 
 def test_a_game_that_raises_in_a_host_is_one_sentence(ray_cluster: Cluster) -> None:
     made = watched(ray_cluster, EnvConfig("tests.league.bad_envs:breaking", {"how": "raise"}))
     try:
-        made.runtime.submit(PlayLease(lease_of(), share=0.0, frozen={}))
+        made.runtime.submit(PlayLease(lease_of(), budget_fraction=0.0, frozen={}))
         with pytest.raises(EnvError) as raised:
             made.until(lambda report: isinstance(report, LeaseDone))
         text = str(raised.value)

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from league.config.loading import parse_config
-from league.config.run_config import LeagueConfig
+from league.config.run_config import RunConfig
 from league.core.directives import view_of
 from league.core.state.records import Hyperparameter
 from league.core.state.registry import PRESETS
 from league.core.state.state import digest
 from league.simulation.report import Pace, SimulationReport
-from league.simulation.simulate import MOST_OPPONENTS, Simulation, _with_opponents, simulate
-from league.simulation.worlds import WORLDS, drawn_orders
+from league.simulation.simulate import MAX_OPPONENTS, Simulation, _with_opponents, simulate
+from league.simulation.worlds import WORLDS, drawn_placements
 
 QUICK = "population: {save_steps: 200000}"
 
 
-def config_of(league: str, *, env: str = "connect_four") -> LeagueConfig:
+def config_of(league: str, *, env: str = "connect_four") -> RunConfig:
     return parse_config(
         f"env: {{id: {env}}}\nnetwork: {{hidden: [8]}}\nactors: {{num_envs: 64}}\nleague: {{{league}}}\n"
         "runtime: {kind: inprocess}\n",
@@ -50,8 +50,10 @@ def test_the_disk_that_is_told_keeps_within_the_limits_of_retention() -> None:
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_every_preset_can_be_tried_and_its_numbers_add_up(preset: str) -> None:
-    guests = "guests: [{policy: 'bot:random', share: 1.0}]" if preset == "exploit" else "guests: []"
-    report = simulated(f"preset: {preset}, {QUICK}, {guests}")
+    fixed_opponents = (
+        "fixed_opponents: [{policy: 'bot:random', share: 1.0}]" if preset == "exploit" else "fixed_opponents: []"
+    )
+    report = simulated(f"preset: {preset}, {QUICK}, {fixed_opponents}")
     assert report.done_s == pytest.approx(1_800.0, rel=0.05)
     assert report.env_steps == pytest.approx(1_800 * 10_000, rel=0.05)
     assert sum(row.snapshots for row in report.players) == report.snapshots > len(report.players)
@@ -65,14 +67,14 @@ def test_every_preset_can_be_tried_and_its_numbers_add_up(preset: str) -> None:
 
 def test_an_outsider_is_a_policy_of_fixed_skill() -> None:
     settings = config_of(
-        f"preset: exploit, {QUICK}, guests: [{{policy: 'outside:prey', source: a, share: 1.0}}]"
+        f"preset: exploit, {QUICK}, fixed_opponents: [{{policy: 'imported:prey', source: a, share: 1.0}}]"
     ).league
-    pace = Pace(steps_per_s=10_000.0, turns_per_game=20, hosts=1, lease_steps=20_000, snapshot_bytes=1)
+    pace = Pace(steps_per_s=10_000.0, decisions_per_game=20, hosts=1, lease_steps=20_000, snapshot_bytes=1)
     simulation = Simulation(settings, (0, 1), world=WORLDS["skill"], pace=pace, seed=0)
     win_rates = []
     for until in (10.0, 3_600.0):
         simulation.run(until)
-        prey = simulation.state.population.index["outside:prey"]
+        prey = simulation.state.population.index["imported:prey"]
         win_rates.append(view_of(simulation.state, "main-exploiter-0").posterior.mean[prey])
     assert win_rates[1] > win_rates[0] + 0.2, "its exploiter gains on it"
 
@@ -84,8 +86,8 @@ def test_the_same_seed_gives_the_same_league() -> None:
 @pytest.mark.parametrize("teams", [(0,), (0, 1), (0, 1, 2), (0, 0, 1, 1)], ids=str)
 @pytest.mark.parametrize("world", sorted(WORLDS))
 def test_every_world_plays_every_shape_of_game(world: str, teams: tuple[int, ...]) -> None:
-    settings = config_of(f"preset: alphastar, {QUICK}, guests: [{{policy: 'bot:random', share: 0.1}}]").league
-    pace = Pace(steps_per_s=10_000.0, turns_per_game=20, hosts=2, lease_steps=20_000, snapshot_bytes=1)
+    settings = config_of(f"preset: alphastar, {QUICK}, fixed_opponents: [{{policy: 'bot:random', share: 0.1}}]").league
+    pace = Pace(steps_per_s=10_000.0, decisions_per_game=20, hosts=2, lease_steps=20_000, snapshot_bytes=1)
     simulations = [Simulation(settings, teams, world=WORLDS[world], pace=pace, seed=3) for _ in range(2)]
     for simulation in simulations:
         simulation.run(200.0)
@@ -95,11 +97,11 @@ def test_every_world_plays_every_shape_of_game(world: str, teams: tuple[int, ...
 
 @pytest.mark.parametrize("chances", [(0.7,), (0.2, 0.6), (0.5, 0.9, 0.5), (1.0, 0.0)], ids=str)
 def test_drawn_orders_meet_the_win_rates_of_the_first_side(chances: tuple[float, ...]) -> None:
-    orders = drawn_orders(chances, 40_000, np.random.default_rng(0))
-    assert sum(orders.values()) == 40_000
-    assert all(sorted(ranks) == list(range(len(chances) + 1)) for ranks in orders)
+    placements = drawn_placements(chances, 40_000, np.random.default_rng(0))
+    assert sum(placements.values()) == 40_000
+    assert all(sorted(ranks) == list(range(len(chances) + 1)) for ranks in placements)
     for side, chance in enumerate(chances, 1):
-        won = sum(games for ranks, games in orders.items() if ranks[0] < ranks[side])
+        won = sum(games for ranks, games in placements.items() if ranks[0] < ranks[side])
         assert won / 40_000 == pytest.approx(chance, abs=0.01)
 
 
@@ -114,7 +116,7 @@ def test_progress_goes_up_to_all_of_it() -> None:
 
 
 def test_a_run_with_too_many_snapshots_ends_early_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("league.simulation.simulate.MOST_SNAPSHOTS", 20)
+    monkeypatch.setattr("league.simulation.simulate.MAX_SNAPSHOTS", 20)
     report = simulated(f"preset: self_play, {QUICK}", hours=24.0)
     assert report.snapshots == 20
     assert report.done_s < report.asked_s
@@ -131,15 +133,15 @@ def test_a_run_that_would_count_returns_is_said_to(env: str, told: bool) -> None
 def test_a_lease_that_stands_for_many_meets_the_opponents_of_them_all() -> None:
     """Else a month in few long leases would seem to starve pairs that the real run has long met."""
     (few, many) = (
-        simulated(f"preset: fictitious, lease_turns: {turns}, population: {{save_steps: 60000}}", hours=0.1)
+        simulated(f"preset: fictitious, lease_steps: {turns}, population: {{save_steps: 60000}}", hours=0.1)
         for turns in (100_000, 16)
     )
     assert many.lease_steps < few.lease_steps
-    settings = config_of("preset: fictitious, lease_turns: 16").league
+    settings = config_of("preset: fictitious, lease_steps: 16").league
     assert [_with_opponents(settings, times).players[0].matchmaking.opponents_per_lease for times in (1, 2.4, 99)] == [
         4,
         10,
-        MOST_OPPONENTS,
+        MAX_OPPONENTS,
     ]
     assert few.pairs < many.pairs
 
@@ -181,15 +183,15 @@ def test_games_against_beaten_opponents_teach_less() -> None:
 
 def test_tuning_finds_values_with_which_learners_learn_faster() -> None:
     tuned = "parameters: [{name: learning_rate, low: 0.1, high: 10.0}]"
-    tuning = f"tuning: {{tuner: tournament, period_steps: 50000, burn_in_steps: 100000, {tuned}}}"
-    settings = config_of(f"preset: pbt, population: {{save_steps: 200000, main_agents: 6}}, {tuning}").league
-    pace = Pace(steps_per_s=10_000.0, turns_per_game=20, hosts=1, lease_steps=20_000, snapshot_bytes=1)
+    pbt = f"pbt: {{selection: tournament, period_steps: 50000, burn_in_steps: 100000, {tuned}}}"
+    settings = config_of(f"preset: pbt, population: {{save_steps: 200000, main_agents: 6}}, {pbt}").league
+    pace = Pace(steps_per_s=10_000.0, decisions_per_game=20, hosts=1, lease_steps=20_000, snapshot_bytes=1)
     rates: list[float] = []
     for seed in range(3):
         simulation = Simulation(settings, (0, 1), world=WORLDS["skill"], pace=pace, seed=seed)
         simulation.run(3_600.0)
         rates += [_learning_rate(player.hyperparameters) for player in simulation.state.players.values()]
-        assert sum(simulation.tally.transplants.values()) > 5
+        assert sum(simulation.totals.transplants.values()) > 5
     assert 1.2 < float(np.exp(np.mean(np.log(rates)))) < 4.0, "the simulated learners learn fastest at 2"
 
 

@@ -17,35 +17,35 @@ from league.core.state.commands import (
     StopRun,
 )
 from league.core.state.events import EVENTS, Event, LeaseGranted
-from league.core.state.league_config import LeagueSettings
+from league.core.state.league_config import LeagueConfig
 from league.core.state.state import digest, from_plain, to_plain
 from league.errors import JournalError
 from league.store import journaled_league as book_module
 from league.store.journal_reader import JournalReader
-from league.store.journaled_league import Book, read_state, verified_state
+from league.store.journaled_league import JournaledLeague, read_state, verified_state
 from tests.league.run.fake_runtime import outcomes_of
 
 
-def created(path: Path) -> Book:
-    book = Book.create(path, wall_time=lambda: 1.0)
-    book.execute(CreateLeague(3, 2, (0, 1), LeagueSettings()))
-    return book
+def created(path: Path) -> JournaledLeague:
+    league = JournaledLeague.create(path, wall_time=lambda: 1.0)
+    league.execute(CreateLeague(3, 2, (0, 1), LeagueConfig()))
+    return league
 
 
-def started(path: Path) -> Book:
+def started(path: Path) -> JournaledLeague:
     """A league whose players all have their first snapshot."""
-    book = created(path)
-    book.execute(StartRun())
-    for order in list(book.state.orders.values()):
-        book.execute(ConfirmSnapshot(order.order_id, "0" * 64, 0, 0))
-    return book
+    league = created(path)
+    league.execute(StartRun())
+    for directive in list(league.state.directives.values()):
+        league.execute(ConfirmSnapshot(directive.directive_id, "0" * 64, 0, 0))
+    return league
 
 
-def play(book: Book) -> Event:
+def play(league: JournaledLeague) -> Event:
     """One lease, answered; returns its grant."""
-    granted = next(event for event in book.execute(RequestLease("actor-0")) if isinstance(event, LeaseGranted))
+    granted = next(event for event in league.execute(RequestLease("actor-0")) if isinstance(event, LeaseGranted))
     lease = granted.lease
-    book.execute(FinishLease(lease.lease_id, lease.token, 100, outcomes_of(lease)))
+    league.execute(FinishLease(lease.lease_id, lease.token, 100, outcomes_of(lease)))
     return granted
 
 
@@ -55,15 +55,15 @@ def read(path: Path) -> JournalReader:
 
 def test_a_stored_state_of_another_version_is_replayed_from_zero_and_verify_says_so(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    book = started(path)
-    play(book)
-    book.commit()
-    plain = to_plain(book.state)
+    league = started(path)
+    play(league)
+    league.commit()
+    plain = to_plain(league.state)
     assert isinstance(plain, dict)
     del plain["payoff"]["home"]  # type: ignore[attr-defined]  # a column that the other version did not have
-    book._journal.save_state(json.dumps(plain).encode())
-    expected = digest(book.state)
-    book.close()
+    league._journal.save_state(json.dumps(plain).encode())
+    expected = digest(league.state)
+    league.close()
     with read(path) as journal:
         assert digest(read_state(journal)) == expected
         with pytest.raises(JournalError, match="another version"):
@@ -72,48 +72,48 @@ def test_a_stored_state_of_another_version_is_replayed_from_zero_and_verify_says
 
 def test_an_answer_leaves_nothing_to_chance(tmp_path: Path) -> None:
     """It is given no generator of its own, so that one drawn from would not be the same after a restart."""
-    book = started(tmp_path / "journal.db")
-    before = book._unused.bit_generator.state
+    league = started(tmp_path / "journal.db")
+    before = league._unused.bit_generator.state
     for _ in range(30):
-        play(book)
-    assert book._unused.bit_generator.state == before
+        play(league)
+    assert league._unused.bit_generator.state == before
 
 
 def test_what_is_executed_is_durable_after_the_commit_and_not_before(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    book = created(path)
-    assert book.durable_seq == 0
+    league = created(path)
+    assert league.durable_seq == 0
     with read(path) as journal:
         assert journal.head().seq == 0
-    book.commit()
+    league.commit()
     with read(path) as journal:
-        assert journal.head().seq == book.durable_seq == book.head().seq > 0
-        assert digest(read_state(journal)) == digest(book.state)
+        assert journal.head().seq == league.durable_seq == league.head().seq > 0
+        assert digest(read_state(journal)) == digest(league.state)
 
 
 def test_an_uncommitted_tail_is_forgotten_and_the_rest_is_not(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    book = started(path)
-    play(book)
-    book.commit()
-    before = digest(book.state)
-    play(book)
-    book.close()
-    again = Book.open(path, at_least_seq=book.durable_seq, wall_time=lambda: 1.0)
+    league = started(path)
+    play(league)
+    league.commit()
+    before = digest(league.state)
+    play(league)
+    league.close()
+    again = JournaledLeague.open(path, at_least_seq=league.durable_seq, wall_time=lambda: 1.0)
     assert digest(again.state) == before
     again.close()
     again.close()
 
 
 def test_a_refused_command_changes_nothing(tmp_path: Path) -> None:
-    book = started(tmp_path / "journal.db")
-    book.commit()
-    before = digest(book.state)
+    league = started(tmp_path / "journal.db")
+    league.commit()
+    before = digest(league.state)
     with pytest.raises(Refused):
-        book.execute(FinishLease(99, 1, 100, ()))
-    book.commit()
-    assert digest(book.state) == before
-    assert book.head().seq == book.durable_seq
+        league.execute(FinishLease(99, 1, 100, ()))
+    league.commit()
+    assert digest(league.state) == before
+    assert league.head().seq == league.durable_seq
 
 
 def test_chance_does_not_depend_on_how_often_the_run_was_started(tmp_path: Path) -> None:
@@ -124,12 +124,12 @@ def test_chance_does_not_depend_on_how_often_the_run_was_started(tmp_path: Path)
             pieces.execute(StopRun("a stop"))
             pieces.commit()
             pieces.close()
-            pieces = Book.open(tmp_path / "pieces.db", at_least_seq=0, wall_time=lambda: 2.0)
+            pieces = JournaledLeague.open(tmp_path / "pieces.db", at_least_seq=0, wall_time=lambda: 2.0)
             pieces.execute(StartRun())
         right = play(pieces)
         assert isinstance(left, LeaseGranted)
         assert isinstance(right, LeaseGranted)
-        assert left.lease.seatings == right.lease.seatings
+        assert left.lease.assignments == right.lease.assignments
         assert left.lease.home == right.lease.home
 
 
@@ -138,16 +138,16 @@ def test_the_state_is_stored_from_time_to_time_and_a_restart_reads_it(
 ) -> None:
     monkeypatch.setattr(book_module, "SAVE_STATE_EVERY", 20)
     path = tmp_path / "journal.db"
-    book = started(path)
-    while book.head().seq < 60:
-        play(book)
-        book.commit()
+    league = started(path)
+    while league.head().seq < 60:
+        play(league)
+        league.commit()
     with read(path) as journal:
         stored = journal.load_state()
         assert stored is not None
-        assert 40 <= stored.seq <= book.head().seq
-        assert digest(read_state(journal)) == digest(book.state)
-        assert digest(verified_state(journal)) == digest(book.state)
+        assert 40 <= stored.seq <= league.head().seq
+        assert digest(read_state(journal)) == digest(league.state)
+        assert digest(verified_state(journal)) == digest(league.state)
 
 
 def test_starts_that_each_end_in_a_crash_store_the_state_all_the_same(
@@ -157,11 +157,11 @@ def test_starts_that_each_end_in_a_crash_store_the_state_all_the_same(
     path = tmp_path / "journal.db"
     started(path).commit()
     for _ in range(8):
-        book = Book.open(path, at_least_seq=0, wall_time=lambda: 1.0)
-        book.execute(StartRun())
+        league = JournaledLeague.open(path, at_least_seq=0, wall_time=lambda: 1.0)
+        league.execute(StartRun())
         for _ in range(5):
-            play(book)
-            book.commit()
+            play(league)
+            league.commit()
     with read(path) as journal:
         stored = journal.load_state()
         assert stored is not None
@@ -171,14 +171,14 @@ def test_starts_that_each_end_in_a_crash_store_the_state_all_the_same(
 def test_a_large_state_is_stored_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(book_module, "SAVE_STATE_EVERY", 10)
     monkeypatch.setattr(book_module, "STATE_BYTES_PER_EVENT", 100)
-    book = started(tmp_path / "journal.db")
-    book.commit()
+    league = started(tmp_path / "journal.db")
+    league.commit()
     with read(tmp_path / "journal.db") as journal:
         first = journal.load_state()
         assert first is not None
         for _ in range(15):
-            play(book)
-            book.commit()
+            play(league)
+            league.commit()
         stored = journal.load_state()
     assert stored is not None
     assert stored.seq == first.seq, f"{len(first.payload)} bytes are worth {len(first.payload) // 100} events"
@@ -186,25 +186,25 @@ def test_a_large_state_is_stored_less_often(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_stored_state_that_the_events_do_not_give_is_found(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    book = started(path)
-    play(book)
-    book.commit()
-    forged = from_plain(to_plain(book.state))
+    league = started(path)
+    play(league)
+    league.commit()
+    forged = from_plain(to_plain(league.state))
     forged.totals.games += 1
-    book.state = forged
-    book.save_state()
+    league.state = forged
+    league.save_state()
     with read(path) as journal, pytest.raises(JournalError, match="is not what the events up to there give"):
         verified_state(journal)
-    book.close()
+    league.close()
 
 
 def test_a_journal_that_is_shorter_than_it_was_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "journal.db"
-    book = created(path)
-    book.commit()
-    seq = book.durable_seq
-    book.close()
+    league = created(path)
+    league.commit()
+    seq = league.durable_seq
+    league.close()
     with pytest.raises(JournalError, match=f"event {seq + 1} was durable"):
-        Book.open(path, at_least_seq=seq + 1, wall_time=lambda: 1.0)
+        JournaledLeague.open(path, at_least_seq=seq + 1, wall_time=lambda: 1.0)
     with pytest.raises(JournalError, match="already exists"):
-        Book.create(path, wall_time=lambda: 1.0)
+        JournaledLeague.create(path, wall_time=lambda: 1.0)

@@ -15,7 +15,7 @@ from league.errors import StorageError
 from league.store.run_folder import RunFolder
 from tests.league.tiny_runs import ONE_PLAYER, start, tiny
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 READS = """
 import sys

@@ -188,7 +188,7 @@ def test_idle_share_is_the_time_waited_by_the_time_passed() -> None:
         list(blocks)
     now[0] += 9.0
     report = feeder.report()
-    assert report.waited_s == 3.0 and report.idle_share == pytest.approx(0.25)
+    assert report.waited_s == 3.0 and report.idle_fraction == pytest.approx(0.25)
 
 
 def test_learner_fed_from_the_ring_makes_the_same_update_as_from_memory(feeder) -> None:
@@ -199,8 +199,8 @@ def test_learner_fed_from_the_ring_makes_the_same_update_as_from_memory(feeder) 
         unrolls, chunk = rows_of(12, seed=seed)
         feeder.push(chunk, num_rows=12)
         with feeder.batch(timeout_s=DEADLINE_S) as blocks:
-            report = fed.update_stream(blocks, share=0.0)
-        assert report.steps == direct.update(unrolls, share=0.0).steps
+            report = fed.update_stream(blocks, budget_fraction=0.0)
+        assert report.steps == direct.update(unrolls, budget_fraction=0.0).steps
     assert fed.publish().digest() == direct.publish().digest()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from agents.learner.data.feeder import Feeder
-from agents.unroll.synthetic import example_unrolls
+from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import UnrollBuilder, Unrolls, action_dtype
 from agents.unroll.unroll_check import MAX_REWARD, check_unrolls
 from envs.protocol import ActionSpec, EnvSpec, multi_categorical
@@ -125,7 +125,7 @@ def test_a_mask_that_allows_nothing_does_not_accuse_the_action() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_sub_actions_are_checked_each_against_its_own_range_and_mask(seed: int) -> None:
-    unrolls = example_unrolls(COMMANDS, core_size=0, rows=ROWS, steps=STEPS, seed=seed)
+    unrolls = synthetic_unrolls(COMMANDS, core_size=0, rows=ROWS, steps=STEPS, seed=seed)
     check_unrolls(unrolls, COMMANDS.actions)
     for part, size in enumerate(COMMANDS.actions.nvec):
         beyond = unrolls.actions.copy()
@@ -133,7 +133,7 @@ def test_sub_actions_are_checked_each_against_its_own_range_and_mask(seed: int) 
         with pytest.raises(ValueError, match=rf"sub-action {part}\) holds {size}"):
             check_unrolls(dataclasses.replace(unrolls, actions=beyond), COMMANDS.actions)
     assert unrolls.action_mask is not None
-    place = COMMANDS.actions.part_masks[1]  # its legal choices depend on the first sub-action
+    place = COMMANDS.actions.sub_action_masks[1]  # its legal choices depend on the first sub-action
     row, step = np.argwhere(unrolls.valid & (unrolls.actions[..., 1] != 0))[0]
     start = place.start + int(unrolls.actions[row, step, 0]) * place.size
     assert unrolls.action_mask[row, step, start + unrolls.actions[row, step, 1]]
@@ -143,7 +143,7 @@ def test_sub_actions_are_checked_each_against_its_own_range_and_mask(seed: int) 
 
 
 def test_box_actions_may_be_any_finite_numbers() -> None:
-    unrolls = example_unrolls(CONTROL, core_size=0, rows=ROWS, steps=STEPS, seed=0)
+    unrolls = synthetic_unrolls(CONTROL, core_size=0, rows=ROWS, steps=STEPS, seed=0)
     unrolls.actions[...] *= 100.0
     check_unrolls(unrolls, CONTROL.actions)
     unrolls.actions[1, 2, 0] = np.nan

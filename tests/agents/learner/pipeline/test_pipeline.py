@@ -13,12 +13,12 @@ import torch
 from agents.learner.algorithms.loss_stats import sums_of
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.build import build_learner
-from agents.learner.errors import ParityError, StageHungError
+from agents.learner.errors import GradientCheckError, StageHungError
 from agents.learner.gradient_check import compare
 from agents.learner.pipeline.partition import balance, plan_pipeline
 from agents.learner.pipeline.schedules import Task, ideal_bubble, makespan, tasks_of
 from agents.learner.pipeline.stages import boundaries_of, cut_network, even_cut
-from agents.learner.pipeline.threaded_pipeline import LocalPipeBackend
+from agents.learner.pipeline.threaded_pipeline import ThreadedPipelineBackend
 from agents.learner.step.backend import Placement, SingleBackend
 from agents.weights import layout_of
 from tests.agents.learner.learner_cases import (
@@ -47,9 +47,9 @@ CASES = [(BOARD_GAME, MLP), (BOARD_GAME, LSTM), (BOARD_GAME, TWIN_LSTM), (CONTRO
 SIZES = [(2, 2), (2, 5), (3, 4), (4, 8), (5, 3)]
 
 
-def pipe_of(network, *, stages: int, placement: Placement = FLOAT32, **changes: object) -> LocalPipeBackend:
-    config = small_config(backend="local_pipe", stages=stages, **changes)
-    return LocalPipeBackend(network, make_objective(config, network.head), config, placement)
+def pipe_of(network, *, stages: int, placement: Placement = FLOAT32, **changes: object) -> ThreadedPipelineBackend:
+    config = small_config(backend="threaded_pipeline", stages=stages, **changes)
+    return ThreadedPipelineBackend(network, make_objective(config, network.head), config, placement)
 
 
 @pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
@@ -164,15 +164,15 @@ def test_thread_pipeline_gradient_equals_the_whole_batch_in_float64(monkeypatch,
     batch = in_float64(batch_of(spec, network, rows=12, steps=5))
     placement = Placement(dtype=torch.float64, device=CPU)
     single = SingleBackend(network, make_objective(small_config(), network.head), small_config(), placement)
-    expected_sums = sums_of(single.accumulate([batch], COEFFICIENTS))
+    expected_stats = sums_of(single.accumulate([batch], COEFFICIENTS))
     expected = gradients_of(network)
     stages = len(network.blocks)
     pipe = pipe_of(network, stages=stages, microbatches=6, schedule=schedule, placement=placement)
     for _ in range(2):
         network.zero_grad(set_to_none=True)
-        sums = sums_of(pipe.accumulate(batch.microbatches(6), COEFFICIENTS))
+        stats = sums_of(pipe.accumulate(batch.microbatches(6), COEFFICIENTS))
         assert largest_difference(gradients_of(network), expected) < 1e-12
-        np.testing.assert_allclose(dataclasses.astuple(sums), dataclasses.astuple(expected_sums), rtol=1e-10)
+        np.testing.assert_allclose(dataclasses.astuple(stats), dataclasses.astuple(expected_stats), rtol=1e-10)
     pipe.close()
 
 
@@ -254,13 +254,13 @@ def test_wrong_number_of_microbatches_is_refused() -> None:
 def test_learner_on_a_thread_pipeline_makes_the_same_updates_as_single(dtype, algorithm) -> None:
     learners = [
         build_learner(BOARD_GAME, LSTM, small_config(algorithm=algorithm, **changes), seed=1, dtype=dtype)
-        for changes in ({}, {"backend": "local_pipe", "stages": 3, "microbatches": 4})
+        for changes in ({}, {"backend": "threaded_pipeline", "stages": 3, "microbatches": 4})
     ]
     network = network_of(BOARD_GAME, LSTM)
     tolerance = 1e-4 if dtype == torch.float32 else 2e-2
     for seed in range(3):
         unrolls = unrolls_of(BOARD_GAME, network, rows=12, steps=5, seed=seed)
-        expected, found = (learner.update(unrolls, share=0.0) for learner in learners)
+        expected, found = (learner.update(unrolls, budget_fraction=0.0) for learner in learners)
         assert found.gradient_norm == pytest.approx(expected.gradient_norm, rel=tolerance)
         assert found.loss_value == pytest.approx(expected.loss_value, rel=tolerance)
     for learner in learners:
@@ -277,17 +277,17 @@ def test_parity_probe_names_the_parameter_whose_gradient_is_wrong() -> None:
     for wrong in (found[start] + 0.05, np.nan):
         spoilt = found.copy()
         spoilt[start] = wrong
-        with pytest.raises(ParityError, match=r"weight_hh_l1.*at most 1e-04"):
+        with pytest.raises(GradientCheckError, match=r"weight_hh_l1.*at most 1e-04"):
             compare(spoilt, expected, layout=layout, at_most=1e-4)
 
 
 def test_backend_with_wrong_gradients_is_refused_before_training(monkeypatch) -> None:
-    plain = LocalPipeBackend._backward
+    plain = ThreadedPipelineBackend._backward
 
     def doubled(self, stage, run, features, result):  # type: ignore[no-untyped-def]
         plain(self, stage, run, features, 2.0 * result if stage.is_last else result)
 
-    monkeypatch.setattr(LocalPipeBackend, "_backward", doubled)
-    config = small_config(backend="local_pipe", stages=2, microbatches=4)
-    with pytest.raises(ParityError, match="wrong gradients"):
+    monkeypatch.setattr(ThreadedPipelineBackend, "_backward", doubled)
+    config = small_config(backend="threaded_pipeline", stages=2, microbatches=4)
+    with pytest.raises(GradientCheckError, match="wrong gradients"):
         build_learner(BOARD_GAME, MLP, config, seed=1, dtype=torch.float32)

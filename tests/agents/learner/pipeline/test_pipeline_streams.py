@@ -13,10 +13,10 @@ from agents.learner.algorithms.vtrace import VTraceObjective
 from agents.learner.build import build_learner
 from agents.learner.data.batch import PLAIN_FIELDS, Batch
 from agents.learner.learner import Learner
-from agents.learner.pipeline.threaded_pipeline import LocalPipeBackend, _Parcel
+from agents.learner.pipeline.threaded_pipeline import ThreadedPipelineBackend, _Parcel
 from tests.agents.learner.learner_cases import BOARD_GAME, LSTM, network_of, small_config, unrolls_of
 
-PIPE = {"backend": "local_pipe", "stages": 2, "microbatches": 4}
+PIPE = {"backend": "threaded_pipeline", "stages": 2, "microbatches": 4}
 DEADLINE_S = 20.0
 
 
@@ -28,7 +28,7 @@ def learner_of(**changes: object) -> Learner:
 def test_first_microbatch_is_through_all_stages_before_the_second_has_arrived(schedule: str, monkeypatch) -> None:
     piped, single = learner_of(**PIPE, schedule=schedule), learner_of(microbatches=4)
     unrolls = unrolls_of(BOARD_GAME, network_of(BOARD_GAME, LSTM), rows=12, steps=5)
-    expected = single.update(unrolls, share=0.0)
+    expected = single.update(unrolls, budget_fraction=0.0)
     losses = threading.Semaphore(0)
     plain = VTraceObjective.loss
 
@@ -44,7 +44,7 @@ def test_first_microbatch_is_through_all_stages_before_the_second_has_arrived(sc
             yield unrolls.rows(at, at + 3)
             assert losses.acquire(timeout=DEADLINE_S), "the block that is here is waited with for those to come"
 
-    report = piped.update_stream(arriving(), share=0.0)
+    report = piped.update_stream(arriving(), budget_fraction=0.0)
     piped.close()
     assert report.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-5)
     np.testing.assert_allclose(piped.publish().vector, single.publish().vector, rtol=1e-4, atol=1e-6)
@@ -60,10 +60,10 @@ def test_batch_whose_rows_stop_coming_changes_nothing_and_can_be_begun_again() -
         raise TimeoutError("no more rows")
 
     with pytest.raises(TimeoutError, match="no more rows"):
-        piped.update_stream(stopping(), share=0.0)
+        piped.update_stream(stopping(), budget_fraction=0.0)
     assert piped.publish().digest() == before and piped.version == 0
-    expected = single.update(unrolls, share=0.0)
-    again = piped.update_stream((unrolls.rows(at, at + 3) for at in range(0, 12, 3)), share=0.0)
+    expected = single.update(unrolls, budget_fraction=0.0)
+    again = piped.update_stream((unrolls.rows(at, at + 3) for at in range(0, 12, 3)), budget_fraction=0.0)
     piped.close()
     assert again.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-5)
 
@@ -109,7 +109,7 @@ def join_all(threads: list[threading.Thread]) -> None:
 def test_a_stage_at_work_when_a_batch_fails_adds_nothing_to_the_next_one() -> None:
     piped, single = learner_of(**PIPE), learner_of(microbatches=4)
     unrolls = unrolls_of(BOARD_GAME, network_of(BOARD_GAME, LSTM), rows=12, steps=5)
-    expected = single.update(unrolls, share=0.0)
+    expected = single.update(unrolls, budget_fraction=0.0)
     gate = Gate(piped)
 
     def stopping():  # type: ignore[no-untyped-def]
@@ -119,14 +119,14 @@ def test_a_stage_at_work_when_a_batch_fails_adds_nothing_to_the_next_one() -> No
         raise TimeoutError("no more rows")
 
     with pytest.raises(TimeoutError, match="no more rows"):
-        piped.update_stream(stopping(), share=0.0)
+        piped.update_stream(stopping(), budget_fraction=0.0)
     late = stage_threads()
 
     def again():  # type: ignore[no-untyped-def]
         join_all(late)
         yield from (unrolls.rows(at, at + 3) for at in range(0, 12, 3))
 
-    report = piped.update_stream(again(), share=0.0)
+    report = piped.update_stream(again(), budget_fraction=0.0)
     piped.close()
     assert not late, "the stages end before the error leaves"
     assert report.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-5)
@@ -135,9 +135,9 @@ def test_a_stage_at_work_when_a_batch_fails_adds_nothing_to_the_next_one() -> No
 def test_a_hung_stage_that_comes_back_after_the_restart_adds_nothing() -> None:
     piped, single = learner_of(**PIPE, stage_timeout_s=0.2), learner_of(microbatches=4)
     unrolls = unrolls_of(BOARD_GAME, network_of(BOARD_GAME, LSTM), rows=12, steps=5)
-    expected = single.update(unrolls, share=0.0)
+    expected = single.update(unrolls, budget_fraction=0.0)
     gate = Gate(piped)
-    report = piped.update(unrolls, share=0.0)
+    report = piped.update(unrolls, budget_fraction=0.0)
     assert report.skipped and piped.restarts == 1 and gate.begun.is_set()
     late = stage_threads()
     assert late
@@ -147,7 +147,7 @@ def test_a_hung_stage_that_comes_back_after_the_restart_adds_nothing() -> None:
         join_all(late)
         yield from (unrolls.rows(at, at + 3) for at in range(0, 12, 3))
 
-    report = piped.update_stream(again(), share=0.0)
+    report = piped.update_stream(again(), budget_fraction=0.0)
     piped.close()
     assert report.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-5)
     np.testing.assert_allclose(piped.publish().vector, single.publish().vector, rtol=1e-4, atol=1e-6)
@@ -155,7 +155,7 @@ def test_a_hung_stage_that_comes_back_after_the_restart_adds_nothing() -> None:
 
 def test_closing_ends_the_stages() -> None:
     piped = learner_of(**PIPE)
-    piped.update(unrolls_of(BOARD_GAME, network_of(BOARD_GAME, LSTM), rows=12, steps=5), share=0.0)
+    piped.update(unrolls_of(BOARD_GAME, network_of(BOARD_GAME, LSTM), rows=12, steps=5), budget_fraction=0.0)
     assert len(stage_threads()) == 2
     piped.close()
     assert not stage_threads()
@@ -189,14 +189,14 @@ def test_every_tensor_of_a_microbatch_is_recorded_for_the_stream_of_the_stage(wi
     batch = Batch(
         obs={"board": FakeTensor(), "clock": FakeTensor()},  # type: ignore[dict-item]
         action_mask=FakeTensor(),  # type: ignore[arg-type]
-        part_log_probs=FakeTensor(),  # type: ignore[arg-type]
-        constants={"targets": FakeTensor()},  # type: ignore[dict-item]
+        sub_action_log_probs=FakeTensor(),  # type: ignore[arg-type]
+        precomputed={"targets": FakeTensor()},  # type: ignore[dict-item]
         **{name: FakeTensor() for name in PLAIN_FIELDS},  # type: ignore[arg-type]
     )
     box: queue.SimpleQueue[_Parcel | None] = queue.SimpleQueue()
     box.put(_Parcel(features if with_features else None, batch, ready))  # type: ignore[arg-type]
     backend = piped._updater._backend  # type: ignore[attr-defined]
-    assert isinstance(backend, LocalPipeBackend)
+    assert isinstance(backend, ThreadedPipelineBackend)
     backend._take(box)
     piped.close()
     assert stream.waited == [ready]

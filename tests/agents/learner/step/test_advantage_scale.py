@@ -89,11 +89,11 @@ def learner_with_one_reward(
     config = small_config(learning_rate=1e-4, **changes)
     learner = build_learner(BOARD_GAME, network_config, config, seed=1, dtype=torch.float32)
     network = network_of(BOARD_GAME, network_config, policy_scale=1.0)
-    learner.update(unrolls_of(BOARD_GAME, network, rows=12, steps=5), share=0.0)
+    learner.update(unrolls_of(BOARD_GAME, network, rows=12, steps=5), budget_fraction=0.0)
     before = scale_of(learner)
     spoilt = unrolls_of(BOARD_GAME, network, rows=12, steps=5, seed=1)
     spoilt.rewards[tuple(np.argwhere(spoilt.valid)[0])] = reward
-    learner.update(spoilt, share=0.0)
+    learner.update(spoilt, budget_fraction=0.0)
     return learner, before
 
 
@@ -116,5 +116,5 @@ def test_one_absurd_reward_does_not_make_the_moments_of_the_values_infinite(rewa
     moments = learner.publish().named()["parts.heads.value_activation.moments"]
     assert np.isfinite(moments).all()
     network = network_of(BOARD_GAME, popart, policy_scale=1.0)
-    report = learner.update(unrolls_of(BOARD_GAME, network, rows=12, steps=5, seed=2), share=0.0)
+    report = learner.update(unrolls_of(BOARD_GAME, network, rows=12, steps=5, seed=2), budget_fraction=0.0)
     assert not report.skipped

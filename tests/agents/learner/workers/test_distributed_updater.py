@@ -15,10 +15,10 @@ import pytest
 import torch
 
 from agents.learner.build import build_learner, build_updater
-from agents.learner.errors import ParityError
+from agents.learner.errors import GradientCheckError
 from agents.learner.learner import Learner
 from agents.learner.workers.worker import NetworkPlan, WorkerSetup
-from agents.learner.workers.worker_group import ProcessCrew
+from agents.learner.workers.worker_group import ProcessWorkerGroup
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from envs.protocol import EnvSpec
@@ -80,7 +80,7 @@ def test_spread_learner_makes_the_same_updates_as_one_process(name) -> None:
     try:
         for seed in range(4):
             unrolls = unrolls_of(spec, network, rows=12, steps=5, seed=seed)
-            expected, found = (learner.update(unrolls, share=0.1) for learner in (single, spread))
+            expected, found = (learner.update(unrolls, budget_fraction=0.1) for learner in (single, spread))
             assert found.steps == expected.steps
             assert found.loss_policy == pytest.approx(expected.loss_policy, rel=1e-4, abs=1e-5)
             assert found.gradient_norm == pytest.approx(expected.gradient_norm, rel=1e-4)
@@ -97,17 +97,17 @@ def test_spread_learner_makes_the_same_updates_as_one_process(name) -> None:
 
 def test_group_with_wrong_gradients_is_refused_at_the_start_and_leaves_nothing_running() -> None:
     plan = NetworkPlan(BOARD_GAME, MLP, seed=1, builder="tests.agents.learner.learner_cases:build_spoilt")
-    crews = []
+    worker_groups = []
 
-    def launch(setups: Sequence[WorkerSetup]) -> ProcessCrew:
-        crews.append(ProcessCrew(setups))
-        crews.extend(crews[0]._processes)
-        return crews[0]
+    def launch(setups: Sequence[WorkerSetup]) -> ProcessWorkerGroup:
+        worker_groups.append(ProcessWorkerGroup(setups))
+        worker_groups.extend(worker_groups[0]._processes)
+        return worker_groups[0]
 
     config = small_config(replicas=2, stage_timeout_s=20.0)
-    with pytest.raises(ParityError, match=r"encoder_0.*differs from plain autograd's by 1\.0e\+00"):
+    with pytest.raises(GradientCheckError, match=r"encoder_0.*differs from plain autograd's by 1\.0e\+00"):
         build_updater(plan, config, dtype=torch.float32, launcher=launch)
-    assert len(crews) == 3 and all(process.poll() is not None for process in crews[1:])
+    assert len(worker_groups) == 3 and all(process.poll() is not None for process in worker_groups[1:])
 
 
 def test_worker_ends_with_its_parent_whatever_it_is_doing() -> None:
@@ -136,17 +136,17 @@ def test_lost_and_hung_workers_are_noticed_and_the_group_goes_on_from_the_last_g
     unrolls = unrolls_of(BOARD_GAME, network, rows=12, steps=5)
     try:
         good = learner.publish()
-        assert not learner.update(unrolls, share=0.0).skipped
-        processes = group._crew._processes
+        assert not learner.update(unrolls, budget_fraction=0.0).skipped
+        processes = group._workers._processes
         processes[1].kill()
-        assert learner.update(unrolls, share=0.0).skipped
+        assert learner.update(unrolls, budget_fraction=0.0).skipped
         assert (learner.restarts, learner.version) == (1, 2)
         assert learner.publish().digest() == good.digest()
         assert all(process.poll() is not None for process in processes)
 
-        processes = group._crew._processes
+        processes = group._workers._processes
         os.kill(processes[0].pid, signal.SIGSTOP)
-        report = learner.update(unrolls, share=0.0)
+        report = learner.update(unrolls, budget_fraction=0.0)
         assert report.skipped and report.update_s < 60.0
         assert learner.restarts == 2
         assert all(process.poll() is not None for process in processes)

@@ -14,7 +14,7 @@ from agents.learner.algorithms.loss_stats import sums_of
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.algorithms.registry import OBJECTIVES
 from agents.learner.build import local_updater
-from agents.learner.step.updater import UpdateOrder
+from agents.learner.step.updater import UpdateInputs
 from agents.losses.action_groups import grouped_vtrace
 from agents.losses.returns import upgo
 from tests.agents.learner.learner_cases import (
@@ -31,28 +31,28 @@ from tests.oracles.policy_losses import appo_term, ppo_term
 
 GROUPS = ((0, 2), (1,))
 STEPS = 5
-ORDER = UpdateOrder(1e-2, COEFFICIENTS, oldest_version=0, microbatches_per_block=1)
+ORDER = UpdateInputs(1e-2, COEFFICIENTS, oldest_version=0, microbatches_per_block=1)
 
 
 class Case:
-    """A network, a batch, and each part's log-probabilities [B, T, H] under it and under a slow copy."""
+    """A network, a batch, and each part's log-probabilities [B, T, H] under it and under a target network."""
 
     def __init__(self) -> None:
         self.network = network_of(COMMANDS, ENTITIES, policy_scale=1.0)
-        self.slow = network_of(COMMANDS, ENTITIES, seed=2, policy_scale=1.0)
+        self.target = network_of(COMMANDS, ENTITIES, seed=2, policy_scale=1.0)
         self.batch = batch_of(COMMANDS, self.network, rows=12, steps=STEPS)
         self.output = self.answers(self.network)
-        self.now, self.used = self.by_part(self.network)
-        self.then, _ = self.by_part(self.slow)
-        self.behaviour = self.batch.part_log_probs
+        self.now, self.used = self.by_sub_action(self.network)
+        self.then, _ = self.by_sub_action(self.target)
+        self.behaviour = self.batch.sub_action_log_probs
 
     def answers(self, network):  # type: ignore[no-untyped-def]
         batch = self.batch
         return network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
 
-    def by_part(self, network):  # type: ignore[no-untyped-def]
+    def by_sub_action(self, network):  # type: ignore[no-untyped-def]
         with torch.no_grad():
-            parts, used = network.head.part_log_probs(self.answers(network).logits[:, :STEPS], self.batch.actions)
+            parts, used = network.head.sub_action_log_probs(self.answers(network).logits[:, :STEPS], self.batch.actions)
         return parts.permute(1, 2, 0), used.permute(1, 2, 0)
 
     def of_group(self, log_probs: torch.Tensor, row: int, step: int, group: tuple[int, ...]) -> float:
@@ -87,17 +87,17 @@ def test_upgo_clips_each_group_by_itself(case: Case) -> None:
             now = case.of_group(case.now, row, step, group)
             ratio = min(1.0, math.exp(now - case.of_group(case.behaviour, row, step, group)))
             expected -= ratio * float(gains[step, row]) / COEFFICIENTS.advantage_scale * now
-    assert sums_of(columns).extra == pytest.approx(expected, rel=1e-4)
+    assert sums_of(columns).auxiliary == pytest.approx(expected, rel=1e-4)
     assert torch.isfinite(loss)
 
 
 def test_ppo_clips_each_group_by_itself(case: Case) -> None:
     advantages = torch.randn(12, STEPS, generator=torch.Generator().manual_seed(0))
-    fixed = case.batch.with_constants(
+    fixed = case.batch.with_precomputed(
         {"advantages": advantages, "targets": advantages, "old_values": torch.zeros(12, STEPS)}
     )
     objective = make_objective(small_config(algorithm="ppo", action_groups=GROUPS), case.network.head)
-    sums = sums_of(objective.loss(case.output, fixed, COEFFICIENTS)[1])
+    stats = sums_of(objective.loss(case.output, fixed, COEFFICIENTS)[1])
     terms = [
         ppo_term(
             case.of_group(case.now, row, step, group),
@@ -108,8 +108,8 @@ def test_ppo_clips_each_group_by_itself(case: Case) -> None:
         for row, step in case.learnt()
         for group in GROUPS
     ]
-    assert sums.policy == pytest.approx(-sum(terms), rel=1e-4)
-    assert 0 < sums.rho_clipped < sums.steps
+    assert stats.policy == pytest.approx(-sum(terms), rel=1e-4)
+    assert 0 < stats.rho_clipped < stats.steps
 
 
 def test_appo_clips_each_group_by_itself_around_the_slow_copy(monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
@@ -121,10 +121,10 @@ def test_appo_clips_each_group_by_itself_around_the_slow_copy(monkeypatch: pytes
 
     monkeypatch.setattr("agents.learner.algorithms.loss_inputs.grouped_vtrace", spy)
     settings = small_config(algorithm="appo", action_groups=GROUPS)
-    objective, of_slow = (make_objective(settings, network.head) for network in (case.network, case.slow))
-    fixed = case.batch.with_constants(of_slow.slow_constants(case.batch, slow=case.answers(case.slow)))
-    assert fixed.constants[SLOW_LOG_PROBS].shape == (12, STEPS, len(GROUPS))
-    sums = sums_of(objective.loss(case.output, fixed, COEFFICIENTS)[1])
+    objective, of_slow = (make_objective(settings, network.head) for network in (case.network, case.target))
+    fixed = case.batch.with_precomputed(of_slow.target_precomputed(case.batch, target=case.answers(case.target)))
+    assert fixed.precomputed[SLOW_LOG_PROBS].shape == (12, STEPS, len(GROUPS))
+    stats = sums_of(objective.loss(case.output, fixed, COEFFICIENTS)[1])
     terms = [
         appo_term(
             case.of_group(case.now, row, step, group),
@@ -137,7 +137,7 @@ def test_appo_clips_each_group_by_itself_around_the_slow_copy(monkeypatch: pytes
         for row, step in case.learnt()
         for index, group in enumerate(GROUPS)
     ]
-    assert sums.policy == pytest.approx(-sum(terms), rel=1e-3)
+    assert stats.policy == pytest.approx(-sum(terms), rel=1e-3)
 
 
 @pytest.mark.parametrize("algorithm", list(OBJECTIVES))

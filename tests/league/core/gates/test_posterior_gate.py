@@ -1,4 +1,4 @@
-"""The gate that judges hundreds of rivals at once: how often it fires, on what, and what holds it."""
+"""The gate that judges hundreds of opponents at once: how often it fires, on what, and what holds it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from benchmarks.gate_errors import Course, fired, resisted
 from league.core.gates.gates import Gate, Trial, gate_of
 from league.core.gates.posterior_gate import ALTERNATIVES, chances_unbeaten
-from league.core.state.league_config import GateSettings
+from league.core.state.league_config import GateConfig
 from league.core.state.payoff import Posterior
 
-SETTINGS = GateSettings(min_steps=0, timeout_steps=100)
-POSTERIOR, THRESHOLD = (gate_of(GateSettings(kind=kind)) for kind in ("posterior", "threshold"))
+SETTINGS = GateConfig(min_steps=0, timeout_steps=100)
+POSTERIOR, THRESHOLD = (gate_of(GateConfig(kind=kind)) for kind in ("posterior", "threshold"))
 
 
 def trial(win_rates: np.ndarray, games: np.ndarray | int, *, rng: np.random.Generator, steps: int = 1) -> Trial:
@@ -23,7 +23,7 @@ def trial(win_rates: np.ndarray, games: np.ndarray | int, *, rng: np.random.Gene
     games = np.broadcast_to(games, size)
     wins = rng.binomial(games, win_rates)
     known = Posterior(wins + 1.0, games - wins + 1.0, games.astype(np.float64))
-    return Trial(steps, np.arange(size), {i: f"rival-{i}" for i in range(size)}, known, SETTINGS)
+    return Trial(steps, np.arange(size), {i: f"opponent-{i}" for i in range(size)}, known, SETTINGS)
 
 
 def firing(gate: Gate, make: Callable[[np.random.Generator], Trial], *, times: int = 60) -> float:
@@ -33,7 +33,8 @@ def firing(gate: Gate, make: Callable[[np.random.Generator], Trial], *, times: i
 
 @pytest.mark.parametrize(("size", "games"), [(1, 300), (3, 400), (10, 500), (50, 700), (200, 900)])
 def test_it_fires_among_any_number_of_rivals_that_are_all_beaten(size: int, games: int) -> None:
-    """75 % against everyone: each rival must be beaten beyond doubt alone, so more of them take more games of each."""
+    """75 % against everyone: each opponent must be beaten beyond doubt alone, so more of them take more games of
+    each."""
     assert firing(POSTERIOR, lambda rng: trial(np.full(size, 0.75), games, rng=rng)) >= 0.75
 
 
@@ -53,9 +54,7 @@ def test_one_rival_that_is_not_beaten_holds_it_at_every_look_however_many_others
 
 def test_over_many_looks_a_single_unbeaten_rival_gets_past_it_as_rarely_as_promised() -> None:
     """The hardest case, at the bound itself and with few games between looks: at most 0.2, over 200 runs."""
-    found = fired(
-        resisted(1, 0.65), GateSettings(min_steps=0, win_rate=0.6501, margin=0.0001), Course(300, 5), runs=300
-    )
+    found = fired(resisted(1, 0.65), GateConfig(min_steps=0, win_rate=0.6501, margin=0.0001), Course(300, 5), runs=300)
     assert (found >= 0).mean() <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / 200)
 
 
@@ -81,7 +80,7 @@ def test_one_rival_that_was_hardly_met_holds_it_however_many_others_are_beaten(s
 
 def test_the_doubt_is_one_over_the_mean_likelihood_ratio_of_the_alternatives() -> None:
     known = Posterior(np.array([25.0]), np.array([6.0]), np.array([29.0]))  # 24 games won and 5 lost
-    settled = Trial(1, np.array([0]), {0: "rival-0"}, known, SETTINGS)
+    settled = Trial(1, np.array([0]), {0: "opponent-0"}, known, SETTINGS)
     ratios = []
     for place, weight in ALTERNATIVES:
         rate = 0.65 + 0.35 * place
@@ -112,9 +111,9 @@ def test_the_evidence_names_the_doubtful_rivals_and_the_greatest_doubt() -> None
     verdict = POSTERIOR(held)
     assert verdict is not None
     assert verdict.reason == "timeout"
-    assert (verdict.evidence[0].opponent, verdict.rivals) == ("rival-17", 40)
-    assert verdict.evidence[0].unbeaten == verdict.doubt == 1.0
-    assert verdict.doubt == float(chances_unbeaten(held).max())
+    assert (verdict.evidence[0].opponent, verdict.gate_opponents) == ("opponent-17", 40)
+    assert verdict.evidence[0].unbeaten == verdict.expected_unbeaten == 1.0
+    assert verdict.expected_unbeaten == float(chances_unbeaten(held).max())
 
 
 @pytest.mark.parametrize("size", [1, 40, 2_000])

@@ -30,10 +30,10 @@ def test_a_policy_that_loses_to_every_member_of_a_cycle_has_no_weight() -> None:
 def test_the_stationary_distribution_solves_the_chain(size: int) -> None:
     rng = np.random.default_rng(size)
     rates = rng.random((size, size)) * 10.0 ** rng.uniform(-4, 0, (size, size))
-    shares = stationary(rates)
+    probabilities = stationary(rates)
     np.fill_diagonal(rates, 0.0)
-    np.testing.assert_allclose(shares @ rates, shares * rates.sum(axis=1), rtol=1e-9)
-    assert shares.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(probabilities @ rates, probabilities * rates.sum(axis=1), rtol=1e-9)
+    assert probabilities.sum() == pytest.approx(1.0)
 
 
 def test_a_take_over_has_the_published_chance() -> None:

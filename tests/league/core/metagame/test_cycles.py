@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from league.core.metagame.cycles import cycles, cyclic_share, league_cycles
+from league.core.metagame.cycles import cycles, cyclic_fraction, league_cycles
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
 NAMES = ["a", "b", "c", "d", "e"]
@@ -25,7 +25,7 @@ def ring(size: int, win_rate: float) -> np.ndarray:
 
 def test_a_ladder_has_no_cyclic_part_and_no_cycle() -> None:
     report = cycles(ladder(5), np.full((5, 5), 1_000.0), NAMES)
-    assert report.cyclic_share == pytest.approx(0.0, abs=1e-12)
+    assert report.cyclic_fraction == pytest.approx(0.0, abs=1e-12)
     assert (report.num_cycles, report.ring, report.strongest) == (0, 1, ())
     assert not report.misleads
 
@@ -33,7 +33,7 @@ def test_a_ladder_has_no_cyclic_part_and_no_cycle() -> None:
 def test_a_ring_is_all_cyclic_and_its_strongest_cycle_is_named_in_order() -> None:
     table = ring(3, 0.8)
     report = cycles(table, np.full((3, 3), 100.0), NAMES[:3])
-    assert report.cyclic_share == pytest.approx(1.0)
+    assert report.cyclic_fraction == pytest.approx(1.0)
     assert (report.num_cycles, report.ring) == (1, 3)
     assert report.strongest == (("a", 0.8), ("b", 0.8), ("c", 0.8))
     assert report.misleads
@@ -51,17 +51,17 @@ def test_a_ladder_with_a_small_ring_is_partly_cyclic() -> None:
     table = ladder(5)
     table[0, 4], table[4, 0] = 0.9, 0.1
     report = cycles(table, np.full((5, 5), 1_000.0), NAMES)
-    assert 0.1 < report.cyclic_share < 0.9
+    assert 0.1 < report.cyclic_fraction < 0.9
     assert report.num_cycles == 3
     assert report.ring == 5
 
 
 def test_a_flat_table_has_no_cyclic_part() -> None:
-    assert cyclic_share(np.full((4, 4), 0.5)) == 0.0
+    assert cyclic_fraction(np.full((4, 4), 0.5)) == 0.0
 
 
 def test_a_league_of_one_strength_each_shows_no_cycle() -> None:
-    league = SimulatedLeague(three_roles(rating_share=0.5), strength=lambda policy: float(policy.count("main-0")))
+    league = SimulatedLeague(three_roles(rating_fraction=0.5), strength=lambda policy: float(policy.count("main-0")))
     assert league_cycles(league.state) is None
     league.run(200)
     report = league_cycles(league.state)

@@ -1,4 +1,4 @@
-"""Lineage: parents, resets, transplants, forks, changed values and the diet of opponents."""
+"""Lineage: parents, resets, transplants, forks, changed values and the opponent mix of opponents."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import dataclasses
 
 import pytest
 
-from league.core.metagame.lineage import Descent, lineage_of
+from league.core.metagame.lineage import LineageNode, lineage_of
 from league.core.state.commands import (
-    AddOutsider,
     ConfirmSnapshot,
     ConfirmTransplant,
     FinishLease,
+    ImportPolicy,
     NoteFork,
     SaveCheckpoint,
 )
-from league.core.state.events import LeaseFinished, OrderIssued, SnapshotAdded
-from league.core.state.league_config import GateSettings, LeagueSettings, PlayerSettings, RatingSettings
-from league.core.state.population_config import TunedSettings, TuningSettings
+from league.core.state.events import DirectiveIssued, LeaseFinished, SnapshotAdded
+from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
+from league.core.state.population_config import PbtConfig, TunedConfig
 from tests.league.core.simulated_league import SimulatedLeague, outcome_of, three_roles
 
 DIGEST = "2" * 64
 
 
-def descents(league: SimulatedLeague) -> dict[str, Descent]:
+def descents(league: SimulatedLeague) -> dict[str, LineageNode]:
     return {descent.snapshot: descent for descent in lineage_of(league.journal).descents}
 
 
@@ -44,15 +44,21 @@ def test_every_snapshot_is_there_with_its_parent_and_how_it_came() -> None:
 def test_a_snapshot_has_the_evidence_that_its_gate_wrote_into_the_journal() -> None:
     league = SimulatedLeague(three_roles())
     league.run(150)
-    asked = {event.order.order_id: event for event in league.journal if isinstance(event, OrderIssued)}
+    asked = {event.directive.directive_id: event for event in league.journal if isinstance(event, DirectiveIssued)}
     added = [event for event in league.journal if isinstance(event, SnapshotAdded)]
     found = descents(league)
     for event in added:
-        order, descent = asked[event.order_id], found[event.snapshot.snapshot_id]
-        assert (descent.evidence, descent.rivals, descent.doubt) == (order.evidence, order.rivals, order.doubt)
+        directive, descent = asked[event.directive_id], found[event.snapshot.snapshot_id]
+        assert (descent.evidence, descent.gate_opponents, descent.expected_unbeaten) == (
+            directive.evidence,
+            directive.gate_opponents,
+            directive.expected_unbeaten,
+        )
     judged = [descent for descent in found.values() if descent.reason in ("gate", "timeout")]
     assert judged
-    assert all(descent.evidence and descent.rivals and descent.doubt is not None for descent in judged)
+    assert all(
+        descent.evidence and descent.gate_opponents and descent.expected_unbeaten is not None for descent in judged
+    )
     assert not any(descent.evidence for descent in found.values() if descent.reason == "initial")
 
 
@@ -61,16 +67,16 @@ def test_the_diet_holds_every_game_of_a_players_leases_once() -> None:
     league.run(150)
     for player in league.state.players:
         league.train(player, 6_000)
-    league.confirm_orders()
-    eaten = sum(meal.games for descent in descents(league).values() for meal in descent.diet)
+    league.confirm_directives()
+    eaten = sum(meal.games for descent in descents(league).values() for meal in descent.opponent_mix)
     rated = league.state.totals.rating_games
     assert eaten == league.state.totals.games - rated
     assert sum(isinstance(event, LeaseFinished) for event in league.journal) == 150
 
 
 def test_the_score_of_a_meal_counts_wins_and_half_the_draws_and_self_play_is_even() -> None:
-    league = SimulatedLeague(LeagueSettings(ratings=RatingSettings(share=0.0)))
-    league.confirm_orders()
+    league = SimulatedLeague(LeagueConfig(ratings=RatingConfig(step_fraction=0.0)))
+    league.confirm_directives()
     lease = league.grant()
     outcomes = (
         outcome_of(("main-exploiter-0-s0", "main-0"), (0, 1), games=4, winners=[1, 1, 0, None]),
@@ -78,30 +84,34 @@ def test_the_score_of_a_meal_counts_wins_and_half_the_draws_and_self_play_is_eve
     )
     league.ask(FinishLease(lease.lease_id, lease.token, 10, outcomes))
     league.train("main-0", 4_000_000)
-    league.confirm_orders()
-    diet = descents(league)["main-0-s1"].diet
-    assert [(meal.opponent, meal.games, meal.score) for meal in diet] == [
+    league.confirm_directives()
+    opponent_mix = descents(league)["main-0-s1"].opponent_mix
+    assert [(meal.opponent, meal.games, meal.score) for meal in opponent_mix] == [
         ("main-0", 6, 3.0),
         ("main-exploiter-0-s0", 4, 2.5),
     ]
 
 
 def transplanted() -> SimulatedLeague:
-    tuning = TuningSettings(
-        tuner="elo_gap", parameters=(TunedSettings("learning_rate"),), period_steps=100, burn_in_steps=0, min_games=1
+    pbt = PbtConfig(
+        selection="elo_gap",
+        hyperparameters=(TunedConfig("learning_rate"),),
+        period_steps=100,
+        burn_in_steps=0,
+        min_games=1,
     )
-    group = PlayerSettings(count=2, gate=GateSettings(min_steps=1_000, timeout_steps=1_000))
-    league = SimulatedLeague(LeagueSettings(players=(group,), tuning=tuning, ratings=RatingSettings(share=0.0)))
-    league.confirm_orders()
+    group = PlayerConfig(count=2, gate=GateConfig(min_steps=1_000, timeout_steps=1_000))
+    league = SimulatedLeague(LeagueConfig(players=(group,), pbt=pbt, ratings=RatingConfig(step_fraction=0.0)))
+    league.confirm_directives()
     for name in ("main-0", "main-1"):
         league.ask(SaveCheckpoint(name, DIGEST, 1, 1))
     lease = league.grant()
     outcome = outcome_of(("main-0", "main-1"), (0, 1), games=50, winners=[1] * 50)
     league.ask(FinishLease(lease.lease_id, lease.token, 10, (outcome,)))
-    (order,) = (event.order for event in league.train("main-0", 100) if isinstance(event, OrderIssued))
-    league.ask(ConfirmTransplant(order.order_id, DIGEST, 2, 100))
-    (order,) = (event.order for event in league.train("main-0", 1_000) if isinstance(event, OrderIssued))
-    league.ask(ConfirmSnapshot(order.order_id, DIGEST, 3, 1_100))
+    (directive,) = (event.directive for event in league.train("main-0", 100) if isinstance(event, DirectiveIssued))
+    league.ask(ConfirmTransplant(directive.directive_id, DIGEST, 2, 100))
+    (directive,) = (event.directive for event in league.train("main-0", 1_000) if isinstance(event, DirectiveIssued))
+    league.ask(ConfirmSnapshot(directive.directive_id, DIGEST, 3, 1_100))
     return league
 
 
@@ -121,16 +131,16 @@ def test_ancestors_go_back_to_the_first_weights_and_teachers_are_those_of_the_wh
     lineage = lineage_of(league.journal)
     line = lineage.line_of("main-0-s1")
     assert [descent.snapshot for descent in line.descents] == ["main-1-s0", "main-0-s1"]
-    assert [(meal.opponent, meal.games) for meal in line.diet] == [("main-1", 50)]
+    assert [(meal.opponent, meal.games) for meal in line.opponent_mix] == [("main-1", 50)]
     with pytest.raises(KeyError):
         lineage.line_of("nobody-s0")
 
 
 def test_forks_and_outsiders_are_part_of_it() -> None:
     league = SimulatedLeague(dataclasses.replace(three_roles()))
-    league.confirm_orders()
+    league.confirm_directives()
     league.ask(NoteFork("runs/before", 17, "ab"))
-    league.ask(AddOutsider("outside:rival", DIGEST))
+    league.ask(ImportPolicy("imported:opponent", DIGEST))
     lineage = lineage_of(league.journal)
     assert [(fork.run, fork.event, fork.after) for fork in lineage.forks] == [("runs/before", 17, 3)]
     assert lineage.descents[-1].kind == "outside"

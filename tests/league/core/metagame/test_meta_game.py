@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from league.core.metagame.meta_game import doubtful_win_rates, snapshot_win_rates
-from league.core.state.population_config import MetaGameSettings
+from league.core.state.population_config import MetaGameConfig
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
 
 def test_pairs_that_never_met_are_forecast_by_the_ratings() -> None:
-    league = SimulatedLeague(three_roles(rating_share=0.0))
+    league = SimulatedLeague(three_roles(rating_fraction=0.0))
     league.run(100)
     names = list(league.state.snapshots)
     np.testing.assert_allclose(snapshot_win_rates(league.state, names), 0.5)
@@ -20,8 +20,8 @@ def test_pairs_that_never_met_are_forecast_by_the_ratings() -> None:
 
 
 def test_doubts_shrink_with_games_and_hold_how_far_estimates_are_off() -> None:
-    def played(rating_share: float) -> tuple[np.ndarray, np.ndarray]:
-        league = SimulatedLeague(three_roles(rating_share=rating_share))
+    def played(rating_fraction: float) -> tuple[np.ndarray, np.ndarray]:
+        league = SimulatedLeague(three_roles(rating_fraction=rating_fraction))
         league.run(400)
         return doubtful_win_rates(league.state, list(league.state.snapshots)[:20])
 
@@ -36,4 +36,4 @@ def test_doubts_shrink_with_games_and_hold_how_far_estimates_are_off() -> None:
 
 def test_a_solver_that_does_not_exist_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ValueError, match="nearest is 'replicator'"):
-        MetaGameSettings(solver="replicater")
+        MetaGameConfig(solver="replicater")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from league.core.metagame.ratings import ELO_PER_LOGIT, ROOT_DRAWS, PairGames, bradley_terry, league_ratings, strongest
 from league.core.state.commands import FinishLease, RequestSnapshot
-from league.core.state.league_config import RatingSettings
+from league.core.state.league_config import RatingConfig
 from tests.league.core.simulated_league import SimulatedLeague, outcome_of, three_roles
 
 
@@ -104,8 +104,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert 0.93 <= np.mean(inside) <= 0.97
 
 
-def played(rating_share: float = 0.5, **ratings: object) -> SimulatedLeague:
-    wishes = dataclasses.replace(three_roles().ratings, share=rating_share, **ratings)  # type: ignore[arg-type]
+def played(rating_fraction: float = 0.5, **ratings: object) -> SimulatedLeague:
+    wishes = dataclasses.replace(three_roles().ratings, step_fraction=rating_fraction, **ratings)  # type: ignore[arg-type]
     strength = {"bot:weak": -2.0, "bot:strong": 4.0}
     league = SimulatedLeague(
         dataclasses.replace(three_roles(), ratings=wishes),
@@ -136,7 +136,9 @@ def test_games_of_a_learning_player_move_no_rating() -> None:
     before = league_ratings(league.state)
     for _ in range(30):
         lease = league.grant("train")
-        outcomes = [outcome_of(seating.policies, (0, 1), games=50, winners=[0] * 50) for seating in lease.seatings]
+        outcomes = [
+            outcome_of(assignment.policies, (0, 1), games=50, winners=[0] * 50) for assignment in lease.assignments
+        ]
         league.ask(FinishLease(lease.lease_id, lease.token, 1, tuple(outcomes)))
     assert league_ratings(league.state) == before
 
@@ -154,7 +156,7 @@ def test_there_is_no_rating_where_nothing_can_be_compared(teams: tuple[int, ...]
 
 def test_bots_are_named_as_bots() -> None:
     with pytest.raises(ValueError, match="bot:NAME"):
-        RatingSettings(bots=("random",))
+        RatingConfig(bots=("random",))
 
 
 @pytest.mark.parametrize("size", [3, 40, 150])
@@ -170,7 +172,7 @@ def test_thousands_of_policies_are_rated_by_the_same_numbers_as_few(size: int) -
     pairs = PairGames(first, second, score, games)
     parents = np.arange(size) - 1
     dense = bradley_terry(size, pairs, parents=parents, anchor=0, parent_draws=2.0)
-    sparse = bradley_terry(size, pairs, parents=parents, anchor=0, parent_draws=2.0, most_dense=0)
+    sparse = bradley_terry(size, pairs, parents=parents, anchor=0, parent_draws=2.0, max_dense=0)
     np.testing.assert_allclose(sparse[0], dense[0], atol=1e-3)
     ratio = sparse[1][1:] / dense[1][1:]
     assert np.all((ratio > 0.6) & (ratio < 1.5))
@@ -186,17 +188,17 @@ def test_a_deep_line_of_snapshots_is_solved_by_the_sparse_solver_too() -> None:
     flat, _ = bradley_terry(size, nothing, parents=parents, anchor=0, parent_draws=4.0)
     np.testing.assert_allclose(flat, 0.0)
     sparse, _ = bradley_terry(size, pairs, parents=parents, anchor=0, parent_draws=4.0)
-    dense, _ = bradley_terry(size, pairs, parents=parents, anchor=0, parent_draws=4.0, most_dense=size)
+    dense, _ = bradley_terry(size, pairs, parents=parents, anchor=0, parent_draws=4.0, max_dense=size)
     np.testing.assert_allclose(sparse, dense, atol=2e-2)
 
 
 def test_snapshots_without_a_game_stand_below_those_with_games_whatever_their_parents_rating() -> None:
     league = SimulatedLeague(three_roles(), strength=lambda policy: 3.0 * (policy == "main-0-s1"))
     league.run(120)
-    league.confirm_orders()
+    league.confirm_directives()
     assert league.state.rating_games.values.any()
     league.ask(RequestSnapshot("main-0", "final"))
-    league.confirm_orders()
+    league.confirm_directives()
     newest = list(league.state.snapshots)[-1]
     rows = league_ratings(league.state)
     unrated = [row.policy for row in rows if not row.games]

@@ -18,7 +18,7 @@ from envs.plugins import admit
 from league.core.metagame.solvers import AUTO, Solver, exploitability, regret_matching, solver_of
 from league.core.state.registry import SOLVERS
 from league.policies.most_even import most_even
-from league.policies.nash_lp import MOST_POLICIES, least_beaten, nash
+from league.policies.nash_lp import MAX_POLICIES, least_beaten, nash
 
 every_solver = pytest.mark.parametrize("solve", [solver_of(name, num_sides=2) for name in SOLVERS], ids=list(SOLVERS))
 
@@ -132,7 +132,8 @@ def test_of_all_nash_mixtures_it_is_the_one_of_the_least_sum_of_squares_whatever
 
 
 def test_the_weakest_win_over_a_mixture_is_found_among_members_that_rivals_beat() -> None:
-    # A rival beats each of two members, the second by less; a third loses to the second by as much as the rival wins.
+    # A opponent beats each of two members, the second by less; a third loses to the second by as much as the opponent
+    # wins.
     gains = np.array([[0.3, 0.1, 0.25], [0.0, 0.0, 0.0]])
     np.testing.assert_allclose(least_beaten(gains, favour=np.ones(3)), [0.0, 1.0, 0.0], atol=1e-6)
     crossed = np.array([[0.2, 0.0], [0.0, 0.2]])
@@ -151,7 +152,7 @@ def test_no_other_mixture_is_surely_beaten_less(seed: int) -> None:
 
 
 def test_more_policies_than_the_program_is_meant_for_are_solved_by_regret_matching() -> None:
-    win_rates = random_table("skill", MOST_POLICIES + 1)
+    win_rates = random_table("skill", MAX_POLICIES + 1)
     np.testing.assert_array_equal(nash(win_rates), regret_matching(win_rates))
 
 

@@ -11,12 +11,12 @@ from league.core.lifecycle import apply_created, create_league
 from league.core.state.commands import CreateLeague
 from league.core.state.events import LeagueCreated
 from league.core.state.league_config import (
-    GateSettings,
-    LeagueSettings,
-    MatchmakingSettings,
-    PayoffSettings,
-    PlayerSettings,
-    RatingSettings,
+    GateConfig,
+    LeagueConfig,
+    MatchmakingConfig,
+    PayoffConfig,
+    PlayerConfig,
+    RatingConfig,
 )
 from league.core.state.registry import GATES, MATCHMAKERS, load
 from league.core.state.state import LeagueState
@@ -25,27 +25,27 @@ from league.core.state.state import LeagueState
 @pytest.mark.parametrize(
     ("kind", "wrong", "message"),
     [
-        (GateSettings, {"win_rate": 1.0}, "win_rate"),
-        (GateSettings, {"min_steps": 10, "timeout_steps": 5}, "timeout_steps 5"),
-        (GateSettings, {"reset_probability": 1.5}, "reset_probability"),
-        (GateSettings, {"kind": "treshold"}, "nearest is 'threshold'"),
-        (MatchmakingSettings, {"self_play": 0.5}, "= 1.15, not 1"),
-        (MatchmakingSettings, {"self_play": -0.15, "pfsp": 1.0}, "negative"),
-        (MatchmakingSettings, {"opponents_per_lease": 0}, "opponents_per_lease"),
-        (PlayerSettings, {"role": "main_agnt"}, "nearest is 'main_agent'"),
-        (PlayerSettings, {"matchmaker": "main"}, "no matchmaker 'main'"),
-        (PlayerSettings, {"share": 0.0}, "share"),
-        (PlayerSettings, {"count": 0}, "count"),
-        (PlayerSettings, {"name": "../etc"}, "name"),
-        (PlayerSettings, {"role": "my.module:role"}, "set `name`"),
-        (PayoffSettings, {"half_life_steps": 0.0}, "half_life_steps"),
-        (PayoffSettings, {"half_life_steps": -1.0}, "half_life_steps"),
-        (PayoffSettings, {"prior_games": float("inf")}, "prior_games"),
-        (RatingSettings, {"share": 1.0}, "share"),
-        (RatingSettings, {"bots": ("bot:a", "bot:a")}, "twice"),
-        (LeagueSettings, {"players": ()}, "at least one player"),
-        (LeagueSettings, {"players": (PlayerSettings(), PlayerSettings())}, "'main'"),
-        (LeagueSettings, {"lease_turns": 0}, "lease_turns"),
+        (GateConfig, {"win_rate": 1.0}, "win_rate"),
+        (GateConfig, {"min_steps": 10, "timeout_steps": 5}, "timeout_steps 5"),
+        (GateConfig, {"reset_probability": 1.5}, "reset_probability"),
+        (GateConfig, {"kind": "treshold"}, "nearest is 'threshold'"),
+        (MatchmakingConfig, {"self_play": 0.5}, "= 1.15, not 1"),
+        (MatchmakingConfig, {"self_play": -0.15, "pfsp": 1.0}, "negative"),
+        (MatchmakingConfig, {"opponents_per_lease": 0}, "opponents_per_lease"),
+        (PlayerConfig, {"role": "main_agnt"}, "nearest is 'main_agent'"),
+        (PlayerConfig, {"matchmaker": "main"}, "no matchmaker 'main'"),
+        (PlayerConfig, {"share": 0.0}, "share"),
+        (PlayerConfig, {"count": 0}, "count"),
+        (PlayerConfig, {"name": "../etc"}, "name"),
+        (PlayerConfig, {"role": "my.module:role"}, "set `name`"),
+        (PayoffConfig, {"half_life_steps": 0.0}, "half_life_steps"),
+        (PayoffConfig, {"half_life_steps": -1.0}, "half_life_steps"),
+        (PayoffConfig, {"prior_games": float("inf")}, "prior_games"),
+        (RatingConfig, {"share": 1.0}, "share"),
+        (RatingConfig, {"bots": ("bot:a", "bot:a")}, "twice"),
+        (LeagueConfig, {"players": ()}, "at least one player"),
+        (LeagueConfig, {"players": (PlayerConfig(), PlayerConfig())}, "'main'"),
+        (LeagueConfig, {"lease_steps": 0}, "lease_steps"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(kind: type, wrong: dict, message: str) -> None:
@@ -66,20 +66,20 @@ def test_evidence_fades_over_the_way_between_snapshots_unless_it_is_said_otherwi
     gates: list[tuple[int, int]], given: float | None, expected: float
 ) -> None:
     players = tuple(
-        PlayerSettings(name=f"group{place}", gate=GateSettings(min_steps=least, timeout_steps=timeout))
+        PlayerConfig(name=f"group{place}", gate=GateConfig(min_steps=least, timeout_steps=timeout))
         for place, (least, timeout) in enumerate(gates)
     )
-    settings = LeagueSettings(players=players, payoff=PayoffSettings(half_life_steps=given))
-    assert settings.half_life_steps == expected
+    config = LeagueConfig(players=players, payoff=PayoffConfig(half_life_steps=given))
+    assert config.half_life_steps == expected
     state = LeagueState()
-    for event in create_league(state, CreateLeague(0, 2, (0, 1), settings), np.random.default_rng(0)):
+    for event in create_league(state, CreateLeague(0, 2, (0, 1), config), np.random.default_rng(0)):
         if isinstance(event, LeagueCreated):
             apply_created(state, event)
     assert state.payoff.half_life_steps == expected
 
 
 def test_an_unknown_key_is_refused_at_every_level() -> None:
-    reader = pydantic.TypeAdapter(LeagueSettings)
+    reader = pydantic.TypeAdapter(LeagueConfig)
     wrong = {"lease_turn": 1, "players": [{"gate": {"winrate": 0.5}, "matchmaking": {"x": 1}}], "payoff": {"y": 1}}
     with pytest.raises(pydantic.ValidationError) as caught:
         reader.validate_python(wrong)
@@ -88,11 +88,11 @@ def test_an_unknown_key_is_refused_at_every_level() -> None:
 
 
 def test_roles_bring_their_published_resets_and_weightings() -> None:
-    groups = [PlayerSettings(role=role) for role in ("main_agent", "main_exploiter", "league_exploiter")]
+    groups = [PlayerConfig(role=role) for role in ("main_agent", "main_exploiter", "league_exploiter")]
     assert [group.reset_probability for group in groups] == [0.0, 1.0, 0.25]
     assert [group.weighting for group in groups] == ["squared", "variance", "linear_capped"]
     assert [group.prefix for group in groups] == ["main", "main-exploiter", "league-exploiter"]
-    own = PlayerSettings(gate=GateSettings(reset_probability=0.5), matchmaking=MatchmakingSettings(weighting="linear"))
+    own = PlayerConfig(gate=GateConfig(reset_probability=0.5), matchmaking=MatchmakingConfig(weighting="linear"))
     assert (own.reset_probability, own.weighting) == (0.5, "linear")
 
 

@@ -17,8 +17,10 @@ def new_payoff(num_seats: int = 2) -> Payoff:
     return empty_payoff(num_seats=num_seats, half_life_steps=HALF_LIFE, prior_games=2.0)
 
 
-def book(payoff: Payoff, home: int, away: int, results: tuple[int, int, int], *, now: float = 0.0, **more: int) -> None:
-    """Book games that are won, drawn or lost, with the home on seat 0 unless said."""
+def record(
+    payoff: Payoff, home: int, away: int, results: tuple[int, int, int], *, now: float = 0.0, **more: int
+) -> None:
+    """Records games that are won, drawn or lost, with the home on seat 0 unless said."""
     score = results[0] + 0.5 * results[1]
     payoff.add(home, away, results=results, score=score, now=now, **{"seat": 0, **more})  # type: ignore[arg-type]
 
@@ -42,25 +44,30 @@ games_or_moves = st.lists(
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(games_or_moves)
 def test_a_game_fades_by_how_far_the_learning_sides_have_moved_since(history: list[tuple]) -> None:
-    payoff, moved = new_payoff(), np.zeros(NUM_POLICIES)  # policies 0 and 1 learn, 2 and 3 are frozen and never move
+    payoff, staleness_clock = (
+        new_payoff(),
+        np.zeros(NUM_POLICIES),
+    )  # policies 0 and 1 learn, 2 and 3 are frozen and never move
     kept: list[list] = []
     for step in history:
         if step[0] == "move":
-            moved[step[1]] += step[2]
+            staleness_clock[step[1]] += step[2]
         elif step[0] == "forget":
             payoff.forget(step[1])
             kept = [game for game in kept if step[1] not in game[:2]]
         else:
             _, home, away, seat, results = step
-            now = moved[home] + moved[away]
-            book(payoff, home, away, results, seat=seat, now=now)
+            now = staleness_clock[home] + staleness_clock[away]
+            record(payoff, home, away, results, seat=seat, now=now)
             kept.append([home, away, now, results])
     for home in range(NUM_POLICIES):
         expected = np.zeros((NUM_POLICIES, 3))
         for game_home, away, then, results in kept:
             if game_home == home:
-                expected[away] += np.array(results) * 0.5 ** ((moved[home] + moved[away] - then) / HALF_LIFE)
-        known = payoff.posterior(home, moved)
+                expected[away] += np.array(results) * 0.5 ** (
+                    (staleness_clock[home] + staleness_clock[away] - then) / HALF_LIFE
+                )
+        known = payoff.posterior(home, staleness_clock)
         np.testing.assert_allclose(known.games, expected.sum(axis=1), rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(known.alpha, expected[:, 0] + 0.5 * expected[:, 1] + 1.0, rtol=1e-9)
         np.testing.assert_allclose(known.beta, expected[:, 2] + 0.5 * expected[:, 1] + 1.0, rtol=1e-9)
@@ -68,13 +75,13 @@ def test_a_game_fades_by_how_far_the_learning_sides_have_moved_since(history: li
 
 def test_evidence_between_frozen_policies_never_ages() -> None:
     payoff = new_payoff()
-    book(payoff, 2, 3, (7, 0, 3))
+    record(payoff, 2, 3, (7, 0, 3))
     assert payoff.posterior(2, np.array([1e9, 1e9, 0.0, 0.0])).games[3] == 10.0
 
 
 def test_a_half_life_halves_the_weight() -> None:
     payoff = new_payoff()
-    book(payoff, 0, 2, (8, 0, 0))
+    record(payoff, 0, 2, (8, 0, 0))
     assert payoff.posterior(0, np.array([HALF_LIFE, 0.0, 0.0])).games[2] == pytest.approx(4.0)
 
 
@@ -87,13 +94,13 @@ def test_a_pair_that_never_met_is_even_and_unsure() -> None:
 
 def test_one_game_does_not_settle_a_pair() -> None:
     payoff = new_payoff()
-    book(payoff, 0, 1, (1, 0, 0))
+    record(payoff, 0, 1, (1, 0, 0))
     assert payoff.posterior(0, np.zeros(2)).mean[1] == pytest.approx(2 / 3)
 
 
 def test_draws_are_half_a_win() -> None:
     payoff = new_payoff()
-    book(payoff, 0, 1, (0, 100, 0))
+    record(payoff, 0, 1, (0, 100, 0))
     assert payoff.posterior(0, np.zeros(2)).mean[1] == pytest.approx(0.5)
 
 
@@ -107,8 +114,8 @@ def test_a_score_is_a_share_of_a_win_whoever_won_the_games() -> None:
 
 def test_seats_are_kept_apart() -> None:
     payoff = new_payoff()
-    book(payoff, 0, 1, (9, 0, 1))
-    book(payoff, 0, 1, (2, 0, 8), seat=1)
+    record(payoff, 0, 1, (9, 0, 1))
+    record(payoff, 0, 1, (2, 0, 8), seat=1)
     assert payoff.seat_games(0, 1, np.zeros(2)).tolist() == [[9.0, 10.0], [2.0, 10.0]]
     assert payoff.seat_totals(0, 1).tolist() == [[9, 0, 1], [2, 0, 8]]
     assert payoff.seat_totals(1, 0).sum() == 0
@@ -116,14 +123,14 @@ def test_seats_are_kept_apart() -> None:
 
 def test_games_of_thrown_away_weights_count_in_the_totals_alone() -> None:
     payoff = new_payoff()
-    book(payoff, 0, 1, (5, 0, 0), counts=False)
+    record(payoff, 0, 1, (5, 0, 0), counts=False)
     assert payoff.posterior(0, np.zeros(2)).games[1] == 0.0
     assert payoff.seat_totals(0, 1).sum() == 5
 
 
 def test_samples_follow_the_posterior() -> None:
     payoff = new_payoff()
-    book(payoff, 0, 1, (30, 0, 10))
+    record(payoff, 0, 1, (30, 0, 10))
     rng = np.random.default_rng(0)
     drawn = np.array([payoff.posterior(0, np.zeros(3)).sample(rng) for _ in range(4_000)])
     assert drawn[:, 1].mean() == pytest.approx(31 / 42, abs=0.01)

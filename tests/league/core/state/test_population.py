@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from league.core.state.population import GUEST, PLAYER, SNAPSHOT, Population
-from league.core.state.state_codec import pack, unpack
+from league.core.state.state_codec import decode, encode
 
 ROLES = ("main_agent", "main_exploiter")
 
@@ -36,7 +36,7 @@ def grown(seed: int, *, size: int = 60) -> Population:
 def test_numbers_by_kind_role_and_owner_are_those_of_the_columns(seed: int, stored: bool) -> None:
     population = grown(seed)
     if stored:
-        population = unpack(Population, json.loads(json.dumps(pack(population))))
+        population = decode(Population, json.loads(json.dumps(encode(population))))
     kind, role, owner = population.kind.values, population.role.values, population.owner.values
     assert population.frozen().tolist() == np.flatnonzero(kind != PLAYER).tolist()
     for ask, wanted in ((population.players, PLAYER), (population.snapshots, SNAPSHOT)):

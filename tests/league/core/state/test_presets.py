@@ -10,27 +10,27 @@ import pydantic
 import pytest
 
 from league.core.state.events import EVENTS, LeagueCreated
-from league.core.state.league_config import LeagueSettings, PlayerSettings, RatingSettings
+from league.core.state.league_config import LeagueConfig, PlayerConfig, RatingConfig
 from league.core.state.population_config import (
-    GuestSettings,
-    MetaGameSettings,
-    PopulationSettings,
-    TunedSettings,
-    TuningSettings,
+    FixedOpponentConfig,
+    MetaGameConfig,
+    PbtConfig,
+    PopulationConfig,
+    TunedConfig,
 )
 from league.core.state.registry import PRESETS
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from tests.league.core.simulated_league import SimulatedLeague
 
-READER = pydantic.TypeAdapter(LeagueSettings)
+READER = pydantic.TypeAdapter(LeagueConfig)
 SHAPES = [(0, 1), (0, 1, 2), (0, 0, 1, 1), (0,)]
 
 
 @pytest.mark.parametrize("teams", SHAPES, ids=str)
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_every_preset_runs_on_every_shape_of_game(name: str, teams: tuple[int, ...]) -> None:
-    settings = READER.validate_python({"preset": name, "population": {"save_steps": 2_000}})
-    league = SimulatedLeague(settings, teams=teams)
+    config = READER.validate_python({"preset": name, "population": {"save_steps": 2_000}})
+    league = SimulatedLeague(config, teams=teams)
     league.run(60)
     assert len(league.state.snapshots) > len(league.state.players)
     assert league.state.totals.games > 0
@@ -39,30 +39,30 @@ def test_every_preset_runs_on_every_shape_of_game(name: str, teams: tuple[int, .
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
 def test_a_resolved_preset_is_read_back_equal(name: str) -> None:
-    settings = READER.validate_python({"preset": name})
-    assert READER.validate_python(dataclasses.asdict(settings)) == settings
-    created = LeagueCreated(0, 2, (0, 1), settings)
+    config = READER.validate_python({"preset": name})
+    assert READER.validate_python(dataclasses.asdict(config)) == config
+    created = LeagueCreated(0, 2, (0, 1), config)
     assert msgspec.json.decode(msgspec.json.encode(created), type=EVENTS["LeagueCreated"]) == created
 
 
 def test_alphastar_is_the_default_and_counts_any_number_of_each() -> None:
-    assert LeagueSettings(preset="alphastar").players == LeagueSettings().players
-    population = PopulationSettings(main_agents=3, main_exploiters=3, league_exploiters=6, save_steps=1_000)
-    groups = LeagueSettings(preset="alphastar", population=population).players
+    assert LeagueConfig(preset="alphastar").players == LeagueConfig().players
+    population = PopulationConfig(main_agents=3, main_exploiters=3, league_exploiters=6, save_steps=1_000)
+    groups = LeagueConfig(preset="alphastar", population=population).players
     assert [(group.role, group.count) for group in groups] == [
         ("main_agent", 3),
         ("main_exploiter", 3),
         ("league_exploiter", 6),
     ]
-    assert groups[0].share * 3 == pytest.approx(9.0), "half of the env steps for the main agents"
+    assert groups[0].step_weight * 3 == pytest.approx(9.0), "half of the env steps for the main agents"
     assert {(group.gate.min_steps, group.gate.timeout_steps) for group in groups} == {(1_000, 2_000)}
-    alone = LeagueSettings(preset="alphastar", population=PopulationSettings(main_exploiters=0, league_exploiters=0))
+    alone = LeagueConfig(preset="alphastar", population=PopulationConfig(main_exploiters=0, league_exploiters=0))
     assert [group.role for group in alone.players] == ["main_agent"]
 
 
 def test_exploiters_of_alphastar_may_start_again_from_the_main_agent_and_mains_never() -> None:
-    population = PopulationSettings(main_agents=4, main_exploiters=4, league_exploiters=4, exploiters_reset_to="main")
-    groups = LeagueSettings(preset="alphastar", population=population).players
+    population = PopulationConfig(main_agents=4, main_exploiters=4, league_exploiters=4, exploiters_reset_to="main")
+    groups = LeagueConfig(preset="alphastar", population=population).players
     assert [group.gate.reset_to for group in groups] == ["initial", "main", "main"]
     with pytest.raises(pydantic.ValidationError, match="exploiters_reset_to"):
         READER.validate_python({"preset": "alphastar", "population": {"exploiters_reset_to": "best"}})
@@ -77,51 +77,69 @@ def test_the_words_of_unity_mean_what_they_mean_there() -> None:
 
 
 def test_openai_five_plays_80_percent_against_the_newest_weights() -> None:
-    (group,) = LeagueSettings(preset="openai_five").players
+    (group,) = LeagueConfig(preset="openai_five").players
     assert (group.matchmaking.self_play, group.matchmaker) == (0.8, "quality")
     assert group.matchmaking.quality_rate == 0.01
 
 
 def test_an_exploiter_is_one_player_that_is_never_reset_and_frozen_by_steps() -> None:
-    preset = {"preset": "exploit", "population": {"save_steps": 500}, "guests": [{"policy": "bot:a", "share": 1.0}]}
+    preset = {
+        "preset": "exploit",
+        "population": {"save_steps": 500},
+        "fixed_opponents": [{"policy": "bot:a", "share": 1.0}],
+    }
     (group,) = READER.validate_python(preset).players
-    assert (group.role, group.count, group.matchmaker) == ("main_exploiter", 1, "guests")
+    assert (group.role, group.count, group.matchmaker) == ("main_exploiter", 1, "fixed_opponents")
     assert group.reset_probability == 0.0
     assert (group.gate.min_steps, group.gate.timeout_steps) == (500, 500)
 
 
 def test_what_is_given_beside_a_preset_takes_its_place_even_where_it_equals_the_default() -> None:
-    psro = READER.validate_python({"preset": "psro", "lease_turns": 8})
-    assert (psro.ratings.share, psro.meta_game.solve, psro.lease_turns) == (0.2, True, 8)
-    given = READER.validate_python({"preset": "psro", "ratings": {"share": 0.05}, "meta_game": {"solve": False}})
-    assert (given.ratings, given.meta_game) == (RatingSettings(), MetaGameSettings())
+    psro = READER.validate_python({"preset": "psro", "lease_steps": 8})
+    assert (psro.ratings.step_fraction, psro.meta_game.solve, psro.lease_steps) == (0.2, True, 8)
+    given = READER.validate_python(
+        {"preset": "psro", "ratings": {"step_fraction": 0.05}, "meta_game": {"solve": False}}
+    )
+    assert (given.ratings, given.meta_game) == (RatingConfig(), MetaGameConfig())
     own = READER.validate_python({"preset": "pbt", "players": [{"role": "main_agent"}]})
-    assert own.players == (PlayerSettings(),)
-    assert own.tuning.tuner == "elo_gap"
+    assert own.players == (PlayerConfig(),)
+    assert own.pbt.selection == "elo_gap"
 
 
 @pytest.mark.parametrize(
     ("kind", "wrong", "message"),
     [
-        (LeagueSettings, {"preset": "alphstar"}, "nearest is 'alphastar'"),
-        (LeagueSettings, {"population": PopulationSettings(window=3)}, "numbers of a preset"),
-        (PopulationSettings, {"window": 0}, "window must be at least 1"),
-        (PopulationSettings, {"play_against_latest_model_ratio": 1.5}, "latest_model_ratio"),
-        (GuestSettings, {"policy": "random"}, "bot:NAME"),
-        (GuestSettings, {"policy": "bot:random", "share": 1.01}, "share of bot:random must be above 0 and at most 1"),
-        (GuestSettings, {"policy": "bot:random", "source": "runs/a"}, "only outside:NAME comes from one"),
-        (GuestSettings, {"policy": "outside:../x"}, "NAME must be 1 to 64"),
-        (GuestSettings, {"policy": "outside:"}, "NAME must be 1 to 64"),
-        (LeagueSettings, {"guests": (GuestSettings("bot:a"), GuestSettings("bot:a"))}, "named twice"),
-        (LeagueSettings, {"guests": (GuestSettings("bot:a", roles=("nobody",)),)}, "nobody"),
-        (LeagueSettings, {"guests": tuple(GuestSettings(f"bot:{i}", 0.4) for i in range(3))}, "must not exceed 1"),
-        (TuningSettings, {"tuner": "elo"}, "nearest is 'elo_gap'"),
-        (TunedSettings, {"name": "learning_rat"}, "no hyperparameter"),
-        (TunedSettings, {"name": "reward:kills"}, "reward:kills: rewards have no parts"),
-        (TunedSettings, {"name": "learning_rate", "low": 2.0}, "low 2.0 <= initial 1.0"),
-        (TuningSettings, {"parameters": (TunedSettings("discount"), TunedSettings("discount"))}, "twice"),
-        (TuningSettings, {"factor": 1.0}, "factor"),
-        (MetaGameSettings, {"growth": 0.0}, "growth"),
+        (LeagueConfig, {"preset": "alphstar"}, "nearest is 'alphastar'"),
+        (LeagueConfig, {"population": PopulationConfig(window=3)}, "numbers of a preset"),
+        (PopulationConfig, {"window": 0}, "window must be at least 1"),
+        (PopulationConfig, {"play_against_latest_model_ratio": 1.5}, "latest_model_ratio"),
+        (FixedOpponentConfig, {"policy": "random"}, "bot:NAME"),
+        (
+            FixedOpponentConfig,
+            {"policy": "bot:random", "share": 1.01},
+            "share of bot:random must be above 0 and at most 1",
+        ),
+        (FixedOpponentConfig, {"policy": "bot:random", "source": "runs/a"}, "only imported:NAME comes from one"),
+        (FixedOpponentConfig, {"policy": "imported:../x"}, "NAME must be 1 to 64"),
+        (FixedOpponentConfig, {"policy": "imported:"}, "NAME must be 1 to 64"),
+        (
+            LeagueConfig,
+            {"fixed_opponents": (FixedOpponentConfig("bot:a"), FixedOpponentConfig("bot:a"))},
+            "named twice",
+        ),
+        (LeagueConfig, {"fixed_opponents": (FixedOpponentConfig("bot:a", roles=("nobody",)),)}, "nobody"),
+        (
+            LeagueConfig,
+            {"fixed_opponents": tuple(FixedOpponentConfig(f"bot:{i}", 0.4) for i in range(3))},
+            "must not exceed 1",
+        ),
+        (PbtConfig, {"selection": "elo"}, "nearest is 'elo_gap'"),
+        (TunedConfig, {"name": "learning_rat"}, "no hyperparameter"),
+        (TunedConfig, {"name": "reward:kills"}, "reward:kills: rewards have no parts"),
+        (TunedConfig, {"name": "learning_rate", "low": 2.0}, "low 2.0 <= initial 1.0"),
+        (PbtConfig, {"parameters": (TunedConfig("discount"), TunedConfig("discount"))}, "twice"),
+        (PbtConfig, {"factor": 1.0}, "factor"),
+        (MetaGameConfig, {"growth": 0.0}, "growth"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_by_name(kind: type, wrong: dict, message: str) -> None:
@@ -130,7 +148,7 @@ def test_what_cannot_be_meant_is_refused_by_name(kind: type, wrong: dict, messag
 
 
 def test_a_state_stored_by_an_earlier_version_is_read_with_defaults() -> None:
-    league = SimulatedLeague(LeagueSettings())
+    league = SimulatedLeague(LeagueConfig())
     league.run(10)
     plain = json.loads(json.dumps(to_plain(league.state)))
     for name in ("qualities", "mixture"):
@@ -138,17 +156,15 @@ def test_a_state_stored_by_an_earlier_version_is_read_with_defaults() -> None:
     for _, player in plain["players"]:
         for name in ("hyperparameters", "transplants", "fresh_steps", "mean_return", "return_games"):
             player.pop(name)
-    for name in ("preset", "population", "guests", "meta_game", "tuning"):
-        del plain["settings"][name]
+    for name in ("preset", "population", "fixed_opponents", "meta_game", "pbt"):
+        del plain["config"][name]
     restored = from_plain(plain)
     assert isinstance(restored, LeagueState)
-    assert restored.settings == league.state.settings
+    assert restored.config == league.state.config
     assert restored.mixture == league.state.mixture
 
 
 def test_a_founding_written_by_an_earlier_version_is_read() -> None:
-    body = (
-        b'{"seed":1,"num_seats":2,"teams":[0,1],"settings":{"players":[{"role":"main_agent","count":1,"share":1.0}]}}'
-    )
+    body = b'{"seed":1,"num_seats":2,"teams":[0,1],"config":{"players":[{"role":"main_agent","count":1,"share":1.0}]}}'
     created = msgspec.json.decode(body, type=LeagueCreated)
-    assert created.settings.players == (PlayerSettings(),)
+    assert created.config.players == (PlayerConfig(),)

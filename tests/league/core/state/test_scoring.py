@@ -13,9 +13,9 @@ from league.core.league import apply
 from league.core.metagame.ratings import league_ratings
 from league.core.state.commands import FinishLease
 from league.core.state.events import LeagueCreated
-from league.core.state.league_config import GateSettings, LeagueSettings, PayoffSettings, PlayerSettings, RatingSettings
-from league.core.state.population_config import PopulationSettings
-from league.core.state.records import SeatingOutcome
+from league.core.state.league_config import GateConfig, LeagueConfig, PayoffConfig, PlayerConfig, RatingConfig
+from league.core.state.population_config import PopulationConfig
+from league.core.state.records import AssignmentOutcome
 from league.core.state.scoring import BY_WINS, Scoring, score_sum
 from league.core.state.state import LeagueState, digest
 from league.policies.nash_export import league_mixture
@@ -26,23 +26,23 @@ UNEQUAL_STAKES = np.array([[0.0, -2.0, 1.0], [2.0, 0.0, -3.0], [-1.0, 3.0, 0.0]]
 """Rock, paper, scissors from the row's side; a win takes 1, 2 or 3 by the winner's choice."""
 
 
-def outcome_from(returns: np.ndarray, teams: tuple[int, ...]) -> SeatingOutcome:
+def outcome_from(returns: np.ndarray, teams: tuple[int, ...]) -> AssignmentOutcome:
     """The totals of games with these returns, [G, S]; wins and draws by the teams' mean returns."""
     side = np.array([[row[np.equal(teams, team)].mean() for team in teams] for row in returns]).reshape(-1, len(teams))
     above = (side[:, :, None] > side[:, None, :]).sum(axis=0)
     even = ((side[:, :, None] == side[:, None, :]) & np.not_equal.outer(teams, teams)).sum(axis=0)
-    return SeatingOutcome(
+    return AssignmentOutcome(
         policies=tuple(f"p{seat}" for seat in range(len(teams))),
         games=len(returns),
         aborted=0,
-        turns=len(returns),
+        decisions=len(returns),
         wins=tuple(tuple(row) for row in above.tolist()),
         draws=tuple(tuple(row) for row in even.tolist()),
         return_sums=tuple(returns.sum(axis=0).tolist()),
     )
 
 
-def rivals(teams: tuple[int, ...]) -> list[tuple[int, int]]:
+def gate_opponents(teams: tuple[int, ...]) -> list[tuple[int, int]]:
     return [(i, j) for i, one in enumerate(teams) for j, other in enumerate(teams) if one != other]
 
 
@@ -59,13 +59,13 @@ def games(draw: st.DrawFn) -> tuple[tuple[int, ...], np.ndarray]:
 def test_the_score_is_the_sum_of_the_scores_of_single_games(played: tuple, scale: float) -> None:
     teams, returns = played
     outcome = outcome_from(returns, teams)
-    for seat, rival in rivals(teams):
+    for seat, opponent in gate_opponents(teams):
         expected = 0.0
         for row in returns:
             own = [earned for earned, team in zip(row, teams, strict=True) if team == teams[seat]]
-            other = [earned for earned, team in zip(row, teams, strict=True) if team == teams[rival]]
+            other = [earned for earned, team in zip(row, teams, strict=True) if team == teams[opponent]]
             expected += 0.5 + 0.5 * (sum(own) / len(own) - sum(other) / len(other)) / scale
-        found = score_sum(Scoring("returns", scale), outcome, teams=teams, seat=seat, rival=rival)
+        found = score_sum(Scoring("returns", scale), outcome, teams=teams, seat=seat, opponent=opponent)
         assert found == pytest.approx(expected, abs=1e-9)
 
 
@@ -75,9 +75,9 @@ def test_what_one_side_scores_the_other_does_not(played: tuple, scale: float, by
     teams, returns = played
     outcome = outcome_from(returns, teams)
     scoring = Scoring("returns", scale) if by_returns else BY_WINS
-    for seat, rival in rivals(teams):
-        scored = score_sum(scoring, outcome, teams=teams, seat=seat, rival=rival)
-        conceded = score_sum(scoring, outcome, teams=teams, seat=rival, rival=seat)
+    for seat, opponent in gate_opponents(teams):
+        scored = score_sum(scoring, outcome, teams=teams, seat=seat, opponent=opponent)
+        conceded = score_sum(scoring, outcome, teams=teams, seat=opponent, opponent=seat)
         assert 0.0 <= scored <= outcome.games
         assert scored + conceded == pytest.approx(outcome.games)
 
@@ -86,9 +86,9 @@ def test_what_one_side_scores_the_other_does_not(played: tuple, scale: float, by
 @given(games(), st.sampled_from([0.01, 3.0, 100.0]), st.floats(-7, 7))
 def test_the_unit_of_returns_and_what_all_earn_alike_change_nothing(played: tuple, unit: float, gift: float) -> None:
     teams, returns = played
-    for seat, rival in rivals(teams):
+    for seat, opponent in gate_opponents(teams):
         scores = [
-            score_sum(Scoring("returns", scale), outcome_from(earned, teams), teams=teams, seat=seat, rival=rival)
+            score_sum(Scoring("returns", scale), outcome_from(earned, teams), teams=teams, seat=seat, opponent=opponent)
             for scale, earned in ((4.0, returns), (4.0 * unit, unit * returns), (4.0, returns + gift))
         ]
         assert scores == pytest.approx([scores[0]] * 3)
@@ -99,9 +99,9 @@ def test_games_won_drawn_or_lost_score_alike_by_wins_and_by_returns(teams: tuple
     sign = np.where(np.equal(teams, 0), 1.0, -1.0)
     returns = np.random.default_rng(0).integers(-1, 2, 40)[:, None] * sign
     outcome = outcome_from(returns, teams)
-    for seat, rival in rivals(teams):
-        won = score_sum(BY_WINS, outcome, teams=teams, seat=seat, rival=rival)
-        assert score_sum(Scoring("returns", 2.0), outcome, teams=teams, seat=seat, rival=rival) == won
+    for seat, opponent in gate_opponents(teams):
+        won = score_sum(BY_WINS, outcome, teams=teams, seat=seat, opponent=opponent)
+        assert score_sum(Scoring("returns", 2.0), outcome, teams=teams, seat=seat, opponent=opponent) == won
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("inf"), float("nan")])
@@ -109,19 +109,19 @@ def test_a_scale_that_is_none_is_refused(scale: float) -> None:
     with pytest.raises(ValueError, match="return_scale"):
         Scoring("returns", scale)
     with pytest.raises(ValueError, match="return_scale"):
-        PayoffSettings(score="returns", return_scale=scale)
+        PayoffConfig(score="returns", return_scale=scale)
 
 
 def test_a_scale_for_games_won_is_refused() -> None:
     with pytest.raises(ValueError, match="no meaning with score: wins"):
-        PayoffSettings(score="wins", return_scale=2.0)
+        PayoffConfig(score="wins", return_scale=2.0)
 
 
 def three_choices(scoring: Scoring, *, games_each: int = 1000) -> SimulatedLeague:
     """A league whose three snapshots are rock, paper and scissors of unequal stakes, all pairs played exactly."""
-    never = GateSettings(min_steps=10**9, timeout_steps=10**9)
-    league = SimulatedLeague(LeagueSettings(players=(PlayerSettings(count=3, gate=never),)), scoring=scoring)
-    league.confirm_orders()
+    never = GateConfig(min_steps=10**9, timeout_steps=10**9)
+    league = SimulatedLeague(LeagueConfig(players=(PlayerConfig(count=3, gate=never),)), scoring=scoring)
+    league.confirm_directives()
     choices = list(league.state.snapshots)
     for first, second in ((i, j) for i in range(3) for j in range(3) if i != j):
         lease = league.grant("rate")
@@ -156,8 +156,8 @@ def test_no_rating_and_no_weight_depends_on_the_unit_of_the_returns(unit: float)
     def scaled(league: SimulatedLeague) -> tuple:
         return league_ratings(league.state), dict(league_mixture(league.state))
 
-    league = SimulatedLeague(three_roles(rating_share=0.5), seed=3, scoring=Scoring("returns", 2.0))
-    other = SimulatedLeague(three_roles(rating_share=0.5), seed=3, scoring=Scoring("returns", 2.0 * unit))
+    league = SimulatedLeague(three_roles(rating_fraction=0.5), seed=3, scoring=Scoring("returns", 2.0))
+    other = SimulatedLeague(three_roles(rating_fraction=0.5), seed=3, scoring=Scoring("returns", 2.0 * unit))
     plain = other.play
     other.play = lambda lease, games=20: tuple(  # type: ignore[method-assign]
         dataclasses.replace(outcome, return_sums=tuple(unit * total for total in outcome.return_sums))
@@ -175,11 +175,11 @@ def test_who_loses_more_games_may_be_rated_higher_for_what_it_earns() -> None:
     """A policy that folds nine hands of ten and takes a large pot with the tenth."""
     ratings = {}
     for scoring in (BY_WINS, Scoring("returns", 26.0)):
-        league = SimulatedLeague(LeagueSettings(players=(PlayerSettings(count=2),)), scoring=scoring)
-        league.confirm_orders()
+        league = SimulatedLeague(LeagueConfig(players=(PlayerConfig(count=2),)), scoring=scoring)
+        league.confirm_directives()
         lease = league.grant("rate")
-        seating = tuple(league.state.snapshots)
-        played = outcome_of(seating, (0, 1), games=1000, winners=[0] * 100 + [1] * 900)
+        assignment = tuple(league.state.snapshots)
+        played = outcome_of(assignment, (0, 1), games=1000, winners=[0] * 100 + [1] * 900)
         played = dataclasses.replace(played, return_sums=(100 * 13.0 - 900.0, 900.0 - 100 * 13.0))
         league.ask(FinishLease(lease.lease_id, lease.token, 1000, (played,)))
         ratings[scoring.score] = league_ratings(league.state)[0].policy
@@ -204,11 +204,11 @@ def test_a_fold_of_the_events_needs_neither_the_game_nor_the_configuration() -> 
 def test_the_quality_of_a_snapshot_falls_by_what_is_scored_against_it() -> None:
     falls = {}
     for scoring in (BY_WINS, Scoring("returns", 4.0)):
-        preset = LeagueSettings(
-            preset="openai_five", population=PopulationSettings(save_steps=10**9), ratings=RatingSettings(share=0.0)
+        preset = LeagueConfig(
+            preset="openai_five", population=PopulationConfig(save_steps=10**9), ratings=RatingConfig(step_fraction=0.0)
         )
         league = SimulatedLeague(preset, scoring=scoring)
-        league.confirm_orders()
+        league.confirm_directives()
         lease = league.grant("train")
         (snapshot,) = league.state.snapshots
         played = outcome_of(("main-0", snapshot), (0, 1), games=8, winners=[0] * 8)
