@@ -6,6 +6,8 @@ that microbatches, stages and replicas add up to the same gradient. Minimising a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -47,6 +49,27 @@ def policy_gradient_loss(log_probs: Tensor, advantages: Tensor, *, valid: Tensor
     """
     check_time_major(log_probs, advantages=advantages, valid=valid)
     return -(zero_invalid(log_probs, valid) * zero_invalid(advantages.detach(), valid)).sum()
+
+
+@torch.no_grad()
+def normalise_advantages(
+    advantages: Tensor, *, valid: Tensor, total: Callable[[Tensor], Tensor], epsilon: float = 1e-8
+) -> Tensor:
+    """Advantages with mean 0 and standard deviation 1 over the valid steps of all replicas, 0 in invalid ones.
+
+    Call it on the whole batch before microbatches are cut: statistics of a piece would change the gradient.
+
+    Args:
+      advantages: float32 [T, B]; valid: bool [T, B].
+      total: adds a tensor up over replicas.
+      epsilon: added to the standard deviation.
+    """
+    chosen = zero_invalid(advantages, valid).double()
+    count, first = total(torch.stack([valid.sum().double(), chosen.sum()]))
+    mean = first / count.clamp(min=1.0)
+    squares = total(zero_invalid((chosen - mean).square(), valid).sum()[None])[0]
+    deviation = (squares / (count - 1.0).clamp(min=1.0)).sqrt() + epsilon
+    return zero_invalid((chosen - mean) / deviation, valid).to(advantages.dtype)
 
 
 def ppo_loss(

@@ -1,4 +1,4 @@
-"""What every objective needs of a microbatch: the decisions time-major, the optional terms, the columns of the report.
+"""Arranges the decisions of a microbatch time-major, with the log-probabilities that every objective needs.
 
 Shape letters: B rows, T unroll length, P policy parameters, G groups of an action's parts (1 where they are not told
 apart).
@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from agents.learner.algorithms.kl_terms import has_kl, magnet_sum, teacher_sum
-from agents.learner.algorithms.loss_stats import stack_stats
-from agents.learner.algorithms.objective import LossWeights
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
-from agents.losses.action_groups import group_sums, grouped_policy_gradient_loss, grouped_upgo, grouped_vtrace
-from agents.losses.policy import MAX_LOG_RATIO, zero_invalid
+from agents.losses.action_groups import group_sums, grouped_vtrace
+from agents.losses.policy import zero_invalid
 from agents.losses.vtrace import VTraceReturns
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
-from agents.nets.sub_actions import SubActionsHead, num_sub_actions
+from agents.nets.sub_actions import SubActionsHead
 
 
 @dataclass(frozen=True)
@@ -138,106 +134,3 @@ def _sub_action_log_probs(dist_params: Tensor, batch: Batch, head: Head) -> tupl
 def entropy_of(inputs: LossInputs, head: Head) -> Tensor:
     """Entropy summed over the learnt-from decisions, a scalar."""
     return zero_invalid(head.entropy(inputs.dist_params, inputs.actions).t(), inputs.learn).sum()
-
-
-def check_terms(config: LearnerConfig, head: Head) -> None:
-    """Refuse terms that the policy's distribution does not have.
-
-    Raises:
-      ValueError: a magnet or a teacher is asked for and the head has no known KL, or the groups are not of its parts.
-    """
-    for name, wanted in (("magnet_cost", config.magnet_cost > 0), ("teacher_cost", config.has_teacher)):
-        if wanted and not has_kl(head):
-            raise ValueError(
-                f"{name}: the KL between two policies of a {type(head).__name__} is not known; set it to 0"
-            )
-    grouped = sum(len(group) for group in config.action_groups)
-    if grouped and grouped != num_sub_actions(head):
-        raise ValueError(f"action_groups: {grouped} parts are in groups, the actions have {num_sub_actions(head)}")
-
-
-@dataclass(frozen=True)
-class OptionalTerms:
-    """The terms that the config switches on, scalars.
-
-    Fields:
-      weighted: sum of the UPGO loss and of the KLs to the target network and to the teacher, each times its cost.
-      teacher_kl: KL(teacher || policy), unweighted.
-    """
-
-    weighted: Tensor
-    teacher_kl: Tensor
-
-
-def optional_terms(
-    inputs: LossInputs,
-    batch: Batch,
-    *,
-    head: Head,
-    config: LearnerConfig,
-    loss_weights: LossWeights,
-) -> OptionalTerms:
-    """UPGO, with ratios clipped per group, and the KLs."""
-    total = teacher_kl = inputs.values.new_zeros(())
-    if config.upgo_cost:
-        returns = grouped_upgo(
-            inputs.groups.log_rhos,
-            inputs.discounts,
-            inputs.rewards,
-            inputs.values.detach().contiguous(),
-            inputs.bootstrap,
-            clip_pg_rho=config.clip_pg_rho,
-            valid=inputs.valid,
-        )
-        upgoing = grouped_policy_gradient_loss(
-            inputs.groups.log_probs, returns.advantages / loss_weights.advantage_scale, valid=inputs.learn
-        )
-        total = total + config.upgo_cost * upgoing
-    if config.magnet_cost:
-        total = total + config.magnet_cost * magnet_sum(head, inputs.dist_params, batch)
-    if loss_weights.teacher_cost:
-        teacher_kl = teacher_sum(head, inputs.dist_params, batch)
-        total = total + loss_weights.teacher_cost * teacher_kl
-    return OptionalTerms(total, teacher_kl)
-
-
-@torch.no_grad()
-def report_of(
-    inputs: LossInputs,
-    *,
-    policy: Tensor,
-    value: Tensor,
-    entropy: Tensor,
-    auxiliary: OptionalTerms,
-    advantages: Tensor,
-    targets: Tensor,
-    clipped: Tensor,
-) -> Tensor:
-    """The columns of a microbatch.
-
-    Args:
-      policy, value, entropy, auxiliary: the terms.
-      advantages: float32 [T, B], raw; targets: float32 [T, B], of the values.
-      clipped: bool [T, B], where the ratio was cut.
-    """
-    learn = inputs.learn
-    log_rhos = zero_invalid(inputs.log_rhos, learn)
-    rhos = zero_invalid(log_rhos.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp(), learn)
-    count = learn.sum()
-    steps = count.to(rhos.dtype)
-    total_rho = rhos.sum()
-    return stack_stats(
-        steps=steps,
-        policy=policy,
-        value=value,
-        entropy=entropy,
-        auxiliary=auxiliary.weighted,
-        teacher_kl=auxiliary.teacher_kl,
-        squared_advantage=zero_invalid(advantages, learn).square().sum(),
-        rho_clipped=(clipped & learn).sum().to(rhos.dtype),
-        rho=total_rho,
-        squared_rho=rhos.square().sum(),
-        kl=total_rho - steps - log_rhos.sum(),
-        target=zero_invalid(targets, learn).sum(),
-        squared_target=zero_invalid(targets, learn).square().sum(),
-    )

@@ -1,4 +1,7 @@
-"""PPO: targets and normalised advantages fixed for the whole batch, then a clipped surrogate, over several epochs."""
+"""PPO: targets and normalised advantages fixed for the whole batch, then a clipped surrogate, over several epochs.
+
+Shape letters: B rows, T unroll length.
+"""
 
 from __future__ import annotations
 
@@ -9,42 +12,27 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from agents.learner.algorithms.kl_terms import magnet_targets
-from agents.learner.algorithms.loss_inputs import (
-    LossInputs,
-    check_terms,
-    entropy_of,
-    loss_inputs_of,
-    optional_terms,
-    report_of,
-    vtrace_of,
-)
+from agents.learner.algorithms.actor_critic import ActorCritic, Terms
+from agents.learner.algorithms.loss_inputs import LossInputs, loss_inputs_of, vtrace_of
 from agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
-from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
-from agents.losses.policy import ppo_loss, zero_invalid
+from agents.losses.policy import normalise_advantages, ppo_loss, zero_invalid
 from agents.losses.returns import gae
 from agents.losses.value import clipped_value_loss, value_loss
-from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
 
 
-class PPOObjective:
+class PPOObjective(ActorCritic):
     """Advantages by GAE, or by V-trace where the data is old (`config.targets`); a clipped ratio per group of parts.
 
     Source: Schulman et al. 2017, Proximal policy optimisation algorithms; Huang et al. 2022, The 37 implementation
     details of proximal policy optimisation (here the advantages are normalised over the batch, not a minibatch).
     """
 
-    def __init__(self, config: LearnerConfig, head: Head) -> None:
-        check_terms(config, head)
-        self._config = config
-        self._head = head
-
     @property
     def passes(self) -> ForwardPasses:
         """One pass for values and ratios before the first step; the target network where there is a magnet."""
-        return ForwardPasses(current=True, target=self._config.magnet_cost > 0)
+        return replace(super().passes, current=True)
 
     @torch.no_grad()
     def precomputed(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
@@ -52,44 +40,33 @@ class PPOObjective:
         inputs = loss_inputs_of(current, batch, head=self._head, config=self._config)
         advantages, targets = self._estimates(inputs)
         if self._config.normalise_advantages:
-            advantages = normalised(advantages, inputs.learn, total)
+            advantages = normalise_advantages(advantages, valid=inputs.learn, total=total)
         fixed = {"advantages": advantages, "targets": targets, "old_values": inputs.values}
         return {name: tensor.t().contiguous() for name, tensor in fixed.items()}
 
-    @torch.no_grad()
-    def target_precomputed(self, batch: Batch, *, target: NetworkOutput) -> Mapping[str, Tensor]:
-        """What the magnet says."""
-        return magnet_targets(self._head, target, batch)
-
-    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
-        """As in the protocol."""
-        config = self._config
-        inputs = loss_inputs_of(output, batch, head=self._head, config=config)
-        advantages, targets, old_values = (
-            batch.precomputed[name].t() for name in ("advantages", "targets", "old_values")
-        )
-        learn = inputs.learn
+    def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
+        """As in the frame."""
+        del advantage_scale
+        clip, learn = self._config.clip_ratio, inputs.learn
+        advantages, targets = batch.precomputed["advantages"].t(), batch.precomputed["targets"].t()
         pairs = zip(inputs.groups.log_probs, inputs.groups.behaviour, strict=True)
-        policy = torch.stack([ppo_loss(*pair, advantages, clip=config.clip_ratio, valid=learn) for pair in pairs]).sum()
-        if config.clip_value is None:
-            value = value_loss(inputs.values, targets, valid=learn)
-        else:
-            value = clipped_value_loss(inputs.values, old_values, targets, clip=config.clip_value, valid=learn)
-        entropy = entropy_of(inputs, self._head)
-        unscaled = replace(loss_weights, advantage_scale=1.0)  # the values, and so UPGO's advantages, are raw here
-        auxiliary = optional_terms(inputs, batch, head=self._head, config=config, loss_weights=unscaled)
-        loss = policy + config.value_cost * value - loss_weights.entropy_cost * entropy + auxiliary.weighted
-        stacked = report_of(
-            inputs,
-            policy=policy,
-            value=value,
-            entropy=entropy,
-            auxiliary=auxiliary,
+        return Terms(
+            policy=torch.stack([ppo_loss(*pair, advantages, clip=clip, valid=learn) for pair in pairs]).sum(),
+            value=self._value_loss(inputs, targets, old_values=batch.precomputed["old_values"].t()),
             advantages=advantages,
             targets=targets,
-            clipped=(inputs.groups.log_rhos.abs() > math.log1p(config.clip_ratio)).any(0),
+            clipped=(inputs.groups.log_rhos.abs() > math.log1p(clip)).any(0),
         )
-        return loss, stacked
+
+    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
+        """As in the protocol; UPGO's advantages stay raw, as the values are."""
+        return super().loss(output, batch, replace(loss_weights, advantage_scale=1.0))
+
+    def _value_loss(self, inputs: LossInputs, targets: Tensor, *, old_values: Tensor) -> Tensor:
+        clip = self._config.clip_value
+        if clip is None:
+            return value_loss(inputs.values, targets, valid=inputs.learn)
+        return clipped_value_loss(inputs.values, old_values, targets, clip=clip, valid=inputs.learn)
 
     def _estimates(self, inputs: LossInputs) -> tuple[Tensor, Tensor]:
         """Advantages without importance weight, and value targets; float32 [T, B] each."""
@@ -109,19 +86,3 @@ class PPOObjective:
         # The ratio is in the surrogate already: here the advantage goes without it.
         next_targets = torch.cat([targets[1:], inputs.bootstrap[None]])
         return zero_invalid(inputs.rewards + inputs.discounts * next_targets - values, inputs.valid), targets
-
-
-def normalised(advantages: Tensor, learn: Tensor, total: Total, *, epsilon: float = 1e-8) -> Tensor:
-    """Advantages with mean 0 and standard deviation 1 over the learnt-from decisions of all replicas.
-
-    Args:
-      advantages: float32 [T, B]; learn: bool [T, B].
-      total: adds up over replicas.
-      epsilon: added to the standard deviation.
-    """
-    chosen = zero_invalid(advantages, learn).double()
-    count, first = total(torch.stack([learn.sum().double(), chosen.sum()]))
-    mean = first / count.clamp(min=1.0)
-    squares = total(zero_invalid((chosen - mean).square(), learn).sum()[None])[0]
-    deviation = (squares / (count - 1.0).clamp(min=1.0)).sqrt() + epsilon
-    return zero_invalid((chosen - mean) / deviation, learn).to(advantages.dtype)

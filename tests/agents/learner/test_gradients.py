@@ -10,10 +10,10 @@ import torch
 
 from agents.learner.algorithms.loss_stats import LossStats, sums_of
 from agents.learner.algorithms.objective import make_objective
-from agents.learner.algorithms.ppo import normalised
 from agents.learner.algorithms.registry import OBJECTIVES
 from agents.learner.data.batch import Batch, batch_from, join
 from agents.learner.step.backend import Placement, SingleBackend
+from agents.losses.policy import normalise_advantages
 from agents.nets.network import Network
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
@@ -156,7 +156,7 @@ def test_advantages_are_standardised_over_the_decisions_of_all_replicas() -> Non
     learn = torch.from_numpy(rng.random((5, 12)) < 0.7)
     picked = advantages[learn].double()
     whole = torch.where(learn, (advantages.double() - picked.mean()) / picked.std(), 0.0).float()
-    torch.testing.assert_close(normalised(advantages, learn, lambda tensor: tensor), whole)
+    torch.testing.assert_close(normalise_advantages(advantages, valid=learn, total=lambda tensor: tensor), whole)
     halves = [(advantages[:, :6], learn[:, :6]), (advantages[:, 6:], learn[:, 6:])]
     chosen = [part[mask].double() for part, mask in halves]
     mean = torch.cat(chosen).mean()
@@ -166,7 +166,9 @@ def test_advantages_are_standardised_over_the_decisions_of_all_replicas() -> Non
             sum(((part - mean) ** 2).sum() for part in chosen)[None],
         ]
     )
-    torch.testing.assert_close(normalised(*halves[0], lambda _: next(stats)), whole[:, :6])
+    torch.testing.assert_close(
+        normalise_advantages(halves[0][0], valid=halves[0][1], total=lambda _: next(stats)), whole[:, :6]
+    )
 
 
 def test_bfloat16_gradient_points_where_float32_does() -> None:

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from agents.acting.policy import ActInputs, NetworkPolicy
-from agents.learner.algorithms.appo import SLOW_LOG_PROBS
+from agents.learner.algorithms.appo import TARGET_LOG_PROBS
 from agents.learner.algorithms.kl_terms import magnet_sum, magnet_targets
 from agents.learner.algorithms.loss_stats import sums_of
 from agents.learner.algorithms.objective import LossWeights, make_objective
@@ -80,7 +80,7 @@ def test_slow_log_probs_come_from_the_slow_head_and_trunk(spec, config) -> None:
     with torch.no_grad():
         expected = first.head.log_prob(answers(first, batch).logits[:, :5], batch.actions)
         now = network.head.log_prob(answers(network, batch).logits[:, :5], batch.actions)
-    torch.testing.assert_close(found.precomputed[SLOW_LOG_PROBS][..., 0], expected)
+    torch.testing.assert_close(found.precomputed[TARGET_LOG_PROBS][..., 0], expected)
     assert (now - expected).abs().max() > 1e-3
 
 

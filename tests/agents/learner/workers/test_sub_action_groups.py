@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.appo import SLOW_LOG_PROBS
+from agents.learner.algorithms.appo import TARGET_LOG_PROBS
 from agents.learner.algorithms.loss_stats import sums_of
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.algorithms.registry import OBJECTIVES
@@ -123,7 +123,7 @@ def test_appo_clips_each_group_by_itself_around_the_slow_copy(monkeypatch: pytes
     settings = small_config(algorithm="appo", action_groups=GROUPS)
     objective, of_slow = (make_objective(settings, network.head) for network in (case.network, case.target))
     fixed = case.batch.with_precomputed(of_slow.target_precomputed(case.batch, target=case.answers(case.target)))
-    assert fixed.precomputed[SLOW_LOG_PROBS].shape == (12, STEPS, len(GROUPS))
+    assert fixed.precomputed[TARGET_LOG_PROBS].shape == (12, STEPS, len(GROUPS))
     stats = sums_of(objective.loss(case.output, fixed, COEFFICIENTS)[1])
     terms = [
         appo_term(

@@ -1,0 +1,178 @@
+"""The frame of the actor-critic objectives: policy, value, entropy and optional terms, weighted, with their statistics.
+
+An objective of this family defines its `terms`; PPO and APPO also what is fixed for the whole batch. Everything else
+that a loss needs stands here once.
+
+Shape letters: B rows, T unroll length.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from agents.learner.algorithms.kl_terms import has_kl, magnet_sum, magnet_targets, teacher_sum
+from agents.learner.algorithms.loss_inputs import LossInputs, entropy_of, loss_inputs_of
+from agents.learner.algorithms.loss_stats import stack_stats
+from agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
+from agents.learner.config import LearnerConfig
+from agents.learner.data.batch import Batch
+from agents.losses.action_groups import grouped_policy_gradient_loss, grouped_upgo
+from agents.losses.policy import MAX_LOG_RATIO, zero_invalid
+from agents.nets.heads import Head
+from agents.nets.network import NetworkOutput
+from agents.nets.sub_actions import num_sub_actions
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What one objective has of its own.
+
+    Fields:
+      policy, value: summed losses, scalars; they carry gradients.
+      advantages: float32 [T, B], raw; targets: float32 [T, B], of the values. Both for the statistics.
+      clipped: bool [T, B], where the ratio was cut.
+    """
+
+    policy: Tensor
+    value: Tensor
+    advantages: Tensor
+    targets: Tensor
+    clipped: Tensor
+
+
+@dataclass(frozen=True)
+class OptionalTerms:
+    """The terms that the config switches on, scalars.
+
+    Fields:
+      weighted: sum of the UPGO loss and of the KLs to the target network and to the teacher, each times its cost.
+      teacher_kl: KL(teacher || policy), unweighted.
+    """
+
+    weighted: Tensor
+    teacher_kl: Tensor
+
+
+class ActorCritic(ABC):
+    """An `Objective` whose loss is policy + value_cost * value + entropy_cost * entropy loss + optional terms."""
+
+    def __init__(self, config: LearnerConfig, head: Head) -> None:
+        _check_head(config, head)
+        self._config = config
+        self._head = head
+
+    @abstractmethod
+    def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
+        """The policy and value losses of a microbatch.
+
+        Args:
+          inputs: its decisions; batch: the same, with what was precomputed.
+          advantage_scale: root mean square that advantages are divided by.
+        """
+
+    def entropy_loss(self, inputs: LossInputs, entropy: Tensor) -> Tensor:
+        """The entropy as a loss, a scalar. entropy: summed, a scalar."""
+        del inputs
+        return -entropy
+
+    @property
+    def passes(self) -> ForwardPasses:
+        """The target network where there is a magnet."""
+        return ForwardPasses(target=self._config.magnet_cost > 0)
+
+    def precomputed(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
+        """Nothing."""
+        del batch, current, total
+        return {}
+
+    @torch.no_grad()
+    def target_precomputed(self, batch: Batch, *, target: NetworkOutput) -> Mapping[str, Tensor]:
+        """The policy that the magnet pulls towards."""
+        return magnet_targets(self._head, target, batch)
+
+    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
+        """As in the protocol."""
+        inputs = loss_inputs_of(output, batch, head=self._head, config=self._config)
+        terms = self.terms(inputs, batch, advantage_scale=loss_weights.advantage_scale)
+        entropy = entropy_of(inputs, self._head)
+        optional = self._optional_terms(inputs, batch, loss_weights)
+        entropy_loss = self.entropy_loss(inputs, entropy)
+        loss = (
+            terms.policy
+            + self._config.value_cost * terms.value
+            + loss_weights.entropy_cost * entropy_loss
+            + optional.weighted
+        )
+        return loss, _stats(inputs, terms, entropy=entropy, optional=optional)
+
+    def _optional_terms(self, inputs: LossInputs, batch: Batch, loss_weights: LossWeights) -> OptionalTerms:
+        """UPGO, with ratios clipped per group, and the KLs."""
+        config, head = self._config, self._head
+        total = teacher_kl = inputs.values.new_zeros(())
+        if config.upgo_cost:
+            returns = grouped_upgo(
+                inputs.groups.log_rhos,
+                inputs.discounts,
+                inputs.rewards,
+                inputs.values.detach().contiguous(),
+                inputs.bootstrap,
+                clip_pg_rho=config.clip_pg_rho,
+                valid=inputs.valid,
+            )
+            upgoing = grouped_policy_gradient_loss(
+                inputs.groups.log_probs, returns.advantages / loss_weights.advantage_scale, valid=inputs.learn
+            )
+            total = total + config.upgo_cost * upgoing
+        if config.magnet_cost:
+            total = total + config.magnet_cost * magnet_sum(head, inputs.dist_params, batch)
+        if loss_weights.teacher_cost:
+            teacher_kl = teacher_sum(head, inputs.dist_params, batch)
+            total = total + loss_weights.teacher_cost * teacher_kl
+        return OptionalTerms(total, teacher_kl)
+
+
+def _check_head(config: LearnerConfig, head: Head) -> None:
+    """Refuse terms that the policy's distribution does not have.
+
+    Raises:
+      ValueError: a magnet or a teacher is asked for and the head has no known KL, or the groups are not of its parts.
+    """
+    for name, wanted in (("magnet_cost", config.magnet_cost > 0), ("teacher_cost", config.has_teacher)):
+        if wanted and not has_kl(head):
+            raise ValueError(
+                f"{name}: the KL between two policies of a {type(head).__name__} is not known; set it to 0"
+            )
+    grouped = sum(len(group) for group in config.action_groups)
+    if grouped and grouped != num_sub_actions(head):
+        raise ValueError(f"action_groups: {grouped} parts are in groups, the actions have {num_sub_actions(head)}")
+
+
+@torch.no_grad()
+def _stats(inputs: LossInputs, terms: Terms, *, entropy: Tensor, optional: OptionalTerms) -> Tensor:
+    """The columns of a microbatch, see `loss_stats.stack_stats`."""
+    learn = inputs.learn
+    log_rhos = zero_invalid(inputs.log_rhos, learn)
+    rhos = zero_invalid(log_rhos.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp(), learn)
+    count = learn.sum()
+    steps = count.to(rhos.dtype)
+    total_rho = rhos.sum()
+    return stack_stats(
+        steps=steps,
+        policy=terms.policy,
+        value=terms.value,
+        entropy=entropy,
+        auxiliary=optional.weighted,
+        teacher_kl=optional.teacher_kl,
+        squared_advantage=zero_invalid(terms.advantages, learn).square().sum(),
+        rho_clipped=(terms.clipped & learn).sum().to(rhos.dtype),
+        rho=total_rho,
+        squared_rho=rhos.square().sum(),
+        kl=total_rho - steps - log_rhos.sum(),
+        target=zero_invalid(terms.targets, learn).sum(),
+        squared_target=zero_invalid(terms.targets, learn).square().sum(),
+    )
