@@ -1,4 +1,4 @@
-"""What cannot work although every value is of its type: limits, and settings that contradict each other.
+"""Checks beyond types: limits of single values, and settings that contradict each other.
 
 Each sentence starts with the dotted path and carries the arithmetic.
 """
@@ -38,7 +38,7 @@ _ADDRESS = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}")
 
 
 def section_problems(section: str, value: object) -> Iterator[str]:
-    """What cannot work within one section whose values are of their types."""
+    """Problems within one section whose values have the right types."""
     for path in _non_finite(value, section):
         yield f"{path}: must be a finite number"
     check = _CHECKS.get(section)
@@ -48,7 +48,7 @@ def section_problems(section: str, value: object) -> Iterator[str]:
 
 
 def joint_problems(config: RunConfig) -> Iterator[str]:
-    """What cannot work between sections."""
+    """Problems between sections."""
     for problem in config.learner.problems_with(config.network.value_output):
         yield f"learner.{problem}"
     if config.learner.has_teacher != bool(config.teacher.source):

@@ -45,7 +45,7 @@ class Deadlines:
         return PROGRESS_EVERY_S + self.progress_s
 
     def problems(self) -> Iterator[str]:
-        """What lies in the wrong order, with the arithmetic; sentences for the section `runtime`."""
+        """Deadlines in the wrong order, with the arithmetic; sentences for the section `runtime`."""
         if self.push_s <= self.noticed_s:
             least = 2.0 * self.noticed_s
             yield (

@@ -1,4 +1,4 @@
-"""How the games of a run are counted: as the configuration says, else as its game suggests."""
+"""The scoring rule of a run: taken from the configuration, else suggested by its game."""
 
 from __future__ import annotations
 

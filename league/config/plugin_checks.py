@@ -107,7 +107,7 @@ def _try_tuner(pbt: PbtConfig) -> None:
 
 
 def _tried(place: str, attempt: Callable[[], object]) -> list[str]:
-    """What is wrong with a name, found out by using it."""
+    """The problem with a plug-in name, found by loading and trying it."""
     try:
         attempt()
     except ValueError as error:

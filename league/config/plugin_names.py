@@ -1,4 +1,4 @@
-"""Where a configuration names code, and which of these names stand for code from outside this project.
+"""Names of plug-ins in a configuration, and which of them refer to code outside this project.
 
 Works on plain values (the YAML of a configuration, `config_plain`, the network of a snapshot), so that nothing need be
 loaded to find the names.

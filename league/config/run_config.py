@@ -50,7 +50,7 @@ class ActorConfig:
 
 @dataclass(frozen=True)
 class RuntimeConfig:
-    """Where the hosts run.
+    """Placement and deadlines of the actor and learner hosts.
 
     Fields:
       kind: "ray", or "inprocess" for one process and a repeatable run.
@@ -80,7 +80,7 @@ class RuntimeConfig:
 
 @dataclass(frozen=True)
 class BudgetConfig:
-    """When a run ends and what its schedules follow: whichever time is spent first, null for none.
+    """The budget that ends a run and drives its schedules; the first limit spent ends it, null for no limit.
 
     Fields:
       seconds: wall time of training, a resumed run's earlier parts included.
@@ -129,7 +129,7 @@ class WandbConfig:
 
 @dataclass(frozen=True)
 class RetentionConfig:
-    """How much disk a run may use, however long it goes on.
+    """Limits on the disk space of a run, however long it trains.
 
     Fields:
       snapshots, snapshots_gib: weights of frozen policies that are kept, by number and by size. Records, games and

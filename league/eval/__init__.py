@@ -1,1 +1,1 @@
-"""How strong a policy is: tournaments against snapshots and bots, and loading a policy to play it."""
+"""Evaluation: tournaments against snapshots and bots, and loading a policy to play against it."""

@@ -1,4 +1,4 @@
-"""Who takes part in an evaluation: policies of a run, the one of a snapshot's folder, and policies of other runs."""
+"""Entrants of an evaluation: policies of the run, of a snapshot folder, and of other runs."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def _play(
 
 
 def _has_openings(spec: EnvSpec, turn: Turn) -> bool:
-    """Whether random openings make sense: several seats, one of which acts at a time among masked actions."""
+    """True if random openings make sense: several seats, one acting at a time among masked actions."""
     one_acts = np.array_equal(turn.env_index, np.arange(len(turn.terminated)))
     return spec.num_seats > 1 and turn.action_mask is not None and one_acts and spec.actions.kind != "box"
 

@@ -1,4 +1,4 @@
-"""What the games of a match amount to: counts, scores, intervals.
+"""Match results: counts, scores and confidence intervals.
 
 Shape letters: T teams of a game, as many entrants in a match; R = T rotations of the entrants over the teams; G groups:
 the games of one group share their opening and go once through the rotations, so that a match has G * R games.

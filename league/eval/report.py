@@ -1,4 +1,4 @@
-"""How strong a run's policies are: its players against each other and against bots that they never trained with."""
+"""Evaluation report: a run's players against each other and against bots absent from their training."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DEFAULT_BOTS = ("random", "tactical", "mcts:25", "mcts:100")
 
 @dataclass(frozen=True)
 class PlayerRow:
-    """Who stood for a name.
+    """The policies that a name in the table stands for.
 
     Fields:
       player: as asked for.
@@ -52,7 +52,7 @@ class ReturnRow:
 
 @dataclass(frozen=True)
 class Conditions:
-    """How the matches were played.
+    """The conditions under which the matches were played.
 
     Fields:
       games: of each match.
@@ -204,7 +204,7 @@ def _seated(entrants: Mapping[str, Policy], meeting: Meeting, seed: int) -> list
 
 
 def _acts_at_once(env_config: EnvConfig) -> bool:
-    """Whether several seats act in the first turn of the game."""
+    """True if several seats act in the first turn of the game."""
     env = make(env_config, num_envs=1)
     try:
         return len(env.reset(0).env_index) > 1

@@ -33,7 +33,7 @@ Entrants = Callable[[Meeting, int], Sequence[Policy]]
 
 @dataclass(frozen=True)
 class Deadline:
-    """When an evaluation must be over. at: by `clock`, seconds that never go back. limit_s: what was given."""
+    """The deadline of an evaluation. at: in seconds of the monotonic `clock`. limit_s: the limit that was given."""
 
     at: float
     limit_s: float
@@ -70,7 +70,7 @@ class Count:
 
 @dataclass(frozen=True)
 class Play:
-    """How meetings are played: games of each match, seed and opening plies as of `play_match`."""
+    """Settings of the games of a match: their number, seed and opening plies, as for `play_match`."""
 
     env: EnvConfig
     entrants: Entrants
@@ -153,7 +153,7 @@ def affordable(
 def seconds_a_move(
     env_config: EnvConfig, bot: str, *, seed: int, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """What a move costs a bot at the start of a game; a search is measured over a few simulations."""
+    """Seconds per move of a bot at the start of a game; a search is timed over a few simulations."""
     kind, _, simulations = bot.partition(":")
     times = int(simulations) / MEASURED_SIMULATIONS if kind == SEARCH else 1.0
     policy = bot_entrant(f"{SEARCH}:{MEASURED_SIMULATIONS}" if kind == SEARCH else bot, seed=seed)

@@ -1,4 +1,4 @@
-"""Which event of a journal is meant, and what the league was just after it."""
+"""Event references: resolves a reference to an event of a journal and reads the league just after it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def state_at(journal: JournalReader, seq: int) -> LeagueState:
 
 
 def belongs_to_the_one_before(event: Event) -> bool:
-    """Whether an event was decided together with the event before it, and not by a command of its own."""
+    """True if the event was decided together with the one before it, by the same command."""
     if isinstance(event, DirectiveIssued):
         return event.directive.kind != SNAPSHOT_KIND or event.directive.reason in (INITIAL, GATE, TIMEOUT)
     return isinstance(event, PlayerAdded | MixtureSolved)

@@ -159,7 +159,7 @@ def branch_journal(folder: RunFolder) -> BranchJournal:
 
 
 def _contradictions(config: RunConfig, before: RunConfig, state: LeagueState) -> Iterator[str]:
-    """What the past that is taken over does not allow to be changed, one sentence each."""
+    """Changes that the inherited past does not allow, one sentence each."""
     assert state.config is not None, "a point of a journal lies behind the creating of its league"
     if config.league != before.league:
         created, wanted = (_leaves(replace(config, league=league)) for league in (state.config, config.league))

@@ -12,7 +12,7 @@ from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
 
 @dataclass(frozen=True)
 class RestartPoint:
-    """What one learner starts from.
+    """The starting state of one learner.
 
     Fields:
       source: "checkpoint", its restart state with optimizer and counters; "snapshot", weights alone; "anew", the first
@@ -31,7 +31,7 @@ class RestartPoint:
 
     @property
     def is_warning(self) -> bool:
-        """Whether the restart state is lost, which costs more than what was trained since it was saved."""
+        """True if the restart state is lost, which costs more than the training since it was saved."""
         return bool(self.reason)
 
     def text(self) -> str:

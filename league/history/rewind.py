@@ -41,7 +41,7 @@ _CARRIED = (HOSTS_FILE, CLOCK_FILE, "status.json")
 
 @dataclass(frozen=True)
 class RewindReport:
-    """What a rewind takes back.
+    """A summary of everything that a rewind undoes.
 
     Fields:
       run: its folder. at: as asked for. event: the last one kept.

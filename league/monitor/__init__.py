@@ -1,1 +1,1 @@
-"""What a run shows: metric names and the sinks they go to."""
+"""Monitoring of a run: metric names, views and sinks."""

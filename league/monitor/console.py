@@ -39,7 +39,7 @@ class RunConsole:
 
     @property
     def is_live(self) -> bool:
-        """Whether a table is drawn, rather than lines."""
+        """True if output is a live table rather than lines."""
         return self._console.is_terminal
 
     def start(self) -> None:
@@ -206,7 +206,7 @@ def _return(value: float) -> str:
 
 
 def gate_text(gate: GateView) -> str:
-    """Why the next snapshot is not taken yet."""
+    """Explains in a few words why the next snapshot has not been taken yet."""
     if gate.steps < gate.min_steps:
         return f"{gate.steps / max(1, gate.min_steps):.0%} of the least steps"
     return f"beats {gate.beaten}/{gate.gate_opponents}, {gate.steps / max(1, gate.timeout_steps):.0%} of the time-out"

@@ -1,4 +1,4 @@
-"""Where metrics go: the protocol of a sink, the registry, and opening those that a run asks for.
+"""Metric sinks: the protocol, the registry, and opening the sinks that a run configures.
 
 Training never waits for a sink and never fails by one: `log` returns at once, what cannot be kept is counted and
 reported once.
@@ -17,7 +17,7 @@ from league.store.storage import Storage
 
 @dataclass(frozen=True)
 class SinkContext:
-    """What a sink is made from.
+    """The run's facts that a sink is built from.
 
     Fields:
       run_path: the run folder; a sink writes nowhere else.

@@ -1,4 +1,4 @@
-"""What a person sees of a run at one moment; the daemon fills it, the console and the status command show it.
+"""Snapshot of a run for display: filled by the daemon, shown by the console and the status command.
 
 Shape letters: R rows (players), C columns (opponents).
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class GateView:
-    """How far a player is from its next snapshot.
+    """A player's distance from its next snapshot.
 
     Fields:
       steps, min_steps, timeout_steps: trained since the last snapshot or reset; the gate's two limits.

@@ -1,4 +1,4 @@
-"""What the process that uploads to wandb is told, as one line of JSON on its standard input. Holds no secret."""
+"""The job of the process that uploads to wandb: one line of JSON on its standard input. Holds no secret."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def resolved_mode(mode: str, environment: Mapping[str, str]) -> str:
 
 
 def _is_logged_in(environment: Mapping[str, str]) -> bool:
-    """Whether there is a key in the environment or in the netrc file. The key itself is not kept."""
+    """True if the environment or the netrc file holds a key; the key itself is not kept."""
     if environment.get("WANDB_API_KEY"):
         return True
     server = urllib.parse.urlsplit(environment.get("WANDB_BASE_URL") or _DEFAULT_SERVER).hostname or ""
@@ -165,7 +165,7 @@ class WandbSink:
 
 
 class NoSink:
-    """What a disabled tracker is."""
+    """Null object for a disabled tracker."""
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Nothing."""

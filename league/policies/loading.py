@@ -43,7 +43,7 @@ class PolicyMismatch(LeagueError):  # noqa: N818
 
 @dataclass(frozen=True)
 class OpenRun:
-    """What a run folder holds, as of now.
+    """The contents of an open run folder.
 
     Fields:
       path: of the folder.
@@ -172,7 +172,7 @@ def load_selection(
 
 
 def frozen_copies(run: OpenRun, selection: Selection) -> tuple[FrozenCopy, ...]:
-    """What chosen policies are on disk, each as a snapshot of its own.
+    """The selected policies as snapshots on disk, one each.
 
     Raises:
       CorruptSnapshot, MissingSnapshot: one of them cannot be used.
@@ -193,7 +193,7 @@ def find_source(source: str, *, folder: Path) -> Path | None:
 
 
 def copies_at(source: Path, player: str) -> tuple[FrozenCopy, ...]:
-    """What `player` stands for in a run folder, or the one snapshot whose folder it is.
+    """The snapshots that `player` names in a run folder, or the single one if the path is a snapshot folder.
 
     Raises:
       LeagueError: no such run or player, or a file of it cannot be used. EnvError: its game cannot be made.
@@ -293,7 +293,7 @@ class _SingleFolder(LocalSnapshotStore):
 
 
 def is_snapshot_folder(path: Path) -> bool:
-    """Whether a folder is that of one snapshot."""
+    """True if the folder holds a single snapshot."""
     return (path / "manifest.json").is_file()
 
 
@@ -359,5 +359,5 @@ def _load_folder(
 
 
 def name_of(manifest: SnapshotManifest) -> str:
-    """What a snapshot is called that lies outside of its run."""
+    """The display name of a snapshot that lies outside its run."""
     return f"{manifest.player}-{manifest.digest[:8]}"

@@ -17,18 +17,18 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 TOLERANCES = (1e-9, 1e-7)
-"""What may be left of every condition of the solution; a row may win as much over its bound. The second is tried where
+"""Tolerances of the optimality conditions; a row may exceed its bound by as much. The second is tried where
 the first is beyond the digits of a float, about once in a thousand games in which hardly anything is won."""
 NOTHING = 100.0
 """Weights up to so many tolerances are none: what the tolerance lets in of a member that the bounds keep out."""
 MAX_STEPS = 100
 SHORTENED = 0.995
-"""SubAction of the way to the nearest bound that a step goes, so that everything stays positive."""
+"""Fraction of the way to the nearest bound that a step goes, so that everything stays positive."""
 
 
 @dataclass(frozen=True)
 class _Point:
-    """Where the method stands, or a step from there.
+    """A point of the interior-point method, or a step from one.
 
     Fields:
       weights: [N], p. room: [R], bound - gains p. prices: [R], multipliers of the rows. held: [N], multipliers of
@@ -122,7 +122,7 @@ def _stepped(point: _Point, gains: Array, cost: Array, left: tuple[Array, Array]
 
 
 def _longest(point: _Point, step: _Point) -> float:
-    """SubAction of a step, at most 1, up to which nothing turns negative."""
+    """The largest fraction of a step, at most 1, that keeps everything non-negative."""
     values = np.concatenate([point.weights, point.room, point.prices, point.held])
     changes = np.concatenate([step.weights, step.room, step.prices, step.held])
     falls = changes < 0.0

@@ -83,7 +83,7 @@ class PolicyStore:
         return self._held[info.digest]
 
     def _layout_of_imported(self, manifest: SnapshotManifest) -> Layout:
-        """That of its own network, which need not be the run's."""
+        """The layout of an imported policy's own network, which may differ from the run's."""
         return layout_of(build_network(self._spec, network_of(manifest), seed=0))
 
     def put_snapshot(self, player: PlayerState, weights: Weights, *, trained_steps: int) -> str:
@@ -195,7 +195,7 @@ def spec_hash(spec: EnvSpec) -> str:
 
 
 def fits(manifest: SnapshotManifest, spec: EnvSpec) -> bool:
-    """Whether a snapshot was trained on a game of such seats, observations, actions and mask."""
+    """True if the snapshot was trained on a game with the same seats, observations, actions and mask."""
     if manifest.schema_version < CANONICAL_SPEC_HASH:
         return manifest.env_spec_hash == _hash_of_text(spec)
     return manifest.env_spec_hash == spec_hash(spec)

@@ -1,4 +1,4 @@
-"""Which snapshots of a league a name stands for: best, mixture, average, a player, a snapshot, mixtures of these."""
+"""Resolves a policy name to snapshots: best, mixture, average, a player, a snapshot, or mixtures of these."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from league.policies.nash_export import league_mixture
 
 BEST, MIXTURE, AVERAGE = "best", "mixture", "average"
 DRAWN = (MIXTURE, AVERAGE)
-"""What stands for several snapshots, of which one is drawn for each game."""
+"""Names that stand for several snapshots; one of them is drawn for each game."""
 AND, TIMES = "+", "*"
 """Write a mixture of one's own: "main-0-s7*2+main-0-s9" draws the first of them in two games of three."""
 MIN_SHARE = 0.5
@@ -29,7 +29,7 @@ class UnknownPolicy(LeagueError):  # noqa: N818
 
 @dataclass(frozen=True)
 class Selection:
-    """What a name stands for.
+    """The snapshots that a name stands for.
 
     Fields:
       name: as asked for.

@@ -1,4 +1,4 @@
-"""Whose code a run folder may name: the rule of trust for everything that opens a folder.
+"""The rule of trust: which code a run folder may name and have loaded.
 
 A folder is data. From it come only built-in names, ids of PettingZoo and Gymnasium, and names that the project
 registers. Any other name (a game, network part, objective, matchmaker, gate, tuner, solver, preset or bot as

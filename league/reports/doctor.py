@@ -18,7 +18,7 @@ from league.store.run_folder import RunFolder
 
 @dataclass(frozen=True)
 class DoctorReport:
-    """What was found in a run. games: that it rests on; counts: what they count by; checks: how many were made."""
+    """Findings about a run. games: games examined; counts: the scoring rule; checks: number of them."""
 
     run: str
     games: int

@@ -1,4 +1,4 @@
-"""What can be wrong with a league that runs: each check says what it saw, on what evidence, and which setting helps."""
+"""Checks of a running league for common faults; each names its finding, its evidence and the setting to change."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class HomeGames:
 
 @dataclass
 class History:
-    """What the checks need of the events.
+    """The facts from the events that the checks need.
 
     Fields:
       reasons: player -> reasons of its snapshots in order.
@@ -153,7 +153,7 @@ def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
 
 
 def _as_margin(state: LeagueState, win_rate: float) -> str:
-    """What a win rate is where returns are counted: a share of the games says little about it then."""
+    """A win rate as a margin for games counted by returns, where a fraction of games says little."""
     if state.scoring.score == "wins":
         return ""
     scale = state.scoring.return_scale

@@ -20,7 +20,7 @@ CALL_DEADLINE_S = 120.0
 
 @dataclass(frozen=True)
 class EnvReport:
-    """What `league check-env` found. facts: one line each; problems: broken rules with what to do."""
+    """Result of `league check-env`. facts: one line each; problems: broken rules with their remedies."""
 
     env_id: str
     facts: tuple[str, ...]

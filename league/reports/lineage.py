@@ -121,7 +121,7 @@ def _sentence(descent: LineageNode) -> str:
 
 
 def _judged(descent: LineageNode) -> str:
-    """What the gate rested on, in brackets."""
+    """The gate's evidence, in brackets."""
     if not descent.evidence:
         return ""
     hardest = descent.evidence[0]

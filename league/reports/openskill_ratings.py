@@ -1,4 +1,4 @@
-"""How strong frozen policies are by openskill: a skill each, learnt from the orders in which their teams finished.
+"""Openskill ratings of frozen policies, learnt from the placements of their teams.
 
 Bradley-Terry (`league.core.metagame.ratings`) rates pairs: of a team it cannot say who in it was strong, and of a game
 of three it sees three games of two. Here a team is the sum of the policies on its seats, and a game is one order of

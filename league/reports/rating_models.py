@@ -1,4 +1,4 @@
-"""Which ways of rating a run there are, each under its name in `league ratings --model`."""
+"""The registry of rating models, selected by `league ratings --model`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RATING_MODELS: Mapping[str, str] = {
 
 
 class RatingReport(Protocol):
-    """What a model says of the frozen policies of a run, strongest first."""
+    """A rating of the frozen policies of a run, strongest first."""
 
     def to_json(self) -> str:
         """As one JSON object, its `rows` one for each policy."""

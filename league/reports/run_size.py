@@ -1,4 +1,4 @@
-"""How much room a run takes on disk, and amounts as people read them."""
+"""Disk usage of a run, and amounts formatted for people."""
 
 from __future__ import annotations
 

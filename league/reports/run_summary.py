@@ -21,7 +21,7 @@ EVALUATION_SHARE = 0.2
 MAX_EVALUATION_S = 60.0
 """Longest last evaluation, as a share of the time that the command trained and in seconds."""
 WORTH_SHOWING = 0.1
-"""SubAction of a player's training since its newest snapshot above which the player itself is evaluated too."""
+"""Fraction of a player's training since its newest snapshot above which the player itself is also evaluated."""
 
 
 def evaluation_limit_s(trained_s: float) -> float:
@@ -77,7 +77,7 @@ def _entrants(status: StatusReport) -> tuple[str, ...]:
 
 
 def last_bots(config: RunConfig) -> tuple[str, ...]:
-    """Whom the last evaluation is against: where nobody is to be beaten, the default's searching bots tell nothing."""
+    """The bots of the last evaluation; in games of one team the default searching bots say nothing and are left out."""
     chosen = config.evaluation.bots
     if chosen != EvaluationConfig().bots or len(set(spec_of(config.env).teams)) > 1:
         return chosen

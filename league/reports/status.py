@@ -1,4 +1,4 @@
-"""What can be said of a run from its folder alone: status, ratings, whether all of it holds. Never imports torch."""
+"""Reports read from a run folder alone: status, ratings and verification. Never imports torch."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class PlayerStatus:
     score: float | None = None
 
     def games_text(self) -> str:
-        """What its last games were like, for people."""
+        """Describes the player's last games for people."""
         assert self.mean_return is not None
         seats = [f"seat {seat} {mean:z.4g}" for seat, mean in enumerate(self.seat_returns)]
         parts = [f"return {self.mean_return:z.4g}" + (f" ({', '.join(seats)})" if len(seats) > 1 else "")]
@@ -202,7 +202,7 @@ class RatingsReport:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """Whether a run holds together. checked: what was looked at; problems: what does not hold, one sentence each."""
+    """Result of verifying a run. checked: the things examined; problems: faults, one sentence each."""
 
     run: str
     events: int

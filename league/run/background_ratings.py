@@ -10,7 +10,7 @@ from league.core.metagame.ratings import RatingInputs, RatingRow, rate, rating_i
 from league.core.state.state import LeagueState
 
 MAX_SHARE = 0.05
-"""SubAction of the time that refreshing may take: a refresh that took a second is followed by twenty without one."""
+"""Fraction of the time that refreshing may take: a refresh that took a second is followed by twenty without one."""
 
 Job = Callable[[], None]
 

@@ -57,7 +57,7 @@ class Limits:
 
 
 def fraction_spent(budget: BudgetConfig, spent: Spent, *, limits: Limits) -> float:
-    """SubAction of the budget spent, in [0, 1]; schedules read it.
+    """Fraction of the budget spent, in [0, 1]; schedules read it.
 
     Where this command is limited by env steps, the budget's env steps alone count, so that the run repeats exactly;
     else the part of whichever budget is nearest its end.

@@ -1,4 +1,4 @@
-"""What a simulated run came to: snapshots, gates, resets, games per pair, starved pairs, disk."""
+"""Report of a simulated run: snapshots, gates, resets, games per pair, starved pairs, disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from league.core.state.state import LeagueState
 from league.store.journal_segments import PLAIN_EVENTS
 
 JOURNAL_ROW_BYTES = 120
-"""What an event takes beside its body: chain hash, number, time, index."""
+"""Bytes per event beside its body: chain hash, number, time and index."""
 PACKED_SHARE = 0.12
 """Of its body that an event takes in a segment: measured, see `benchmarks/disk_use.py`."""
 MAX_SHOWN = 5
@@ -25,7 +25,7 @@ DAY_S, HOUR_S = 86_400.0, 3_600.0
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast a simulated run is.
+    """Speed assumptions of a simulated run.
 
     Fields:
       steps_per_s: env steps of one actor host. decisions_per_game: env steps of one game.
@@ -44,7 +44,7 @@ class Pace:
 
 @dataclass
 class OutcomeTotals:
-    """What happened, counted as it goes. firsts: virtual seconds at which something first happened."""
+    """Running totals of a simulation. firsts: virtual seconds at which each kind of event first occurred."""
 
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     resets: Counter[str] = field(default_factory=Counter)
@@ -74,7 +74,7 @@ class SimulatedPlayer:
 
 @dataclass(frozen=True)
 class SimulationReport:
-    """What would happen.
+    """The outcome predicted for a configuration.
 
     Fields:
       asked_s, done_s: virtual seconds asked for and simulated; fewer where there were too many snapshots.

@@ -303,7 +303,7 @@ class Simulation:
 
 
 def _yield_of(tuned: dict[str, float]) -> float:
-    """How fast a simulated learner learns with these values: best at twice the step size and half the entropy."""
+    """Learning rate of a simulated learner with these values: best at twice the step size and half the entropy."""
     rate = 1.0
     for name, best in (("learning_rate", 2.0), ("entropy_cost", 0.5), ("discount", 1.0)):
         if name in tuned:

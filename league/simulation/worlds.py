@@ -131,7 +131,7 @@ class MatrixWorld:
 
 
 def drawn_placements(chances: Sequence[float], games: int, rng: np.random.Generator) -> dict[tuple[int, ...], int]:
-    """How often the sides of games without draws finish in which order, place after place in proportion to weights.
+    """Draws the placements of games without draws: place after place, in proportion to the weights.
 
     Args:
       chances: of the first side to finish before each other one; met exactly, as the weights are the odds.

@@ -1,1 +1,1 @@
-"""What is on disk: atomic files, the journal, content-addressed snapshots, the run folder and its lock."""
+"""Files on disk: atomic writes, the journal, content-addressed snapshots, the run folder and its lock."""

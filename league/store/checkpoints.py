@@ -99,7 +99,7 @@ class CheckpointStore:
         return sum(self._storage.sweep(folder) for folder in sorted(self._root.glob("*")) if folder.is_dir())
 
     def path(self, player: str, digest: str) -> Path:
-        """Where the checkpoint lies.
+        """Returns the path of the checkpoint.
 
         Raises:
           InvalidName, MissingSnapshot: the name or the digest is not of the allowed form.

@@ -1,4 +1,6 @@
-"""How far a journal goes, in a small file beside it: sqlite drops the end of a damaged write-ahead log without a word.
+"""The journal mark: a small file beside a journal that records its last durable event.
+
+sqlite drops the end of a damaged write-ahead log silently; the mark makes that loss visible.
 
 The file has two slots of one disk sector each, written in turn after every commit, so that one is whole whatever
 happens. A slot is JSON padded with spaces, and its sha256 in hex. The mark may be behind the journal (a crash between
@@ -79,7 +81,7 @@ class MarkFile:
 
 
 def mark_path(journal_path: Path) -> Path:
-    """Where the marks of a journal lie."""
+    """Returns the path of a journal's mark file."""
     return journal_path.with_suffix(".mark")
 
 
@@ -100,7 +102,7 @@ def _decode(slot: bytes) -> JournalMark | None:
 
 
 def mark_problem(mark: JournalMark | None, damaged_slots: int, *, path: Path, num_events: int) -> str:
-    """What is wrong with the mark file itself, as a sentence for people; empty where nothing is."""
+    """Describes a fault of the mark file in one sentence; empty if there is none."""
     if mark is None and num_events:
         state = "is damaged" if damaged_slots else "is missing"
         return f"{path} {state}: it says how far the journal went, so a lost end of the journal would not be noticed."

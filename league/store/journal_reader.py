@@ -100,7 +100,7 @@ class JournalReader:
 
     @contextlib.contextmanager
     def one_moment(self) -> Iterator[None]:
-        """What is read inside is all of one moment, whatever a writer does meanwhile."""
+        """A context in which every read sees the same moment, even while a writer is active."""
         with named_sqlite_errors(self._path):
             self._connection.execute("BEGIN")
         try:
@@ -155,7 +155,7 @@ class JournalReader:
         return self.head()
 
     def mark_problem(self) -> str:
-        """What is wrong with the file that holds the mark, as a sentence; empty where nothing is."""
+        """Describes a fault of the mark file in one sentence; empty if there is none."""
         mark, damaged_slots = read_mark(self._path)
         return mark_problem(mark, damaged_slots, path=mark_path(self._path), num_events=self.head().seq)
 

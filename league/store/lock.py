@@ -19,7 +19,7 @@ _MAX_BYTES = 4096
 
 @dataclass(frozen=True)
 class Holder:
-    """Who holds a run folder.
+    """The process that holds a run folder.
 
     Fields:
       pid, host: of the process.
@@ -44,7 +44,7 @@ class RunLock:
 
     @property
     def held(self) -> bool:
-        """Whether this object holds the lock."""
+        """True while this object holds the lock."""
         return self._descriptor is not None
 
     def acquire(self) -> None:
@@ -119,12 +119,12 @@ def start_ticks(pid: int) -> int:
 
 
 def is_of_this_host(holder: Holder) -> bool:
-    """Whether a process runs, or ran, on this host."""
+    """True if the process runs, or ran, on this host."""
     return holder.host == socket.gethostname()
 
 
 def is_alive(holder: Holder) -> bool:
-    """Whether that very process still runs, as far as this host can tell; a process of another host counts as alive."""
+    """True if that very process still lives, as far as this host can see; a process of another host counts as alive."""
     if not is_of_this_host(holder):
         return True
     if holder.started:

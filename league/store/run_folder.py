@@ -1,4 +1,4 @@
-"""Where everything of one run lies, who works on it, and its heartbeat.
+"""The run folder: the paths of its files, its lock and its heartbeat.
 
 <run>/config.yaml   resolved configuration       <run>/status.json  heartbeat of the daemon
 <run>/journal.db    what happened                <run>/run.lock     held by the live daemon
@@ -46,7 +46,7 @@ class WorkerStatus:
 
 @dataclass(frozen=True)
 class RunStatus:
-    """What the daemon says of itself every second or so; not durable, only the journal is truth.
+    """The daemon's heartbeat, written about once a second; it is not durable, and only the journal is the truth.
 
     Fields:
       daemon: the process that wrote it.
@@ -83,7 +83,7 @@ class RunStatus:
 
 
 def _no_run(path: Path) -> str:
-    """Why a path is no run folder, and what to give instead."""
+    """The error for a path that is no run folder, with a suggestion of the right path."""
     if not path.exists():
         return f"{path} does not exist: give a run folder (`league train CONFIG` makes one under runs/)."
     around = next((folder for folder in path.parents if (folder / "config.yaml").is_file()), None)
@@ -180,7 +180,7 @@ class RunFolder:
             ) from error
 
     def is_live(self, status: RunStatus, *, wall_time: Callable[[], float] = time.time) -> bool:
-        """Whether the daemon that wrote the status still works on the run.
+        """True while the daemon that wrote the status is still working on the run.
 
         Of a daemon on another host only its heartbeat tells: one that is too old is a dead one's, or a copied folder's.
         """

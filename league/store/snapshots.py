@@ -33,7 +33,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class SnapshotManifest:
-    """What a snapshot's weights are and what they fit.
+    """Describes the weights of a snapshot and the game that they fit.
 
     Fields:
       digest: sha256 (hex) of the weights file.
@@ -62,7 +62,7 @@ class SnapshotManifest:
 
 
 class SnapshotStore(Protocol):
-    """Where snapshots live: bytes in, the same bytes out or a named error."""
+    """Stores snapshots: returns exactly the bytes it was given, or raises a named error."""
 
     def put(self, weights: bytes, manifest: SnapshotManifest) -> str:
         """Store durably and return the digest. Equal weights are stored once and keep their first manifest.
@@ -197,7 +197,7 @@ class LocalSnapshotStore:
         return sum(self._storage.sweep(folder) for folder in sorted(self._root.glob("[0-9a-f][0-9a-f]")))
 
     def folder(self, digest: str) -> Path:
-        """Where the snapshot lies.
+        """Returns the folder of the snapshot.
 
         Raises:
           MissingSnapshot: that is not the form of a digest.

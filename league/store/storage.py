@@ -43,7 +43,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _COPY_BYTES = 1 << 20
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
-"""What file systems answer that cannot give a file a second name, or not there."""
+"""Errors of file systems that cannot make a hard link, or not at that path."""
 
 
 def no_fault(point: str) -> None:
@@ -65,7 +65,7 @@ def checked_name(name: str, *, what: str = "name") -> str:
 
 
 def temporary_path(path: Path) -> Path:
-    """Where a file or folder is made before it takes the name `path`; `sweep` removes what a crash left there.
+    """The path of a file or folder while it is written, before its rename to `path`; `sweep` removes leftovers.
 
     Both ends differ from the final name: a reader's `*.ckpt` matches dot files too in pathlib.
     """
@@ -245,7 +245,7 @@ class Storage:
 
 
 def _link_or_copy(source: Path, target: Path) -> bool:
-    """Whether there was something to link."""
+    """Links or copies a file; returns False if the source is missing."""
     try:
         os.link(source, target, follow_symlinks=False)
     except FileNotFoundError:

@@ -87,7 +87,7 @@ def cycles(win_rates: Array, games: Array, names: list[str]) -> CycleReport:
 
 
 def cyclic_fraction(win_rates: Array) -> float:
-    """SubAction of the squared log-odds that is left when the best rating of each policy is taken out; 0 for a flat
+    """Fraction of the squared log-odds that is left when the best rating of each policy is taken out; 0 for a flat
     table.
 
     Source: Jiang et al. 2011, HodgeRank; Balduzzi et al. 2018, transitive and cyclic part of a game.
