@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from envs.plugins import load, load_admitted
 from league.core.state.registry import use_loaders
+from league.version import __version__
 
 if TYPE_CHECKING:
     from league.policies.loading import load_policy as load_policy
 
-__all__ = ["load_policy"]
+__all__ = ["__version__", "load_policy"]
 
 use_loaders(built_in=load, own=load_admitted)
 

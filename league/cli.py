@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from league.cli_reference import add_reference
 from league.command_line import run_command
 from league.errors import LeagueError
 
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from league.run.launch import Ended
 
 app = typer.Typer(
-    name="league",
-    help="Self-play training with a league of policies.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -345,6 +344,9 @@ def simulate(
     report = try_out(settings, seconds, world=world, progress=elapsed)
     line.close()
     typer.echo(report.to_json() if as_json else report.text())
+
+
+add_reference(app)
 
 
 def main() -> NoReturn:

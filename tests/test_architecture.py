@@ -44,9 +44,14 @@ HOMES = {
     "scipy": ("league/policies/nash_lp.py",),
     "sqlite3": ("league/store/journal.py", "league/store/journal_branch.py", "league/store/journal_reader.py"),
     "torch": ("agents/", "league/policies/", "league/runtime/"),
-    "typer": ("league/cli.py", "league/command_line.py", "league/reports/run_summary.py"),
+    "typer": ("league/cli.py", "league/cli_reference.py", "league/command_line.py", "league/reports/run_summary.py"),
     "wandb": ("league/monitor/wandb_worker.py",),
-    "yaml": ("league/config/run_config.py", "league/config/yaml.py", "league/reports/env_check.py"),
+    "yaml": (
+        "league/config/reference.py",
+        "league/config/run_config.py",
+        "league/config/yaml.py",
+        "league/reports/env_check.py",
+    ),
 }
 """Package -> the only files (or folders) of ours that may import it. A new package gets a line here."""
 

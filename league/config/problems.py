@@ -206,6 +206,11 @@ def apply_override(plain: dict[str, object], override: str) -> str | None:
     return None
 
 
+def json_schema(record: type) -> dict[str, Any]:
+    """The JSON schema of a record of records."""
+    return TypeAdapter(record).json_schema()
+
+
 def _element(target: object, part: str) -> object:
     if isinstance(target, list) and part.isdigit() and int(part) < len(target):
         return target[int(part)]
