@@ -21,7 +21,7 @@ from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from agents.unroll.codec import ChunkHeader, Lz4Codec
-from agents.unroll.unroll import Unrolls, concatenate
+from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
 from envs.registry import make
 from league.core.state.records import Assignment
@@ -146,7 +146,7 @@ def opponents_rate(bench: Bench, *, opponents: int, num_envs: int, seed: int) ->
         for name in names[1:]
         for home in range(seats)
     ]
-    arena = Arena(env, unroll_length=bench.learner.unroll_length, core_size=0, seed=seed)
+    arena = Arena(env, UnrollSpec(env.spec, bench.learner.unroll_length), seed=seed)
     steps = 16
     rate = calls_per_core_second(
         lambda: sum(1 for _ in arena.run(assignments, policies, steps=steps)), seconds=bench.seconds
@@ -162,7 +162,7 @@ def ready_unrolls(bench: Bench, *, rows: int) -> Unrolls:
     seats = env.spec.num_seats
     policies: dict[str, Policy] = {"home": new_policy(env.spec, bench.network, dtype=torch.float32, seed=0)}
     table = [Assignment(("home",) * seats, (True,) * seats, 1.0)]
-    arena = Arena(env, unroll_length=bench.learner.unroll_length, core_size=0, seed=0)
+    arena = Arena(env, UnrollSpec(env.spec, bench.learner.unroll_length), seed=0)
     parts: list[Unrolls] = []
     while sum(part.num_rows for part in parts) < rows:
         parts.extend(arena.run(table, policies, steps=1))

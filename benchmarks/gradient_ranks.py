@@ -27,6 +27,7 @@ from agents.learner.step.replica_sync import AllReduce
 from agents.nets.network import Network
 from agents.torch_runtime import prepare_process
 from agents.unroll.synthetic import synthetic_unrolls
+from agents.unroll.unroll import UnrollSpec
 
 CPU = torch.device("cpu")
 ROWS, STEPS = 24, 6
@@ -83,7 +84,7 @@ def network_of(case: Case) -> Network:
 def batch_of(case: Case, network: Network) -> Batch:
     """Unrolls with resets, masks, ends, invalid and unlearnt steps."""
     spec = GAMES[case.head]
-    unrolls = synthetic_unrolls(spec, core_size=network.core_size, rows=ROWS, steps=STEPS, seed=3)
+    unrolls = synthetic_unrolls(UnrollSpec.of(spec, network, unroll_length=STEPS), rows=ROWS, seed=3)
     batch = batch_from(unrolls, oldest_version=0, device=CPU)
     learn = batch.learn.clone()
     learn[::5, ::2] = False

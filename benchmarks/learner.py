@@ -31,10 +31,9 @@ from agents.learner.step.backend import Placement
 from agents.nets.config import NetworkConfig
 from agents.nets.dense import product
 from agents.nets.network import Network, build_network
-from agents.nets.sub_actions import num_sub_actions
 from agents.torch_runtime import prepare_process
 from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls
+from agents.unroll.unroll import Unrolls, UnrollSpec
 from agents.weights import layout_of
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
@@ -72,6 +71,10 @@ class FairShare:
         """Of a learner for it on this machine."""
         rows, pieces = (self.gpu_rows, self.gpu_microbatches) if ON_GPU else (self.cpu_rows, 1)
         return LearnerConfig(unroll_length=self.unroll_length, batch_rows=rows, microbatches=pieces)
+
+    def unrolls(self, network: Network) -> UnrollSpec:
+        """What its learner is given."""
+        return UnrollSpec.of(self.spec, network, unroll_length=self.unroll_length)
 
 
 def game(observations: Mapping[str, ArraySpec], actions: ActionSpec) -> EnvSpec:
@@ -191,7 +194,7 @@ MODE_NAMES = {"none": "eager", "default": "compiled", "reduce-overhead": "compil
 def measure(fair_share: FairShare, network: Network, dtype: torch.dtype, mode: str) -> tuple[float, int, float]:
     """Seconds of an update, decisions in it, and seconds of the floor; the shortest of a few each."""
     config = dataclasses.replace(fair_share.config, compile_mode=mode, max_policy_lag=10**6)
-    unrolls = rows_of(fair_share, network.core_size)
+    unrolls = rows_of(fair_share, network)
     placement = Placement(dtype=dtype, device=DEVICE)
     layout = layout_of(network)
     learner = Learner(local_updater(network, config, placement), layout, config)
@@ -224,22 +227,14 @@ def shortest(call: Callable[[], object]) -> float:
     return found
 
 
-def rows_of(fair_share: FairShare, core_size: int) -> Unrolls:
+def rows_of(fair_share: FairShare, network: Network) -> Unrolls:
     """A batch for this machine."""
-    return synthetic_unrolls(
-        fair_share.spec,
-        core_size=core_size,
-        rows=fair_share.config.batch_rows,
-        steps=fair_share.unroll_length,
-        seed=0,
-    )
+    return synthetic_unrolls(fair_share.unrolls(network), rows=fair_share.config.batch_rows, seed=0)
 
 
 def flops_per_decision(fair_share: FairShare, network: Network) -> float:
     """Floating-point operations of the forward and backward pass, counted on one row, the bootstrap step shared out."""
-    unrolls = synthetic_unrolls(
-        fair_share.spec, core_size=network.core_size, rows=1, steps=fair_share.unroll_length, seed=0
-    )
+    unrolls = synthetic_unrolls(fair_share.unrolls(network), rows=1, seed=0)
     # One reset, so that a recurrent core takes the form whose products can be counted.
     unrolls.resets[:, -1] = True
     batch = batch_from(unrolls, oldest_version=0, device=torch.device("cpu"))
@@ -270,13 +265,11 @@ def matrix_rate(dtype: torch.dtype) -> float:
 def feeder_rate(fair_share: FairShare, network: Network) -> float:
     """LossInputs per second that one decoding thread copies into the ring, decompression left out."""
     config = fair_share.config
-    unrolls = rows_of(fair_share, network.core_size)
+    unrolls = rows_of(fair_share, network)
     piece = unrolls.rows(0, max(1, unrolls.num_rows // 8))
     feeder = Feeder(
-        fair_share.spec,
+        fair_share.unrolls(network),
         config,
-        core_size=network.core_size,
-        num_sub_actions=num_sub_actions(network.head),
         decode=lambda _: piece,
         pinned=ON_GPU,
         clock=time.thread_time,

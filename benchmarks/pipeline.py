@@ -30,7 +30,7 @@ from agents.learner.step.backend import Placement, SingleBackend
 from agents.learner.workers.worker import NetworkPlan
 from agents.torch_runtime import prepare_process
 from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls
+from agents.unroll.unroll import Unrolls, UnrollSpec
 from agents.weights import layout_of
 
 NETS = ("lstm", "transformer")
@@ -95,11 +95,11 @@ def _updates_of(net: str, changes: Mapping[str, object]) -> list[UpdateReport]:
     plan = NetworkPlan(GAME, SIZES, seed=1, builder=f"policies:build_paced_{net}")
     updater, layout = build_updater(plan, config, dtype=torch.float32)
     learner = Learner(updater, layout, config)
-    core_size = plan.build().core_size
+    unrolls = UnrollSpec.of(GAME, plan.build(), unroll_length=STEPS)
     try:
         reports = []
         for seed in range(UPDATES + 1):
-            rows = synthetic_unrolls(GAME, core_size=core_size, rows=ROWS, steps=STEPS, seed=seed)
+            rows = synthetic_unrolls(unrolls, rows=ROWS, seed=seed)
             rows.versions[...] = learner.publish().version
             reports.append(learner.update(rows, budget_fraction=0.0))
         return reports[1:]
@@ -113,7 +113,7 @@ def add_memory(report: Report, net: str) -> None:
     network = {"lstm": build_lstm, "transformer": build_transformer}[net](GAME, SIZES, seed=1)
     config = LearnerConfig(batch_rows=rows, unroll_length=steps)
     backend = SingleBackend(network, make_objective(config, network.head), config, Placement(torch.float32, CPU))
-    unrolls = synthetic_unrolls(GAME, core_size=network.core_size, rows=rows, steps=steps, seed=0)
+    unrolls = synthetic_unrolls(UnrollSpec.of(GAME, network, unroll_length=steps), rows=rows, seed=0)
     batch = batch_from(unrolls, oldest_version=0, device=CPU)
     peaks = {}
     for number in (1, 2, 4, 8, 16):
@@ -175,7 +175,8 @@ def add_streaming(report: Report) -> None:
     seconds, digests = {}, {}
     for name in ("collect, then compute", "streaming"):
         network = plan.build()
-        rows = synthetic_unrolls(GAME, core_size=network.core_size, rows=config.batch_rows, steps=STEPS, seed=0)
+        unrolls = UnrollSpec.of(GAME, network, unroll_length=STEPS)
+        rows = synthetic_unrolls(unrolls, rows=config.batch_rows, seed=0)
         layout = layout_of(network)
         learner = Learner(local_updater(network, config, Placement(torch.float32, CPU)), layout, config)
         blocks = arriving(rows, number=MICROBATCHES, over_s=compute_s)

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
 from agents.acting.policy import ActInputs, ActOutputs, Policy
-from agents.unroll.unroll import UnrollBuilder, Unrolls, turn_rewards
+from agents.unroll.builder import UnrollBuilder, turn_rewards
+from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs import calls
 from envs.protocol import BatchedEnv, ForkableEnv, Turn
+from envs.sampling import pack_stream, unpack_stream
 
 
 class AssignmentLike(Protocol):
@@ -38,37 +40,26 @@ class Arena:
 
     Args:
       env: the games; owned by the arena from here on.
-      unroll_length: T.
-      core_size: core state of the policies that are recorded.
+      unrolls: what is recorded; its core size and sub-actions are those of the policies that are recorded.
       max_core: largest core state of any other policy that will play here.
-      num_sub_actions: H of the policies that are recorded, 0 where their actions are of one piece.
       seed: of the games, the assignments and the sampled actions.
     """
 
     def __init__(
         self,
         env: BatchedEnv,
+        unrolls: UnrollSpec,
         *,
-        unroll_length: int,
-        core_size: int,
         seed: int,
-        num_sub_actions: int = 0,
         max_core: int = 0,
     ) -> None:
         spec = env.spec
         self._env = env
         self._seats = spec.num_seats
         self._rng = np.random.default_rng(seed)
-        self._builder = UnrollBuilder(
-            spec,
-            num_rows=env.num_envs * spec.num_seats,
-            unroll_length=unroll_length,
-            core_size=core_size,
-            num_sub_actions=num_sub_actions,
-        )
-        self._num_sub_actions = num_sub_actions
-        self._core_size = core_size
-        self._core = np.zeros((env.num_envs * spec.num_seats, max(core_size, max_core)), np.float32)
+        self._unrolls = unrolls
+        self._builder = UnrollBuilder(unrolls, num_rows=env.num_envs * spec.num_seats)
+        self._core = np.zeros((env.num_envs * spec.num_seats, max(unrolls.core_size, max_core)), np.float32)
         self._counter = OutcomeCounter(spec.teams)
         self._assignments: list[AssignmentLike] = []
         self._policies: list[Policy] = []
@@ -120,7 +111,7 @@ class Arena:
         if not isinstance(self._env, ForkableEnv) or self._turn is None:
             return None
         arrays: dict[str, NDArray[np.generic]] = {
-            "arena.rng": _rng_words(self._rng),
+            "arena.rng": pack_stream(self._rng),
             "arena.core": self._core.copy(),
             "arena.decisions": self._decisions.copy(),
             "arena.assignment_of": self._assignment_of.copy(),
@@ -141,7 +132,7 @@ class Arena:
     ) -> None:
         """Go on from `save`. Args: the saved arrays and table, and the policies that the table names."""
         assert isinstance(self._env, ForkableEnv)
-        _restore_rng(self._rng, np.asarray(saved["arena.rng"], np.uint64))
+        self._rng = unpack_stream(saved["arena.rng"])
         self._take_table(assignments, policies)
         self._turn = self._env.load({k.removeprefix("env."): v for k, v in saved.items() if k.startswith("env.")})
         self._builder.load({k.removeprefix("builder."): v for k, v in saved.items() if k.startswith("builder.")})
@@ -225,13 +216,13 @@ class Arena:
         everyone = len(recorded) == len(rows)
         chosen = rows if everyone else rows[recorded]
         rewards = turn_rewards(turn)
-        mask = turn.action_mask
+        mask, core_size = turn.action_mask, self._unrolls.core_size
         return self._builder.observe(
             chosen,
             obs=turn.obs if everyone else {name: array[recorded] for name, array in turn.obs.items()},
             action_mask=mask if everyone or mask is None else mask[recorded],
             rewards=rewards if everyone else rewards[recorded],
-            core=self._core[chosen, : self._core_size] if self._core_size else None,
+            core=self._core[chosen, :core_size] if core_size else None,
         )
 
     def _choose(self, turn: Turn, rows: NDArray[np.int64]) -> tuple[ActOutputs, NDArray[np.int32]]:
@@ -245,7 +236,8 @@ class Arena:
             return choice, np.full(len(rows), policy.version, np.int32)
         actions: NDArray[np.generic] | None = None
         log_probs = np.zeros(len(rows), np.float32)
-        by_sub_action = np.zeros((len(rows), self._num_sub_actions), np.float32) if self._num_sub_actions else None
+        num_sub_actions = self._unrolls.num_sub_actions
+        by_sub_action = np.zeros((len(rows), num_sub_actions), np.float32) if num_sub_actions else None
         versions = np.zeros(len(rows), np.int32)
         for index in present:
             policy, slots = self._policies[int(index)], np.flatnonzero(holders == index)
@@ -294,26 +286,3 @@ class Arena:
             values[found >= 0] = array[found[found >= 0]]
             arranged[name] = values
         return arranged
-
-
-def _rng_words(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """The whole state of a PCG64 generator as 64-bit words, its half-used 32-bit draw included."""
-    state = rng.bit_generator.state
-    inner = state["state"]
-    words = [
-        inner["state"] >> 64,
-        inner["state"],
-        inner["inc"] >> 64,
-        inner["inc"],
-        state["has_uint32"],
-        state["uinteger"],
-    ]
-    return np.array([word & (2**64 - 1) for word in words], np.uint64)
-
-
-def _restore_rng(rng: np.random.Generator, words: NDArray[np.uint64]) -> None:
-    high, low, inc_high, inc_low, has_uint32, uinteger = (int(word) for word in words)
-    state: dict[str, object] = dict(rng.bit_generator.state)
-    state["state"] = {"state": (high << 64) | low, "inc": (inc_high << 64) | inc_low}
-    state["has_uint32"], state["uinteger"] = has_uint32, uinteger
-    rng.bit_generator.state = state

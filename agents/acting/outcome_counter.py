@@ -23,7 +23,7 @@ class AssignmentTotals:
 
     Fields:
       policies: [S] policy ids.
-      games: episodes ended; turns: decisions in them; truncated: those of them that a time limit ended.
+      games: episodes ended; decisions: in them, all seats together; truncated: those of them that a time limit ended.
       wins: int64 [S, S], wins[i, j] = games in which seat i's team had a higher return than seat j's; draws likewise.
       return_sums: float64 [S].
       placements: how often the teams finished in which order, sorted; empty where `wins` and `draws` say it all: in
@@ -79,7 +79,7 @@ class OutcomeCounter:
 
         Args:
           indices: int64 [G], assignments by `index_of`.
-          returns: float32 [G, S]. turns: int64 [G], decisions in each. truncated: bool [G], ended by a time limit.
+          returns: float32 [G, S]. decisions: int64 [G] in each. truncated: bool [G], ended by a time limit.
         """
         size = len(self._wins)
         self._counts[0] += np.bincount(indices, minlength=size)

@@ -26,6 +26,7 @@ from agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupL
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.unroll.synthetic import synthetic_unrolls
+from agents.unroll.unroll import UnrollSpec
 from agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
 from envs.protocol import EnvSpec
 
@@ -99,7 +100,8 @@ def build_updater(
     if problems:
         raise ValueError("; ".join(problems))
     network = plan.build()
-    layout, core_size = layout_of(network), network.core_size
+    layout = layout_of(network)
+    unrolls = UnrollSpec.of(plan.spec, network, unroll_length=config.unroll_length)
     here = Placement(dtype=dtype, device=default_device())
     _check_teacher(teacher, layout)
     if config.backend_name == "single" and config.num_workers == 0 and config.compile_mode == "none":
@@ -109,7 +111,7 @@ def build_updater(
     there = dataclasses.replace(here, device=_device_of_workers(config, stage_device)) if config.num_workers else here
     boundaries: tuple[Boundary, ...] = ()
     if config.stages > 1:
-        config, boundaries = _planned(network, plan.spec, config, there)
+        config, boundaries = _planned(network, unrolls, config, there)
     updater: UpdaterGroup | LocalUpdater
     if config.num_workers:
         updater = _group(plan, config, boundaries, layout, placement=there, launcher=launcher)
@@ -117,7 +119,7 @@ def build_updater(
         updater = local_updater(plan.build(), config, here)
     try:
         _teach(updater, teacher)
-        _check(updater, network, plan.spec, layout, core_size, teacher=teacher, config=config, placement=here)
+        _check(updater, network, unrolls, layout, teacher=teacher, config=config, placement=here)
     except BaseException:
         updater.close()
         raise
@@ -158,13 +160,11 @@ def _teach(updater: Updater, teacher: Weights | None) -> None:
 
 
 def _planned(
-    network: Network, spec: EnvSpec, config: LearnerConfig, placement: Placement
+    network: Network, spec: UnrollSpec, config: LearnerConfig, placement: Placement
 ) -> tuple[LearnerConfig, tuple[Boundary, ...]]:
     """The config with its cut, and what leaves each stage; says what to expect in the log."""
     network = network.to(placement.device)
-    unrolls = synthetic_unrolls(
-        spec, core_size=network.core_size, rows=config.microbatch_rows, steps=config.unroll_length, seed=PROBE_SEED
-    )
+    unrolls = synthetic_unrolls(spec, rows=config.microbatch_rows, seed=PROBE_SEED)
     batch = batch_from(unrolls, oldest_version=0, device=placement.device)
     pipeline = plan_pipeline(network, make_objective(config, network.head), batch, config, placement)
     logger.info(pipeline.describe())
@@ -203,9 +203,8 @@ def _group(
 def _check(
     updater: UpdaterGroup | LocalUpdater,
     network: Network,
-    spec: EnvSpec,
+    spec: UnrollSpec,
     layout: Layout,
-    core_size: int,
     *,
     teacher: Weights | None,
     config: LearnerConfig,
@@ -228,7 +227,6 @@ def _check(
         reference,
         spec=spec,
         layout=layout,
-        core_size=core_size,
         config=config,
         at_most=tolerance(placement.dtype, same_device=placement.device.type == computes),
     )

@@ -5,6 +5,7 @@ It catches schedules with wrong gradients, wrong scaling, stale buffers and mask
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -18,9 +19,8 @@ from agents.learner.config import LearnerConfig
 from agents.learner.errors import GradientCheckError
 from agents.learner.step.updater import UpdateInputs
 from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls
+from agents.unroll.unroll import Unrolls, UnrollSpec
 from agents.weights import Layout
-from envs.protocol import EnvSpec
 
 MAX_DIFFERENCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
 """Largest difference of a gradient, relative to the largest of its parameter, or to 1e-3 of the largest of all."""
@@ -44,9 +44,8 @@ def check_gradients(
     candidate: HasGradients,
     reference: HasGradients,
     *,
-    spec: EnvSpec,
+    spec: UnrollSpec,
     layout: Layout,
-    core_size: int,
     config: LearnerConfig,
     at_most: float,
 ) -> float:
@@ -56,7 +55,7 @@ def check_gradients(
 
     Args:
       candidate: what is to be trained with; reference: one process, the whole network, the same weights.
-      layout, core_size: of the network.
+      spec: of the unrolls in training; layout: of the network.
       at_most: largest relative difference allowed, see `tolerance`.
     Returns:
       the largest relative difference found.
@@ -64,11 +63,10 @@ def check_gradients(
       GradientCheckError: the gradients, or the counts of decisions, differ.
     """
     compiled = config.compile_mode != "none"
+    short = dataclasses.replace(spec, unroll_length=min(PROBE_STEPS, spec.unroll_length))
     unrolls = synthetic_unrolls(
-        spec,
-        core_size=core_size,
+        spec if compiled else short,
         rows=config.batch_rows if compiled else config.replicas * config.microbatches,
-        steps=config.unroll_length if compiled else min(PROBE_STEPS, config.unroll_length),
         seed=PROBE_SEED,
     )
     loss_weights = LossWeights(entropy_cost=0.1, advantage_scale=1.0, teacher_cost=0.1 if config.has_teacher else 0.0)

@@ -30,6 +30,7 @@ from agents.nets.heads import Head, HeadBuilder, HeadsBlock
 from agents.nets.passthrough import passthrough
 from agents.nets.registry import CORES, ENCODERS, HEADS, resolve
 from agents.nets.separate_value import TwinHeads, pair_trunks
+from agents.nets.sub_actions import num_sub_actions
 from envs.protocol import ArraySpec, EnvSpec
 
 __all__ = ["Network", "NetworkOutput", "SideInputs", "build_network", "run_block"]
@@ -72,6 +73,11 @@ class Network(nn.Module):
     def head(self) -> Head:
         """What the policy parameters mean; it belongs to the last block."""
         return cast(Head, self.blocks[-1].module.head)
+
+    @property
+    def num_sub_actions(self) -> int:
+        """H of actions with sub-actions, else 0."""
+        return num_sub_actions(self.head)
 
     def forward(
         self,

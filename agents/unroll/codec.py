@@ -18,7 +18,7 @@ import lz4.block
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.unroll.unroll import Unrolls
+from agents.unroll.unroll import ANY, FIELDS, Unrolls
 
 MAGIC = b"LGC1"
 SCHEMA_VERSION = 1
@@ -70,7 +70,7 @@ class Lz4Codec:
             self._compress.clear()
         self._chunks += 1
         blocks, table, raw_total = [], [], 0
-        for name, array in _named_arrays(unrolls).items():
+        for name, array in unrolls.arrays().items():
             _require_allowed(name, array)
             payload = (
                 np.packbits(array.view(np.uint8)).tobytes()
@@ -120,51 +120,32 @@ class Lz4Codec:
         return packed if len(packed) < len(payload) else payload
 
 
-_PLAIN: Mapping[str, tuple[str | None, int | None]] = {
-    "resets": ("bool", 2),
-    "actions": (None, None),
-    "log_probs": ("float32", 2),
-    "rewards": ("float32", 2),
-    "discounts": ("float32", 2),
-    "valid": ("bool", 2),
-    "versions": ("int32", 2),
-    "core": ("float32", 2),
-}
-"""Fields beside observations and mask: dtype and number of axes, None for any."""
-
-
-_OPTIONAL: Mapping[str, tuple[str | None, int | None]] = {
-    "action_mask": ("bool", 3),
-    "sub_action_log_probs": ("float32", 3),
-}
-"""Fields that a chunk may lack: they are None then."""
-
-
-def _named_arrays(unrolls: Unrolls) -> dict[str, NDArray[np.generic]]:
-    arrays = {f"obs.{name}": array for name, array in unrolls.obs.items()}
-    arrays.update({name: getattr(unrolls, name) for name in _OPTIONAL if getattr(unrolls, name) is not None})
-    arrays.update({name: getattr(unrolls, name) for name in _PLAIN})
-    return arrays
-
-
 def _unrolls(arrays: Mapping[str, NDArray[np.generic]]) -> Unrolls:
     """The unrolls, once every field is there and its shape and dtype agree with the others'."""
     plain = {name: array for name, array in arrays.items() if not name.startswith("obs.")}
     obs = {name.removeprefix("obs."): array for name, array in arrays.items() if name.startswith("obs.")}
-    missing, strange = set(_PLAIN) - set(plain), set(plain) - set(_PLAIN) - set(_OPTIONAL)
+    required = {line.name for line in FIELDS if not line.optional}
+    missing, strange = required - set(plain), set(plain) - {line.name for line in FIELDS}
     if missing or strange or plain["resets"].ndim != 2 or not plain["resets"].shape[1]:
         raise ChunkError(f"the fields of the chunk are not those of an unroll: {sorted(missing | strange)}")
     rows, shown = plain["resets"].shape
-    for name, array in arrays.items():
-        dtype, ndim = {**_PLAIN, **_OPTIONAL}.get(name, (None, None))
-        if name == "core":
-            leading: tuple[int, ...] = (rows,)
-        else:
-            leading = (rows, shown if name in ("resets", "action_mask") or name.startswith("obs.") else shown - 1)
-        wrong = array.shape[: len(leading)] != leading or (ndim is not None and array.ndim != ndim)
-        if wrong or (dtype is not None and array.dtype.name != dtype):
-            raise ChunkError(f"field {name} is {array.dtype} {array.shape} in {rows} unrolls of {shown - 1} steps")
-    return Unrolls(obs=obs, **{**dict.fromkeys(_OPTIONAL), **plain})  # type: ignore[arg-type]  # checked
+    for name in obs:
+        _check_extents(f"obs.{name}", arrays[f"obs.{name}"], ("R", "T+1", ANY), rows, shown - 1)
+    for line in FIELDS:
+        if line.name in plain:
+            _check_extents(line.name, plain[line.name], line.axes, rows, shown - 1, dtype=line.dtype)
+    return Unrolls(obs=obs, **plain)
+
+
+def _check_extents(
+    name: str, array: NDArray[np.generic], axes: tuple[str, ...], rows: int, steps: int, *, dtype: str = ANY
+) -> None:
+    """Raises ChunkError where the rows, steps, number of axes or dtype of a field are not those of its line."""
+    sizes = {"R": rows, "T": steps, "T+1": steps + 1}
+    leading = tuple(sizes[axis] for axis in axes if axis in sizes)
+    wrong = array.shape[: len(leading)] != leading or (ANY not in axes and array.ndim != len(axes))
+    if wrong or dtype not in (ANY, array.dtype.name):
+        raise ChunkError(f"field {name} is {array.dtype} {array.shape} in {rows} unrolls of {steps} steps")
 
 
 def _chunk_header(plain: dict[str, object]) -> ChunkHeader:

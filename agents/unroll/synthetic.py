@@ -11,54 +11,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.nets.entities import MASK_ENDING
-from agents.unroll.unroll import Unrolls, action_dtype
-from envs.protocol import ActionSpec, EnvSpec
+from agents.unroll.unroll import Unrolls, UnrollSpec
+from envs.protocol import ActionSpec
 
 
-def synthetic_unrolls(spec: EnvSpec, *, core_size: int, rows: int, steps: int, seed: int) -> Unrolls:
+def synthetic_unrolls(spec: UnrollSpec, *, rows: int, seed: int) -> Unrolls:
     """Random unrolls with legal actions, resets, ends, invalid steps and core states that are not zero.
 
     Args:
-      spec: the game whose observations and actions are imitated.
-      core_size: C; rows: B; steps: T.
+      spec: of the unrolls that are imitated.
+      rows: B.
       seed: equal seeds give equal unrolls.
     """
     rng = np.random.default_rng(seed)
+    game, steps = spec.game, spec.unroll_length
     ends = rng.random((rows, steps)) < 0.2
     resets = np.zeros((rows, steps + 1), np.bool_)
     resets[:, 1:] = ends
     valid = rng.random((rows, steps)) < 0.9
     valid[:, 0] = True
     mask: NDArray[np.bool_] | None = None
-    if spec.has_mask:
-        mask = rng.random((rows, steps + 1, spec.actions.num_actions)) < 0.7
-        mask[..., _always_legal(spec.actions)] = True
+    if game.has_mask:
+        mask = rng.random((rows, steps + 1, game.actions.num_actions)) < 0.7
+        mask[..., _always_legal(game.actions)] = True
     obs = {
-        name: _observations(rng, (rows, steps + 1, *array.shape), np.dtype(array.dtype))
-        for name, array in spec.observations.items()
+        name: _numbers(rng, (rows, steps + 1, *array.shape), np.dtype(array.dtype))
+        for name, array in game.observations.items()
     }
     log_probs = (-1.0 + 0.5 * rng.normal(size=(rows, steps))).astype(np.float32)
     by_sub_action: NDArray[np.float32] | None = None
-    if spec.actions.kind == "multi_categorical":
-        num_sub_actions = len(spec.actions.nvec)
-        by_sub_action = (-1.0 + 0.5 * rng.normal(size=(rows, steps, num_sub_actions))).astype(np.float32)
+    if spec.num_sub_actions:
+        by_sub_action = (-1.0 + 0.5 * rng.normal(size=(rows, steps, spec.num_sub_actions))).astype(np.float32)
         log_probs = by_sub_action.sum(-1)
-    return Unrolls(
-        obs=obs,
-        action_mask=mask,
-        resets=resets,
-        actions=_actions(rng, spec, rows, steps, mask, obs),
-        log_probs=log_probs,
-        sub_action_log_probs=by_sub_action,
-        rewards=rng.normal(size=(rows, steps)).astype(np.float32),
-        discounts=np.where(ends, 0.0, 1.0).astype(np.float32),
-        valid=valid,
-        versions=np.zeros((rows, steps), np.int32),
-        core=(0.5 * rng.normal(size=(rows, core_size))).astype(np.float32),
-    )
+    made = {
+        "action_mask": mask,
+        "sub_action_log_probs": by_sub_action,
+        "resets": resets,
+        "actions": _actions(rng, spec, rows, mask, obs),
+        "log_probs": log_probs,
+        "rewards": rng.normal(size=(rows, steps)).astype(np.float32),
+        "discounts": np.where(ends, 0.0, 1.0).astype(np.float32),
+        "valid": valid,
+        "versions": np.zeros((rows, steps), np.int32),
+        "core": (0.5 * rng.normal(size=(rows, spec.core_size))).astype(np.float32),
+    }
+    rest = [line for line in spec.fields if line.name not in made]
+    made.update({line.name: _numbers(rng, spec.shape(line, rows), np.dtype(line.dtype)) for line in rest})
+    return Unrolls(obs=obs, **made)  # type: ignore[arg-type]  # every field of the table is there
 
 
-def _observations(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
+def _numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
     if dtype.kind == "b":
         flags: NDArray[np.bool_] = rng.random(shape) < 0.3
         flags[..., :1] = True  # where the field says which entities are there, the first one is
@@ -81,34 +83,35 @@ def _always_legal(actions: ActionSpec) -> list[int]:
 
 def _actions(
     rng: np.random.Generator,
-    spec: EnvSpec,
+    spec: UnrollSpec,
     rows: int,
-    steps: int,
     mask: NDArray[np.bool_] | None,
     obs: Mapping[str, NDArray[np.generic]],
 ) -> NDArray[np.generic]:
     """Any legal choice, or one of every part where there are several; any number of a box."""
-    if spec.actions.kind == "box":
-        return rng.normal(size=(rows, steps, *spec.actions.shape)).astype(np.float32)
-    if spec.actions.kind == "multi_categorical":
-        return _parts(rng, spec.actions, (rows, steps), mask, obs)
-    scores = rng.random((rows, steps, spec.actions.num_actions))
+    game, steps = spec.game.actions, spec.unroll_length
+    if game.kind == "box":
+        return rng.normal(size=(rows, steps, *game.shape)).astype(np.float32)
+    if game.kind == "multi_categorical":
+        return _sub_actions(rng, spec, rows, mask, obs)
+    scores = rng.random((rows, steps, game.num_actions))
     if mask is not None:
         scores *= mask[:, :steps]
-    actions: NDArray[np.generic] = scores.argmax(-1).astype(action_dtype(spec.actions))
+    actions: NDArray[np.generic] = scores.argmax(-1).astype(spec.action_dtype)
     return actions
 
 
-def _parts(
+def _sub_actions(
     rng: np.random.Generator,
-    actions: ActionSpec,
-    shape: tuple[int, int],
+    spec: UnrollSpec,
+    rows: int,
     mask: NDArray[np.bool_] | None,
     obs: Mapping[str, NDArray[np.generic]],
 ) -> NDArray[np.generic]:
     """Whole numbers [B, T, H], legal choices of every part given those before it; 0 where it has none."""
-    steps = shape[1]
-    chosen = np.zeros((*shape, len(actions.nvec)), action_dtype(actions))
+    steps, actions = spec.unroll_length, spec.game.actions
+    shape = (rows, steps)
+    chosen = np.zeros((*shape, len(actions.nvec)), spec.action_dtype)
     for sub_action, (place, name) in enumerate(zip(actions.sub_action_masks, actions.points_at, strict=True)):
         legal = np.ones((*shape, place.size), np.bool_)
         if mask is not None:

@@ -28,11 +28,7 @@ def check_unrolls(unrolls: Unrolls, actions: ActionSpec) -> None:
       ValueError: a number is not finite, an action is none of the game's or illegal under its mask, a reward is beyond
         `MAX_REWARD`, a discount outside [0, 1] or a version negative. The message names the field and the value.
     """
-    fields = {f"obs.{name}": array for name, array in unrolls.obs.items()}
-    fields.update({name: getattr(unrolls, name) for name in ("actions", "log_probs", "rewards", "discounts", "core")})
-    if unrolls.sub_action_log_probs is not None:
-        fields["sub_action_log_probs"] = unrolls.sub_action_log_probs
-    for name, array in fields.items():
+    for name, array in unrolls.arrays().items():
         if array.dtype.kind == "f" and not _all_finite(array):
             raise ValueError(f"field {name} holds a number that is not finite")
     _check_range("rewards", unrolls.rewards, -MAX_REWARD, MAX_REWARD)

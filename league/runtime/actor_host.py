@@ -15,9 +15,8 @@ from agents.acting.arena import Arena
 from agents.acting.outcome_counter import AssignmentTotals
 from agents.acting.policy import BotPolicy, NetworkPolicy, Policy
 from agents.nets.network import build_network
-from agents.nets.sub_actions import num_sub_actions
 from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
-from agents.unroll.unroll import Unrolls, concatenate
+from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from agents.weights import Weights
 from envs.bots import make_bot
 from envs.protocol import EnvError
@@ -166,11 +165,9 @@ class ActorHost:
             env = make(self._setup.env, num_envs=self._setup.num_envs)
             self._arenas[key] = Arena(
                 env,
-                unroll_length=self._setup.learner.unroll_length,
-                core_size=self._network.core_size,
+                UnrollSpec.of(self._spec, self._network, unroll_length=self._setup.learner.unroll_length),
                 max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
                 seed=seed,
-                num_sub_actions=num_sub_actions(self._network.head),
             )
         return self._arenas[key]
 

@@ -22,10 +22,9 @@ from agents.learner.data.feeder import Feeder
 from agents.learner.errors import FeederClosedError, FeederTimeoutError, LearnerError
 from agents.learner.learner import Learner, UpdateReport
 from agents.nets.network import build_network
-from agents.nets.sub_actions import num_sub_actions
 from agents.torch_runtime import prepare_process
 from agents.unroll.codec import ChunkError, Lz4Codec
-from agents.unroll.unroll import Unrolls
+from agents.unroll.unroll import Unrolls, UnrollSpec
 from agents.weights import Weights
 from envs.registry import spec_of
 from league.core.state.records import Hyperparameter, Progress
@@ -103,7 +102,7 @@ class AsyncLearnerHost:
         self._request_deadline_s = setup.learner.start_timeout_s + setup.learner.stage_timeout_s
         self._spec = spec_of(setup.env)
         network = build_network(self._spec, setup.network, seed=setup.seed)
-        self._core_size, self._num_sub_actions = network.core_size, num_sub_actions(network.head)
+        self._unrolls = UnrollSpec.of(self._spec, network, unroll_length=setup.learner.unroll_length)
         self._codec = Lz4Codec()
         self._changed = threading.Condition()
         self._requests: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
@@ -299,10 +298,8 @@ class AsyncLearnerHost:
 
     def _hold(self, player: str, learner: Learner, *, first_version: int) -> None:
         feeder = Feeder(
-            self._spec,
+            self._unrolls,
             self._setup.learner,
-            core_size=self._core_size,
-            num_sub_actions=self._num_sub_actions,
             decode=self._decode,
             refusable=(ChunkError,),
             chunk_rows=self._setup.chunk_rows,

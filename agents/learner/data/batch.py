@@ -1,6 +1,6 @@
 """Unrolls as tensors on the learner's device.
 
-Shape letters: B rows, T unroll length, A actions, H parts of an action, C core state size.
+Shape letters: B rows, T unroll length.
 """
 
 from __future__ import annotations
@@ -13,35 +13,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agents.unroll.unroll import Unrolls
-
-PLAIN_FIELDS = ("resets", "core", "actions", "log_probs", "rewards", "discounts", "valid", "learn")
-"""Fields of a batch that are one tensor each, in every game."""
+from agents.unroll.unroll import UnrollFields, Unrolls, joined, learnt_dtype
 
 
-@dataclass(frozen=True)
-class Batch:
-    """B unrolls, batch-major; a microbatch is a block of rows.
+@dataclass(frozen=True, kw_only=True)
+class Batch(UnrollFields[Tensor]):
+    """B unrolls, batch-major; a microbatch is a block of rows. Whole-number actions are int64.
 
     Fields:
-      obs: name -> [B, T+1, ...]; action_mask: bool [B, T+1, A] or None; resets: bool [B, T+1]; core: float32 [B, C].
-      actions: int64 [B, T] or float32 [B, T, ...]; log_probs, rewards, discounts: float32 [B, T], gamma not applied.
-      valid: bool [B, T], a real decision; learn: bool [B, T], valid and not too stale to learn from.
-      sub_action_log_probs: float32 [B, T, H], what each part adds to `log_probs`, or None.
+      learn: bool [B, T], valid and not too stale to learn from.
       precomputed: name -> [B, ...], what an objective fixed for the whole batch before microbatches were cut.
     """
 
-    obs: Mapping[str, Tensor]
-    action_mask: Tensor | None
-    resets: Tensor
-    core: Tensor
-    actions: Tensor
-    log_probs: Tensor
-    rewards: Tensor
-    discounts: Tensor
-    valid: Tensor
     learn: Tensor
-    sub_action_log_probs: Tensor | None = None
     precomputed: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
@@ -49,25 +33,9 @@ class Batch:
         """B."""
         return int(self.resets.shape[0])
 
-    def rows(self, start: int, stop: int) -> Batch:
-        """Rows [start, stop) as views."""
-        return Batch(
-            obs={name: tensor[start:stop] for name, tensor in self.obs.items()},
-            precomputed={name: tensor[start:stop] for name, tensor in self.precomputed.items()},
-            action_mask=None if self.action_mask is None else self.action_mask[start:stop],
-            sub_action_log_probs=None if self.sub_action_log_probs is None else self.sub_action_log_probs[start:stop],
-            **{name: getattr(self, name)[start:stop] for name in PLAIN_FIELDS},
-        )
-
     def tensors(self) -> list[Tensor]:
         """Every tensor of the batch."""
-        optional = [tensor for tensor in (self.action_mask, self.sub_action_log_probs) if tensor is not None]
-        return [
-            *self.obs.values(),
-            *optional,
-            *self.precomputed.values(),
-            *(getattr(self, name) for name in PLAIN_FIELDS),
-        ]
+        return list(self.arrays().values())
 
     def microbatches(self, number: int) -> list[Batch]:
         """`number` equal blocks of rows.
@@ -91,16 +59,8 @@ def join(microbatches: Sequence[Batch]) -> Batch:
     """All rows of all microbatches in order, constants left out."""
     if len(microbatches) == 1:
         return microbatches[0].with_precomputed({})
-    first = microbatches[0]
-    masks = [batch.action_mask for batch in microbatches if batch.action_mask is not None]
-    by_sub_action = [batch.sub_action_log_probs for batch in microbatches if batch.sub_action_log_probs is not None]
-    return Batch(
-        obs={name: torch.cat([batch.obs[name] for batch in microbatches]) for name in first.obs},
-        action_mask=torch.cat(masks) if masks else None,
-        sub_action_log_probs=torch.cat(by_sub_action) if by_sub_action else None,
-        precomputed={},
-        **{name: torch.cat([getattr(batch, name) for batch in microbatches]) for name in PLAIN_FIELDS},
-    )
+    first, *others = microbatches
+    return joined([first.with_precomputed({}), *others], join=torch.cat)
 
 
 def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -> Batch:
@@ -112,22 +72,9 @@ def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -
       device: where the tensors go.
     """
     learn = unrolls.valid & (unrolls.versions >= oldest_version)
-    actions = unrolls.actions.astype(np.int64, copy=False) if unrolls.actions.dtype.kind in "iu" else unrolls.actions
-    return Batch(
-        obs={name: _tensor(array, device) for name, array in unrolls.obs.items()},
-        action_mask=None if unrolls.action_mask is None else _tensor(unrolls.action_mask, device),
-        resets=_tensor(unrolls.resets, device),
-        core=_tensor(unrolls.core, device),
-        actions=_tensor(actions, device),
-        log_probs=_tensor(unrolls.log_probs, device),
-        rewards=_tensor(unrolls.rewards, device),
-        discounts=_tensor(unrolls.discounts, device),
-        valid=_tensor(unrolls.valid, device),
-        learn=_tensor(learn, device),
-        sub_action_log_probs=None
-        if unrolls.sub_action_log_probs is None
-        else _tensor(unrolls.sub_action_log_probs, device),
-    )
+    actions = unrolls.actions.astype(learnt_dtype(unrolls.actions.dtype), copy=False)
+    fields = replace(unrolls, actions=actions).converted(lambda array: _tensor(array, device))
+    return Batch(learn=_tensor(learn, device), **fields)
 
 
 class Stager:

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from agents.learner.config import LearnerConfig
 from agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from agents.unroll.ring import UnrollRing
-from agents.unroll.unroll import Unrolls
-from envs.protocol import EnvSpec
+from agents.unroll.unroll import Unrolls, UnrollSpec
 
 BATCHES_DEEP = 2
 """Batches in the ring: one that is learnt from and one that fills."""
@@ -58,7 +57,7 @@ class Feeder:
     """A decoding thread and a ring.
 
     Args:
-      spec: the game; config: of the learner that is fed; core_size: of its network; num_sub_actions: see `UnrollRing`.
+      spec: of the unrolls; config: of the learner that is fed.
       decode: bytes to unrolls. refusable: what it raises (beside ValueError) where the bytes are bad; anything else
         ends the feeder.
       chunk_rows: most rows of one chunk; the ring is deep enough that a producer only ever waits while a whole batch
@@ -70,11 +69,9 @@ class Feeder:
 
     def __init__(
         self,
-        spec: EnvSpec,
+        spec: UnrollSpec,
         config: LearnerConfig,
         *,
-        core_size: int,
-        num_sub_actions: int = 0,
         decode: Callable[[bytes], Unrolls],
         refusable: tuple[type[Exception], ...] = (),
         chunk_rows: int = 1,
@@ -87,9 +84,6 @@ class Feeder:
         self._ring = UnrollRing(
             spec,
             capacity=config.batch_rows * max(BATCHES_DEEP, 1 + -(-chunk_rows // config.batch_rows)),
-            unroll_length=config.unroll_length,
-            core_size=core_size,
-            num_sub_actions=num_sub_actions,
             pinned=pinned,
         )
         self._decode = decode

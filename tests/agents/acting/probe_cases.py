@@ -13,7 +13,7 @@ import numpy as np
 
 from agents.acting.arena import Arena
 from agents.acting.policy import ActInputs, ActOutputs
-from agents.unroll.unroll import Unrolls
+from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs.adapters.gymnasium import GymnasiumEnv
 from envs.adapters.pettingzoo import AecEnv, ParallelEnv
 from envs.probe import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
@@ -142,7 +142,7 @@ def play(
         assignments = [Assignment(("home",) * seats, (True,) * seats)]
     if policies is None:
         policies = {"home": RulePolicy(masked=env.spec.has_mask)}
-    arena = Arena(env, unroll_length=unroll_length, core_size=CORE_SIZE, seed=seed)
+    arena = Arena(env, UnrollSpec(env.spec, unroll_length, core_size=CORE_SIZE), seed=seed)
     found: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     for start in range(0, steps, steps_per_lease):
         for policy in policies.values():

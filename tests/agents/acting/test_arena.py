@@ -14,7 +14,7 @@ import pytest
 from agents.acting.arena import Arena
 from agents.acting.outcome_counter import OutcomeCounter
 from agents.acting.policy import ActInputs, ActOutputs, BotPolicy
-from agents.unroll.unroll import Unrolls, concatenate
+from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from envs.bots import RandomBot, legal_actions
 from envs.probe import LastMoveProbe, TurnProbe
 from envs.protocol import EnvConfig
@@ -124,7 +124,7 @@ def test_array_envs_are_aligned() -> None:
 
     for truncate in (False, True):
         env = make(EnvConfig("gymnasium:RawArrayProbe-v0", {"truncate": truncate}), num_envs=3)
-        arena = Arena(env, unroll_length=4, core_size=0, seed=1)
+        arena = Arena(env, UnrollSpec(env.spec, 4), seed=1)
         unrolls = concatenate(list(arena.run([Assignment(("bot",), (True,))], {"bot": random_policy()}, steps=50)))
         start, step, last = np.moveaxis(unrolls.obs["observation"], -1, 0)
         valid = unrolls.valid
@@ -199,7 +199,8 @@ def test_shares_of_the_table_are_honoured() -> None:
 
 def test_games_in_flight_keep_the_opponent_that_they_started_with() -> None:
     first, second = RulePolicy(), RulePolicy()
-    arena = Arena(TurnProbe(num_envs=4, episode_length=[9, 6]), unroll_length=3, core_size=2, seed=0)
+    env = TurnProbe(num_envs=4, episode_length=[9, 6])
+    arena = Arena(env, UnrollSpec(env.spec, 3, core_size=2), seed=0)
     list(arena.run([Assignment(("home", "first"), (True, False))], {"home": RulePolicy(), "first": first}, steps=5))
     list(arena.run([Assignment(("home", "second"), (True, False))], {"home": RulePolicy(), "second": second}, steps=15))
     assert {(env, episode) for env, episode, _, _ in first.asked} == {(env, 0) for env in range(4)}
@@ -246,10 +247,12 @@ GAME_OPTIONS: dict[str, dict[str, object]] = {
 @pytest.mark.parametrize("env_id", sorted(BUILT_IN))
 def test_every_built_in_game_goes_on_bit_for_bit_from_what_it_saved(env_id: str) -> None:
     config = EnvConfig(env_id, GAME_OPTIONS.get(env_id, {}))
-    seats = make(config, num_envs=1).spec.num_seats
+    spec = make(config, num_envs=1).spec
+    seats = spec.num_seats
     table = [Assignment(("home",) * seats, (True,) * seats)]
     for steps in (1, 10, 23):
-        whole, again = (Arena(make(config, num_envs=8), unroll_length=3, core_size=1, seed=3) for _ in range(2))
+        recorded = UnrollSpec(spec, 3, core_size=1)
+        whole, again = (Arena(make(config, num_envs=8), recorded, seed=3) for _ in range(2))
         list(whole.run(table, {"home": UniformPolicy()}, steps=steps))
         saved = whole.save()
         if saved is None:
@@ -288,7 +291,8 @@ def test_a_loaded_arena_goes_on_bit_for_bit(env_id: str, kwargs: dict[str, objec
     policies = {name: RulePolicy(masked=env_id == "probe_mask") for name in ("home", "other")}
 
     def arena() -> Arena:
-        return Arena(make(config, num_envs=6), unroll_length=2, core_size=2, seed=3)
+        env = make(config, num_envs=6)
+        return Arena(env, UnrollSpec(env.spec, 2, core_size=2), seed=3)
 
     whole, again = arena(), arena()
     list(whole.run(table, policies, steps=23))
@@ -301,7 +305,7 @@ def test_a_loaded_arena_goes_on_bit_for_bit(env_id: str, kwargs: dict[str, objec
     assert len(going_on) == len(resumed) > 3
     assert all(equal_unrolls(left, right) for left, right in zip(going_on, resumed, strict=True))
     for left, right in zip(whole.take_outcomes(), again.take_outcomes(), strict=True):
-        assert (left.policies, left.games, left.steps) == (right.policies, right.games, right.steps)
+        assert (left.policies, left.games, left.decisions) == (right.policies, right.games, right.decisions)
         assert np.array_equal(left.wins, right.wins)
         assert np.array_equal(left.return_sums, right.return_sums)
 
@@ -309,7 +313,8 @@ def test_a_loaded_arena_goes_on_bit_for_bit(env_id: str, kwargs: dict[str, objec
 def test_an_env_that_cannot_be_saved_says_so_and_a_fresh_arena_has_nothing_to_save(tmp_path: Path) -> None:
     arena, _ = play(cases.aec(Rules(), 2, tmp_path), steps=3, unroll_length=2)
     assert arena.save() is None
-    assert Arena(TurnProbe(num_envs=2), unroll_length=2, core_size=0, seed=0).save() is None
+    env = TurnProbe(num_envs=2)
+    assert Arena(env, UnrollSpec(env.spec, 2), seed=0).save() is None
 
 
 @pytest.mark.parametrize("teams", [(0, 1, 2), (2, 0, 1, 0), (0, 1, 0, 1), (3, 1, 2, 0, 4)], ids=str)
@@ -346,7 +351,7 @@ def test_team_mates_neither_win_nor_draw_against_each_other() -> None:
     returns = np.array([[1, -2, 1], [0, 4, 1], [2, 2, 0]], np.float32)
     number = tally.index_of(("a", "b", "c"))
     cut = np.array([False, True, True])
-    tally.add(np.full(len(returns), number), returns=returns, steps=np.full(len(returns), 6), truncated=cut)
+    tally.add(np.full(len(returns), number), returns=returns, decisions=np.full(len(returns), 6), truncated=cut)
     (totals,) = tally.take()
     assert (totals.games, totals.truncated) == (3, 2)
     assert totals.wins.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]

@@ -12,7 +12,7 @@ from agents.acting.policy import ActInputs, ActOutputs, BotPolicy, NetworkPolicy
 from agents.learner.data.batch import batch_from
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
-from agents.unroll.unroll import concatenate
+from agents.unroll.unroll import UnrollSpec, concatenate
 from agents.weights import WeightsError
 from envs.bots import make_bot
 from envs.protocol import BatchedEnv, EnvConfig, Turn
@@ -138,7 +138,7 @@ def test_the_learner_finds_the_log_probs_that_the_policy_recorded(
     """From the recorded core state, observations and resets, over ends and truncations alike."""
     env = make(EnvConfig(env_id, kwargs), num_envs=6)
     network = sharp_network(env, network_config) if env.spec.has_mask else build_network(env.spec, MLP, seed=0)
-    arena = Arena(env, unroll_length=7, core_size=network.core_size, seed=0)
+    arena = Arena(env, UnrollSpec.of(env.spec, network, unroll_length=7), seed=0)
     seats = env.spec.num_seats
     table = [Assignment(("home",) * seats, (True,) * seats)]
     unrolls = concatenate(list(arena.run(table, {"home": NetworkPolicy(network)}, steps=90)))
@@ -156,7 +156,7 @@ def test_box_actions_outside_the_bounds_are_clipped_for_the_env_and_recorded_as_
     network = build_network(env.spec, MLP, seed=0)
     with torch.no_grad():
         dict(network.named_parameters())["parts.heads.head.log_std"].fill_(2.0)
-    arena = Arena(env, unroll_length=20, core_size=0, seed=0)
+    arena = Arena(env, UnrollSpec.of(env.spec, network, unroll_length=20), seed=0)
     unrolls = concatenate(list(arena.run([Assignment(("p",), (True,))], {"p": NetworkPolicy(network)}, steps=25)))
     assert unrolls.actions.dtype == np.float32
     assert (np.abs(unrolls.actions) > env.spec.actions.high).any()
@@ -210,7 +210,7 @@ def test_bots_hold_seats_through_the_same_door(name: str) -> None:
     assert turn.action_mask is not None
     assert turn.action_mask[[1, 4], choice.actions].all()
     assert np.array_equal(choice.core, core[[1, 4]])
-    arena = Arena(env, unroll_length=3, core_size=2, seed=0)
+    arena = Arena(env, UnrollSpec(env.spec, 3, core_size=2), seed=0)
     home = NetworkPolicy(build_network(env.spec, MLP, seed=0))
     table = [Assignment(("home", "bot"), (True, False), 0.5), Assignment(("bot", "home"), (False, True), 0.5)]
     for unrolls in arena.run(table, {"home": home, "bot": bot}, steps=40):

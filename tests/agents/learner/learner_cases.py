@@ -14,7 +14,7 @@ from agents.learner.step.backend import Placement
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls
+from agents.unroll.unroll import Unrolls, UnrollSpec
 from agents.weights import Weights, from_named, layout_of
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
@@ -110,7 +110,7 @@ def build_spoilt(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:
 def unrolls_of(spec: EnvSpec, network: Network, *, rows: int, steps: int, seed: int = 0) -> Unrolls:
     """Random unrolls with legal actions, resets, ends, truncation markers and a core state that is not zero."""
     if spec.actions.kind == "multi_categorical":
-        return synthetic_unrolls(spec, core_size=network.core_size, rows=rows, steps=steps, seed=seed)
+        return synthetic_unrolls(UnrollSpec.of(spec, network, unroll_length=steps), rows=rows, seed=seed)
     rng = np.random.default_rng(seed)
     shape = (rows, steps)
     obs: dict[str, np.ndarray] = {}

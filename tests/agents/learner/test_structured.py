@@ -22,9 +22,10 @@ from agents.learner.step.updater import UpdateInputs
 from agents.losses.kl import gaussian_kl
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, NetworkOutput
+from agents.unroll.builder import UnrollBuilder
 from agents.unroll.codec import ChunkHeader, Lz4Codec
 from agents.unroll.ring import UnrollRing
-from agents.unroll.unroll import UnrollBuilder, concatenate
+from agents.unroll.unroll import UnrollSpec, concatenate
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,
@@ -63,8 +64,8 @@ def test_example_choices_are_legal_given_those_before_and_differ() -> None:
 
 
 def test_choices_of_several_parts_are_recorded_as_whole_numbers() -> None:
-    builder = UnrollBuilder(COMMANDS, num_rows=2, unroll_length=3, core_size=0)
-    assert builder._actions.dtype == np.int16 and builder._actions.shape == (2, 4, 3)
+    rows = UnrollSpec(COMMANDS, unroll_length=4).allocate(2)
+    assert rows.actions.dtype == np.int16 and rows.actions.shape == (2, 4, 3)
 
 
 @pytest.mark.parametrize(("spec", "config"), [(COMMANDS, ENTITIES), (BOARD_GAME, MLP)])
@@ -178,7 +179,8 @@ def test_groups_that_do_not_fit_the_parts_are_refused() -> None:
 def test_log_probs_of_parts_go_from_the_policy_through_chunk_and_ring_into_the_batch() -> None:
     network = network_of(COMMANDS, ENTITIES, policy_scale=1.0)
     rng = np.random.default_rng(0)
-    builder = UnrollBuilder(COMMANDS, num_rows=6, unroll_length=5, core_size=0, num_sub_actions=3)
+    spec = UnrollSpec.of(COMMANDS, network, unroll_length=5)
+    builder = UnrollBuilder(spec, num_rows=6)
     made, acted = None, []
     for _ in range(6):
         seen = {name: array[:, 0] for name, array in unrolls_of(COMMANDS, network, rows=6, steps=1).obs.items()}
@@ -199,7 +201,7 @@ def test_log_probs_of_parts_go_from_the_policy_through_chunk_and_ring_into_the_b
         )
     header = ChunkHeader(run="r", player="p", version_min=0, version_max=0)
     _, back = Lz4Codec().decode(Lz4Codec().encode(made, header))
-    ring = UnrollRing(COMMANDS, capacity=6, unroll_length=5, core_size=0, num_sub_actions=3, pinned=False)
+    ring = UnrollRing(spec, capacity=6, pinned=False)
     ring.check(back)
     ring.write(back, at=0)
     found = batch_from(concatenate([ring.read(at=0, count=2), ring.read(at=2, count=4)]), oldest_version=0, device=CPU)

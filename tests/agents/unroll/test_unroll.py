@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from agents.unroll.unroll import UnrollBuilder, Unrolls, concatenate
+from agents.unroll.builder import UnrollBuilder
+from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec
 
 SPEC = EnvSpec(
@@ -30,7 +31,7 @@ class Feeder:
     """Feeds a builder one row at a time with plain numbers."""
 
     def __init__(self, *, num_rows: int = 2, unroll_length: int = 3, core_size: int = 1) -> None:
-        self.builder = UnrollBuilder(SPEC, num_rows=num_rows, unroll_length=unroll_length, core_size=core_size)
+        self.builder = UnrollBuilder(UnrollSpec(SPEC, unroll_length, core_size=core_size), num_rows=num_rows)
         self.done: list[Unrolls] = []
 
     def decide(self, row: int, seen: int, *, reward: float = 0.0, core: float = 0.0, version: int = 0) -> None:
@@ -196,7 +197,7 @@ def test_emitted_unrolls_do_not_change_when_building_goes_on() -> None:
 
 
 def test_box_actions_are_float32_of_their_shape() -> None:
-    builder = UnrollBuilder(BOX, num_rows=1, unroll_length=1, core_size=0)
+    builder = UnrollBuilder(UnrollSpec(BOX, 1), num_rows=1)
     row = np.array([0])
     for step in range(2):
         done = builder.observe(
@@ -217,7 +218,7 @@ def test_box_actions_are_float32_of_their_shape() -> None:
 
 def test_an_unroll_of_no_step_is_refused() -> None:
     with pytest.raises(ValueError, match="unroll_length is 0"):
-        UnrollBuilder(SPEC, num_rows=1, unroll_length=0, core_size=0)
+        UnrollSpec(SPEC, unroll_length=0)
 
 
 def test_rows_of_a_concatenation_are_the_parts() -> None:

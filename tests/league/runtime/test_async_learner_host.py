@@ -16,7 +16,7 @@ from agents.learner.errors import FeederFullError, LearnerError
 from agents.learner.step.optimizer import FlatOptimizer
 from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls
+from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs.registry import make
 from league.config.deadlines import Deadlines
 from league.core.state.records import Hyperparameter
@@ -47,7 +47,7 @@ def started(setup: HostSetup, *, patience_s: float = DEADLINE_S) -> AsyncLearner
 
 
 def rows_of(rows: int, *, seed: int) -> Unrolls:
-    return synthetic_unrolls(SPEC, core_size=0, rows=rows, steps=4, seed=seed)
+    return synthetic_unrolls(UnrollSpec(SPEC, 4), rows=rows, seed=seed)
 
 
 def chunk_of(rows: int = 8, *, seed: int = 0, player: str = PLAYER, version: int = 0) -> bytes:
@@ -199,7 +199,7 @@ FOREIGN: dict[str, tuple[Callable[[Unrolls], Unrolls], str]] = {
         "field rewards holds 1.0",
     ),
     "fewer steps than the game's unrolls": (
-        lambda rows: synthetic_unrolls(SPEC, core_size=0, rows=rows.num_rows, steps=3, seed=0),
+        lambda rows: synthetic_unrolls(UnrollSpec(SPEC, 3), rows=rows.num_rows, seed=0),
         "has rows of shape",
     ),
 }

@@ -13,7 +13,7 @@ from agents.acting.arena import Arena
 from agents.acting.policy import NetworkPolicy
 from agents.learner.build import build_learner
 from agents.nets.network import build_network
-from agents.unroll.unroll import Unrolls, concatenate
+from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from envs.registry import make
 from league.config.loading import load_config
 from league.config.run_config import RunConfig
@@ -33,8 +33,10 @@ MAX_DIFFERENCE = 1e-4
 def recorded(config: RunConfig) -> Unrolls:
     """Games that the first weights play against themselves; 50 batches and not one row more."""
     env = make(config.env, num_envs=64)
-    policy = NetworkPolicy(build_network(env.spec, config.network, seed=1))
-    arena = Arena(env, unroll_length=config.learner.unroll_length, core_size=0, seed=5)
+    network = build_network(env.spec, config.network, seed=1)
+    policy = NetworkPolicy(network)
+    unrolls = UnrollSpec.of(env.spec, network, unroll_length=config.learner.unroll_length)
+    arena = Arena(env, unrolls, seed=5)
     parts: list[Unrolls] = []
     assignments = [Assignment(("main-0", "main-0"), (True, True), 1.0)]
     while sum(part.num_rows for part in parts) < UPDATES * ROWS:

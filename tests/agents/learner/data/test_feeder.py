@@ -14,10 +14,11 @@ from agents.learner.data.feeder import Feeder
 from agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
 from agents.nets.network import build_network
 from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
-from agents.unroll.unroll import Unrolls, concatenate
+from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from tests.agents.learner.learner_cases import BOARD_GAME, CPU, LSTM, MLP, small_config, unrolls_of
 
 NETWORK = build_network(BOARD_GAME, LSTM, seed=1)
+UNROLLS = UnrollSpec.of(BOARD_GAME, NETWORK, unroll_length=5)
 HEADER = ChunkHeader(run="r", player="p", version_min=0, version_max=3)
 DEADLINE_S = 20.0
 
@@ -29,9 +30,8 @@ def decode(chunk: bytes) -> Unrolls:
 @pytest.fixture
 def feeder():  # type: ignore[no-untyped-def]
     made = Feeder(
-        BOARD_GAME,
+        UNROLLS,
         small_config(microbatches=4),
-        core_size=NETWORK.core_size,
         decode=decode,
         refusable=(ChunkError,),
     )
@@ -143,7 +143,7 @@ def test_failure_of_the_decoder_reaches_the_learner_and_the_producer() -> None:
     def explode(_: bytes) -> Unrolls:
         raise RuntimeError("out of order")
 
-    feeder = Feeder(BOARD_GAME, small_config(), core_size=0, decode=explode)
+    feeder = Feeder(UnrollSpec(BOARD_GAME, 5), small_config(), decode=explode)
     feeder.start()
     feeder.push(b"", num_rows=1)
     with pytest.raises(FeederError, match="out of order"), feeder.batch(timeout_s=DEADLINE_S) as blocks:
@@ -172,7 +172,7 @@ def test_closing_wakes_a_waiting_learner(feeder) -> None:
 
 def test_idle_share_is_the_time_waited_by_the_time_passed() -> None:
     now = [0.0]
-    feeder = Feeder(BOARD_GAME, small_config(), core_size=0, decode=decode, clock=lambda: now[0])
+    feeder = Feeder(UnrollSpec(BOARD_GAME, 5), small_config(), decode=decode, clock=lambda: now[0])
     network = build_network(BOARD_GAME, MLP, seed=1)
     chunk = Lz4Codec().encode(unrolls_of(BOARD_GAME, network, rows=12, steps=5), HEADER)
     feeder.push(chunk, num_rows=12)

@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 from agents.learner.data.feeder import Feeder
+from agents.unroll.builder import UnrollBuilder
 from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import UnrollBuilder, Unrolls, action_dtype
+from agents.unroll.unroll import Unrolls, UnrollSpec
 from agents.unroll.unroll_check import MAX_REWARD, check_unrolls
 from envs.protocol import ActionSpec, EnvSpec, multi_categorical
 from tests.agents.learner.learner_cases import BOARD_GAME, COMMANDS, CONTROL, LSTM, network_of, small_config, unrolls_of
 
 DEADLINE_S = 20.0
 ROWS, STEPS = 6, 5
-CORE_SIZE = network_of(BOARD_GAME, LSTM).core_size
+UNROLLS = UnrollSpec.of(BOARD_GAME, network_of(BOARD_GAME, LSTM), unroll_length=STEPS)
 
 
 def good(seed: int = 0) -> Unrolls:
@@ -87,7 +88,7 @@ FOREIGN: dict[str, tuple[Callable[[Unrolls], Unrolls], str]] = {
 def test_a_foreign_chunk_is_refused_with_its_reason_and_the_next_one_is_taken(name: str) -> None:
     change, reason = FOREIGN[name]
     chunks = {b"foreign": change(good()), b"good": good(1)}
-    feeder = Feeder(BOARD_GAME, small_config(), core_size=CORE_SIZE, decode=chunks.__getitem__)
+    feeder = Feeder(UNROLLS, small_config(), decode=chunks.__getitem__)
     feeder.start()
     try:
         for chunk in (b"foreign", b"good", b"good"):
@@ -125,7 +126,7 @@ def test_a_mask_that_allows_nothing_does_not_accuse_the_action() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_sub_actions_are_checked_each_against_its_own_range_and_mask(seed: int) -> None:
-    unrolls = synthetic_unrolls(COMMANDS, core_size=0, rows=ROWS, steps=STEPS, seed=seed)
+    unrolls = synthetic_unrolls(UnrollSpec(COMMANDS, STEPS), rows=ROWS, seed=seed)
     check_unrolls(unrolls, COMMANDS.actions)
     for part, size in enumerate(COMMANDS.actions.nvec):
         beyond = unrolls.actions.copy()
@@ -143,7 +144,7 @@ def test_sub_actions_are_checked_each_against_its_own_range_and_mask(seed: int) 
 
 
 def test_box_actions_may_be_any_finite_numbers() -> None:
-    unrolls = synthetic_unrolls(CONTROL, core_size=0, rows=ROWS, steps=STEPS, seed=0)
+    unrolls = synthetic_unrolls(UnrollSpec(CONTROL, STEPS), rows=ROWS, seed=0)
     unrolls.actions[...] *= 100.0
     check_unrolls(unrolls, CONTROL.actions)
     unrolls.actions[1, 2, 0] = np.nan
@@ -173,7 +174,7 @@ def game_of(actions: ActionSpec) -> EnvSpec:
     ],
 )
 def test_the_last_action_is_recorded_as_it_was_chosen(actions: ActionSpec, last: int) -> None:
-    builder = UnrollBuilder(game_of(actions), num_rows=1, unroll_length=1, core_size=0)
+    builder = UnrollBuilder(UnrollSpec(game_of(actions), 1), num_rows=1)
     row = np.zeros(1, np.int64)
     seen = {"board": np.zeros((1, 6), np.bool_), "clock": np.zeros(1, np.float32)}
     zero = np.zeros(1, np.float32)
@@ -188,7 +189,7 @@ def test_the_last_action_is_recorded_as_it_was_chosen(actions: ActionSpec, last:
 
 
 def test_games_of_few_actions_keep_the_dtype_that_recorded_chunks_have() -> None:
-    assert action_dtype(ActionSpec("categorical", num_actions=32_768)) == np.int16
-    assert action_dtype(multi_categorical((3, 7))) == np.int16
-    assert action_dtype(ActionSpec("categorical", num_actions=32_769)) == np.int32
-    assert action_dtype(ActionSpec("box", shape=(2,))) == np.float32
+    assert UnrollSpec(game_of(ActionSpec("categorical", num_actions=32_768)), 1).action_dtype == np.int16
+    assert UnrollSpec(game_of(multi_categorical((3, 7))), 1).action_dtype == np.int16
+    assert UnrollSpec(game_of(ActionSpec("categorical", num_actions=32_769)), 1).action_dtype == np.int32
+    assert UnrollSpec(game_of(ActionSpec("box", shape=(2,))), 1).action_dtype == np.float32

@@ -11,9 +11,10 @@ import torch
 
 from agents.learner.algorithms.vtrace import VTraceObjective
 from agents.learner.build import build_learner
-from agents.learner.data.batch import PLAIN_FIELDS, Batch
+from agents.learner.data.batch import Batch
 from agents.learner.learner import Learner
 from agents.learner.pipeline.threaded_pipeline import ThreadedPipelineBackend, _Parcel
+from agents.unroll.unroll import FIELDS
 from tests.agents.learner.learner_cases import BOARD_GAME, LSTM, network_of, small_config, unrolls_of
 
 PIPE = {"backend": "threaded_pipeline", "stages": 2, "microbatches": 4}
@@ -188,10 +189,9 @@ def test_every_tensor_of_a_microbatch_is_recorded_for_the_stream_of_the_stage(wi
     monkeypatch.setattr(torch.cuda, "current_stream", lambda _device: stream)
     batch = Batch(
         obs={"board": FakeTensor(), "clock": FakeTensor()},  # type: ignore[dict-item]
-        action_mask=FakeTensor(),  # type: ignore[arg-type]
-        sub_action_log_probs=FakeTensor(),  # type: ignore[arg-type]
+        learn=FakeTensor(),  # type: ignore[arg-type]
         precomputed={"targets": FakeTensor()},  # type: ignore[dict-item]
-        **{name: FakeTensor() for name in PLAIN_FIELDS},  # type: ignore[arg-type]
+        **{line.name: FakeTensor() for line in FIELDS},  # type: ignore[arg-type]
     )
     box: queue.SimpleQueue[_Parcel | None] = queue.SimpleQueue()
     box.put(_Parcel(features if with_features else None, batch, ready))  # type: ignore[arg-type]
@@ -202,5 +202,5 @@ def test_every_tensor_of_a_microbatch_is_recorded_for_the_stream_of_the_stage(wi
     assert stream.waited == [ready]
     assert features.recorded == ([stream] if with_features else [])
     given = batch.tensors()
-    assert len(given) == 5 + len(PLAIN_FIELDS)
+    assert len(given) == 4 + len(FIELDS)
     assert all(tensor.recorded == [stream] for tensor in given)  # type: ignore[attr-defined]

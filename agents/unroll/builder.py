@@ -1,0 +1,184 @@
+"""Cuts each seat's own decisions into unrolls.
+
+Shape letters: R rows (one per slot), T unroll length, A actions, C core state size, K slots that act in one turn.
+
+The builder writes into one preallocated buffer [R, T+1, ...] with a cursor per row, so envs, seats and episodes may run
+out of step with one another and no Python object exists per step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.unroll.unroll import Unrolls, UnrollSpec
+from envs.protocol import Turn
+
+OUTCOMES = ("rewards", "discounts", "valid")
+"""Fields per decision that the policy does not know: the builder fills them in."""
+
+
+class UnrollBuilder:
+    """Cuts the decisions of many slots into unrolls of T steps.
+
+    Call `observe` with the slots that record before they act, `act` with what they chose, `end` when episodes end. A
+    row is complete when the slot observes for the (T+1)-th time: that observation is the bootstrap row of one unroll
+    and the first of the next.
+    """
+
+    def __init__(self, spec: UnrollSpec, *, num_rows: int) -> None:
+        self.unroll_length = spec.unroll_length
+        self._buffer = spec.allocate(num_rows)
+        arrays = self._buffer.arrays()
+        per_decision = [line.name for line in spec.fields if line.per_decision]
+        self._per_decision = [arrays[name] for name in per_decision]
+        self._decided = {name: arrays[name] for name in per_decision if name not in OUTCOMES}
+        self._per_observation = [
+            *self._buffer.obs.values(),
+            *(arrays[line.name] for line in spec.fields if line.per_observation),
+        ]
+        self._cursor = np.zeros(num_rows, np.int64)
+        self._open = np.zeros(num_rows, np.bool_)
+        self._fresh = np.ones(num_rows, np.bool_)
+
+    def observe(
+        self,
+        rows: NDArray[np.int64],
+        *,
+        obs: Mapping[str, NDArray[np.generic]],
+        action_mask: NDArray[np.bool_] | None,
+        rewards: NDArray[np.float32],
+        core: NDArray[np.float32] | None,
+    ) -> Unrolls | None:
+        """Close each row's last decision with its reward and write what the slot sees now.
+
+        Args:
+          rows: int64 [K], distinct.
+          obs: name -> [K, ...]; action_mask: bool [K, A] or None.
+          rewards: float32 [K], earned since the slot's last decision (ignored where that decision was closed by `end`).
+          core: float32 [K, C], core state before this observation, None where C is 0.
+        Returns:
+          the unrolls that became complete, or None.
+        """
+        open_rows = self._open[rows]
+        if open_rows.any():
+            chosen = rows if open_rows.all() else rows[open_rows]
+            self._buffer.rewards[chosen, self._cursor[chosen] - 1] = rewards if open_rows.all() else rewards[open_rows]
+            self._open[chosen] = False
+        cursor = self._cursor[rows]
+        self._write(rows, cursor, obs=obs, action_mask=action_mask)
+        full = cursor == self.unroll_length
+        done = self._emit(rows[full]) if full.any() else None
+        starting = self._cursor[rows] == 0
+        if core is not None and starting.any():
+            self._buffer.core[rows[starting]] = core[starting]
+        return done
+
+    def act(self, rows: NDArray[np.int64], **decided: NDArray[np.generic] | None) -> None:
+        """Record what the rows just observed chose.
+
+        Args:
+          rows: int64 [K], distinct.
+          decided: [K, ...] of every field per decision but `OUTCOMES`; what the spec has no room for is left out.
+        """
+        cursor = self._cursor[rows]
+        for name, array in self._decided.items():
+            values = decided.get(name)
+            assert values is not None, f"a decision without {name} was recorded"
+            array[rows, cursor] = values
+        self._buffer.rewards[rows, cursor] = 0.0
+        self._buffer.discounts[rows, cursor] = 1.0
+        self._buffer.valid[rows, cursor] = True
+        self._cursor[rows] = cursor + 1
+        self._open[rows] = True
+
+    def end(
+        self,
+        rows: NDArray[np.int64],
+        *,
+        rewards: NDArray[np.float32],
+        terminated: NDArray[np.bool_],
+        final_obs: Mapping[str, NDArray[np.generic]] | None,
+    ) -> Unrolls | None:
+        """Close the rows' last decisions because their episodes ended.
+
+        Args:
+          rows: int64 [K], distinct; rows without an open decision are only marked to start a new episode.
+          rewards: float32 [K].
+          terminated: bool [K]; where False the episode was truncated and `final_obs` is what the slot saw last.
+          final_obs: name -> [K, ...] (rows of terminated episodes are ignored), None where none was truncated.
+        Returns:
+          the unrolls that became complete (a truncated one whose bootstrap row is the final observation), or None.
+        """
+        open_rows = self._open[rows]
+        chosen, last = rows[open_rows], self._cursor[rows[open_rows]] - 1
+        self._buffer.rewards[chosen, last] = rewards[open_rows]
+        self._buffer.discounts[chosen, last] = np.where(terminated[open_rows], 0.0, 1.0)
+        self._open[chosen] = False
+        self._fresh[rows] = True
+        marked = open_rows & ~terminated
+        return self._mark_truncation(rows[marked], marked, final_obs) if marked.any() else None
+
+    def save(self) -> dict[str, NDArray[np.generic]]:
+        """Everything under construction, as plain arrays."""
+        return {name: array.copy() for name, array in self._state().items()}
+
+    def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
+        """Go on from `save`d arrays."""
+        for name, array in self._state().items():
+            array[...] = saved[name]
+
+    def _state(self) -> dict[str, NDArray[np.generic]]:
+        return {**self._buffer.arrays(), "cursor": self._cursor, "open": self._open, "fresh": self._fresh}
+
+    def _write(
+        self,
+        rows: NDArray[np.int64],
+        cursor: NDArray[np.int64],
+        *,
+        obs: Mapping[str, NDArray[np.generic]],
+        action_mask: NDArray[np.bool_] | None,
+    ) -> None:
+        for name, array in self._buffer.obs.items():
+            array[rows, cursor] = obs[name]
+        if self._buffer.action_mask is not None:
+            self._buffer.action_mask[rows, cursor] = True if action_mask is None else action_mask
+        self._buffer.resets[rows, cursor] = self._fresh[rows]
+        self._fresh[rows] = False
+
+    def _mark_truncation(
+        self, rows: NDArray[np.int64], chosen: NDArray[np.bool_], final_obs: Mapping[str, NDArray[np.generic]] | None
+    ) -> Unrolls | None:
+        assert final_obs is not None, "a truncated episode came without its final observation"
+        cursor = self._cursor[rows]
+        self._fresh[rows] = False
+        self._write(rows, cursor, obs={name: array[chosen] for name, array in final_obs.items()}, action_mask=None)
+        self._fresh[rows] = True
+        full = cursor == self.unroll_length
+        inside, at = rows[~full], cursor[~full]
+        for array in self._per_decision:  # rewards, discounts and valid too: the marker is no decision
+            array[inside, at] = 0
+        self._buffer.versions[inside, at] = self._buffer.versions[inside, at - 1]
+        self._cursor[inside] = at + 1
+        if not full.any():
+            return None
+        done = self._copy(rows[full])
+        self._cursor[rows[full]] = 0
+        return done
+
+    def _emit(self, rows: NDArray[np.int64]) -> Unrolls:
+        done = self._copy(rows)
+        for array in self._per_observation:
+            array[rows, 0] = array[rows, self.unroll_length]
+        self._cursor[rows] = 0
+        return done
+
+    def _copy(self, rows: NDArray[np.int64]) -> Unrolls:
+        return Unrolls(**self._buffer.converted(lambda array: array[rows]))
+
+
+def turn_rewards(turn: Turn) -> NDArray[np.float32]:
+    """float32 [K], the reward of each slot of the turn since its last decision."""
+    return turn.rewards[turn.env_index, turn.seat]
