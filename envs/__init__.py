@@ -1,1 +1,1 @@
-"""What is played: batched games, adapters for outside environments, scripted bots. Imports numpy only."""
+"""The games: batched games in numpy, adapters for external environments, scripted bots. Imports numpy only."""

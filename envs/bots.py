@@ -1,4 +1,4 @@
-"""What a scripted opponent answers: uniformly, by looking one move ahead, by tree search, or perfectly."""
+"""Scripted opponents: uniform play, one move of look-ahead, tree search, and perfect play by minimax."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ FORMS = "random, tactical, minimax, mcts:N, module:attribute or path/file.py:att
 
 
 class Bot(Protocol):
-    """A scripted opponent, behind the same door as a policy: it sees the slots that must act now."""
+    """A scripted opponent; like a policy, it receives the slots that must act now."""
 
     def act(self, env: BatchedEnv, turn: Turn, slots: NDArray[np.int64]) -> NDArray[np.generic]:
-        """Answer for some slots.
+        """Choose actions for some of the slots.
 
         Args:
-          env: the games themselves, for bots that try moves out; they are left as they are.
+          env: the games themselves, for bots that try moves out; the bot leaves them unchanged.
           turn: the env's present turn.
           slots: int64 [M], positions in `turn.env_index`.
         Returns:
-          [M] int64 actions (categorical), [M, H] int64 (several parts) or [M, ...] float32 (box).
+          [M] int64 actions (categorical), [M, H] int64 (sub-actions) or [M, ...] float32 (box).
         Raises:
           EnvError: the bot cannot play this game.
         """
@@ -46,7 +46,7 @@ class Bot(Protocol):
 
 @runtime_checkable
 class Copyable(Protocol):
-    """An env whose games can be tried out on copies: the part of `ForkableEnv` that bots need."""
+    """An env that can copy its games: the method of `ForkableEnv` that bots need."""
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
         """See `ForkableEnv.fork`."""
@@ -54,11 +54,11 @@ class Copyable(Protocol):
 
 
 def make_bot(name: str, *, seed: int) -> Bot:
-    """The bot of a name: "random", "tactical", "minimax", "mcts:N" with N simulations a move, or one of the user's own.
+    """Make a bot by name: "random", "tactical", "minimax", "mcts:N" (N simulations per move), or the user's own bot.
 
     Args:
-      name: of a bot of the user's own, "module:attribute" or "path/file.py:attribute" of a class or function that is
-        called with `seed` and returns a `Bot`.
+      name: for the user's own bot, "module:attribute" or "path/file.py:attribute" of a class or function that takes
+        `seed` and returns a `Bot`.
     Raises:
       EnvError: the name is unknown (the message names the nearest), cannot be loaded, or N is not a positive number.
     """
@@ -79,7 +79,7 @@ def make_bot(name: str, *, seed: int) -> Bot:
 
 
 def is_own_bot(name: str) -> bool:
-    """Whether a name stands for code of the user's own."""
+    """True if a name stands for the user's own code."""
     kind, colon, attribute = name.partition(":")
     return bool(colon) and kind not in BOTS and not attribute.isdecimal()  # mtcs:100 is a misspelt mcts:100
 
@@ -97,7 +97,7 @@ def _own_bot(name: str, *, seed: int) -> Bot:
 
 
 def copies(env: BatchedEnv, turn: Turn, slots: NDArray[np.int64], *, bot: str) -> tuple[BatchedEnv, Turn]:
-    """Copies of the games in which `slots` act, one a slot, for a bot that tries moves out.
+    """Copy the games in which `slots` act, one per slot, for a bot that tries moves out.
 
     Raises:
       EnvError: the games cannot be copied, several seats act at once, or a copy would show hidden cards.
@@ -123,7 +123,7 @@ def legal_actions(env: BatchedEnv, turn: Turn) -> NDArray[np.bool_]:
 
 
 class RandomBot:
-    """Uniform over the legal actions, over the box, or part by part over the legal choices."""
+    """Plays uniformly over the legal actions, over the box, or over the legal choices of each sub-action."""
 
     def __init__(self, *, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
@@ -141,9 +141,9 @@ class RandomBot:
 
 
 class TacticalBot:
-    """Wins in one move where it can, else blocks the other seat's win in one, else plays uniformly.
+    """Wins in one move if it can, else blocks the other seat's win in one, else plays uniformly.
 
-    A move is a block when it is where the other seat would win after whatever else this seat played.
+    A move is a block if the other seat could win with it after every other move of this seat.
     """
 
     def __init__(self, *, seed: int) -> None:
@@ -175,7 +175,7 @@ class TacticalBot:
 
 
 def _won(turn: Turn, seat: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """bool [N], the game just ended and `seat` [N] got more out of it than the other of two seats."""
+    """bool [N]: the game just ended and `seat` [N] earned more than the other of two seats."""
     games = np.arange(seat.size)
     won: NDArray[np.bool_] = turn.ended & (turn.returns[games, seat] > turn.returns[games, 1 - seat])
     return won
@@ -190,11 +190,11 @@ def _threats(
     move: NDArray[np.int64],
     legal: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """bool [K, A], the legal moves with which the other seat would win in reply to every other move.
+    """bool [K, A]: legal moves with which the other seat would win in reply to every other move.
 
     Args:
       tried: one game for each of P (slot, move) pairs, after that move; `after` is its turn.
-      quiet: positions of the pairs to look at; the game went on and the slot has no win.
+      quiet: positions of the pairs to look at: the game has not ended and the slot has no win.
       slot, move: int64 [P]. legal: bool [K, A].
     """
     assert isinstance(tried, Copyable)

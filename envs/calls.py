@@ -1,6 +1,6 @@
-"""Which call of an env is going on in which thread, so that one that does not come back can be named.
+"""Records the env call that each thread is in, so that a call that hangs can be named.
 
-Nothing is noted per game: an env that steps its games one by one says itself where it is.
+Nothing is recorded per game: an env that steps its games one by one reports its own position.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from envs.protocol import BatchedEnv, Turn
 
 
 class GivenUp(BaseException):
-    """The call came back after all, to a thread that nobody waits for any more."""
+    """The call returned after all, in a thread that nobody waits for any more."""
 
 
 @runtime_checkable
@@ -25,13 +25,13 @@ class Located(Protocol):
     """An env that steps its games one by one."""
 
     def whereabouts(self) -> tuple[str, int, int, int]:
-        """("reset" or "step", number of the game, of its episode, of its step) that it is at, from any thread."""
+        """("reset" or "step", game number, episode number, step number) in progress; callable from any thread."""
         ...
 
 
 @dataclass(frozen=True)
 class Call:
-    """One call. number: of all calls, in their order; what: "reset" or "step"; env: which may be `Located`."""
+    """One call. number: counts all calls; what: "reset" or "step"; env: may be `Located`."""
 
     number: int
     env_id: str
@@ -39,11 +39,11 @@ class Call:
     env: object
 
     def place(self) -> tuple[object, ...]:
-        """Equal as long as nothing moves."""
+        """A value that stays equal as long as the call makes no progress."""
         return (self.number, *(self.env.whereabouts() if isinstance(self.env, Located) else ()))
 
     def text(self) -> str:
-        """What is going on, for "... for 30 s"."""
+        """Describes the call, for a message that ends in "for 30 s"."""
         if not isinstance(self.env, Located):
             return f"{self.env_id} has been in {self.what}"
         what, game, episode, step = self.env.whereabouts()
@@ -56,7 +56,7 @@ _given_up: set[int] = set()
 
 
 class going_on:  # noqa: N801 - used like a function
-    """Context in which an env is called. Raises GivenUp at its end where the thread was given up meanwhile."""
+    """Context in which an env is called. Raises GivenUp on exit if the thread was given up in the meantime."""
 
     def __init__(self, env_id: str, what: str, env: object = None) -> None:
         self._call = Call(next(_numbers), env_id, what, env)
@@ -73,39 +73,39 @@ class going_on:  # noqa: N801 - used like a function
 
 
 def reset(env: BatchedEnv, seed: int) -> Turn:
-    """`env.reset`, noted as going on."""
+    """Calls `env.reset` and records the call while it runs."""
     with going_on(env.spec.env_id, "reset", env):
         return env.reset(seed)
 
 
 def step(env: BatchedEnv, actions: NDArray[np.generic]) -> Turn:
-    """`env.step`, noted as going on."""
+    """Calls `env.step` and records the call while it runs."""
     with going_on(env.spec.env_id, "step", env):
         return env.step(actions)
 
 
 def call_of(thread: int | None) -> Call | None:
-    """What a thread is calling now."""
+    """The call that a thread is in, None if it is in none."""
     return None if thread is None else _going_on.get(thread)
 
 
 def give_up(thread: int) -> None:
-    """Let a thread end as soon as its call comes back, if it ever does."""
+    """Make a thread end as soon as its call returns, if it ever does."""
     _given_up.add(thread)
 
 
 class Watch:
-    """How long one thread has been at the same place of the same call."""
+    """Measures the time that one thread spends at the same place of the same call."""
 
     def __init__(self) -> None:
         self._place: tuple[object, ...] | None = None
         self._since = 0.0
 
     def look(self, thread: int | None, *, now: float) -> tuple[float, str]:
-        """Seconds so far, and what is going on; (0, "") where no env is being called.
+        """Seconds so far and a description of the call; (0, "") if no env is being called.
 
         Args:
-          now: seconds that never go back; look often, time before the first look is not seen.
+          now: monotonic seconds. Call this often: time before the first call is not counted.
         """
         call = call_of(thread)
         place = None if call is None else call.place()

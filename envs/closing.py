@@ -1,4 +1,4 @@
-"""Closes the games of a factory that is given up because something raised."""
+"""Closes the games of a factory whose construction failed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 @contextlib.contextmanager
 def closed_on_error(games: Iterable[object]) -> Iterator[None]:
-    """Close every one of `games` that can be closed when the block raises; the block's error goes on.
+    """If the block raises, close every one of `games` that can be closed and raise the block's error again.
 
-    games: read when the error comes, so a list may still grow inside the block.
+    games: read when the error occurs, so a list may still grow inside the block.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Whether an env keeps the contract of `envs.protocol`: plays it at random, and says what is broken and how to mend it.
+"""Checks an env against the contract of `envs.protocol` by random play, and says how to mend what is broken.
 
 Shape letters: N games, S seats, K slots, A actions.
 """
@@ -20,17 +20,17 @@ from envs.registry import make
 from envs.return_range import check_returns, returns_text
 from envs.sub_actions import illegal_answer
 
-STEPS = 200  # turns that a check plays unless it is told otherwise
+STEPS = 200  # turns that a check plays by default
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing found out.
+    """One result of a check.
 
     Fields:
       kind: "fault" (the contract is broken) or "fact".
       rule: the rule that was checked, or the name of the fact.
-      text: a sentence; of a fault also what to do.
+      text: a sentence; for a fault also the remedy.
     """
 
     kind: str
@@ -48,7 +48,7 @@ def check_env(
 ) -> list[Finding]:
     """Play `num_envs` games of `config` for `steps` turns at random.
 
-    Returns: the faults, one a rule at most, then the facts. An env without faults can be trained on.
+    Returns: the faults, at most one per rule, then the facts. An env without faults can be trained on.
     """
     try:
         with calls.going_on(config.id, "the making of it"):
@@ -71,7 +71,7 @@ def check_env(
 
 @dataclass
 class Check:
-    """What one check has found; counts what it has seen on the way. copies: what came of trying to copy games."""
+    """The findings of one check and the counts it made on the way. copies: the result of trying to copy games."""
 
     spec: EnvSpec
     faults: dict[str, Finding] = field(default_factory=dict)
@@ -84,12 +84,12 @@ class Check:
     copies: str = ""
 
     def fault(self, rule: str, text: str) -> None:
-        """Report a broken rule; the first report of each counts."""
+        """Report a broken rule; only the first report of each rule is kept."""
         self.faults.setdefault(rule, Finding("fault", rule, text))
 
 
 def check_turn(spec: EnvSpec, turn: Turn, *, num_envs: int) -> Iterator[tuple[str, str]]:
-    """The (rule, sentence) of everything that is wrong with one turn."""
+    """Yields (rule, sentence) for every fault of one turn."""
     slots = turn.env_index.shape
     if turn.env_index.dtype != np.int64 or turn.seat.dtype != np.int64 or turn.seat.shape != slots:
         yield (
@@ -124,7 +124,7 @@ def check_turn(spec: EnvSpec, turn: Turn, *, num_envs: int) -> Iterator[tuple[st
     if (turn.terminated & turn.truncated).any():
         yield "terminated or truncated", "an episode is both; one that ended by the rules is terminated only"
     if turn.returns[~turn.ended].any():
-        yield "returns only at the end", "returns must be 0 in games that go on"
+        yield "returns only at the end", "returns must be 0 in games that have not ended"
     yield from _check_final(spec, turn)
 
 
@@ -226,7 +226,7 @@ def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check, clock: Call
 
 
 def _repeat(config: EnvConfig, first: Played, *, num_envs: int, seed: int, check: Check) -> None:
-    """The same seed and actions give the same games, also when copies are made on the way."""
+    """Check that the same seed and actions give the same games, also when copies are made on the way."""
     env = make(config, num_envs=num_envs)
     try:
         turn = calls.reset(env, seed)
@@ -247,7 +247,7 @@ def _repeat(config: EnvConfig, first: Played, *, num_envs: int, seed: int, check
 
 
 def _refuse(env: BatchedEnv, check: Check, *, seed: int) -> None:
-    """An illegal action raises an `EnvError`."""
+    """Check that an illegal action raises an `EnvError`."""
     turn, spec = calls.reset(env, seed), env.spec
     legal = RandomBot(seed=seed).act(env, turn, np.arange(turn.env_index.size))
     bad = legal.copy()
@@ -266,7 +266,7 @@ def _refuse(env: BatchedEnv, check: Check, *, seed: int) -> None:
 
 
 def _copy(env: BatchedEnv, check: Check, *, seed: int) -> None:
-    """Copies show what the originals show, and a saved env goes on as it would have."""
+    """Check that copies equal the originals and that a restored env continues as the saved one would have."""
     bot = RandomBot(seed=seed)
     turn = calls.reset(env, seed)
     for _ in range(3):
@@ -291,12 +291,13 @@ def _copy(env: BatchedEnv, check: Check, *, seed: int) -> None:
         for step, (one, two) in enumerate(zip(*runs, strict=True)):
             difference = differs(one, two)
             if difference:
-                check.fault("saved games go on", f"{difference} differs {step} steps after load; save the whole state")
+                rule = "saved games continue"
+                check.fault(rule, f"{difference} differs {step} steps after load; save the whole state")
                 break
 
 
 def _try_copy(env: BatchedEnv, check: Check, *, seed: int) -> Turn | None:
-    """Copy all games and take a step in the copies; the turn they showed, None where they cannot be copied."""
+    """Copy all games and step the copies once; returns the copies' first turn, None if they cannot be copied."""
     games = np.arange(env.num_envs)
     assert isinstance(env, Copyable)
     try:
@@ -330,7 +331,7 @@ def differs(
         "final",
     ),
 ) -> str:
-    """The name of the first field of two turns that is not equal; empty where all are."""
+    """The name of the first field in which two turns differ; empty if they are equal."""
     for name in only:
         left, right = getattr(one, name), getattr(two, name)
         if (left is None) != (right is None):
@@ -346,7 +347,7 @@ def differs(
 
 
 def _kept(turn: Turn) -> Turn:
-    """The turn with observations of its own, which the next step leaves alone."""
+    """The turn with its observations copied, so that the next step does not change them."""
     return Turn(**{**vars(turn), "obs": {name: array.copy() for name, array in turn.obs.items()}})
 
 
@@ -357,7 +358,7 @@ def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
     masked = ", some masked" if spec.has_mask else ""
     actions = {
         "categorical": f"{code.num_actions} numbered actions{masked}",
-        "multi_categorical": f"parts of {', '.join(map(str, code.nvec))} choices{masked}",
+        "multi_categorical": f"sub-actions of {', '.join(map(str, code.nvec))} choices{masked}",
         "box": f"float32 {list(code.shape)} in [{code.low:g}, {code.high:g}]",
     }[code.kind]
     yield Finding("fact", "seats", f"{spec.num_seats}: {', '.join(spec.seat_names)}{_sides(spec)}")
@@ -381,7 +382,7 @@ def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
 
 
 def _sides(spec: EnvSpec) -> str:
-    """The words on which seats play together; empty for one seat."""
+    """Text on the sides that play together; empty for one seat."""
     sides = [
         [name for name, team in zip(spec.seat_names, spec.teams, strict=True) if team == side]
         for side in dict.fromkeys(spec.teams)

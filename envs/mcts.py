@@ -2,7 +2,7 @@
 
 Each simulation copies the games, walks down the trees, adds one node a tree, and plays on at random to the end. Proven
 results are backed up (a seat takes a proven win; a node with all moves proven is proven), as in OpenSpiel's solver.
-Perfect information only: the copies know what a seat may not see.
+For perfect information only: the copies hold what a seat may not see.
 
 Shape letters: K games, M nodes a tree, A actions, S seats. A node is written k * M + j, the root is j = 0.
 Source: Kocsis & Szepesvari 2006; Winands, Bjornsson & Saito 2008 (the solver).
@@ -24,7 +24,7 @@ MAX_TURNS = 1000  # of one simulation; a game that is not over by then counts 0 
 
 
 class MctsBot:
-    """Plays the move that was searched most often, or a proven win."""
+    """Plays the most visited move, or a proven win."""
 
     def __init__(self, *, seed: int, num_simulations: int, exploration: float = 2.0) -> None:
         """exploration: weight of sqrt(ln n / n_a) beside values in [-1, 1]."""
@@ -52,7 +52,7 @@ class MctsBot:
         return trees.best(self._rng)
 
     def _simulate(self, games: BatchedEnv, trees: Trees, tree: NDArray[np.int64], opened: ExitStack) -> None:
-        """One simulation in each of the trees `tree` [G]; `opened` closes the copies that it makes."""
+        """Run one simulation in each of the trees `tree` [G]; `opened` closes the copies that it makes."""
         assert isinstance(games, Copyable)
         copy, turn = games.fork(tree)
         opened.enter_context(closing(copy))
@@ -76,7 +76,7 @@ class MctsBot:
             num_left = int((~over[game]).sum())
             if not num_left:
                 break
-            if num_left <= game.size // 2:  # a game that is over only costs time
+            if num_left <= game.size // 2:  # drop ended games: they only cost time
                 assert isinstance(copy, Copyable)
                 left = np.flatnonzero(~over[game])
                 copy, turn = copy.fork(left)
@@ -89,7 +89,7 @@ class Trees:
     """K search trees as flat arrays; node 0 of each is the present position."""
 
     def __init__(self, legal: NDArray[np.bool_], seat: NDArray[np.int64], *, num_seats: int, num_nodes: int) -> None:
-        """Trees of a root each. legal: bool [K, A] and seat: int64 [K], of the present positions."""
+        """Create trees with one root each. legal: bool [K, A] and seat: int64 [K], of the present positions."""
         num_trees, num_actions = legal.shape
         size = num_trees * num_nodes
         self.num_seats = num_seats
@@ -98,7 +98,7 @@ class Trees:
         self.child = np.full((size, num_actions), -1, np.int64)
         self.legal = np.zeros((size, num_actions), np.bool_)
         self.seat = np.zeros(size, np.int64)
-        # Of the edge into each node: how often it was walked, and what that earned the seat that walked it.
+        # For the edge into each node: visit count, and total return of the seat that moved along it.
         self.visits = np.zeros(size, np.float32)
         self.earned = np.zeros(size, np.float32)
         self.proven = np.zeros(size, np.bool_)
@@ -132,7 +132,7 @@ class Trees:
         return node
 
     def prove(self, node: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Prove the nodes [G] that can be; returns bool [G], which were."""
+        """Prove the nodes [G] where possible; returns bool [G], True for proven nodes."""
         child, seat = self.child[node], self.seat[node]
         known = self.legal[node] & (child >= 0) & self.proven[child]
         worth = np.where(known, self.result[child, seat[:, None]], -np.inf)
@@ -145,7 +145,7 @@ class Trees:
         return done
 
     def best(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The move [K] of each tree: by proven result, then by visits, then by what it earned."""
+        """The best move [K] of each tree: by proven result, then by visits, then by mean return."""
         child, seat = self.child[self.roots], self.seat[self.roots]
         tried = (child >= 0) & self.legal[self.roots]
         proven = np.where(self.proven[child], self.result[child, seat[:, None]], 0.0)
@@ -156,7 +156,7 @@ class Trees:
 
 
 class Walk:
-    """The way of one simulation down each of G trees, and what it adds to them."""
+    """The path of one simulation down each of G trees, with the nodes that it adds."""
 
     def __init__(self, trees: Trees, tree: NDArray[np.int64]) -> None:
         self._trees = trees
@@ -174,7 +174,7 @@ class Walk:
         legal: NDArray[np.bool_],
         ended: NDArray[np.bool_],
     ) -> None:
-        """Walks `which` [G'] took `action`; then `seat` was to move with `legal` moves, or the game `ended`."""
+        """Record that walks `which` [G'] took `action`; then `seat` moves with `legal` moves, or the game `ended`."""
         trees = self._trees
         parent = self.node[which]
         node = trees.child[parent, action]
@@ -189,7 +189,7 @@ class Walk:
         self.inside[which] = ~new & ~ended
 
     def back_up(self, results: NDArray[np.float32]) -> None:
-        """Count the walks and what they earned, results [G, S], and prove what can be proven."""
+        """Add the visits and results [G, S] of the walks to the trees, and prove nodes where possible."""
         trees = self._trees
         leaves = np.flatnonzero(self._ended)
         trees.proven[self.node[leaves]] = True

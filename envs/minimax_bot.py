@@ -1,6 +1,6 @@
-"""The bot that never errs: it works small games of two seats out to their end and plays at random among the best moves.
+"""Minimax bot: solves small two-seat games exactly and plays uniformly among the best moves.
 
-Positions that look alike to the seat to move are taken as one, so the observation must say all there is to know.
+Positions with equal observations of the seat to move count as one, so the observation must be the full state.
 
 Shape letters: P positions, A actions, K slots.
 """
@@ -18,19 +18,19 @@ from envs.protocol import BatchedEnv, EnvError, Turn
 from envs.sampling import uniform_legal
 
 MAX_POSITIONS = 20_000
-"""Positions that are worked out at most: tic-tac-toe has 5,478, Connect Four 4.5e12."""
+"""Most positions to solve: tic-tac-toe has 5,478, Connect Four 4.5e12."""
 
 
 @dataclass(frozen=True)
 class _Moves:
-    """Every legal move of some positions that have the same number of moves behind them.
+    """Every legal move of positions at the same depth.
 
     Fields:
       keys: [P] of the positions. legal: bool [P, A].
-      position, move: int64 [M], which move of which position.
-      earned: float32 [M], what the position's seat gets where the game ends with the move.
-      after: [M] key of the next position, None where the game ends.
-      same_seat: bool [M], whether the same seat moves again.
+      position, move: int64 [M], the index of the position and the move in it.
+      earned: float32 [M], return of the position's seat if the game ends with the move.
+      after: [M] key of the next position, None if the game ends.
+      same_seat: bool [M], True if the same seat moves again.
     """
 
     keys: list[bytes]
@@ -43,16 +43,16 @@ class _Moves:
 
 
 class MinimaxBot:
-    """Uniform among the moves with the best result that both seats' best play allows."""
+    """Plays uniformly among the moves that are best under perfect play of both seats."""
 
     def __init__(self, *, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
-        self._worth: dict[bytes, NDArray[np.float32]] = {}  # key -> [A], what each move is worth to the seat to move
+        self._worth: dict[bytes, NDArray[np.float32]] = {}  # key -> [A], value of each move for the seat to move
 
     def act(self, env: BatchedEnv, turn: Turn, slots: NDArray[np.int64]) -> NDArray[np.generic]:
         """See `Bot.act`; for small games of two seats in which one gains what the other loses."""
         if env.spec.num_seats != 2:
-            raise EnvError(f"the bot perfect plays games of two seats, {env.spec.env_id} has {env.spec.num_seats}")
+            raise EnvError(f"the bot minimax plays games of two seats, {env.spec.env_id} has {env.spec.num_seats}")
         if not slots.size:
             return np.zeros(0, np.int64)
         games, now = copies(env, turn, slots, bot="minimax")
@@ -63,7 +63,7 @@ class MinimaxBot:
         return uniform_legal(worth == worth.max(axis=1, keepdims=True), self._rng)
 
     def _solve(self, games: BatchedEnv, now: Turn, opened: ExitStack) -> None:
-        """Work out the present positions and everything below them: forward a move at a time, then back.
+        """Solve the present positions and all that follow from them: expand move by move, then back values up.
 
         opened: closes the copies that are made.
         """
@@ -77,7 +77,7 @@ class MinimaxBot:
             count += new.size
             if count > MAX_POSITIONS:
                 raise EnvError(
-                    f"the bot perfect works out games of at most {MAX_POSITIONS:,} positions,"
+                    f"the bot minimax solves games of at most {MAX_POSITIONS:,} positions,"
                     f" {games.spec.env_id} has more; use mcts:N"
                 )
             step, games, now = _try_all(positions, asked, opened)
@@ -89,7 +89,7 @@ class MinimaxBot:
             self._note(step)
 
     def _unknown(self, keys: list[bytes]) -> NDArray[np.int64]:
-        """Places of the first occurrence of every key that has not been worked out."""
+        """Indices of the first occurrence of every key that is not solved yet."""
         first: dict[bytes, int] = {}
         for place, key in enumerate(keys):
             if key not in self._worth:
@@ -97,7 +97,7 @@ class MinimaxBot:
         return np.array(list(first.values()), np.int64)
 
     def _note(self, step: _Moves) -> None:
-        """Records what the moves are worth; every position after them is booked already."""
+        """Record the values of the moves; every position after them is recorded already."""
         worth = np.full(step.legal.shape, -np.inf, np.float32)
         for place, (earned, key) in enumerate(zip(step.earned, step.after, strict=True)):
             value = earned
@@ -108,7 +108,7 @@ class MinimaxBot:
 
 
 def _try_all(positions: BatchedEnv, asked: Turn, opened: ExitStack) -> tuple[_Moves, BatchedEnv, Turn]:
-    """Every legal move of every position; with the games and the turn after them, one game a move."""
+    """Try every legal move of every position; returns the moves, and the games and the turn after them."""
     assert isinstance(positions, Copyable)
     legal = legal_actions(positions, asked)
     position, move = np.nonzero(legal)
@@ -117,7 +117,7 @@ def _try_all(positions: BatchedEnv, asked: Turn, opened: ExitStack) -> tuple[_Mo
     after = tried.step(move)
     ended = after.ended
     if np.abs(after.returns[ended].sum(axis=1)).max(initial=0.0) > 0:
-        raise EnvError(f"the bot perfect needs one seat to gain what the other loses; {positions.spec.env_id} does not")
+        raise EnvError(f"the bot minimax needs one seat to gain what the other loses; {positions.spec.env_id} does not")
     seat = asked.seat[position]
     keys: list[bytes | None] = list(_keys(after))
     for place in np.flatnonzero(ended):
@@ -135,6 +135,6 @@ def _try_all(positions: BatchedEnv, asked: Turn, opened: ExitStack) -> tuple[_Mo
 
 
 def _keys(turn: Turn) -> list[bytes]:
-    """[K] what tells positions apart: who moves, and what that seat sees."""
+    """Keys [K] of positions: the seat to move and its observation."""
     fields = [np.ascontiguousarray(turn.obs[name]) for name in sorted(turn.obs)]
     return [bytes([seat]) + b"".join(field[row].tobytes() for field in fields) for row, seat in enumerate(turn.seat)]

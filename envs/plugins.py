@@ -1,9 +1,9 @@
-"""Turns "module:attribute" and "path/file.py:attribute" into objects: the one loader, and its rule of trust.
+"""Loads objects by "module:attribute" or "path/file.py:attribute": the one loader, with its rule of trust.
 
-Loading a name runs code. A name that the user gives (in a configuration of their own, on the command line, in a call)
-is simply loaded. A name that a run folder or a snapshot brings along is loaded only where this process has admitted it:
-`league.policies.trust` admits what the user's own `league train` marked, and what the user trusts by `--trust` or
-`trust=True`.
+Loading a name runs code. A name that the user gives (in their own configuration, on the command line, in a call) is
+always loaded. A name that comes with a run folder or a snapshot is loaded only if this process has admitted it:
+`league.policies.trust` admits names that the user's own `league train` marked, and names that the user trusts by
+`--trust` or `trust=True`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OWN_FORMS = "module:attribute or path/file.py:attribute"
 
 
 class PluginError(ValueError):
-    """A name cannot be loaded; the message is one clause that says why."""
+    """A name cannot be loaded; the message is one clause with the reason."""
 
 
 class MissingModuleError(PluginError):
@@ -53,7 +53,7 @@ def load(name: str) -> Any:
 
 
 def resolve(name: str, registry: Mapping[str, str], *, what: str) -> Any:
-    """The object behind a registered name, or behind a name of the user's own.
+    """The object that a registered name or a name of the user's own code stands for.
 
     Args:
       registry: name -> "module:attribute".
@@ -70,7 +70,7 @@ def resolve(name: str, registry: Mapping[str, str], *, what: str) -> Any:
 
 
 def unknown(name: str, registry: Iterable[str], *, what: str) -> str:
-    """The sentence on a name that is not registered, with the nearest one."""
+    """The error message for a name that is not registered, with the nearest registered one."""
     known = list(registry)
     near = [f"{name}:NAME"] if name.endswith(".py") else difflib.get_close_matches(name, known, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
@@ -78,17 +78,17 @@ def unknown(name: str, registry: Iterable[str], *, what: str) -> str:
 
 
 def admit(names: Iterable[str]) -> None:
-    """Let this process load names that a run folder or a snapshot brings along."""
+    """Let this process load these names when they come with a run folder or a snapshot."""
     _ADMITTED.update(names)
 
 
 def is_admitted(name: str) -> bool:
-    """Whether `admit` was called with the name."""
+    """True if `admit` was called with the name."""
     return name in _ADMITTED
 
 
 def load_admitted(name: str) -> Any:
-    """As `load`, for a name that may have been brought along.
+    """As `load`, for a name that may have come with a run folder or a snapshot.
 
     Raises:
       PluginError: it was not admitted, or as of `load`.
@@ -99,10 +99,10 @@ def load_admitted(name: str) -> Any:
 
 
 def absolute(name: str, folders: Iterable[Path]) -> str:
-    """A name whose file lies in one of the folders by the file's absolute path; any other name as it is.
+    """Replaces the file of a name by its absolute path if it lies in one of the folders; else returns the name.
 
-    Also "module:attribute" where module.py lies there and Python would not find it by itself: the hosts of a run and a
-    resumed run have other current folders.
+    Does the same for "module:attribute" if module.py lies there and Python would not find it by itself: the hosts of
+    a run and a resumed run have other current folders.
     """
     where, colon, attribute = name.rpartition(":")
     if not colon or not where:
@@ -139,7 +139,7 @@ def _load_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses and pickling of the user's own look it up there
+    sys.modules[name] = module  # dataclasses and pickling in the user's code look it up there
     try:
         with _on_path(path.parent):
             spec.loader.exec_module(module)
@@ -187,7 +187,7 @@ def _line(error: Exception) -> str:
 
 
 def _defined_near(module: ModuleType, attribute: str) -> str:
-    """What the module defines itself; what it imports is no answer."""
+    """Suggests names near `attribute` that the module defines itself, imports excluded."""
     own = [
         name
         for name, value in vars(module).items()

@@ -1,8 +1,8 @@
-"""Toy games that prove alignment by equality: what a seat sees is a counter, what it earns encodes when and who.
+"""Toy games that prove alignment by equality: observations are counters, rewards encode the step and the seat.
 
 A step t of an episode is one call of `step`, from 0. Observations of a slot:
   "counter" float32 [3]: episode since `reset`, steps taken in it, seat.
-  "echo" float32 [1]: the seat's own last action in this episode, -1 before its first.
+  "echo" float32 [1]: the seat's last action in this episode, -1 before its first.
 Step t earns every seat s, acting or not, `reward_of(t, s)`; whole numbers, so that sums are exact.
 
 Shape letters: N games, S seats, K slots, A actions.
@@ -21,17 +21,17 @@ NUM_ACTIONS = 4
 
 
 def reward_of(step: int, seat: int) -> int:
-    """What step `step` earns `seat` in the counting probes: 16 (step + 1) + seat."""
+    """Reward of `seat` for step `step` in the counting probes: 16 (step + 1) + seat."""
     return 16 * (step + 1) + seat
 
 
 def is_legal(action: int, *, episode: int, step: int, seat: int) -> bool:
-    """Whether `MaskProbe` allows an action: one or two of the four are refused, others each time."""
+    """True if `MaskProbe` allows an action: one or two of the four are illegal, different ones in each step."""
     return (action + episode + step + seat) % 3 != 0
 
 
 def lengths_of(episode_length: int | Sequence[int]) -> tuple[int, ...]:
-    """The episode lengths that a probe goes through in turn.
+    """The episode lengths through which a probe cycles.
 
     Raises:
       EnvError: there is none, or one is not a whole number above 0.
@@ -43,7 +43,7 @@ def lengths_of(episode_length: int | Sequence[int]) -> tuple[int, ...]:
 
 
 class Probe:
-    """N counting games; the registered probes below are its settings."""
+    """N counting games; the registered probes below are configurations of it."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Probe:
           truncate: episodes are cut off instead of ended by the rules.
           simultaneous: all seats act in every step, else seat t modulo S does.
           masked: only the actions of `is_legal` are legal.
-          last_move: nothing is earned but at the end: +1 by the seat that moved last, -1 by every other.
+          last_move: rewards come at the end only: +1 for the seat that moved last, -1 for every other.
         Raises:
           EnvError: a size is below 1.
         """
@@ -83,7 +83,7 @@ class Probe:
             seat_names=tuple(f"seat_{seat}" for seat in range(num_seats)),
         )
         self._truncate, self._simultaneous, self._last_move = truncate, simultaneous, last_move
-        self._index = np.arange(num_envs)  # which entry of the lengths a game starts with; copies keep their origin's
+        self._index = np.arange(num_envs)  # first entry of the lengths for a game; copies keep their original's
         self._episode = np.zeros(num_envs, np.int64)
         self._step = np.zeros(num_envs, np.int64)
         self._echo = np.full((num_envs, num_seats), -1, np.int64)
@@ -91,7 +91,7 @@ class Probe:
         self._earned = np.zeros((num_envs, num_seats), np.float32)  # earned in this episode
 
     def reset(self, seed: int) -> Turn:
-        """Start every game anew at episode 0; nothing is random, so the seed changes nothing."""
+        """Restart every game at episode 0; nothing is random, so the seed changes nothing."""
         for counter in (self._episode, self._step, self._waiting, self._earned):
             counter[:] = 0
         self._echo[:] = -1
@@ -129,10 +129,10 @@ class Probe:
         return self._turn(rewards=rewards, ends=ends, returns=returns, final=final)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing: there is nothing to release."""
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[Probe, Turn]:
-        """Copies of the games at `env_indices`."""
+        """Copy the games at `env_indices`."""
         spec = self.spec
         copies = Probe(
             env_id=spec.env_id,
@@ -158,7 +158,7 @@ class Probe:
         }
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
-        """Go on from `save`.
+        """Continue from `save`.
 
         Raises:
           EnvError: the counters are of another number of games.
@@ -233,12 +233,12 @@ class Probe:
 
 
 class TurnProbe(Probe):
-    """Seats act in turn."""
+    """A probe in which seats act in turn."""
 
     def __init__(
         self, *, num_envs: int, num_seats: int = 2, episode_length: int | Sequence[int] = 5, truncate: bool = False
     ) -> None:
-        """The arguments of `Probe`."""
+        """Arguments as in `Probe`."""
         super().__init__(
             env_id="probe_turns",
             num_envs=num_envs,
@@ -250,12 +250,12 @@ class TurnProbe(Probe):
 
 
 class SimultaneousProbe(Probe):
-    """All seats act at once."""
+    """A probe in which all seats act at once."""
 
     def __init__(
         self, *, num_envs: int, num_seats: int = 2, episode_length: int | Sequence[int] = 5, truncate: bool = False
     ) -> None:
-        """The arguments of `Probe`."""
+        """Arguments as in `Probe`."""
         super().__init__(
             env_id="probe_simultaneous",
             num_envs=num_envs,
@@ -267,12 +267,12 @@ class SimultaneousProbe(Probe):
 
 
 class MaskProbe(Probe):
-    """Seats act in turn, and what is legal changes with every step."""
+    """A probe in which seats act in turn and the legal actions change with every step."""
 
     def __init__(
         self, *, num_envs: int, num_seats: int = 2, episode_length: int | Sequence[int] = 5, truncate: bool = False
     ) -> None:
-        """The arguments of `Probe`."""
+        """Arguments as in `Probe`."""
         super().__init__(
             env_id="probe_mask",
             num_envs=num_envs,
@@ -285,12 +285,12 @@ class MaskProbe(Probe):
 
 
 class LastMoveProbe(Probe):
-    """Seats act in turn; whoever moves last wins, and the seats that wait lose by it."""
+    """A probe in which seats act in turn; the seat that moves last wins and the waiting seats lose."""
 
     def __init__(
         self, *, num_envs: int, num_seats: int = 2, episode_length: int | Sequence[int] = 5, truncate: bool = False
     ) -> None:
-        """The arguments of `Probe`."""
+        """Arguments as in `Probe`."""
         super().__init__(
             env_id="probe_last_move",
             num_envs=num_envs,

@@ -1,9 +1,9 @@
-"""A toy game whose actions have several parts: every part is shown what it must answer, and is paid if it does.
+"""A toy game with sub-actions: the observation shows the right answer of each, and each right answer is rewarded.
 
-With masks, legality depends on choices: once the first part has answered, one wrong answer of the second is illegal,
-another one for each answer of the first; and in odd episodes the last part takes no part at all.
+With masks, legality depends on choices: each answer of the first sub-action makes another wrong answer of the second
+illegal. In odd episodes the last sub-action is unused.
 
-Shape letters: N games, S seats, K slots (all seats of all games), H parts.
+Shape letters: N games, S seats, K slots (all seats of all games), H sub-actions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WANTED = "wanted"
 
 
 class SubActionsProbe:
-    """N games in which all seats act at once; see the module."""
+    """N games in which all seats act at once; rules in the module's docstring."""
 
     def __init__(
         self,
@@ -35,16 +35,16 @@ class SubActionsProbe:
         """Validate the sizes.
 
         Args:
-          nvec: [H] choices of each part, at least three parts and two choices.
-          episode_length: steps of an episode; what is wanted is drawn anew for each.
-          masked: some choices are illegal, as above; without, everything is legal and every part takes part.
+          nvec: [H] choices of each sub-action, at least three sub-actions of two choices.
+          episode_length: steps of an episode; the right answers are redrawn in every step.
+          masked: some choices are illegal, as above; if False, every choice is legal and every sub-action is used.
         Raises:
           EnvError: a size is too small.
         """
         if num_envs < 1 or num_seats < 1 or episode_length < 1 or len(nvec) < 3 or min(nvec) < 2:
             raise EnvError(
                 f"probe_sub_actions: num_envs {num_envs}, num_seats {num_seats} and episode_length "
-                f"{episode_length} must be at least 1, nvec {list(nvec)} at least three parts of two choices"
+                f"{episode_length} must be at least 1, nvec {list(nvec)} at least three sub-actions of two choices"
             )
         given = (-1, 0, *(-1 for _ in nvec[2:])) if masked else ()
         self.num_envs = num_envs
@@ -68,7 +68,7 @@ class SubActionsProbe:
         self._earned = np.zeros((num_envs, num_seats), np.float32)  # in this episode
 
     def reset(self, seed: int) -> Turn:
-        """Start every game anew."""
+        """Restart every game."""
         self._rng = np.random.default_rng(seed)
         for counter in (self._episode, self._step, self._rewards, self._earned):
             counter[:] = 0
@@ -76,7 +76,7 @@ class SubActionsProbe:
         return self._turn()
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """Take one step in every game; a step pays 1 / episode_length times the share of parts that were right.
+        """Take one step in every game; the reward is (fraction of right sub-actions) / episode_length.
 
         Args:
           actions: int [K, H], legal.
@@ -96,10 +96,10 @@ class SubActionsProbe:
         return self._turn(ended=ended, returns=returns)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing: there is nothing to release."""
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[SubActionsProbe, Turn]:
-        """Copies of the games at `env_indices`, which go on with draws of their own."""
+        """Copy the games at `env_indices`; the copies continue with their own random stream."""
         spec = self.spec
         copies = SubActionsProbe(
             num_envs=len(env_indices),
@@ -117,7 +117,7 @@ class SubActionsProbe:
         return {**counters, "stream": pack_stream(self._rng)}
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
-        """Go on from `save`.
+        """Continue from `save`.
 
         Raises:
           EnvError: it is of another number of games.
@@ -134,14 +134,14 @@ class SubActionsProbe:
         return dict(zip(names, (self._episode, self._step, self._wanted, self._rewards, self._earned), strict=True))
 
     def _draw(self) -> None:
-        """What every part must answer next; 0 where it takes no part."""
+        """Draw the next right answer of every sub-action; 0 if it is unused."""
         sizes = np.array(self.spec.actions.nvec, np.int64)
         self._wanted = self._rng.integers(0, sizes, self._wanted.shape)
         if self.spec.has_mask:
             self._wanted[self._episode % 2 == 1, :, -1] = 0
 
     def _mask(self) -> NDArray[np.bool_] | None:
-        """bool [K, A]: after answer c of the first part, the second may not answer c + 1 beyond what is wanted."""
+        """bool [K, A]: after answer c of the first sub-action, the second may not answer c + 1 beyond the right one."""
         if not self.spec.has_mask:
             return None
         nvec, wanted = self.spec.actions.nvec, self._wanted.reshape(-1, len(self.spec.actions.nvec))

@@ -1,4 +1,4 @@
-"""What a game is to the rest of the platform: `EnvSpec` says its shape, `Turn` who must act now, `BatchedEnv` steps it.
+"""The contract of a game: `EnvSpec` is its shape, `Turn` the slots that must act now, `BatchedEnv` steps it.
 
 Shape letters: N envs in one batch, S seats of a game, K slots that must act now, A actions. A slot is one seat of one
 env, written (env_index, seat). Turn-based and simultaneous games, teams and N players differ only in the list of slots.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 class EnvError(Exception):
-    """An environment broke its contract or raised; the message names the env, the call and what to do."""
+    """An environment broke its contract or raised; the message names the env, the call and the remedy."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +28,13 @@ class ArraySpec:
 
 @dataclass(frozen=True)
 class SubActionMask:
-    """Where the legal choices of one part of an action stand in the action mask.
+    """The place of one sub-action's legal choices in the action mask.
 
     Fields:
       start: first entry in the mask [A].
-      given: the earlier part on whose choice they depend, -1 for none.
-      rows: choices of that earlier part, 1 where there is none.
-      size: choices of the part itself; `mask[start : start + rows * size]` is [rows, size].
+      given: the earlier sub-action on whose choice they depend, -1 for none.
+      rows: choices of that earlier sub-action, 1 if there is none.
+      size: choices of the sub-action itself; `mask[start : start + rows * size]` is [rows, size].
     """
 
     start: int
@@ -45,17 +45,17 @@ class SubActionMask:
 
 @dataclass(frozen=True)
 class ActionSpec:
-    """What one slot may answer. H = parts of an action of several choices.
+    """The actions that one slot may take. H = sub-actions of a multi_categorical action.
 
     Fields:
       kind: "categorical" (an int64 in [0, num_actions)), "box" (float32 of `shape`, each element in [low, high]) or
-        "multi_categorical" (int64 of `shape` (H,), part h in [0, nvec[h])); `multi_categorical` makes the last.
+        "multi_categorical" (int64 of `shape` (H,), sub-action h in [0, nvec[h]); made by `multi_categorical`).
       num_actions: A, entries of the action mask.
-      nvec: [H] choices of each part.
-      mask_given: [H] the earlier part on whose choice the legal choices of a part depend, -1 for none.
-      points_at: [H] name of the observation field [nvec[h], ...] of whose rows the part chooses one, "" for none.
+      nvec: [H] choices of each sub-action.
+      mask_given: [H] the earlier sub-action on whose choice the legal choices of this one depend, -1 for none.
+      points_at: [H] name of the observation field [nvec[h], ...] from which the sub-action chooses a row, "" for none.
 
-    A part of which no choice is legal takes no part in the action: it is answered with 0.
+    A sub-action without a legal choice is unused: its answer is 0.
     """
 
     kind: str
@@ -69,7 +69,7 @@ class ActionSpec:
 
     @property
     def sub_action_masks(self) -> tuple[SubActionMask, ...]:
-        """[H] where each part's legal choices stand in the action mask: in order, without gaps."""
+        """[H] the place of each sub-action's legal choices in the action mask: in order, without gaps."""
         masks, start = [], 0
         for size, given in zip(self.nvec, self.mask_given, strict=True):
             rows = 1 if given < 0 else self.nvec[given]
@@ -81,25 +81,25 @@ class ActionSpec:
 def multi_categorical(
     nvec: tuple[int, ...], *, mask_given: tuple[int, ...] = (), points_at: tuple[str, ...] = ()
 ) -> ActionSpec:
-    """The spec of actions of several parts; arguments as the fields of `ActionSpec`, empty where no part has any.
+    """The spec of actions made of sub-actions; arguments as the fields of `ActionSpec`, empty if none has any.
 
     Raises:
-      ValueError: a part has no choices, depends on a later part, or the lengths differ.
+      ValueError: a sub-action has no choices, depends on a later one, or the lengths differ.
     """
     mask_given = mask_given or (-1,) * len(nvec)
     points_at = points_at or ("",) * len(nvec)
     if not nvec or not len(nvec) == len(mask_given) == len(points_at):
         raise ValueError(
-            f"nvec has {len(nvec)} parts, mask_given {len(mask_given)}, points_at {len(points_at)}: "
+            f"nvec has {len(nvec)} sub-actions, mask_given {len(mask_given)}, points_at {len(points_at)}: "
             "they must be equally many and at least 1"
         )
     if min(nvec) < 1:
-        raise ValueError(f"every part needs at least one choice, got nvec {nvec}")
+        raise ValueError(f"every sub-action needs at least one choice, got nvec {nvec}")
     if any(given < -1 or given >= sub_action for sub_action, given in enumerate(mask_given)):
-        raise ValueError(f"the mask of a part may depend on an earlier part only (or -1), got mask_given {mask_given}")
+        raise ValueError(f"the mask of a sub-action depends on an earlier one (or -1 for none), got {mask_given=}")
     targets = {(name, size) for name, size in zip(points_at, nvec, strict=True) if name}
     if len(targets) != len({name for name, _ in targets}):
-        raise ValueError(f"parts that point at one field have equally many choices, got {points_at} with nvec {nvec}")
+        raise ValueError(f"sub-actions that point at one field need equal nvec, got {points_at} with nvec {nvec}")
     num_actions = sum(size if given < 0 else size * nvec[given] for size, given in zip(nvec, mask_given, strict=True))
     return ActionSpec(
         kind="multi_categorical",
@@ -112,10 +112,10 @@ def multi_categorical(
 
 
 class UserFormat(Protocol):
-    """How an env that was not made for this protocol writes observations and actions itself."""
+    """Translates observations and actions from and to the format of an env not made for this protocol."""
 
     def read(self, observation: Any) -> dict[str, NDArray[np.generic]]:
-        """Name -> array of every field of an observation as the env shows it to one seat.
+        """Name -> array for every field of an observation in the env's own format, of one seat.
 
         Raises:
           ValueError: it is not of that form.
@@ -134,20 +134,20 @@ class EnvSpec:
     Fields:
       env_id: the id that made it.
       num_seats: S.
-      observations: field name -> spec of what one slot sees, its action mask excluded.
-      actions: what one slot answers; equal for all seats.
+      observations: field name -> spec, for one slot, without the action mask.
+      actions: the actions of one slot; equal for all seats.
       teams: [S] team number of each seat; all different in a free-for-all.
       has_mask: whether `Turn.action_mask` is given.
-      max_turns: upper bound of turns (calls of `step`) in one episode, None where unknown.
+      max_turns: upper bound of turns (calls of `step`) in one episode, None if unknown.
       seat_names: [S] the names of the seats in the environment's own terms.
-      value_fields: names of observation fields that only a centralised value may look at in training, such as the
-        opponents' observations; a policy never does.
-      hidden_information: whether a copy of a game knows more than its seats may, such as the others' cards: bots that
-        try moves out on copies refuse to play it.
-      return_range: least and largest undiscounted return that a seat can have in one episode, None where unknown.
-      win_draw_loss: whether a return says no more than won (the largest), drawn (the middle of the range) or lost (the
-        least), so that games won are all there is to count.
-      user_format: how the env itself writes observations and actions; None where it writes them as in the spec.
+      value_fields: names of observation fields for a centralised value in training only, such as the opponents'
+        observations; a policy never reads them.
+      hidden_information: True if a copy of a game holds more than its seats may see, such as the others' cards. Bots
+        that try moves out on copies refuse such games.
+      return_range: least and largest undiscounted return of a seat in one episode, None if unknown.
+      win_draw_loss: True if a return only says won (the largest), drawn (the middle of the range) or lost (the
+        least), so that counting games won loses nothing.
+      user_format: the env's own format of observations and actions; None if it is that of the spec.
     """
 
     env_id: str
@@ -167,7 +167,7 @@ class EnvSpec:
 
 @dataclass(frozen=True)
 class FinalObservation:
-    """What the seats of truncated episodes saw last, to bootstrap from. F = number of such slots.
+    """Last observations of the seats of truncated episodes, to bootstrap from. F = number of such slots.
 
     env_index, seat: int64 [F]; obs: name -> [F, ...].
     """
@@ -179,18 +179,18 @@ class FinalObservation:
 
 @dataclass(frozen=True)
 class Turn:
-    """The slots that must act now, and what happened since the last call.
+    """The slots that must act now, and the results of the last step.
 
     Fields:
       env_index, seat: int64 [K], sorted by (env_index, seat). Envs may have different numbers of slots; none has zero.
       obs: name -> [K, ...] of the dtype in the spec; only valid until the next `step` (buffers may be reused).
-      action_mask: bool [K, A], True where legal, at least one True a row; None where `spec.has_mask` is False.
-      rewards: float32 [N, S], what each seat has earned since its own last turn. A waiting seat's reward accumulates
+      action_mask: bool [K, A], True where legal, at least one True per row; None if `spec.has_mask` is False.
+      rewards: float32 [N, S], earned by each seat since its own last turn. A waiting seat's reward accumulates
         until it acts again or its episode ends; the acting slots of the *next* turn then start from zero. In an env
         that ended, these are the last rewards of the finished episode (the new one has earned nothing yet).
       terminated: bool [N], the episode ended by the rules in this step: nothing follows, bootstrap with 0.
       truncated: bool [N], the episode was cut off in this step: bootstrap from `final`.
-      final: the last observations of every seat of the truncated episodes; None where there are none.
+      final: the last observations of every seat of the truncated episodes; None if there are none.
       returns: float32 [N, S], the undiscounted return of each seat in the episode that ended in this step, else 0.
 
     An env whose episode ended has already been restarted: its slots above are the first of its next episode.
@@ -213,17 +213,17 @@ class Turn:
 
 
 class BatchedEnv(Protocol):
-    """N games stepped together. Restarts ended games by itself, in the same step."""
+    """N games stepped together; an ended game restarts in the same step."""
 
     spec: EnvSpec
     num_envs: int
 
     def reset(self, seed: int) -> Turn:
-        """Start every game anew; the same seed gives the same games for the same actions."""
+        """Restart every game; the same seed and the same actions give the same games."""
         ...
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """Answer the last turn.
+        """Apply one action to each slot of the last turn.
 
         Args:
           actions: [K] int64 (categorical), [K, H] int64 (multi_categorical) or [K, ...] float32 (box), in the order of
@@ -234,34 +234,34 @@ class BatchedEnv(Protocol):
         ...
 
     def close(self) -> None:
-        """Release what the games hold; may be called twice."""
+        """Release all resources; may be called twice."""
         ...
 
 
 @runtime_checkable
 class ForkableEnv(Protocol):
-    """An env whose games can be copied: what tree search, exact resume and paired evaluation need."""
+    """An env whose games can be copied, for tree search, exact resume and paired evaluation."""
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
-        """An independent env of len(env_indices) games in the present positions of these, and its turn.
+        """An independent env with copies of the games at `env_indices` in their present positions, and its turn.
 
-        An index may be repeated. In the turn `rewards` keeps what waiting seats have earned, `terminated` and
-        `truncated` are False.
+        An index may be repeated. The turn keeps the `rewards` of waiting seats; `terminated` and `truncated` are
+        False.
         """
         ...
 
     def save(self) -> dict[str, NDArray[np.generic]]:
-        """Everything needed to go on exactly as now, random state included, as plain arrays (bytes as uint8)."""
+        """The full state, including random state, as plain arrays (bytes as uint8)."""
         ...
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
-        """Go on from `save`d arrays; returns the turn that was current."""
+        """Continue from the arrays of `save`; returns the turn that was current."""
         ...
 
 
 @dataclass(frozen=True)
 class EnvConfig:
-    """Which env to make.
+    """The id and the options of an env.
 
     Fields:
       id: a registered id, `pettingzoo:...`, `gymnasium:...`, `module:function` or `path/file.py:function`.

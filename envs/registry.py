@@ -1,4 +1,4 @@
-"""Which code makes the env of an id: ours by name, PettingZoo's and Gymnasium's as they are, a user's own factory."""
+"""Makes an env from its id: a built-in game, a PettingZoo or Gymnasium id, or a user's own factory."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FORMS = "a built-in id, pettingzoo:ID, gymnasium:ID, module:function or path/fil
 
 
 def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
-    """The env that `config` names, `num_envs` games of it. Call `reset` before the first `step`.
+    """Make `num_envs` games of the env that `config` names. Call `reset` before the first `step`.
 
     Raises:
       EnvError: the id is unknown (the message names the nearest), its kwargs do not fit, a package is missing, or the
@@ -61,7 +61,7 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
 
 
 def spec_of(config: EnvConfig) -> EnvSpec:
-    """The facts of a game, from making one and closing it again.
+    """The spec of a game, read from one that is made and closed again.
 
     Raises:
       EnvError: it cannot be made.
@@ -71,20 +71,20 @@ def spec_of(config: EnvConfig) -> EnvSpec:
 
 
 def unknown_env(env_id: str) -> str:
-    """The sentence on an id that is none, with the nearest built-in one."""
+    """The error message for an unknown id, with the nearest built-in one."""
     if env_id.endswith(".py"):
         return f"unknown env {env_id!r}; did you mean {env_id}:make, with the name of the function that makes the game?"
     return f"unknown env {env_id!r}{nearest(env_id, BUILT_IN)} (an id is {FORMS})"
 
 
 def nearest(name: str, known: Mapping[str, object]) -> str:
-    """The words "; did you mean ...?" with the nearest of the known names, or all of them where none is near."""
+    """The text "; did you mean ...?" with the nearest registered names, or all names if none is near."""
     close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
     return f"; did you mean {' or '.join(close)}?" if close else f"; known are {', '.join(sorted(known))}"
 
 
 def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
-    """A user's factory: a `BatchedEnv` of `num_envs` games where it takes num_envs, else one env a call."""
+    """Call a user's factory: once if it takes num_envs, for a `BatchedEnv`, else once per game."""
     factory = _load_own(config.id)
     if "num_envs" in _parameters(factory, config.id):
         made: BatchedEnv = _call_own(factory, config, {"num_envs": num_envs})
@@ -110,13 +110,13 @@ def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
 
 
 def _one_by_one(first: object, factory: Callable[[], object]) -> Callable[[], object]:
-    """A factory whose first env is `first`, which was made to see what kind it is."""
+    """A factory that returns `first`, made to find out its kind, before any new env."""
     waiting = [first]
     return lambda: waiting.pop() if waiting else factory()
 
 
 def _kind(env: object) -> str | None:
-    """The adapter for an env, by what it can do: agents and `last` is AEC, agents without is parallel."""
+    """The adapter for an env by its attributes: agents and `last` is AEC, agents without `last` is parallel."""
     if not (callable(getattr(env, "reset", None)) and callable(getattr(env, "step", None))):
         return None
     if hasattr(env, "possible_agents"):
@@ -160,7 +160,7 @@ def _call(factory: Callable[..., T], config: EnvConfig, extra: Mapping[str, obje
 
 
 def _call_own(factory: Callable[..., T], config: EnvConfig, extra: Mapping[str, object]) -> T:
-    """`_call` for a factory of others."""
+    """`_call` for a user's factory."""
     try:
         return _call(factory, config, extra)
     except EnvError:

@@ -1,4 +1,4 @@
-"""What a spec tells of the returns of its game: whether episodes keep to it, and how to say it."""
+"""Checks returns against the range that a spec declares, and describes that range in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from envs.protocol import EnvSpec
 
 
 def check_returns(spec: EnvSpec, returns: NDArray[np.float32]) -> Iterator[tuple[str, str]]:
-    """The (rule, sentence) of what is wrong with the returns of one episode, float32 [S], beside the spec's range."""
+    """Yields (rule, sentence) for every fault of one episode's returns, float32 [S], against the spec's range."""
     if spec.return_range is None:
         if spec.win_draw_loss:
             yield "a range where returns say who won", "win_draw_loss is set, return_range is None; give the range"
@@ -36,9 +36,9 @@ def check_returns(spec: EnvSpec, returns: NDArray[np.float32]) -> Iterator[tuple
 
 
 def returns_text(spec: EnvSpec) -> str:
-    """The range of the returns of a game, for people."""
+    """Describes the range of the returns of a game in words."""
     if spec.return_range is None:
-        return "of unknown range, so that a league counts games won unless told otherwise"
+        return "of unknown range, so that a league counts games won by default"
     low, high = spec.return_range
     kind = "won, drawn or lost" if spec.win_draw_loss else "more or less may be won"
     return f"from {low:g} to {high:g}, {kind}"

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def uniform_legal(mask: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
-    """One legal action a row, uniformly. mask: bool [K, A], at least one True a row; returns int64 [K]."""
+    """Draw one legal action per row, uniformly. mask: bool [K, A], at least one True per row; returns int64 [K]."""
     drawn: NDArray[np.int64] = np.where(mask, rng.random(mask.shape, np.float32), np.float32(-1)).argmax(axis=1)
     return drawn
 
@@ -20,14 +20,14 @@ def pack_stream(rng: np.random.Generator) -> NDArray[np.uint8]:
 
 
 def unpack_stream(packed: NDArray[np.generic]) -> np.random.Generator:
-    """The stream that goes on where `pack_stream` was called."""
+    """The stream that continues from the state saved by `pack_stream`."""
     stream = np.random.PCG64()
     stream.state = json.loads(packed.tobytes())
     return np.random.Generator(stream)
 
 
 def split_stream(rng: np.random.Generator) -> np.random.Generator:
-    """A stream that will not meet this one, which it leaves as it is; the same state gives the same stream."""
+    """An independent stream derived from the state of `rng`, which stays unchanged; equal states give equal streams."""
     stream = rng.bit_generator
     assert isinstance(stream, np.random.PCG64)
     return np.random.Generator(stream.jumped())

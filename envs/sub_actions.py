@@ -1,6 +1,6 @@
-"""Actions of several parts: which choices of a part are legal after those before it, and how to choose part by part.
+"""Sub-actions: computes the legal choices of each, given those before it, and chooses them one by one.
 
-Shape letters: K slots, H parts, n choices of one part, A entries of the action mask.
+Shape letters: K slots, H sub-actions, n choices of one sub-action, A entries of the action mask.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from envs.protocol import ActionSpec
 from envs.sampling import uniform_legal
 
 Pick = Callable[[NDArray[np.bool_]], NDArray[np.int64]]
-"""Legal choices bool [K, n] of a part, none of a row that takes no part -> one choice a row, int64 [K]."""
+"""Legal choices bool [K, n] of a sub-action (a row without any is unused) -> one choice per row, int64 [K]."""
 
 
 def legal_choices(
     actions: ActionSpec, sub_action: int, *, mask: NDArray[np.bool_] | None, chosen: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """bool [K, n], what a part may answer.
+    """bool [K, n], the legal choices of a sub-action.
 
     Args:
-      mask: bool [K, A]; None where everything is legal.
-      chosen: int64 [K, H], of which the parts before this one count.
+      mask: bool [K, A]; None if everything is legal.
+      chosen: int64 [K, H]; only the sub-actions before this one are read.
     """
     size = actions.nvec[sub_action]
     if mask is None:
@@ -39,7 +39,7 @@ def legal_choices(
 def choose_sub_actions(
     actions: ActionSpec, num_slots: int, *, mask: NDArray[np.bool_] | None, pick: Pick
 ) -> NDArray[np.int64]:
-    """int64 [K, H], every part picked among what is legal after those before it; 0 where nothing is."""
+    """int64 [K, H], each sub-action picked among its choices that are legal after those before it; 0 if none is."""
     chosen = np.zeros((num_slots, len(actions.nvec)), np.int64)
     for sub_action in range(len(actions.nvec)):
         legal = legal_choices(actions, sub_action, mask=mask, chosen=chosen)
@@ -50,19 +50,19 @@ def choose_sub_actions(
 def draw_sub_actions(
     actions: ActionSpec, num_slots: int, *, mask: NDArray[np.bool_] | None, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """int64 [K, H], every part drawn uniformly among its legal choices."""
+    """int64 [K, H], each sub-action drawn uniformly among its legal choices."""
     return choose_sub_actions(actions, num_slots, mask=mask, pick=lambda legal: uniform_legal(legal, rng))
 
 
 def first_sub_actions(actions: ActionSpec, num_slots: int, *, mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-    """int64 [K, H], the first legal choice of every part."""
+    """int64 [K, H], the first legal choice of each sub-action."""
     return choose_sub_actions(actions, num_slots, mask=mask, pick=lambda legal: legal.argmax(axis=1))
 
 
 def sub_actions_are_legal(
     actions: ActionSpec, chosen: NDArray[np.int64], *, mask: NDArray[np.bool_] | None
 ) -> NDArray[np.bool_]:
-    """bool [K], whether int64 [K, H] answers are in range and every part is legal after those before it."""
+    """bool [K], True if int64 [K, H] answers are in range and each sub-action is legal after those before it."""
     sizes = np.array(actions.nvec, np.int64)
     in_range = (chosen >= 0) & (chosen < sizes)
     fine: NDArray[np.bool_] = np.logical_and.reduce(in_range, axis=1)
@@ -76,7 +76,7 @@ def sub_actions_are_legal(
 
 
 def illegal_answer(actions: ActionSpec, *, mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
-    """int64 [H], or [] of a numbered action: what one slot may not answer, masked where that can be, else too high.
+    """An illegal answer of one slot, int64 [H], or [] for a numbered action: a masked one if possible, else too high.
 
     Args:
       mask: bool [1, A].

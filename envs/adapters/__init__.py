@@ -1,1 +1,1 @@
-"""Outside environments as `BatchedEnv`, and ours as PettingZoo."""
+"""External environments as `BatchedEnv`, and built-in games as PettingZoo envs."""

@@ -1,8 +1,8 @@
-"""Our games as PettingZoo envs: AEC where seats act in turn, parallel where all act at once.
+"""Built-in games as PettingZoo envs: AEC if seats act in turn, parallel if all act at once.
 
 Every observation is a dict of "observation" (an array, or a dict of arrays where the game has several fields; bool
-becomes int8) and "action_mask" (int8 [A], zeros for a seat that does not act). A seat that waits sees what it saw last.
-Actions of several parts are MultiDiscrete, for which PettingZoo knows no mask: the dict then has none.
+becomes int8) and "action_mask" (int8 [A], zeros for a seat that does not act). A waiting seat keeps its
+last observation. Sub-actions become MultiDiscrete, for which PettingZoo has no mask: the dict then has none.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ def as_pettingzoo(config: EnvConfig) -> AecGame | ParallelGame:
     """One game of `config` as a PettingZoo env.
 
     Raises:
-      EnvError: the game takes a box, or has masks for actions of several parts; or it cannot be made.
+      EnvError: the game takes a box, masks sub-actions, or cannot be made.
     """
     env = make(config, num_envs=1)
     with closed_on_error([env]):
         if env.spec.actions.kind == "box":
             raise EnvError(f"{config.id}: only games with numbered actions can be exposed, this one takes a box")
         if env.spec.has_mask and env.spec.actions.kind != "categorical":
-            raise EnvError(f"{config.id}: PettingZoo knows no masks for actions of several parts, which this one has")
+            raise EnvError(f"{config.id}: PettingZoo has no masks for MultiDiscrete actions, which this game needs")
         return ParallelGame(env) if env.reset(0).seat.size > 1 else AecGame(env)
 
 
 class Exposed:
-    """One game of ours as the two PettingZoo classes below need it: spaces, and what each seat saw and earned."""
+    """One built-in game for the two PettingZoo classes below: spaces, and each seat's last observation and reward."""
 
     def __init__(self, env: BatchedEnv) -> None:
         self.env = env
@@ -49,7 +49,7 @@ class Exposed:
         self._waiting = np.zeros(len(self.seats))
 
     def reset(self, seed: int | None) -> None:
-        """Start anew; without a seed the games go on differing."""
+        """Restart; without a seed every game differs from the last."""
         if seed is not None:
             self._rng = np.random.default_rng(seed)
         self._seen = [_blank(self.env.spec) for _ in self.seats]
@@ -57,12 +57,12 @@ class Exposed:
         self._look(self.env.reset(int(self._rng.integers(2**31))))
 
     def step(self, actions: list[Any]) -> tuple[np.ndarray[Any, Any], bool, bool]:
-        """Answer for the acting seats, numbers or parts; returns rewards [S] of this step, terminated, truncated."""
+        """Apply actions for the acting seats; returns rewards [S] of this step, terminated, truncated."""
         self._waiting[self.acting] = 0
         turn = self.env.step(np.array(actions, np.int64))
         rewards = turn.rewards[0] - self._waiting
         self._waiting = turn.rewards[0].astype(np.float64)
-        if turn.ended[0]:  # the turn already shows the next episode, of which nobody here may know
+        if turn.ended[0]:  # the turn already shows the next episode, which must stay hidden here
             self._forbid_all()
             if turn.final is not None:
                 for row, seat in enumerate(turn.final.seat):
@@ -72,7 +72,7 @@ class Exposed:
         return rewards, bool(turn.terminated[0]), bool(turn.truncated[0])
 
     def observe(self, seat: int) -> dict[str, Any]:
-        """What a seat sees."""
+        """The observation of a seat."""
         return dict(self._seen[seat])
 
     def _look(self, turn: Turn) -> None:
@@ -86,7 +86,7 @@ class Exposed:
                 self._seen[seat][MASK] = legal
 
     def _forbid_all(self) -> None:
-        """Until a seat is shown what it may do, it may do nothing."""
+        """Mask all actions of every seat until its next turn shows the legal ones."""
         for seen in self._seen:
             if MASK in seen:
                 seen[MASK] = np.zeros_like(seen[MASK])

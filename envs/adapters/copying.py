@@ -1,7 +1,7 @@
-"""Deep copies of outside envs that are really copies.
+"""Deep copies of external envs that keep their state.
 
 `EzPickle` makes deepcopy (as pickling) call the constructor again: the "copy" of a game in progress is a fresh game.
-The state of such objects is therefore copied by hand, before the wrappers round them.
+The state of such objects is therefore copied by hand, before the wrappers around them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def copy_game(env: Any) -> Any:
     layers = [env]
     while (inner := next((vars(layers[-1])[name] for name in INNER if name in vars(layers[-1])), None)) is not None:
         layers.append(inner)
-    copied: dict[int, Any] = {}  # deepcopy's memo: what stands here is not copied again
+    copied: dict[int, Any] = {}  # deepcopy's memo: objects in it are not copied again
     for layer in reversed(layers):
         if isinstance(layer, EzPickle):
             shell = object.__new__(type(layer))

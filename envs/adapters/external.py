@@ -1,4 +1,4 @@
-"""Steps N outside envs, one Python object each, as one batch: seeds, restarts, copies, and errors that say where.
+"""Steps N external envs, one Python object each, as one batch: seeds, restarts, copies, and errors that say where.
 
 Shape letters: N games, S seats, K slots.
 """
@@ -22,11 +22,11 @@ from envs.protocol import ActionSpec, BatchedEnv, EnvError, EnvSpec, Turn
 
 @dataclass(frozen=True)
 class Outline:
-    """What all games of an outside env share.
+    """The facts common to all games of an external env.
 
     Fields:
-      codes: [S] how each seat's actions are given to the env.
-      standing_masks: [S] what is legal for a seat where the env gives no mask; None where all is, for all seats.
+      codes: [S] translation of each seat's actions for the env.
+      standing_masks: [S] legal actions of a seat when the env gives no mask; None if all are, for all seats.
     """
 
     spec: EnvSpec
@@ -43,7 +43,7 @@ def outline_of(
     *,
     has_mask: bool,
 ) -> Outline:
-    """The outline of a game from the spaces of its seats, [S] each.
+    """Make the outline of a game from the spaces of its seats, [S] each.
 
     Raises:
       EnvError: a space is not supported, or the seats' spaces differ in more than the number of actions.
@@ -76,10 +76,10 @@ def outline_of(
 
 
 def make_games(make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> list[Any]:
-    """`num_envs` envs, each from its own call.
+    """Make `num_envs` envs, one call each.
 
     Raises:
-      EnvError: the factory raised; the message says what.
+      EnvError: the factory raised; the message has its error.
     """
     games: list[Any] = []
     try:
@@ -96,7 +96,7 @@ def make_games(make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> li
 
 
 class ExternalEnv:
-    """N games of an outside env. A subclass starts one game (`_begin`) and takes one step in one (`_advance`)."""
+    """N games of an external env. A subclass starts one game (`_begin`) and steps one game (`_advance`)."""
 
     def __init__(self, games: Sequence[Any], outline: Outline) -> None:
         self.spec = outline.spec
@@ -111,7 +111,7 @@ class ExternalEnv:
         self._closed = False
 
     def reset(self, seed: int) -> Turn:
-        """Start every game anew; every episode of every game gets a seed of its own, derived from this one."""
+        """Restart every game; each episode of each game gets its own seed, derived from this one."""
         self._entropy = (seed,)
         self._episodes = [0] * self.num_envs
         self._builder.forget()
@@ -162,7 +162,7 @@ class ExternalEnv:
                 game.close()
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
-        """Deep copies of the games at `env_indices`, which share the random state that these have now.
+        """Deep copies of the games at `env_indices`, including their present random state.
 
         Raises:
           EnvError: a game holds something that cannot be copied.
@@ -188,14 +188,14 @@ class ExternalEnv:
         raise NotImplementedError
 
     def _advance(self, game: int, answers: list[tuple[int, Any]]) -> None:
-        """Step one game with the (seat, action) of its slots; earn, then show the next slots or `_finish`."""
+        """Step one game with the (seat, action) of its slots; record rewards, then show the next slots or `_finish`."""
         raise NotImplementedError
 
     def _copy_into(self, forked: ExternalEnv, games: list[int]) -> None:
-        """Give a fork what a subclass knows of these games beside the env objects."""
+        """Copy a subclass's own state of these games, beyond the env objects, into a fork."""
 
     def _finish(self, game: int, *, truncated: bool) -> None:
-        """The episode of a game ended: start its next one."""
+        """End the episode of a game and start its next one."""
         self._builder.end(game, truncated=truncated)
         self._episodes[game] += 1
         self._start(game)

@@ -1,4 +1,4 @@
-"""Gymnasium's envs as `BatchedEnv` of one seat: array envs where there is one that restarts soundly, else one by one.
+"""Gymnasium's envs as `BatchedEnv` of one seat: as an array env if one restarts correctly, else one by one.
 
 Source: Gymnasium 1.4, `Env` and the registry.
 """
@@ -20,7 +20,7 @@ SEAT = "player"
 
 
 def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -> BatchedEnv:
-    """The env that Gymnasium has registered as `name`, with its own time limit.
+    """Make the env that Gymnasium has registered as `name`, with its own time limit.
 
     Raises:
       EnvError: no such id, a missing package, or kwargs that do not fit.
@@ -36,7 +36,7 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
         made = array_env(name, env_id=env_id, kwargs=kwargs, num_envs=num_envs)
         if made is not None:
             return made
-    options = {"disable_env_checker": True, **kwargs}  # what it warns of, the turn builder checks
+    options = {"disable_env_checker": True, **kwargs}  # the turn builder checks the same things
     return GymnasiumEnv.of(lambda: gymnasium.make(name, **options), env_id=env_id, num_envs=num_envs)
 
 
@@ -45,7 +45,7 @@ class GymnasiumEnv(ExternalEnv):
 
     @classmethod
     def of(cls, make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> GymnasiumEnv:
-        """N envs, each made by its own call of `make_one`.
+        """Make N envs, one call of `make_one` each.
 
         Raises:
           EnvError: see `outline_of`.

@@ -1,9 +1,9 @@
 """Array envs of Gymnasium (`vector_entry_point`) as `BatchedEnv`: all games in one call, restarted in the same step.
 
 Most array envs restart a game one step late (NEXT_STEP): the step after an end ignores the action and shows the new
-start. A `BatchedEnv` restarts at once, so a second env of the same kind, only ever reset, holds starts in stock, and
-the rows of an ended game are overwritten with one of them. Whether an env's rows can be exchanged like that is proven
-by playing it before it is used; an env that fails the proof is stepped one by one instead.
+start. A `BatchedEnv` restarts at once. So a second env of the same kind, only ever reset, keeps starts in stock, and
+one of them overwrites the rows of an ended game. Before an env is used, play proves that its rows can be exchanged
+like that; an env that fails the proof is stepped one by one instead.
 
 Shape letters: N games, K actions of a turn (= N).
 """
@@ -29,14 +29,14 @@ Observations = dict[str, NDArray[np.generic]]
 
 
 def array_env(name: str, *, env_id: str, kwargs: Mapping[str, object], num_envs: int) -> BatchedEnv | None:
-    """The array env registered as `name`; None where it cannot be used and single envs must do."""
+    """Make the array env registered as `name`; None if it cannot be used and single envs must replace it."""
 
     def make_one(count: int) -> Any:
         return gymnasium.make_vec(name, num_envs=count, vectorization_mode="vector_entry_point", **kwargs)
 
     try:
         env = make_one(num_envs)
-    except Exception:  # code of others: single envs will do, or say what is wrong
+    except Exception:  # code of others: single envs replace it, or report the error
         return None
     with contextlib.ExitStack() as opened:
         opened.callback(env.close)
@@ -51,12 +51,12 @@ def array_env(name: str, *, env_id: str, kwargs: Mapping[str, object], num_envs:
             axes = proven_axes(make_one, outline)
             if not axes:
                 return None
-        opened.pop_all()  # it is used, and closed by its user
+        opened.pop_all()  # the caller closes it from here on
         return ArrayEnv(env, outline, make_one=make_one, axes=axes)
 
 
 class Stock:
-    """Starts of games, and how to put one into a row of an array env."""
+    """Starts of games in stock, to be put into rows of an array env."""
 
     def __init__(self, spare: Any, outline: Outline, axes: Mapping[str, int]) -> None:
         """spare: an env of the same kind that is only reset. axes: attribute -> its axis of games."""
@@ -77,7 +77,7 @@ class Stock:
         self._used = 0
 
     def put(self, env: Any, rows: NDArray[np.int64]) -> Observations:
-        """Start the games in `rows` of `env` anew; returns what they see, name -> [len(rows), ...]."""
+        """Restart the games in `rows` of `env`; returns their observations, name -> [len(rows), ...]."""
         if self._used + rows.size > self._spare.num_envs:
             self.restock()
         fresh = np.arange(self._used, self._used + rows.size)
@@ -94,7 +94,7 @@ class ArrayEnv:
     def __init__(
         self, env: Any, outline: Outline, *, make_one: Callable[[int], Any], axes: Mapping[str, int] | None
     ) -> None:
-        """axes: proven, attribute -> axis of games, of an env that restarts its games a step late; else None."""
+        """axes: proven attribute -> axis of games, for an env that restarts its games a step late; else None."""
         self.spec = outline.spec
         self.num_envs = int(env.num_envs)
         self._env = env
@@ -109,7 +109,7 @@ class ArrayEnv:
         self._seat = np.zeros(self.num_envs, np.int64)
 
     def reset(self, seed: int) -> Turn:
-        """Start every game anew."""
+        """Restart every game."""
         self._seed, self._steps = seed, 0
         self._earned[:] = 0
         own, spare = (int(word) >> 1 for word in np.random.SeedSequence(seed).generate_state(2))
@@ -153,10 +153,10 @@ class ArrayEnv:
             self._stock.close()
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
-        """Copies of the games at `env_indices`.
+        """Copy the games at `env_indices`.
 
         Raises:
-          EnvError: it is not known which arrays hold the games of this env.
+          EnvError: the arrays that hold the games of this env could not be found.
         """
         if self._stock is None:
             raise EnvError(f"{self.spec.env_id}: the games of this array env cannot be copied")
@@ -235,7 +235,7 @@ class ArrayEnv:
 
 
 def proven_axes(make_one: Callable[[int], Any], outline: Outline) -> dict[str, int]:
-    """Attribute -> axis of games of this kind of env; empty where a row is more than its part of the arrays."""
+    """Attribute -> axis of games for this kind of env; empty if a game holds state outside its rows of the arrays."""
     rows = 9
     with contextlib.ExitStack() as opened:
         played, untouched, spare = (
@@ -248,7 +248,7 @@ def proven_axes(make_one: Callable[[int], Any], outline: Outline) -> dict[str, i
 
 
 def _rows_can_be_exchanged(played: Any, untouched: Any, spare: Any, outline: Outline, axes: Mapping[str, int]) -> bool:
-    """Whether games that are put into rows of `played` go on as in `spare`, and all others as in `untouched`."""
+    """True if games put into rows of `played` continue as in `spare`, and all others as in `untouched`."""
     rows = int(played.num_envs)
     stock = Stock(spare, outline, axes)
     stock.restock(seed=1)
@@ -259,8 +259,8 @@ def _rows_can_be_exchanged(played: Any, untouched: Any, spare: Any, outline: Out
         untouched.step(actions)
         if ended.any():
             break
-    # One game that ended, where one did, and one that goes on; the rest must not notice. Others that ended in the
-    # same step are left out: they start from the env's own stream, which by then is another in `untouched`.
+    # Exchange one ended game, if any, and one in progress; the rest must not change. Others that ended in the same
+    # step are left out: they start from the env's own stream, which by then differs in `untouched`.
     taken = np.array(sorted({int(ended.argmax()), int(ended.argmin())}))
     kept = np.setdiff1d(np.flatnonzero(~ended), taken)
     stock.put(played, taken)
@@ -272,12 +272,12 @@ def _rows_can_be_exchanged(played: Any, untouched: Any, spare: Any, outline: Out
             if not (np.array_equal(now[kept], before[kept]) and np.array_equal(now[taken], fresh[: taken.size])):
                 return False
         if np.logical_or(*results[2][2:4])[: taken.size].any() or np.logical_or(*results[1][2:4])[kept].any():
-            break  # what follows an end is drawn from each env's own stream
+            break  # after an end, each env draws from its own stream
     return True
 
 
 def _axes_of_games(env: Any, other: Any) -> dict[str, int]:
-    """Attribute -> axis of games, for every array that env and `other`, of another number of games, both hold."""
+    """Attribute -> axis of games, for every array that both `env` and `other`, with another number of games, hold."""
     axes = {}
     for name, value in vars(env).items():
         against = vars(other).get(name)

@@ -1,7 +1,7 @@
 """PettingZoo's games as `BatchedEnv`: AEC (one seat after the other) and parallel (all at once).
 
-A seat that is out of the game while others go on has no slots until the next episode; what it still earns waits for the
-end of the episode. Source: PettingZoo 1.27, the AEC and parallel API.
+A seat that drops out while others keep playing has no slots until the next episode; its further rewards are held
+until the end of the episode. Source: PettingZoo 1.27, the AEC and parallel API.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from envs.adapters.spaces import MASK, mask_of
 from envs.closing import closed_on_error
 from envs.protocol import EnvError
 
-# Wrappers that only check what we check ourselves (legality, bounds, order), at 43 % of Connect Four's time.
+# Wrappers that repeat our own checks (legality, bounds, order) and take 43 % of Connect Four's time.
 CHECKS = (wrappers.TerminateIllegalWrapper, wrappers.AssertOutOfBoundsWrapper, wrappers.OrderEnforcingWrapper)
 
 
 def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -> ExternalEnv:
-    """The game that PettingZoo has registered as `name`, parallel where it is registered as both.
+    """Make the game that PettingZoo has registered as `name`, parallel if it is registered as both.
 
     Args:
       name: such as "classic/connect_four_v3" or "classic/connect_four-v3".
@@ -59,7 +59,7 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
 
 
 def _instead(key: str) -> str:
-    """What to write instead of an id that PettingZoo does not know: the nearest, or the families that there are."""
+    """Suggests ids instead of one that PettingZoo does not have: the nearest ones, or the families."""
     family, _, name = key.partition("/")
     if family == "mpe":
         module = re.sub(r"-v(\d+)$", r"_v\1", name)
@@ -85,7 +85,7 @@ class AecEnv(ExternalEnv):
 
     @classmethod
     def of(cls, make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> AecEnv:
-        """N games, each made by its own call of `make_one`, without the wrappers whose checks are ours.
+        """Make N games, one call of `make_one` each, without the wrappers whose checks are repeated here.
 
         Raises:
           EnvError: see `outline_of`; or the env lists no possible agents.
@@ -93,9 +93,7 @@ class AecEnv(ExternalEnv):
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
         with closed_on_error(games):
             outline = _outline(games[0], env_id=env_id, infos_of=_first_aec_infos)
-        checks = (
-            CHECKS if outline.spec.has_mask else CHECKS[1:]
-        )  # without a mask illegal moves are for the env to judge
+        checks = CHECKS if outline.spec.has_mask else CHECKS[1:]  # without a mask the env judges illegal moves
         return cls([_peel(game, checks) for game in games], outline)
 
     def _begin(self, game: int, seed: int) -> None:
@@ -120,7 +118,7 @@ class AecEnv(ExternalEnv):
             self._settle(game, env)
 
     def _bury(self, game: int, env: Any) -> None:
-        """Visit the dead until the living are to move, or end the episode where there is none."""
+        """Step dead agents until a living one is to move; end the episode if there is none."""
         for _ in range(len(env.agents)):
             if not _alive(env):
                 break
@@ -165,7 +163,7 @@ class ParallelEnv(ExternalEnv):
 
     @classmethod
     def of(cls, make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> ParallelEnv:
-        """N games, each made by its own call of `make_one`.
+        """Make N games, one call of `make_one` each.
 
         Raises:
           EnvError: see `outline_of`; or the env lists no possible agents.
@@ -220,7 +218,7 @@ class ParallelEnv(ExternalEnv):
 
 
 def _outline(env: Any, *, env_id: str, infos_of: Callable[[Any], Mapping[str, Any]]) -> Outline:
-    """The outline of a PettingZoo env; resets it once to see whether its infos carry masks."""
+    """Make the outline of a PettingZoo env; resets it once to see if its infos carry masks."""
     seats = list(getattr(env, "possible_agents", None) or ())
     if not seats:
         raise EnvError(f"{env_id}: it has no possible_agents; list the names of all seats there, in playing order")
@@ -250,7 +248,7 @@ def _alive(env: Any) -> bool:
 
 
 def _peel(env: Any, checks: Sequence[type]) -> Any:
-    """The env without its outermost wrappers of the kinds `checks`; another kind stays, with all that it wraps."""
+    """The env without its outermost wrappers of the kinds `checks`, up to the first wrapper of another kind."""
     while type(env) in checks:
         env = env.env
     return env

@@ -1,4 +1,4 @@
-"""How values of an outside env's spaces become fields and actions of ours, and back; numpy only, so that it can travel.
+"""Converts values of an external env's spaces to fields and from actions; numpy only, so that it can be sent.
 
 The spaces themselves are read in `envs.adapters.spaces`.
 """
@@ -16,12 +16,12 @@ from envs.protocol import ActionSpec, ArraySpec
 
 @dataclass(frozen=True)
 class ObservationField:
-    """Where a field lies in an observation and how it is written.
+    """The place of a field in an observation and its encoding.
 
     Fields:
       path: keys to follow from the observation; empty for the observation itself.
       one_hot_at: offsets of the one-hot blocks of a discrete field, None for an array.
-      lowest: the value that each one-hot block starts from. counts: how many values it has.
+      lowest: the first value of each one-hot block. counts: its number of values.
     """
 
     name: str
@@ -56,7 +56,7 @@ class ObservationField:
             row[offset + number - lowest] = True
 
     def value(self, observation: Any) -> Any:
-        """Where this field lies in an observation, as the env writes it."""
+        """This field of an observation, in the env's own format."""
         for key in self.path:
             observation = observation[key]
         return observation
@@ -64,14 +64,14 @@ class ObservationField:
 
 @dataclass(frozen=True)
 class ActionCode:
-    """How an action of ours becomes one of the space.
+    """Converts an action of the spec to one of the env's space.
 
     Fields:
-      spec: what the slot may answer.
-      start: what is added to a categorical action.
-      starts: what is added to an action of several parts, in the shape of the space.
-      scale, shift: action * scale + shift is in the bounds of a box; None where the bounds are ours already.
-      dtype: of the space, for several parts and for a box.
+      spec: the actions that the slot may take.
+      start: offset added to a categorical action.
+      starts: offsets added to the sub-actions, in the shape of the space.
+      scale, shift: action * scale + shift is in the bounds of a box; None if the bounds are those of the spec.
+      dtype: of the space, for sub-actions and for a box.
     """
 
     spec: ActionSpec
@@ -82,7 +82,7 @@ class ActionCode:
     dtype: str = "float32"
 
     def decode(self, action: Any) -> Any:
-        """The action for the env: an int of Python's for a categorical, else an array of the space's dtype and shape.
+        """The action for the env: a Python int if categorical, else an array of the space's dtype and shape.
 
         action: an int, or an int64 or float32 array of the spec's shape; also many of them, [K, ...].
         """
@@ -117,7 +117,7 @@ class SpaceFormat:
         return found
 
     def write(self, action: Any) -> Any:
-        """As in `UserFormat`; where seats number their actions from different starts, as a number from 0."""
+        """As in `UserFormat`; if seats number their actions from different starts, as a number from 0."""
         if len({code.start for code in self.codes}) > 1:
             return action
         return self.codes[0].decode(action)

@@ -1,4 +1,4 @@
-"""How the spaces of Gymnasium become observation fields and an action spec, and how values of one become the other's.
+"""Converts Gymnasium's spaces to observation fields and an action spec.
 
 A dict keeps its field names (nested ones joined by "."), anything else becomes one field "observation"; "action_mask"
 is never a field. float64 becomes float32, discrete observations become one-hot bool, other arrays keep their dtype.
@@ -24,7 +24,7 @@ def observation_fields(space: Any, *, env_id: str) -> tuple[ObservationField, ..
     """The fields of an observation space.
 
     Raises:
-      EnvError: a part of the space has no fixed-size array form, or nothing but a mask is there.
+      EnvError: an element of the space has no array form of fixed size, or there is only a mask.
     """
     fields = tuple(_fields(space, path=(), env_id=env_id))
     if not fields:
@@ -67,7 +67,7 @@ def _fields(space: Any, *, path: tuple[str | int, ...], env_id: str) -> list[Obs
 
 
 def action_code(space: Any, *, env_id: str) -> ActionCode:
-    """The action spec of a space and the way back.
+    """The action spec of a space, with the conversion back to the space.
 
     Raises:
       EnvError: the space is neither Discrete, MultiDiscrete, MultiBinary nor a bounded Box.
@@ -100,22 +100,22 @@ def action_code(space: Any, *, env_id: str) -> ActionCode:
 def flat_mask(mask: Any, actions: ActionSpec) -> NDArray[np.generic]:
     """A mask as one array [A].
 
-    Of several parts it may be what `MultiDiscrete.sample` takes, one array for each part, or these side by side.
+    For sub-actions it may be the form that `MultiDiscrete.sample` takes, one array for each, or these side by side.
 
     Raises:
-      ValueError: the arrays are not one for each part, of as many choices.
+      ValueError: the arrays are not one for each sub-action, or differ in their number of choices.
     """
     if actions.kind != "multi_categorical":
         return np.asarray(mask)
     parts = [np.asarray(part).ravel() for part in mask]
     sizes = tuple(part.size for part in parts)
     if sizes != actions.nvec and sizes != (1,) * actions.num_actions:
-        raise ValueError(f"action_mask has parts of {sizes} choices, the actions have {actions.nvec}")
+        raise ValueError(f"action_mask has sub-actions of {sizes} choices, the actions have {actions.nvec}")
     return np.concatenate(parts)
 
 
 def mask_of(observation: Any, infos: Mapping[str, Any] | None) -> Any:
-    """The action mask that an observation or its info carries; None where neither does."""
+    """The action mask that an observation or its info carries; None if neither does."""
     if isinstance(observation, Mapping) and MASK in observation:
         return observation[MASK]
     return infos.get(MASK) if infos else None

@@ -1,4 +1,4 @@
-"""Builds the `Turn` of outside envs a game at a time: slots, rewards between a seat's turns, ends, last observations.
+"""Builds the `Turn` of external envs one game at a time: slots, accumulated rewards, ends, last observations.
 
 Shape letters: N games, S seats, K slots, A actions.
 """
@@ -18,7 +18,7 @@ from envs.sub_actions import sub_actions_are_legal
 
 
 class TurnBuilder:
-    """Collects one turn; buffers are reused, so a turn's observations hold until the next `start`."""
+    """Collects one turn; buffers are reused, so a turn's observations are valid until the next `start`."""
 
     def __init__(self, spec: EnvSpec, fields: Sequence[ObservationField], *, num_envs: int) -> None:
         self._spec = spec
@@ -44,12 +44,12 @@ class TurnBuilder:
         return self._env[: self._num_slots], self._seat[: self._num_slots]
 
     def legal(self, actions: NDArray[np.generic]) -> NDArray[np.generic]:
-        """The actions, once they are known to answer the turn; see `legal_answers`."""
+        """The actions, after checking that they answer the turn; see `legal_answers`."""
         env, seat = self.slots
         return legal_answers(actions, self._spec, env_index=env, seat=seat, mask=self._mask)
 
     def copy_games(self, games: NDArray[np.int64]) -> TurnBuilder:
-        """A builder that stands where these games stand: same slots and waiting rewards, nothing just ended."""
+        """A builder in the state of these games: same slots and waiting rewards, nothing just ended."""
         copied = TurnBuilder(self._spec, self._fields, num_envs=games.size)
         env, _ = self.slots
         rows = [np.flatnonzero(env == game) for game in games]
@@ -69,16 +69,16 @@ class TurnBuilder:
         return copied
 
     def forget(self) -> None:
-        """Drop what was earned: all games start anew."""
+        """Drop all accumulated rewards, for a restart of all games."""
         self._waiting[:] = 0
         self._earned[:] = 0
         self.start()
 
     def start(self) -> None:
-        """Begin the turn that follows: the slots that have acted earn from zero again."""
+        """Begin the next turn: the slots that have acted accumulate from zero again."""
         env, seat = self.slots
         self._waiting[env, seat] = 0
-        # Only now, so that the turn that reported an end could still show what was earned.
+        # Only now: the turn that reported an end still had to show these rewards.
         for game in self._ended:
             self._waiting[game] = 0
             self._earned[game] = 0
@@ -88,7 +88,7 @@ class TurnBuilder:
         self._final.clear()
 
     def earn(self, game: int, seat: int, reward: float) -> None:
-        """Count a reward."""
+        """Add a reward."""
         self._waiting[game, seat] += reward
         self._earned[game, seat] += reward
 
@@ -119,13 +119,13 @@ class TurnBuilder:
         self._num_slots = row + 1
 
     def end(self, game: int, *, truncated: bool) -> None:
-        """The episode of `game` ended."""
+        """Record that the episode of `game` ended."""
         self._ended.append(game)
         if truncated:
             self._truncated.append(game)
 
     def encode(self, observation: Any) -> list[NDArray[np.generic]]:
-        """The fields of one observation, in arrays of their own."""
+        """The fields of one observation, in new arrays."""
         rows = []
         for field in self._fields:
             row = np.zeros(field.spec.shape, field.spec.dtype)
@@ -134,11 +134,11 @@ class TurnBuilder:
         return rows
 
     def keep_final(self, game: int, seat: int, rows: list[NDArray[np.generic]]) -> None:
-        """What `seat` of a truncated episode saw last, as `encode` gave it; in the order of (game, seat)."""
+        """Keep the last observation of a truncated `seat`, as `encode` gave it; call in the order of (game, seat)."""
         self._final.append((game, seat, rows))
 
     def turn(self) -> Turn:
-        """The turn that was collected.
+        """The collected turn.
 
         Raises:
           EnvError: an observation or a reward is not finite, or a mask allows nothing.
@@ -207,11 +207,11 @@ def legal_answers(
     seat: NDArray[np.int64],
     mask: NDArray[np.bool_] | None,
 ) -> NDArray[np.generic]:
-    """The actions, int64 [K] or [K, H] or float32 [K, ...] of a box, once they are known to answer the slots [K].
+    """The actions, int64 [K] or [K, H] or float32 [K, ...] of a box, after checking that they answer the slots [K].
 
-    mask: bool [K or more, A], None where all is legal.
+    mask: bool [K or more, A], None if all is legal.
     Raises:
-      EnvError: the shape or dtype is another, or an action is illegal or outside its box.
+      EnvError: the shape or dtype is wrong, or an action is illegal or outside its box.
     """
     code, chosen = spec.actions, np.asarray(actions)
     num = env_index.size

@@ -1,4 +1,4 @@
-"""A user's own `BatchedEnv` behind a guard: whatever it raises, and rewards that are no numbers, become an `EnvError`.
+"""Guards a user's own `BatchedEnv`: its exceptions and its rewards that are not finite become an `EnvError`.
 
 Shape letters: N games, S seats, K slots.
 """
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 def guarded(env: BatchedEnv) -> BatchedEnv:
-    """The env behind its guard, which can be copied and saved if the env can."""
+    """Wrap an env in its guard, which can be copied and saved if the env can."""
     if isinstance(env, ForkableEnv):
         return SavableOwnEnv(env)
     return CopyableOwnEnv(env) if isinstance(env, Copyable) else OwnEnv(env)
 
 
 class OwnEnv:
-    """Steps the env; knows the number of its steps, for the message when it raises."""
+    """Steps the env and counts its steps, for the message when it raises."""
 
     def __init__(self, env: BatchedEnv) -> None:
         self.spec = env.spec

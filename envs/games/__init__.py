@@ -1,1 +1,1 @@
-"""Games of ours: whole batches stepped in numpy, no Python per game."""
+"""Built-in games: whole batches are stepped in numpy, with no Python per game."""

@@ -1,6 +1,6 @@
 """Connect Four: drop a stone into one of seven columns; four in a line win, a full board is a draw.
 
-Observation "board": bool [2, 6, 7], plane 0 the stones of the seat to move, plane 1 the other's; row 0 is the top row.
+Observation "board": bool [2, 6, 7], plane 0 for the seat to move, plane 1 for the other seat; row 0 is the top row.
 Action: the column. Reward at the end: +1 for the winner, -1 for the loser, 0 for a draw.
 """
 

@@ -1,4 +1,4 @@
-"""One-shot games in which every choice loses to another: what plain self-play runs round in circles on.
+"""One-shot games in which every choice loses to another, so that plain self-play runs in cycles.
 
 Source: Balduzzi et al. 2019, Open-ended learning in symmetric zero-sum games (the disc game).
 """
@@ -16,7 +16,7 @@ MAX_ACTIONS = 1001
 class CyclicGame(MatrixGame):
     """An odd number of choices in a circle: each beats the half behind it and loses to the half before it.
 
-    Choice i beats i - 1, ..., i - (A - 1) / 2 (mod A). What a win takes is the stake of the winner's choice.
+    Choice i beats i - 1, ..., i - (A - 1) / 2 (mod A). A win takes the stake of the winner's choice.
     """
 
     def __init__(self, *, num_envs: int, num_actions: int = 9, stakes: tuple[float, ...] | None = None) -> None:
@@ -41,17 +41,17 @@ class DiscGame(MatrixGame):
     """Two points of the unit disc; the first seat earns the sine of the angle by which it is ahead, times both radii.
 
     u x v = u_y v_x - u_x v_y: against any point that is not the centre the best reply lies on the rim, a quarter turn
-    ahead. The disc is given as a grid of numbered points (the centre, then `rings` circles of `points` each), because
-    a mixture over numbered points has an exact exploitability and the game is exposed like every other; on a box, an
+    ahead. The disc is a grid of numbered points (the centre, then `rings` circles of `points` each). A mixture over
+    numbered points has an exact exploitability, and such a game is exposed like every other. On a box, an
     actor-critic's normal distribution would also hide in the centre, where there is nothing to exploit.
-    The centre is left out unless asked for, for the same reason.
+    The centre is left out by default for the same reason.
     """
 
     def __init__(self, *, num_envs: int, points: int = 16, rings: int = 2, centre: bool = False) -> None:
-        """points: on each circle; rings: circles, evenly spaced up to the rim; centre: whether it is a point too.
+        """points: on each circle; rings: circles, evenly spaced up to the rim; centre: if True, a point too.
 
         Raises:
-          EnvError: fewer than 3 points or 1 ring, or more points in all than a table should have.
+          EnvError: fewer than 3 points or 1 ring, or more points in all than a table may have.
         """
         if points < 3 or rings < 1 or points * rings >= MAX_ACTIONS:
             raise EnvError(

@@ -1,7 +1,7 @@
-"""Two seats place stones in turn on a small board until one has a line: the batch engine of such games, on bitboards.
+"""Batch engine, on bitboards, for two-seat games of placing stones until one seat has k in a row.
 
-The whole state of a game is two 64-bit words, the stones of the seat to move and those of the other. All else (planes,
-legal actions, plies, seat to move) is derived from them, and kept up to date along the way because that is cheaper.
+The whole state of a game is two 64-bit words: the stones of the seat to move and those of the other seat. All else
+(planes, legal actions, plies, seat to move) is derived from them, and updated incrementally because that is cheaper.
 
 Shape letters: N games, C cells of the board, A actions.
 """
@@ -72,7 +72,7 @@ class StoneGame:
         self._mask = np.ones((num_envs, num_actions), np.bool_)
 
     def reset(self, seed: int) -> Turn:
-        """Start every game anew from an empty board, or from a random opening where the config asks for one."""
+        """Restart every game from an empty board, or from a random opening if the config asks for one."""
         self._rng = np.random.default_rng(seed)
         self._pool, self._pool_used = np.zeros((2, 0), np.uint64), 0
         self._restart(self._env_index)
@@ -96,7 +96,7 @@ class StoneGame:
         won = self._has_line(placed)
         mover = self._plies & 1
         self._plies += 1
-        # After a ply every game shows the other seat, so the two views change places instead of being redrawn.
+        # After a ply every game shows the other seat, so the two views swap instead of being redrawn.
         self._view, self._other_view = self._other_view, self._view
         self._own, self._other = self._other, placed
         terminated = won | (self._plies == self._cells)
@@ -110,10 +110,10 @@ class StoneGame:
         return self._turn(rewards=rewards, returns=rewards.copy(), terminated=terminated)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing: there is nothing to release."""
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[StoneGame, Turn]:
-        """Copies of the games at `env_indices`; they restart from openings dealt before, then from their own."""
+        """Copy the games at `env_indices`; they restart from openings already dealt, then from their own."""
         copies = self._new(len(env_indices), opening_plies=self._opening_plies)
         copies._rng = split_stream(self._rng)
         copies._pool = self._pool[:, : self._pool_used]  # openings already dealt: a copy need not draw its own
@@ -130,7 +130,7 @@ class StoneGame:
         }
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
-        """Go on from `save`.
+        """Continue from `save`.
 
         Raises:
           EnvError: the arrays are of another number of games.
@@ -143,7 +143,7 @@ class StoneGame:
         return self._quiet_turn()
 
     def _fill(self, actions: NDArray[np.int64], action_at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The cell [N] that each action fills; takes what it no longer allows out of the legal actions.
+        """The cell [N] that each action fills; also removes the actions that become illegal.
 
         Args: actions [N]; action_at [N], their positions in the flat [N * A] mask.
         """
@@ -158,7 +158,7 @@ class StoneGame:
         self._mask[games] = True
 
     def _new(self, num_envs: int, *, opening_plies: int) -> StoneGame:
-        """An env of the same game."""
+        """Make an env of the same game."""
         raise NotImplementedError
 
     def _legal(self, actions: NDArray[np.generic]) -> NDArray[np.int64]:
@@ -180,7 +180,7 @@ class StoneGame:
         return chosen
 
     def _has_line(self, stones: NDArray[np.uint64]) -> NDArray[np.bool_]:
-        """bool [N], whether the stones hold `in_row` (3 or 4) in a line."""
+        """bool [N], True if the stones hold `in_row` (3 or 4) in a line."""
         lines = np.zeros(stones.shape, np.uint64)
         for shift in self._shifts:
             pairs = stones >> shift
@@ -204,7 +204,7 @@ class StoneGame:
         self._allow_all(games)
 
     def _set(self, games: NDArray[np.int64], own: NDArray[np.uint64], other: NDArray[np.uint64]) -> None:
-        """Put `games` into the positions of these stones."""
+        """Set `games` to the positions given by these stones."""
         self._own[games], self._other[games] = own, other
         planes = ((np.stack([own, other], axis=1)[:, :, None] >> self._places) & np.uint64(1)).astype(np.bool_)
         boards = planes.reshape(games.size, 2, self._rows, self._cols)
@@ -214,7 +214,7 @@ class StoneGame:
         self._allow(games, occupied)
 
     def _deal(self, count: int) -> NDArray[np.uint64]:
-        """KInARow uint64 [2, count] after the random opening: uniform legal plies, given that they end no game."""
+        """Stones, uint64 [2, count], after random openings of uniform legal plies that end no game."""
         if self._pool_used + count > self._pool.shape[1]:
             size = max(count, POOL_SIZE)
             self._pool, self._pool_used = np.zeros((2, size), np.uint64), 0

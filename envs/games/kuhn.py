@@ -1,8 +1,8 @@
 """Kuhn poker: three cards, one each, one chip as ante, at most one bet of one chip.
 
 Actions: 0 pass (check or fold), 1 bet (or call). The higher card takes the pot where nobody folds.
-Information state, bool [11]: the seat (2), its card (3), then for each action so far whether it was a pass or a bet
-(3 x 2). Content, order and chips are those of OpenSpiel's `kuhn_poker`.
+Information state, bool [11]: the seat (2), its card (3), then each action so far as a pass or a bet (3 x 2).
+Content, order and chips are those of OpenSpiel's `kuhn_poker`.
 
 Source: Kuhn 1950, Simplified two-person poker.
 """
@@ -34,7 +34,7 @@ class KuhnBetting:
 
     @property
     def legal(self) -> tuple[int, ...]:
-        """Both, always."""
+        """Both actions are always legal."""
         return (PASS, BET)
 
     def after(self, action: int) -> KuhnBetting:

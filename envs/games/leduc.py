@@ -1,7 +1,7 @@
 """Leduc poker: six cards (three ranks, two suits), one each and one public, two betting rounds with two raises each.
 
 Ante one chip, raises of two chips in the first round and four in the second, before which the public card is shown.
-A pair with the public card wins, else the higher rank; equal ranks share. Actions: 0 fold (only against a raise),
+A pair with the public card wins, else the higher rank; equal ranks split it. Actions: 0 fold (only against a raise),
 1 call (or check), 2 raise.
 
 Information state, bool [30]: the seat (2), its card (6: 2 x rank + suit), the public card (6, zeros in the first
@@ -30,7 +30,7 @@ NUM_ENTRIES = 2 + 2 * CARDS + 2 * PLACES * 2
 
 @dataclass(frozen=True)
 class LeducBetting:
-    """See `Betting`. rounds: actions of each round; stakes: chips that each seat has put in; folded: who gave up."""
+    """See `Betting`. rounds: actions of each round; stakes: chips that each seat has put in; folded: that seat."""
 
     rounds: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
     stakes: tuple[int, int] = (ANTE, ANTE)
@@ -49,7 +49,7 @@ class LeducBetting:
 
     @property
     def legal(self) -> tuple[int, ...]:
-        """A fold needs a raise to give way to."""
+        """A fold is legal only against a raise."""
         fold = (FOLD,) if self.stakes[0] != self.stakes[1] else ()
         more = (RAISE,) if self._said.count(RAISE) < MAX_RAISES else ()
         return (*fold, CALL, *more)
@@ -87,7 +87,7 @@ class LeducBetting:
 
 
 def _settled(said: tuple[int, ...]) -> bool:
-    """Whether a round is over: both have spoken and the last one called."""
+    """True if a round is over: both seats have acted and the last one called."""
     return len(said) >= 2 and said[-1] == CALL
 
 

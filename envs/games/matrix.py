@@ -1,7 +1,7 @@
-"""Matrix games: two seats choose at the same moment, a table says what each earns; once, or for a number of rounds.
+"""Matrix games: two seats choose at once and a table gives their payoffs, for one or several rounds.
 
-Observation "state", float32. With one round it is the constant [1]. With more it is [1 + 2 A]: the share of rounds
-played, the seat's own last action and the other's, one-hot (zeros in the first round).
+Observation "state", float32. With one round it is the constant [1]. With more it is [1 + 2 A]: the fraction of rounds
+played, then the last actions of the seat and of the other seat, one-hot (zeros in the first round).
 
 Shape letters: N games, K = 2 N slots, R and C actions of the two seats, A = max(R, C).
 """
@@ -34,9 +34,9 @@ class MatrixGame:
         """Validate the tables.
 
         Args:
-          payoffs: [R][C], what the first seat earns when it plays the row and the second seat the column;
-            matching pennies unless given.
-          second_payoffs: [R][C], what the second seat earns; None makes the game zero-sum.
+          payoffs: [R][C], payoff of the first seat when it plays the row and the second seat the column;
+            matching pennies by default.
+          second_payoffs: [R][C], payoff of the second seat; None makes the game zero-sum.
           rounds: turns of one episode.
         Raises:
           EnvError: a table is not rectangular and finite, the two differ in shape, or a count is below 1.
@@ -78,7 +78,7 @@ class MatrixGame:
 
     @property
     def payoffs(self) -> NDArray[np.float32]:
-        """float32 [R, C, 2], what each seat earns in one round."""
+        """float32 [R, C, 2], payoff of each seat in one round."""
         return self._payoffs
 
     @property
@@ -87,14 +87,14 @@ class MatrixGame:
         return self._rounds
 
     def reset(self, seed: int) -> Turn:
-        """Start every game anew. Nothing in these games is random, so the seed changes nothing."""
+        """Restart every game. Nothing in these games is random, so the seed changes nothing."""
         self._round = 0
         self._earned[:] = 0
         self._waiting[:] = 0
         return self._turn(rewards=np.zeros((self.num_envs, 2), np.float32), ended=False)
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """Both seats of every game choose.
+        """Play one round: both seats of every game choose.
 
         Args:
           actions: int [2 N], in the order (game, seat).
@@ -110,10 +110,10 @@ class MatrixGame:
         return self._turn(rewards=rewards, ended=self._round == 0)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing: there is nothing to release."""
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[MatrixGame, Turn]:
-        """Copies of the games at `env_indices`."""
+        """Copy the games at `env_indices`."""
         copies = MatrixGame(
             num_envs=len(env_indices),
             payoffs=self._payoffs[:, :, 0].tolist(),
@@ -127,7 +127,7 @@ class MatrixGame:
         return copies, copies._turn(rewards=copies._waiting.copy(), ended=False)
 
     def save(self) -> dict[str, NDArray[np.generic]]:
-        """The round, the last actions and what was earned."""
+        """The round, the last actions and the rewards not yet shown."""
         return {
             "round": np.array(self._round),
             "last": self._last.copy(),
@@ -136,7 +136,7 @@ class MatrixGame:
         }
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
-        """Go on from `save`.
+        """Continue from `save`.
 
         Raises:
           EnvError: the arrays are of another number of games.
@@ -202,14 +202,14 @@ class RockPaperScissors(MatrixGame):
         rounds: int = 1,
         env_id: str = "rock_paper_scissors",
     ) -> None:
-        """stakes: what a win with rock, paper, scissors takes from the other seat; all above 0.
+        """stakes: amount that a win with rock, paper or scissors takes from the other seat; all above 0.
 
         Raises:
           EnvError: stakes are not three positive numbers.
         """
         if len(stakes) != 3 or not all(np.isfinite(stake) and stake > 0 for stake in stakes):
             raise EnvError(f"{env_id}: stakes are {stakes!r}; give three numbers above 0, for rock, paper and scissors")
-        # The winner's stake counts: the row's where it wins, the column's where that wins.
+        # The winner's stake counts: the row's if the row wins, the column's if the column wins.
         payoffs = [
             [sign * (stakes[row] if sign > 0 else stakes[column]) for column, sign in enumerate(signs)]
             for row, signs in enumerate(BEATS)
@@ -218,7 +218,7 @@ class RockPaperScissors(MatrixGame):
 
 
 class RepeatedRockPaperScissors(RockPaperScissors):
-    """Rock, paper, scissors for a number of rounds, with the last round in view."""
+    """Rock, paper, scissors for several rounds; seats observe the last round."""
 
     def __init__(self, *, num_envs: int, stakes: Sequence[float] = (1.0, 1.0, 1.0), rounds: int = 10) -> None:
         """stakes as in `RockPaperScissors`; rounds: turns of one episode."""
@@ -226,10 +226,10 @@ class RepeatedRockPaperScissors(RockPaperScissors):
 
 
 def is_win_draw_loss(payoffs: NDArray[np.float32], teams: Sequence[int]) -> bool:
-    """Whether two teams play for one stake: what a team's seats earn is all of it, nothing, or the loss of all of it.
+    """True if two teams play for one stake: each team wins all of it, nothing, or loses all of it.
 
     Args:
-      payoffs: float32 [..., S], what each seat earns. teams: [S].
+      payoffs: float32 [..., S], payoff of each seat. teams: [S].
     """
     if len(set(teams)) != 2:
         return False

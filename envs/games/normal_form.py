@@ -1,7 +1,7 @@
-"""One-shot games of any number of seats: all choose at the same moment, a table says what each earns.
+"""One-shot games of any number of seats: all choose at once and a table gives their payoffs.
 
 Built in are a three-seat and a two-against-two rock, paper, scissors; another table is one call (`NormalFormGame`).
-Observation "seat", float32 [S]: the seat's own number, one-hot, so that one network may play seats differently.
+Observation "seat", float32 [S]: the seat's number, one-hot, so that one network may play seats differently.
 
 Shape letters: N games, S seats, K = N S slots, A actions.
 """
@@ -27,8 +27,8 @@ class NormalFormGame:
         """Validate the table.
 
         Args:
-          payoffs: float32 [A, ..., A, S]: what each seat earns after the actions of seat 0, ..., seat S - 1.
-          teams: [S] team of each seat; None makes each its own.
+          payoffs: float32 [A, ..., A, S]: payoff of each seat after the actions of seat 0, ..., seat S - 1.
+          teams: [S] team of each seat; None makes each seat its own team.
         Raises:
           EnvError: the table is not of that form or not finite, or num_envs is below 1.
         """
@@ -60,7 +60,7 @@ class NormalFormGame:
 
     @property
     def payoffs(self) -> NDArray[np.float32]:
-        """float32 [A, ..., A, S], what each seat earns."""
+        """float32 [A, ..., A, S], payoff of each seat."""
         return self._payoffs
 
     @property
@@ -69,11 +69,11 @@ class NormalFormGame:
         return 1
 
     def reset(self, seed: int) -> Turn:
-        """Start every game. Nothing in these games is random, so the seed changes nothing."""
+        """Restart every game. Nothing in these games is random, so the seed changes nothing."""
         return self._turn(np.zeros((self.num_envs, self.spec.num_seats), np.float32), ended=False)
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """All seats of every game choose, and every game ends.
+        """Play every game to its end: all seats choose once.
 
         Args:
           actions: int [N S], in the order (game, seat).
@@ -95,21 +95,21 @@ class NormalFormGame:
         return self._turn(self._payoffs[tuple(by_game.T)], ended=True)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing: there is nothing to release."""
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[NormalFormGame, Turn]:
-        """As many fresh games: a game that goes on has no past."""
+        """As many new games: a game in progress has no state."""
         copies = NormalFormGame(
             env_id=self.spec.env_id, num_envs=len(env_indices), payoffs=self._payoffs, teams=self.spec.teams
         )
         return copies, copies.reset(0)
 
     def save(self) -> dict[str, NDArray[np.generic]]:
-        """The number of games: there is nothing else to know."""
+        """The number of games: there is no other state."""
         return {"num_envs": np.array(self.num_envs)}
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
-        """Go on from `save`.
+        """Continue from `save`.
 
         Raises:
           EnvError: it was saved for another number of games.
@@ -134,9 +134,9 @@ class NormalFormGame:
 
 
 class ThreeSeatRockPaperScissors(NormalFormGame):
-    """Free for all of three: each plays its one choice against both others and earns the mean of the two results.
+    """Free-for-all of three: each seat plays one choice against both others and earns the mean of the two results.
 
-    Two seats on the same choice share what the third loses to or wins from them, so that whom to expect matters.
+    Two seats with the same choice split their result against the third, so that it matters which opponents to expect.
     """
 
     def __init__(self, *, num_envs: int) -> None:
@@ -151,8 +151,8 @@ class ThreeSeatRockPaperScissors(NormalFormGame):
 class TeamRockPaperScissors(NormalFormGame):
     """Two against two: a team plays the sum of its seats' choices modulo three, and both of its seats earn the result.
 
-    What a choice is worth depends on the partner's, and a team is hard to read as long as one of its seats is. Teams
-    are the seats {0, 2} and {1, 3}.
+    The worth of a choice depends on the partner's, and a team is hard to predict as long as one of its seats is.
+    Teams are the seats {0, 2} and {1, 3}.
     """
 
     def __init__(self, *, num_envs: int) -> None:

@@ -1,7 +1,7 @@
-"""Two-seat poker on tables: the rules become a tree of betting situations once, N games then step by looking it up.
+"""Two-seat poker on tables: the rules are compiled once to a betting tree, in which N games step by look-up.
 
-All cards are dealt when a game starts, public ones too; what a seat sees of them depends on the betting. A game is two
-numbers: its betting situation and its deal.
+All cards are dealt when a game starts, public ones too; the betting decides which of them a seat sees. A game is
+two numbers: its betting situation and its deal.
 
 Shape letters: N games, H betting situations in which a seat must act, E endings, D equally likely deals, A actions,
 F entries of the information state, I information states.
@@ -28,11 +28,11 @@ Deal = tuple[int, ...]
 
 
 class Betting(Protocol):
-    """A betting situation: what both seats have said so far. Cards are no part of it."""
+    """A betting situation: the actions of both seats so far, without the cards."""
 
     @property
     def seat(self) -> int | None:
-        """Who must act, None where the game is over."""
+        """The seat that must act, None if the game is over."""
         ...
 
     @property
@@ -55,15 +55,15 @@ class Betting(Protocol):
 
 @dataclass(frozen=True)
 class BettingTree:
-    """A poker game as tables. Every situation comes after the one that it follows; the first is where games start.
+    """A poker game as tables. Games start in the first situation; each situation has a higher index than its parent.
 
     Fields:
-      seat: int64 [H], who must act.
+      seat: int64 [H], the seat that must act.
       legal: bool [H, A].
       child: int64 [H, A], the situation after an action; -1 - e for ending e, `ILLEGAL` for an illegal action.
       payoffs: float32 [E, D], chips that the first seat wins.
       observed: bool [H, D, F], the information state of the seat that must act.
-      info_state: int64 [H, D], its number in [0, I); equal where the seat sees the same.
+      info_state: int64 [H, D], its number in [0, I); equal if the seat sees the same.
       max_turns: decisions in the longest game.
     """
 
@@ -81,7 +81,7 @@ class BettingTree:
         return int(self.info_state.max()) + 1
 
     def info_states(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """What is seen in every information state, bool [I, F], and what is legal there, bool [I, A]."""
+        """Observations bool [I, F] and legal actions bool [I, A] of every information state."""
         first = np.unique(self.info_state, return_index=True)[1]
         situation = first // self.info_state.shape[1]
         return self.observed.reshape(-1, self.observed.shape[2])[first], self.legal[situation]
@@ -128,10 +128,10 @@ def compile_tree(start: Betting, deals: Sequence[Deal], *, num_actions: int, num
 class PokerGame:
     """N games over one betting tree.
 
-    Observation "information_state", bool [F]: all that the seat knows, its own and the public actions included. Rewards
-    are chips, all at the end of a game, so that a network needs no memory and no reward is shaped.
+    Observation "information_state", bool [F]: all that the seat knows, including all actions so far. Rewards are
+    chips, paid at the end of a game, so that a network needs no memory and no reward is shaped.
 
-    `fork` copies the hidden cards too: whoever tried moves out on copies would see what no seat may
+    `fork` copies the hidden cards too: a bot that tried moves out on copies would see what no seat may
     (`EnvSpec.hidden_information`).
     """
 
@@ -169,7 +169,7 @@ class PokerGame:
         self._rng = np.random.default_rng(0)
 
     def reset(self, seed: int) -> Turn:
-        """Deal every game anew."""
+        """Restart every game with a new deal."""
         self._rng = np.random.default_rng(seed)
         self._dealt = np.zeros(0, np.int64)
         self._situation[:] = 0
@@ -177,7 +177,7 @@ class PokerGame:
         return self._quiet_turn()
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
-        """The seat to act in every game acts.
+        """Act in every game for the seat to act.
 
         Args:
           actions: int [N], each in [0, A) and legal.
@@ -197,10 +197,10 @@ class PokerGame:
         return self._turn(rewards=rewards, returns=rewards.copy(), terminated=ended)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Does nothing: there is nothing to release."""
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[PokerGame, Turn]:
-        """Copies of the games at `env_indices`, hidden cards included; the games after them are dealt anew."""
+        """Copy the games at `env_indices` with their hidden cards; later games get new deals."""
         copies = PokerGame(env_id=self.spec.env_id, num_envs=len(env_indices), tree=self.tree)
         copies._situation, copies._deal = self._situation[env_indices], self._deal[env_indices]
         copies._rng = split_stream(self._rng)
@@ -216,7 +216,7 @@ class PokerGame:
         }
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
-        """Go on from `save`.
+        """Continue from `save`.
 
         Raises:
           EnvError: the arrays are of another number of games.

@@ -158,7 +158,7 @@ def test_swallowed_illegal_actions_are_found(monkeypatch: pytest.MonkeyPatch) ->
     assert any("illegal action 4 was taken" in fault for fault in bent(monkeypatch, probe, lambda turn: turn))
 
 
-def test_swallowed_illegal_parts_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_swallowed_illegal_sub_actions_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def lenient(self: Bent, actions: Any) -> Turn:
         legal = RandomBot(seed=0).act(self.env, self.shown, np.arange(4))
         fine = sub_actions_are_legal(self.spec.actions, np.resize(actions, (4, 3)), mask=self.shown.action_mask)
@@ -202,7 +202,7 @@ def test_incomplete_copies_and_saves_are_found(monkeypatch: pytest.MonkeyPatch) 
     )
     rules = [fault.partition(":")[0] for fault in faults_of(EnvConfig("forgetful"))]
     assert "copies show what the originals show" in rules
-    assert "saved games go on" in rules
+    assert "saved games continue" in rules
 
 
 @pytest.mark.parametrize("what", HELD)

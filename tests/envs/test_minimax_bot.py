@@ -50,7 +50,7 @@ def test_every_move_is_one_of_the_best_and_all_of_the_best_are_played():
     assert chosen[frozenset(), frozenset()] == set(range(9))  # every opening draws
 
 
-def test_perfect_against_perfect_is_always_a_draw():
+def test_minimax_against_minimax_is_always_a_draw():
     env, bot = TicTacToe(num_envs=50), make_bot("minimax", seed=0)
     turn = env.reset(0)
     for _ in range(9):

@@ -41,7 +41,7 @@ def test_draws_are_legal_and_reach_everything_that_is() -> None:
     assert first_sub_actions(CHAINED, 1, mask=MASK).tolist() == [[0, 1, 1]]
 
 
-def test_the_probe_pays_the_share_of_parts_that_answered_what_they_were_shown() -> None:
+def test_the_probe_rewards_the_fraction_of_right_sub_actions() -> None:
     env = SubActionsProbe(num_envs=3, num_seats=2, episode_length=2)
     turn = env.reset(0)
     total = 0.0
@@ -97,7 +97,7 @@ class Pair(RawSingleProbe):
         return *result, infos if self.mask is None else {"action_mask": self.mask}
 
 
-def test_multi_discrete_spaces_are_parts_and_their_starts_and_shape_come_back() -> None:
+def test_multi_discrete_spaces_become_sub_actions_and_keep_their_starts_and_shape() -> None:
     env = GymnasiumEnv.of(Pair, env_id="pair", num_envs=2)
     assert env.spec.actions == multi_categorical((2, 3))
     turn = env.reset(0)
@@ -111,7 +111,7 @@ def test_multi_discrete_spaces_are_parts_and_their_starts_and_shape_come_back() 
 
 
 @pytest.mark.parametrize("mask", [(np.array([0, 1], np.int8), np.array([1, 0, 1], np.int8)), [0, 1, 1, 0, 1]])
-def test_masks_of_parts_come_as_the_library_samples_them_or_side_by_side(mask: Any) -> None:
+def test_masks_of_sub_actions_come_as_the_library_samples_them_or_side_by_side(mask: Any) -> None:
     class Masked(Pair):
         def __init__(self) -> None:
             super().__init__()
@@ -124,22 +124,22 @@ def test_masks_of_parts_come_as_the_library_samples_them_or_side_by_side(mask: A
         env.step(np.array([[1, 1]]))
 
 
-def test_masks_that_do_not_fit_the_parts_are_one_sentence() -> None:
+def test_masks_that_do_not_fit_the_sub_actions_are_one_sentence() -> None:
     class Short(Pair):
         mask = (np.ones(2, np.int8), np.ones(2, np.int8))
 
-    with pytest.raises(EnvError, match=r"action_mask has parts of \(2, 2\) choices, the actions have \(2, 3\)"):
+    with pytest.raises(EnvError, match=r"action_mask has sub-actions of \(2, 2\) choices, the actions have \(2, 3\)"):
         GymnasiumEnv.of(Short, env_id="short", num_envs=1).reset(0)
 
 
-def test_multi_binary_actions_are_parts_of_two_choices() -> None:
+def test_multi_binary_actions_are_sub_actions_of_two_choices() -> None:
     code = action_code(spaces.MultiBinary((2, 2)), env_id="x")
     assert code.spec == multi_categorical((2, 2, 2, 2))
     given = code.decode(np.array([1, 0, 0, 1]))
     assert given.tolist() == [[1, 0], [0, 1]] and given.dtype == np.int8
 
 
-def test_parallel_seats_with_parts_act_through_pettingzoo() -> None:
+def test_parallel_seats_with_sub_actions_act_through_pettingzoo() -> None:
     class Parts(RawSimultaneousProbe):
         def action_space(self, agent: str) -> spaces.MultiDiscrete:
             return spaces.MultiDiscrete([2, 3])
@@ -154,7 +154,7 @@ def test_parallel_seats_with_parts_act_through_pettingzoo() -> None:
     assert turn.obs["echo"].ravel().tolist() == [5, 1, 3, 0]
 
 
-def test_seats_with_other_parts_are_refused() -> None:
+def test_seats_with_different_sub_actions_are_refused() -> None:
     class Uneven(RawSimultaneousProbe):
         def action_space(self, agent: str) -> spaces.MultiDiscrete:
             return spaces.MultiDiscrete([2, 3] if agent == "seat_0" else [3, 2])
@@ -163,7 +163,7 @@ def test_seats_with_other_parts_are_refused() -> None:
         ParallelEnv.of(Uneven, env_id="uneven", num_envs=1)
 
 
-def test_games_with_parts_are_exposed_to_pettingzoo_and_come_back() -> None:
+def test_games_with_sub_actions_are_exposed_to_pettingzoo_and_come_back() -> None:
     config = EnvConfig("probe_sub_actions", {"num_seats": 2, "episode_length": 6})
     parallel_api_test(as_pettingzoo(config), num_cycles=50)
     exposed = as_pettingzoo(config)
@@ -175,5 +175,5 @@ def test_games_with_parts_are_exposed_to_pettingzoo_and_come_back() -> None:
         actions = RandomBot(seed=1).act(ours, left, np.arange(2))
         turn, left = back.step(actions), ours.step(actions)
         np.testing.assert_allclose(turn.rewards, left.rewards)
-    with pytest.raises(EnvError, match="knows no masks for actions of several parts"):
+    with pytest.raises(EnvError, match="has no masks for MultiDiscrete actions"):
         as_pettingzoo(EnvConfig("probe_sub_actions", {"masked": True}))

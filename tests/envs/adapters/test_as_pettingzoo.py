@@ -31,7 +31,7 @@ def test_pettingzoos_api_tests_pass(env_id: str, capsys: pytest.CaptureFixture[s
 
 
 # Without the mask probe: its masks follow the number of the episode, which each reset of PettingZoo's sets back; and
-# without the probe of actions with parts, which has a test of its own.
+# without the probe of sub-actions, which has its own test.
 @pytest.mark.parametrize("env_id", sorted(set(BUILT_IN) - {"probe_mask", "probe_sub_actions"}))
 def test_there_and_back_is_the_same_game(env_id: str) -> None:
     """A game of ours exposed as PettingZoo and adapted back pays what it pays."""
