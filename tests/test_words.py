@@ -1,10 +1,13 @@
-"""The words of the project, each in one sense: private words that went do not come back as names in the code."""
+"""The words of the project, each in one sense: private words that went do not come back, and prose is plain."""
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +67,40 @@ def test_no_private_word_is_left(path) -> None:  # type: ignore[no-untyped-def]
         where = f"{name_of(path)}:{token.start[0]}"
         assert token.string not in GONE, f"{where}: {token.string} is called {GONE.get(token.string)}"
         assert not GONE_PREFIXES.match(token.string), f"{where}: {token.string}"
+
+
+PLAIN = ("envs",)
+"""Packages and folders whose prose is held to the rules below."""
+
+HEAD = re.compile(r"(?:What|How|Whether|Who|Which|Why)\b")
+"""Words that open a clause; a summary says what the thing is or does."""
+
+NOT_IN_PROSE = re.compile(
+    r"\b(anew|of late|surely|by heart|(?:is|are|was|were|be|unless|otherwise) told|go(?:es)? on|went on"
+    r"|disorder|slow cop(?:y|ies)|crews?|guests?|outsiders?|seatings?|tuners?|booked)\b",
+    re.IGNORECASE,
+)
+"""Idioms, and private words that went."""
+
+
+def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+    """(line, text) of every string that stands as a statement: of modules, classes, functions and constants."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            yield node.lineno, node.value.value
+
+
+def plain_sources() -> list[Path]:
+    """Files whose prose is held to the rules."""
+    return [path for path in sources() if name_of(path).startswith(tuple(f"{place}/" for place in PLAIN))]
+
+
+@pytest.mark.parametrize("path", plain_sources(), ids=name_of)
+def test_prose_is_plain(path: Path) -> None:
+    for line, text in docstrings(path):
+        assert not HEAD.match(text), f"{name_of(path)}:{line} opens with a clause: {text.splitlines()[0]}"
+        found = NOT_IN_PROSE.search(" ".join(text.split()))
+        assert found is None, f"{name_of(path)}:{line}: {found and found[0]!r} in {text.splitlines()[0]}"
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+        found = NOT_IN_PROSE.search(token.string) if token.type == tokenize.COMMENT else None
+        assert found is None, f"{name_of(path)}:{token.start[0]}: {found and found[0]!r} in a comment"
