@@ -94,10 +94,11 @@ def load_policy(
 
     Args:
       run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
-      player: "best" (the newest snapshot of a main agent that is as strong as its strongest; before any game is rated
-        the newest one), "mixture" (of main agents' snapshots, that no other surely beats), "average" (the second half
-        of the main agents' snapshots), a snapshot's id, a player's (as its learner was last saved, or its newest
-        snapshot if that is newer), or a mixture of these: "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
+      player: "best" (the newest snapshot of a main agent that is as strong as its strongest; before a trained one has
+        rated games, the main agent that trained most, as a snapshot or as last saved), "mixture" (of main agents'
+        snapshots, that no other surely beats), "average" (the second half of the main agents' snapshots), a snapshot's
+        id, a player's (as its learner was last saved, or its newest snapshot if that is newer), or a mixture of these:
+        "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
       env: the game to make instead of the one that the folder names, for one that was made elsewhere (the path of its
@@ -160,7 +161,7 @@ def load_selection(
       CorruptSnapshot, MissingSnapshot, PolicyMismatch: one of them cannot be used.
     """
     if selection.checkpoint is not None:
-        return _load_checkpoint(run, selection.name, selection.checkpoint, greedy=greedy, seed=seed)
+        return _load_checkpoint(run, selection.player, selection.checkpoint, greedy=greedy, seed=seed)
     members = []
     for weight, snapshot in selection.members:
         weights, manifest = run.store.get(snapshot.digest)
@@ -178,7 +179,7 @@ def frozen_copies(run: OpenRun, selection: Selection) -> tuple[FrozenCopy, ...]:
       CorruptSnapshot, MissingSnapshot: one of them cannot be used.
     """
     if selection.checkpoint is not None:
-        return (_copy_of_checkpoint(run, selection.name, selection.checkpoint),)
+        return (_copy_of_checkpoint(run, selection.player, selection.checkpoint),)
     copies = []
     for weight, snapshot in selection.members:
         weights, manifest = run.store.get(snapshot.digest)

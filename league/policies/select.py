@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.meta_game import exported_snapshots, own_snapshots
-from league.core.metagame.ratings import league_ratings, strongest
+from league.core.metagame.ratings import RatingRow, league_ratings, strongest
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import CheckpointPointer, LeagueState
 from league.errors import LeagueError
@@ -35,7 +37,8 @@ class Selection:
       name: as asked for.
       members: (weight, snapshot), heaviest first; weights sum to 1. Empty where `checkpoint` is given.
       reason: one sentence on why these.
-      checkpoint: the restart state of the player's learner, where that is newer than its snapshots.
+      checkpoint: the restart state of the learner of `player`, where that is newer than its snapshots.
+      player: whose restart state it is; empty for snapshots.
       is_drawn: whether it is a mixture, of which a member is drawn for each game.
     """
 
@@ -44,6 +47,7 @@ class Selection:
     reason: str
     checkpoint: CheckpointPointer | None = None
     is_drawn: bool = False
+    player: str = ""
 
 
 def choose(state: LeagueState, player: str) -> Selection:
@@ -73,7 +77,7 @@ def choose(state: LeagueState, player: str) -> Selection:
     of_player = [state.snapshots[name] for name in own_snapshots(state) if state.snapshots[name].player == player]
     pointer = state.players[player].checkpoint if player in state.players else None
     if pointer is not None and (not of_player or pointer.trained_steps > of_player[-1].trained_steps):
-        return Selection(player, (), f"{player} as it was last saved, at {pointer.trained_steps:,} steps", pointer)
+        return _as_saved(player, player, pointer)
     if of_player:
         return Selection(player, ((1.0, of_player[-1]),), f"the newest snapshot of {player}")
     known = [BEST, *DRAWN, *state.players, *state.snapshots]
@@ -132,25 +136,55 @@ def _best(state: LeagueState) -> Selection:
 
     Of any player where there is no main agent: an exploiter is rated by what it was trained to beat, and nobody was
     trained to beat it. Strongest is the highest rating by its lower bound. Among dozens that are even as far as the
-    games tell, the highest figure is luck; that a player has learnt on is not. Where intervals do not meet, or one
-    rests on less than a share of the games, they are not even. Without rated games: the newest snapshot of a main
-    agent.
+    games tell, the highest figure is luck; that a player has trained longer is not. Where intervals do not meet, or one
+    rests on less than a share of the games, they are not even.
+
+    Never the untrained network once there is a trained one. Without rated games of trained snapshots it is the main
+    agent that trained most, as a snapshot or as its learner was last saved: restart states are saved at every stop and
+    while a run lasts, so an exact run that takes no snapshot at a stop has trained weights to show too.
     """
-    candidates = exported_snapshots(state)
+    exported = exported_snapshots(state)
+    candidates = [name for name in exported if state.snapshots[name].trained_steps > 0] or exported
+    saved = _most_trained(state)
+    newest = state.snapshots[candidates[-1]]
     rows = tuple(row for row in league_ratings(state) if row.policy in set(candidates))
     top = strongest(rows)
-    if top is not None and top.games > 0:
-        player = state.snapshots[top.policy].player
-        least = MIN_SHARE * top.games
-        even = {row.policy: row for row in rows if row.games >= least and row.high >= top.low}
-        row = [even[name] for name, known in state.snapshots.items() if name in even and known.player == player][-1]
-        interval = f"[{row.low:.0f}, {row.high:.0f}]"
-        reason = (
-            f"the newest of {player} that is not surely weaker than its strongest: {row.elo:.0f} Elo {interval} over "
-            f"{row.games} games, by {state.scoring.score}"
-        )
-        return Selection(BEST, ((1.0, state.snapshots[row.policy]),), reason)
-    newest = state.snapshots[candidates[-1]]
+    if top is not None and top.games > 0 and (newest.trained_steps > 0 or saved is None):
+        return _newest_even(state, rows, top)
+    if saved is not None and saved[1].trained_steps > newest.trained_steps:
+        return _as_saved(BEST, *saved, because=", as no trained snapshot has a rated game yet")
+    what = "snapshot" if newest.trained_steps == 0 else "trained snapshot"
     return Selection(
-        BEST, ((1.0, newest),), f"the newest snapshot of {newest.player}, as no snapshot has a rated game yet"
+        BEST, ((1.0, newest),), f"the newest snapshot of {newest.player}, as no {what} has a rated game yet"
     )
+
+
+def _newest_even(state: LeagueState, rows: Sequence[RatingRow], top: RatingRow) -> Selection:
+    """The newest snapshot of a player that is even with its strongest, `top`."""
+    player = state.snapshots[top.policy].player
+    least = MIN_SHARE * top.games
+    even = {row.policy: row for row in rows if row.games >= least and row.high >= top.low}
+    row = [even[name] for name, known in state.snapshots.items() if name in even and known.player == player][-1]
+    interval = f"[{row.low:.0f}, {row.high:.0f}]"
+    reason = (
+        f"the newest of {player} that is not surely weaker than its strongest: {row.elo:.0f} Elo {interval} over "
+        f"{row.games} games, by {state.scoring.score}"
+    )
+    return Selection(BEST, ((1.0, state.snapshots[row.policy]),), reason)
+
+
+def _most_trained(state: LeagueState) -> tuple[str, CheckpointPointer] | None:
+    """The main agent (the player, where there is none) with the most trained restart state; None if none is trained."""
+    mains = [player for player in state.players.values() if player.role == MAIN_ROLE]
+    saved = [
+        (player.name, player.checkpoint)
+        for player in mains or state.players.values()
+        if player.checkpoint is not None and player.checkpoint.trained_steps > 0
+    ]
+    return max(saved, key=lambda known: known[1].trained_steps, default=None)
+
+
+def _as_saved(name: str, player: str, pointer: CheckpointPointer, *, because: str = "") -> Selection:
+    """The restart state of a player's learner."""
+    reason = f"{player} as it was last saved, at {pointer.trained_steps:,} steps{because}"
+    return Selection(name, (), reason, pointer, player=player)

@@ -22,6 +22,7 @@ from league.core.state.commands import (
     FinishLease,
     RequestLease,
     RequestSnapshot,
+    SaveCheckpoint,
     StartRun,
 )
 from league.core.state.events import LeaseGranted
@@ -29,6 +30,7 @@ from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.core.state.records import Assignment, AssignmentOutcome, Directive
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.policy_store import network_plain, spec_hash
+from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
@@ -108,7 +110,7 @@ class MadeRun:
         self._league.execute(StartRun())
         self._league.commit()
 
-    def snapshot(self, player: str, network: Network, *, version: int = 0) -> str:
+    def snapshot(self, player: str, network: Network, *, version: int = 0, trained_steps: int = 0) -> str:
         """Carry out the player's open snapshot order, or one made for it; returns the snapshot's id."""
         if not self._open_directives(player):
             self._league.execute(RequestSnapshot(player, "manual"))
@@ -121,16 +123,23 @@ class MadeRun:
             role=self._league.state.players[player].role,
             parent=None,
             version=version,
-            trained_steps=0,
+            trained_steps=trained_steps,
             env_id=self.config.env.id,
             env_spec_hash=spec_hash(spec_of(self.config.env)),
             env=self.config.env.kwargs,
             network=network_plain(self.config.network),
         )
         self._store.put(payload, manifest)
-        self._league.execute(ConfirmSnapshot(directive.directive_id, manifest.digest, version, 0))
+        self._league.execute(ConfirmSnapshot(directive.directive_id, manifest.digest, version, trained_steps))
         self._league.commit()
         return list(self._league.state.snapshots)[-1]
+
+    def save(self, player: str, network: Network, *, trained_steps: int) -> None:
+        """Store a restart state of the player's learner."""
+        payload = safetensors.numpy.save({"values": weights_in(network).vector})
+        digest = CheckpointStore(self.folder.checkpoints_path).put(player, payload)
+        self._league.execute(SaveCheckpoint(player, digest, 1, trained_steps))
+        self._league.commit()
 
     def snapshot_folder(self, snapshot_id: str) -> Path:
         return self._store.folder(self._league.state.snapshots[snapshot_id].digest)

@@ -18,7 +18,7 @@ from envs.registry import make
 from league.errors import CorruptSnapshot, LeagueError, MissingRun
 from league.eval.match import play_match
 from league.policies.loaded_policy import LoadedPolicy
-from league.policies.loading import PolicyMismatch, load_policy, open_run
+from league.policies.loading import PolicyMismatch, copies_at, load_policy, open_run
 from league.policies.observation import ObservationMismatch
 from league.policies.select import UnknownPolicy, choose
 from tests.league.eval.eval_runs import (
@@ -116,6 +116,31 @@ def test_a_snapshot_with_hardly_a_game_is_even_with_nobody(run: MadeRun) -> None
     run.rate(lambda policy: strength[policy])
     run.snapshot("main-0", constant_network(run.config, action=5), version=9)
     assert column_of(load_policy(run.close())) == 3
+
+
+def test_best_is_never_the_untrained_network_once_a_learner_was_saved_that_has_trained(run: MadeRun) -> None:
+    """Neither before a game is rated nor after, and not though the first weights are rated above what came of them."""
+    run.save("main-0", constant_network(run.config, action=4), trained_steps=500)
+    run.save("main-exploiter-0", constant_network(run.config, action=5), trained_steps=900)
+    assert column_of(load_policy(run.path)) == 4
+    run.rate(lambda policy: 1.0)
+    path = run.close()
+    assert column_of(load_policy(path)) == 4
+    selection = choose(open_run(path).state, "best")
+    assert selection.reason == (
+        "main-0 as it was last saved, at 500 steps, as no trained snapshot has a rated game yet"
+    )
+    (copy,) = copies_at(path, "best")
+    assert (copy.name, copy.manifest.player, copy.manifest.trained_steps) == ("main-0", "main-0", 500)
+
+
+def test_best_is_a_trained_snapshot_though_the_first_weights_are_rated_higher(run: MadeRun) -> None:
+    run.snapshot("main-0", constant_network(run.config, action=5), version=9, trained_steps=400)
+    strength = {"main-0-s0": 2.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0, "main-0-s2": 0.5}
+    run.save("main-0", constant_network(run.config, action=4), trained_steps=500)
+    assert column_of(load_policy(run.path)) == 4
+    run.rate(lambda policy: strength[policy])
+    assert column_of(load_policy(run.close())) == 5
 
 
 def test_memory_is_carried_between_acts_and_cleared_by_reset(tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ from league.core.state.records import Progress
 from league.core.state.state import LeagueState
 from league.monitor.jsonl_sink import decode_row
 from league.monitor.names import ENV_STEPS, LOST_STEPS, TRAINED_STEPS
+from league.policies.loaded_policy import LoadedPolicy
+from league.policies.loading import load_policy
+from league.policies.select import choose
 from league.run.budget import Limits
 from league.run.checkpointing import RestartStates
 from league.runtime.protocol import PlayLease, TakeCheckpoint, Task
@@ -107,3 +110,15 @@ def test_trained_steps_never_run_backwards_in_the_metrics_though_a_kill_lost_som
 
 def _die(self: object) -> None:
     raise KeyboardInterrupt
+
+
+def test_best_of_an_exact_run_that_was_stopped_before_its_first_gate_is_trained(tmp_path: Path) -> None:
+    """It takes no snapshot at a stop, so as not to become another run than one that was never stopped."""
+    gate = {"min_steps": 100_000, "timeout_steps": 100_000}
+    start(tmp_path, tiny(league={"players": [{"role": "main_agent", "gate": gate}]}), env_steps=600)
+    state = state_of(tmp_path / "run")
+    assert [info.trained_steps for info in state.snapshots.values()] == [0]
+    assert isinstance(load_policy(tmp_path / "run"), LoadedPolicy)
+    pointer = choose(state, "best").checkpoint
+    assert pointer is not None
+    assert pointer.trained_steps == state.players["main-0"].trained_steps > 0
