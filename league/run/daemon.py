@@ -163,7 +163,7 @@ class Daemon:
         return self._spent
 
     def _cycle(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> None:
-        for report in self._runtime.poll(POLL_S):
+        for report in self._runtime.poll(POLL_S, budget_fraction=self._budget_fraction()):
             self._handle(report)
         if grant is not None:
             self._grant(grant)
@@ -315,7 +315,7 @@ class Daemon:
             self._idle[lease.host] = None
             self._do(ExpireLease(lease.lease_id, f"the weights of {frozen} cannot be had"))
             return
-        self._runtime.submit(PlayLease(lease, budget_fraction=self._budget_fraction(), frozen=frozen))
+        self._runtime.submit(PlayLease(lease, frozen))
 
     def _submit_directive(self, directive: Directive) -> None:
         if directive.player not in self._installed or directive.directive_id not in self._league.state.directives:

@@ -34,7 +34,7 @@ MAX_FROZEN = 64
 class LearnerClient(Protocol):
     """An actor host's way to the learners."""
 
-    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights | None:
+    def push(self, player: str, chunk: bytes) -> Weights | None:
         """Send a chunk; returns the newest weights of the player if any came since the last call."""
         ...
 
@@ -76,14 +76,11 @@ class ActorHost:
         self._live: dict[str, NetworkPolicy] = {}
         self._frozen: dict[str, Policy] = {}
 
-    def play(
-        self, lease: Lease, *, budget_fraction: float, frozen: Mapping[str, Weights], learners: LearnerClient
-    ) -> LeaseResult:
+    def play(self, lease: Lease, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> LeaseResult:
         """Step the games of the lease's arena under its assignments.
 
         Args:
           lease: what to do.
-          budget_fraction: part of the budget spent, passed on with the unrolls.
           frozen: weights of the snapshots that the lease names and this host does not hold.
           learners: where unrolls go and live weights come from.
         Raises:
@@ -96,7 +93,7 @@ class ActorHost:
         for unrolls in arena.run(lease.assignments, policies, steps=lease.steps):
             assert lease.home is not None, "a rating match recorded something"
             for chunk in self._chunks(lease.home, unrolls):
-                self._adopt(lease.home, learners.push(lease.home, chunk, budget_fraction=budget_fraction))
+                self._adopt(lease.home, learners.push(lease.home, chunk))
         outcomes = tuple(_outcome(totals) for totals in arena.take_outcomes())
         return LeaseResult(env_steps=lease.steps * arena.num_envs, outcomes=outcomes)
 

@@ -62,7 +62,6 @@ class _Held:
 
     Fields:
       first_version: chunks of older weights are those of its past self and are dropped.
-      budget_fraction: of the budget spent, as of the last chunk.
       whole: a batch was begun too early: wait for all of its rows.
     """
 
@@ -70,7 +69,6 @@ class _Held:
     feeder: Feeder
     newest: Newest
     first_version: int = 0
-    budget_fraction: float = 0.0
     whole: bool = False
 
 
@@ -83,6 +81,9 @@ class AsyncLearnerHost:
       workers_of: of the learner of a player, where it is cut into stages or replicas.
       clock: seconds, for the share of time in which there was nothing to learn from.
       patience_s: see `PATIENCE_S`.
+
+    Attributes:
+      budget_fraction: part of the budget spent, in [0, 1]; set by the owner, read by every update.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class AsyncLearnerHost:
         clock: Callable[[], float] = time.perf_counter,
         patience_s: float = PATIENCE_S,
     ) -> None:
+        self.budget_fraction = 0.0
         self._setup = setup
         self._dtype = dtype
         self._workers_of = workers_of
@@ -130,7 +132,7 @@ class AsyncLearnerHost:
         """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
         self._request(lambda: self._install(player, saved, weights, hyperparameters, trained_steps))
 
-    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights:
+    def push(self, player: str, chunk: bytes) -> Weights:
         """Take a chunk to learn from, as soon as there is room for it; returns the newest weights.
 
         Raises:
@@ -153,7 +155,6 @@ class AsyncLearnerHost:
                 if self._get(player) is held:
                     raise
                 continue  # reset meanwhile
-            held.budget_fraction = budget_fraction
             return self._get(player).newest.weights
 
     def weights(self, player: str) -> Weights:
@@ -250,7 +251,7 @@ class AsyncLearnerHost:
         self._next_player.append(player)
         try:
             with held.feeder.batch(timeout_s=self._patience_s) as blocks:
-                report = held.learner.update_stream(blocks, budget_fraction=held.budget_fraction)
+                report = held.learner.update_stream(blocks, budget_fraction=self.budget_fraction)
         except FeederTimeoutError:
             held.whole = True  # nothing was changed, and the rows that came are still there
             return

@@ -43,9 +43,9 @@ class DirectClient:
     def __init__(self, learners: LearnerHost) -> None:
         self._learners = learners
 
-    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights | None:
+    def push(self, player: str, chunk: bytes) -> Weights | None:
         """As in the protocol; the learner has learnt when this returns."""
-        return self._learners.push(player, chunk, budget_fraction=budget_fraction)
+        return self._learners.push(player, chunk)
 
     def weights(self, player: str) -> Weights:
         """As in the protocol."""
@@ -79,8 +79,10 @@ class InProcessRuntime:
         """Put the task at the end of the one queue."""
         self._tasks.append(task)
 
-    def poll(self, timeout_s: float) -> list[Report]:
+    def poll(self, timeout_s: float, *, budget_fraction: float) -> list[Report]:
         """Begin the next task of the queue, and wait for it so long; reports that were there already come first.
+
+        A task learns under the budget fraction of the poll that begins it, however long it takes.
 
         Raises:
           EnvError: a call of the env hangs. And whatever a task raises.
@@ -88,6 +90,8 @@ class InProcessRuntime:
         if not self._reports:
             if not self._thread.busy and self._tasks:
                 task = self._tasks.popleft()
+                if self._learners is not None:
+                    self._learners.budget_fraction = budget_fraction
                 self._thread.begin(lambda: self._run(task))
             self._thread.wait(timeout_s)
             stuck = self._thread.stuck()
@@ -153,9 +157,7 @@ class InProcessRuntime:
         if isinstance(task, PlayLease):
             assert self._actor is not None, "its env hangs"
             lease = task.lease
-            result = self._actor.play(
-                lease, budget_fraction=task.budget_fraction, frozen=task.frozen, learners=self._client
-            )
+            result = self._actor.play(lease, frozen=task.frozen, learners=self._client)
             self._reports.append(LeaseDone(ACTOR_HOST, lease.lease_id, lease.token, result.env_steps, result.outcomes))
             self._reports.extend(learners.progress())
         elif isinstance(task, InstallPlayer):

@@ -45,6 +45,9 @@ class LearnerHost:
       dtype: compute type of the forward passes.
       workers: of learners that are cut into stages or replicas.
       clock: seconds, for the share of time in which there was nothing to learn from.
+
+    Attributes:
+      budget_fraction: part of the budget spent, in [0, 1]; set by the owner, read by every update.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class LearnerHost:
         workers: Workers | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        self.budget_fraction = 0.0
         self._setup = setup
         self._workers = workers or Workers()
         self._dtype = dtype
@@ -93,7 +97,7 @@ class LearnerHost:
         )
         self._waiting[player] = []
 
-    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights:
+    def push(self, player: str, chunk: bytes) -> Weights:
         """Learn from a chunk; returns the newest weights.
 
         Raises:
@@ -112,7 +116,7 @@ class LearnerHost:
         waiting.append(unrolls)
         rows = self._setup.learner.batch_rows
         if sum(part.num_rows for part in waiting) >= rows:
-            self._learn(player, learner, concatenate(waiting), budget_fraction)
+            self._learn(player, learner, concatenate(waiting))
         self._busy_s += self._clock() - start
         return self.weights(player)
 
@@ -161,11 +165,12 @@ class LearnerHost:
         for player in list(self._learners):
             self._drop(player)
 
-    def _learn(self, player: str, learner: Learner, unrolls: Unrolls, budget_fraction: float) -> None:
+    def _learn(self, player: str, learner: Learner, unrolls: Unrolls) -> None:
         rows = self._setup.learner.batch_rows
         stop = unrolls.num_rows - unrolls.num_rows % rows
         for start in range(0, stop, rows):
-            self._newest[player] = learner.update(unrolls.rows(start, start + rows), budget_fraction=budget_fraction)
+            batch = unrolls.rows(start, start + rows)
+            self._newest[player] = learner.update(batch, budget_fraction=self.budget_fraction)
         left = unrolls.rows(stop, unrolls.num_rows)
         self._waiting[player] = [left] if left.num_rows else []
 

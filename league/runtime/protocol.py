@@ -57,10 +57,9 @@ class HostSetup:
 
 @dataclass(frozen=True)
 class PlayLease:
-    """For an actor host: play under a lease. share: of the budget spent. frozen: weights of the named snapshots."""
+    """For an actor host: play under a lease. frozen: weights of the named snapshots."""
 
     lease: Lease
-    budget_fraction: float
     frozen: Mapping[str, Weights]
 
 
@@ -241,8 +240,12 @@ class Runtime(Protocol):
         """Give a task to the host that it concerns; its answer comes with a later poll unless the host is lost."""
         ...
 
-    def poll(self, timeout_s: float) -> list[Report]:
-        """What has happened; waits up to `timeout_s` for something."""
+    def poll(self, timeout_s: float, *, budget_fraction: float) -> list[Report]:
+        """What has happened; waits up to `timeout_s` for something.
+
+        Args:
+          budget_fraction: part of the budget spent, in [0, 1]; learners use the newest one that they were told.
+        """
         ...
 
     def workers(self) -> tuple[WorkerStatus, ...]:

@@ -63,12 +63,10 @@ class RemoteClient:
                 self._held.pop(player, None)
         self._handles = handles
 
-    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights | None:
+    def push(self, player: str, chunk: bytes) -> Weights | None:
         """As in the protocol; waits while the player's learner has `CREDITS` chunks to do."""
         have = self._held[player].version if player in self._held else -1
-        self._on_the_way.append(
-            (player, self._handles[player].push.remote(player, chunk, budget_fraction=budget_fraction, have=have))
-        )
+        self._on_the_way.append((player, self._handles[player].push.remote(player, chunk, have=have)))
         newest = None
         while sum(name == player for name, _ in self._on_the_way) > CREDITS:
             newest = self._take(player) or newest
@@ -117,14 +115,12 @@ class ActorHostProcess:
         return os.getpid()
 
     @logs_its_errors
-    def play(
-        self, lease: Lease, *, budget_fraction: float, frozen: Mapping[str, Any], learners: Mapping[str, Any]
-    ) -> LeaseResult:
+    def play(self, lease: Lease, *, frozen: Mapping[str, Any], learners: Mapping[str, Any]) -> LeaseResult:
         """Play under a lease. frozen: snapshot -> reference to its weights; learners: player -> learner host."""
         self._client.use(learners)
         missing = [name for name in self._host.missing(lease.assignments) if name in frozen]
         weights = dict(zip(missing, ray.get([frozen[name] for name in missing], timeout=self._push_s), strict=True))
-        return self._host.play(lease, budget_fraction=budget_fraction, frozen=weights, learners=self._client)
+        return self._host.play(lease, frozen=weights, learners=self._client)
 
 
 class LearnerHostProcess:
@@ -157,9 +153,9 @@ class LearnerHostProcess:
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     @logs_its_errors
-    def push(self, player: str, chunk: bytes, *, budget_fraction: float, have: int) -> Weights | None:
+    def push(self, player: str, chunk: bytes, *, have: int) -> Weights | None:
         """As `AsyncLearnerHost.push`; None where the caller has the newest weights."""
-        newest = self._host.push(player, chunk, budget_fraction=budget_fraction)
+        newest = self._host.push(player, chunk)
         return newest if newest.version != have else None
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
@@ -170,8 +166,9 @@ class LearnerHostProcess:
 
     @ray.method(concurrency_group=PROGRESS)  # type: ignore[untyped-decorator]
     @logs_its_errors
-    def progress(self) -> list[LearnerProgress]:
-        """As `AsyncLearnerHost.progress`."""
+    def progress(self, *, budget_fraction: float) -> list[LearnerProgress]:
+        """As `AsyncLearnerHost.progress`; its learners use this fraction of the budget from now on."""
+        self._host.budget_fraction = budget_fraction
         return self._host.progress()
 
     def snapshot(self, directive_id: int, player: str) -> SnapshotTaken:

@@ -153,15 +153,17 @@ class RayRuntime:
             host.orders.append((lambda handle: handle.checkpoint.remote(task.player), lambda answer: [answer]))
         self._next_order(host)
 
-    def poll(self, timeout_s: float) -> list[Report]:
+    def poll(self, timeout_s: float, *, budget_fraction: float) -> list[Report]:
         """Wait for any call to come back; notice deadlines, start lost hosts again, ask learners how far they are.
+
+        The question tells them the budget fraction too.
 
         Raises:
           EnvError: the env failed in a host; the user has to mend it.
           LeagueError: a learner host, or every actor host, is lost again and again.
         """
         self._start_due()
-        self._ask_progress()
+        self._ask_progress(budget_fraction)
         if self._calls:
             ready, _ = ray.wait(list(self._calls), num_returns=1, timeout=timeout_s)
             if ready:
@@ -203,7 +205,7 @@ class RayRuntime:
         learners = {player: self._hosts[name].handle for player, name in self._learner_of.items()}
         frozen = {name: self._frozen.reference(name, weights) for name, weights in task.frozen.items()}
         self._expect(
-            host.handle.play.remote(lease, budget_fraction=task.budget_fraction, frozen=frozen, learners=learners),
+            host.handle.play.remote(lease, frozen=frozen, learners=learners),
             host,
             lambda result: [LeaseDone(host.name, lease.lease_id, lease.token, result.env_steps, result.outcomes)],
             lost=lambda reason: [LeaseLost(host.name, lease.lease_id, reason)],
@@ -351,14 +353,14 @@ class RayRuntime:
             if host.handle is None and self._monotonic() >= host.start_at:
                 self._spawn(host)
 
-    def _ask_progress(self) -> None:
+    def _ask_progress(self, budget_fraction: float) -> None:
         now = self._monotonic()
         for host in self._hosts.values():
             due = now - host.asked_at >= PROGRESS_EVERY_S and not host.is_asked
             if host.kind == "learner_host" and host.pid and due:
                 host.asked_at, host.is_asked = now, True
                 self._expect(
-                    host.handle.progress.remote(),
+                    host.handle.progress.remote(budget_fraction=budget_fraction),
                     host,
                     lambda answer, host=host: self._heard_of(host, answer),  # type: ignore[misc]
                     deadline_s=self._deadlines.progress_s,

@@ -299,7 +299,7 @@ def test_an_outsider_keeps_its_memory_among_networks_that_have_none() -> None:
         host_with(dict.fromkeys(frozen, LSTM), NetworkConfig(hidden=(8,))),
         host_with(dict.fromkeys(frozen, LSTM), NetworkConfig(hidden=(8,), core="lstm", core_size=9)),
     ):
-        results.append(host.play(lease, budget_fraction=0.0, frozen=frozen, learners=table))
+        results.append(host.play(lease, frozen=frozen, learners=table))
         host.close()
     assert results[0] == results[1] == results[2]
     assert sum(outcome.games for outcome in results[0].outcomes) > 20
@@ -311,9 +311,9 @@ def test_what_is_recorded_beside_an_outsider_has_the_core_states_of_the_learner(
     unrolls = []
     for fixed_opponents in ({}, {"imported:a": LSTM}):
         host, table = host_with(fixed_opponents, network)
-        host.play(lease_of(steps=60), budget_fraction=0.0, frozen={}, learners=table)
+        host.play(lease_of(steps=60), frozen={}, learners=table)
         unrolls.append([part for _, part in table.unrolls()])
-        host.play(lease_of(*paired("main-0", "bot:random"), steps=60), probability=0.0, frozen={}, learners=table)
+        host.play(lease_of(*paired("main-0", "bot:random"), steps=60), frozen={}, learners=table)
         host.close()
     for alone, beside in zip(*unrolls, strict=True):
         assert beside.core.shape[1] == 2 * core_size

@@ -56,7 +56,7 @@ class FakeRuntime:
     """One actor host and one learner host.
 
     Attributes:
-      tasks: everything submitted, in order.
+      tasks: everything submitted, in order. told: the budget fraction of each poll.
       drop: tasks for which this is true get no answer.
       watch: called with every task as it is submitted. on_poll: called with the number of each poll, from 1.
       delay: polls between a task and its answer.
@@ -66,6 +66,7 @@ class FakeRuntime:
 
     def __init__(self, weights: Weights) -> None:
         self.tasks: list[Task] = []
+        self.told: list[float] = []
         self.drop: Callable[[Task], bool] = lambda task: False
         self.watch: Callable[[Task], object] = lambda task: None
         self.on_poll: Callable[[int], object] = lambda number: None
@@ -91,7 +92,8 @@ class FakeRuntime:
         if not self.drop(task):
             self._later.append((self._polls + self.delay, self.answer(task)))
 
-    def poll(self, timeout_s: float) -> list[Report]:
+    def poll(self, timeout_s: float, *, budget_fraction: float) -> list[Report]:
+        self.told.append(budget_fraction)
         self.now += 1.0
         self._polls += 1
         self.on_poll(self._polls)

@@ -79,6 +79,15 @@ def test_every_answered_lease_counts_once(tmp_path: Path) -> None:
     assert totals.env_steps + totals.settling_steps == steps_of_all(bench, [event.lease_id for event in finished])
 
 
+def test_learners_are_told_the_budget_fraction_as_it_is_spent(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", budget={"env_steps": 1_000})
+    spent: list[float] = []
+    bench.runtime.on_poll = lambda number: spent.append(bench.league.state.totals.env_steps / 1_000)
+    assert bench.daemon(Limits()).run() == BUDGET
+    assert bench.runtime.told == pytest.approx([min(fraction, 1.0) for fraction in spent])
+    assert {0.0, 0.5, 1.0} <= set(bench.runtime.told)
+
+
 def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", league=ONE_PLAYER)
     late: list[LeaseDone] = []

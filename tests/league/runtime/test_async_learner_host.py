@@ -76,8 +76,8 @@ def test_the_same_chunks_give_the_same_weights_as_synchronously(host: AsyncLearn
     plain = LearnerHost(SETUP, dtype=torch.float32)
     plain.install(PLAYER, saved=None, weights=None)
     for seed in range(5):
-        plain.push(PLAYER, chunk_of(6, seed=seed), budget_fraction=0.25)
-        host.push(PLAYER, chunk_of(6, seed=seed), budget_fraction=0.25)
+        plain.push(PLAYER, chunk_of(6, seed=seed))
+        host.push(PLAYER, chunk_of(6, seed=seed))
     wait_until(lambda: version_of(host) == 3, "three updates of 8 rows out of 30")
     assert host.weights(PLAYER).digest() == plain.weights(PLAYER).digest()
     assert host.newest(PLAYER).progress == plain.progress_of(PLAYER)
@@ -89,9 +89,9 @@ def test_the_same_chunks_give_the_same_weights_as_synchronously(host: AsyncLearn
 def test_orders_are_carried_out_while_a_batch_is_incomplete() -> None:
     host = started(SETUP, patience_s=0.01)
     host.install(PLAYER, saved=None, weights=None)
-    host.push(PLAYER, chunk_of(6), budget_fraction=0.0)
+    host.push(PLAYER, chunk_of(6))
     assert host.checkpoint(PLAYER).progress.version == 0
-    host.push(PLAYER, chunk_of(2, seed=1), budget_fraction=0.0)
+    host.push(PLAYER, chunk_of(2, seed=1))
     wait_until(lambda: version_of(host) == 1, "the update once the batch is whole")
     host.close()
 
@@ -101,11 +101,11 @@ def test_a_batch_begun_too_early_is_begun_again_and_not_lost() -> None:
     hasty, patient = started(setup, patience_s=0.001), started(setup)
     for host in (hasty, patient):
         host.install(PLAYER, saved=None, weights=None)
-    hasty.push(PLAYER, chunk_of(6), budget_fraction=0.0)
+    hasty.push(PLAYER, chunk_of(6))
     wait_until(lambda: hasty._held[PLAYER].whole, "an end of patience")
-    hasty.push(PLAYER, chunk_of(2, seed=1), budget_fraction=0.0)
+    hasty.push(PLAYER, chunk_of(2, seed=1))
     for rows, seed in ((6, 0), (2, 1)):
-        patient.push(PLAYER, chunk_of(rows, seed=seed), budget_fraction=0.0)
+        patient.push(PLAYER, chunk_of(rows, seed=seed))
     for host in (hasty, patient):
         wait_until(lambda host=host: version_of(host) == 1, "the update")  # type: ignore[misc]
     assert hasty.weights(PLAYER).digest() == patient.weights(PLAYER).digest()
@@ -121,13 +121,13 @@ def test_who_pushes_waits_for_room_and_not_for_ever(monkeypatch: pytest.MonkeyPa
     request.start()
     going.wait(DEADLINE_S)
     for seed in range(2):
-        host.push(PLAYER, chunk_of(seed=seed), budget_fraction=0.0)
+        host.push(PLAYER, chunk_of(seed=seed))
     monkeypatch.setattr(host, "_setup", dataclasses.replace(host._setup, deadlines=Deadlines(credit_s=0.01)))
     with pytest.raises(FeederFullError, match="8 rows came where there is room for 0"):
-        host.push(PLAYER, chunk_of(seed=2), budget_fraction=0.0)
+        host.push(PLAYER, chunk_of(seed=2))
     monkeypatch.undo()
     hold.set()
-    host.push(PLAYER, chunk_of(seed=2), budget_fraction=0.0)
+    host.push(PLAYER, chunk_of(seed=2))
     wait_until(lambda: version_of(host) == 3, "every batch that was taken")
     request.join()
     host.close()
@@ -137,25 +137,25 @@ def test_chunks_larger_than_two_batches_always_fit_in_the_end() -> None:
     host = started(setup_of(chunk_rows=40))
     host.install(PLAYER, saved=None, weights=None)
     for seed in range(3):
-        host.push(PLAYER, chunk_of(39, seed=seed), budget_fraction=0.0)
+        host.push(PLAYER, chunk_of(39, seed=seed))
     wait_until(lambda: version_of(host) == 117 // 8, "117 rows")
     host.close()
 
 
 def test_a_reset_drops_the_rows_of_the_past_self(host: AsyncLearnerHost) -> None:
-    host.push(PLAYER, chunk_of(6), budget_fraction=0.0)
+    host.push(PLAYER, chunk_of(6))
     other = weights_of(SETUP, seed=9)
     host.reset(PLAYER, other)
     version = version_of(host)
     assert version == 1 and host.weights(PLAYER).digest() == other.digest()
-    assert host.push(PLAYER, chunk_of(version=0), budget_fraction=0.0).version == version, "of the past self: dropped"
-    host.push(PLAYER, chunk_of(version=version), budget_fraction=0.0)
+    assert host.push(PLAYER, chunk_of(version=0)).version == version, "of the past self: dropped"
+    host.push(PLAYER, chunk_of(version=version))
     wait_until(lambda: version_of(host) == version + 1, "an update from new rows alone")
     assert host.checkpoint(PLAYER).progress.version == version + 1
 
 
 def test_a_restored_learner_goes_on_with_its_counts(host: AsyncLearnerHost) -> None:
-    host.push(PLAYER, chunk_of(), budget_fraction=0.0)
+    host.push(PLAYER, chunk_of())
     wait_until(lambda: version_of(host) == 1, "an update")
     taken = host.checkpoint(PLAYER)
     host.install("other", saved=taken.saved, weights=None)
@@ -167,18 +167,18 @@ def test_two_players_take_turns(host: AsyncLearnerHost) -> None:
     host.install("other", saved=None, weights=None)
     for seed in range(4):
         for player in (PLAYER, "other"):
-            host.push(player, chunk_of(seed=seed, player=player), budget_fraction=0.0)
+            host.push(player, chunk_of(seed=seed, player=player))
     wait_until(lambda: min(version_of(host), version_of(host, "other")) == 4, "four updates of each")
     assert {report.progress.player for report in host.progress()} == {PLAYER, "other"}
 
 
 def test_foreign_chunks_are_refused_at_once_and_unknown_players_named(host: AsyncLearnerHost) -> None:
     with pytest.raises(ChunkError, match="came to tests/main-0"):
-        host.push(PLAYER, chunk_of(player="other"), budget_fraction=0.0)
+        host.push(PLAYER, chunk_of(player="other"))
     with pytest.raises(ChunkError, match="checksum"):
-        host.push(PLAYER, chunk_of()[:-1] + b"?", budget_fraction=0.0)
+        host.push(PLAYER, chunk_of()[:-1] + b"?")
     with pytest.raises(UnknownPlayer, match="nobody"):
-        host.push("nobody", chunk_of(player="nobody"), budget_fraction=0.0)
+        host.push("nobody", chunk_of(player="nobody"))
     with pytest.raises(UnknownPlayer, match="nobody"):
         host.checkpoint("nobody")
 
@@ -209,9 +209,9 @@ FOREIGN: dict[str, tuple[Callable[[Unrolls], Unrolls], str]] = {
 def test_a_foreign_chunk_is_refused_and_all_players_go_on(name: str, host: AsyncLearnerHost, caplog) -> None:  # type: ignore[no-untyped-def]
     host.install("other", saved=None, weights=None)
     change, reason = FOREIGN[name]
-    host.push(PLAYER, encoded(change(rows_of(8, seed=0))), budget_fraction=0.0)
+    host.push(PLAYER, encoded(change(rows_of(8, seed=0))))
     for player in (PLAYER, "other"):
-        host.push(player, chunk_of(seed=1, player=player), budget_fraction=0.0)
+        host.push(player, chunk_of(seed=1, player=player))
         wait_until(lambda player=player: version_of(host, player) == 1, "an update")  # type: ignore[misc]
     assert [report.refused for report in host.progress()] == [1, 0]
     assert f"1 chunks of {PLAYER} were refused: " in caplog.text and reason in caplog.text
@@ -219,25 +219,24 @@ def test_a_foreign_chunk_is_refused_and_all_players_go_on(name: str, host: Async
 
 def test_a_chunk_whose_header_hides_the_age_of_its_rows_is_refused(host: AsyncLearnerHost) -> None:
     header = ChunkHeader(run="tests", player=PLAYER, version_min=1, version_max=1)
-    host.push(PLAYER, Lz4Codec().encode(rows_of(8, seed=0), header), budget_fraction=0.0)
-    host.push(PLAYER, chunk_of(seed=1), budget_fraction=0.0)
+    host.push(PLAYER, Lz4Codec().encode(rows_of(8, seed=0), header))
+    host.push(PLAYER, chunk_of(seed=1))
     wait_until(lambda: version_of(host) == 1, "an update from the other chunk")
     assert [report.refused for report in host.progress()] == [1]
 
 
 def test_a_chunk_of_more_rows_than_will_ever_fit_is_refused_at_once(host: AsyncLearnerHost) -> None:
     with pytest.raises(ChunkError, match="a chunk of 1000 rows does not fit a ring of"):
-        host.push(PLAYER, chunk_of(1000), budget_fraction=0.0)
+        host.push(PLAYER, chunk_of(1000))
     with pytest.raises(ChunkError, match="a chunk of 0 rows"):
         host.push(
             PLAYER,
             Lz4Codec().encode(rows_of(8, seed=0).rows(0, 0), ChunkHeader("tests", PLAYER, 0, 0)),
-            budget_fraction=0.0,
         )
 
 
 def test_rows_of_actors_that_are_ahead_of_a_restored_learner_count_as_new(host: AsyncLearnerHost) -> None:
-    host.push(PLAYER, chunk_of(version=50), budget_fraction=0.0)
+    host.push(PLAYER, chunk_of(version=50))
     wait_until(lambda: version_of(host) == 1, "an update")
     update = host.newest(PLAYER).update
     assert update is not None and (update.lag_mean, update.lag_max, update.stale_steps) == (0.0, 0, 0)
@@ -249,7 +248,7 @@ def test_a_learner_that_fails_is_told_to_everyone_and_nobody_hangs(monkeypatch) 
     host.install(PLAYER, saved=None, weights=None)
     for _ in range(6):
         try:
-            host.push(PLAYER, chunk_of(), budget_fraction=0.0)
+            host.push(PLAYER, chunk_of())
         except LearnerError:
             break
     wait_until(lambda: host._closed, "the end of the thread")
@@ -275,7 +274,7 @@ def test_time_without_rows_is_idle() -> None:
 def test_tuned_hyperparameters_reach_the_learner(host: AsyncLearnerHost) -> None:
     host.install("tuned", saved=None, weights=None, hyperparameters=(Hyperparameter("learning_rate", 0.5),))
     for player in (PLAYER, "tuned"):
-        host.push(player, chunk_of(player=player), budget_fraction=0.0)
+        host.push(player, chunk_of(player=player))
     wait_until(lambda: min(version_of(host), version_of(host, "tuned")) == 1, "an update of each")
     plain, tuned = (host.newest(player).update for player in (PLAYER, "tuned"))
     assert plain is not None and tuned is not None

@@ -31,7 +31,7 @@ class Table:
         self.version = 0
         self.chunks: list[tuple[str, bytes]] = []
 
-    def push(self, player: str, chunk: bytes, *, budget_fraction: float) -> Weights | None:
+    def push(self, player: str, chunk: bytes) -> Weights | None:
         self.chunks.append((player, chunk))
         self.version += 1
         return self.weights(player)
@@ -58,7 +58,7 @@ def test_a_lease_sends_whole_chunks_and_keeps_the_rest_for_the_next() -> None:
     host, table = actor(setup), Table(setup)
     decisions = 0
     for number in range(5):
-        result = host.play(lease_of(lease_id=number, steps=13), budget_fraction=0.25, frozen={}, learners=table)
+        result = host.play(lease_of(lease_id=number, steps=13), frozen={}, learners=table)
         decisions += result.env_steps
         assert result.env_steps == 13 * 6
     rows = [unrolls.num_rows for _, unrolls in table.unrolls()]
@@ -75,7 +75,7 @@ def test_a_lease_sends_whole_chunks_and_keeps_the_rest_for_the_next() -> None:
 def test_new_weights_are_played_from_the_next_decision_on() -> None:
     setup = setup_of()
     host, table = actor(setup), Table(setup)
-    host.play(lease_of(steps=60), budget_fraction=0.0, frozen={}, learners=table)
+    host.play(lease_of(steps=60), frozen={}, learners=table)
     newest = [int(unrolls.versions.max()) for _, unrolls in table.unrolls()]
     assert newest == sorted(newest)
     assert newest[-1] >= len(newest) - 3
@@ -88,7 +88,6 @@ def test_frozen_opponents_and_bots_are_not_recorded() -> None:
     assignments = tuple(replace(assignment, probability=0.25) for assignment in assignments)
     result = host.play(
         lease_of(*assignments, steps=80),
-        budget_fraction=0.0,
         frozen={"main-0-s0": weights_of(setup, seed=5)},
         learners=table,
     )
@@ -105,7 +104,6 @@ def test_a_rating_match_records_nothing() -> None:
     frozen = {name: weights_of(setup, seed=seed) for seed, name in enumerate(("a-s0", "a-s1"))}
     result = host.play(
         lease_of(*paired("a-s0", "a-s1", records=False), home=None, steps=60),
-        budget_fraction=0.0,
         frozen=frozen,
         learners=table,
     )
@@ -116,18 +114,18 @@ def test_a_rating_match_records_nothing() -> None:
 def test_games_of_the_weights_before_a_reset_are_thrown_away() -> None:
     setup = setup_of()
     host, table = actor(setup), Table(setup)
-    host.play(lease_of(steps=3), budget_fraction=0.0, frozen={}, learners=table)
-    result = host.play(lease_of(lease_id=2, steps=4, generation=1), budget_fraction=0.0, frozen={}, learners=table)
+    host.play(lease_of(steps=3), frozen={}, learners=table)
+    result = host.play(lease_of(lease_id=2, steps=4, generation=1), frozen={}, learners=table)
     assert sum(outcome.games for outcome in result.outcomes) == 0  # four turns end no game that began with them
 
 
 def test_unrolls_of_the_weights_before_a_reset_are_thrown_away() -> None:
     setup = setup_of(chunk_rows=32)
     host, table = actor(setup), Table(setup)
-    host.play(lease_of(steps=20), budget_fraction=0.0, frozen={}, learners=table)
-    host.play(lease_of(lease_id=2, steps=14, generation=1), budget_fraction=0.0, frozen={}, learners=table)
+    host.play(lease_of(steps=20), frozen={}, learners=table)
+    host.play(lease_of(lease_id=2, steps=14, generation=1), frozen={}, learners=table)
     assert table.chunks == []  # with those before the reset there would be enough for a chunk
-    host.play(lease_of(lease_id=3, steps=20, generation=1), budget_fraction=0.0, frozen={}, learners=table)
+    host.play(lease_of(lease_id=3, steps=20, generation=1), frozen={}, learners=table)
     assert len(table.chunks) == 1
 
 
@@ -137,7 +135,7 @@ def test_only_so_many_frozen_networks_are_kept(monkeypatch: pytest.MonkeyPatch) 
     host, table = actor(setup), Table(setup)
     for name in ("a-s0", "a-s1", "a-s0", "a-s2"):
         frozen = {name: weights_of(setup, seed=1)}
-        host.play(lease_of(*paired("main-0", name), steps=2), budget_fraction=0.0, frozen=frozen, learners=table)
+        host.play(lease_of(*paired("main-0", name), steps=2), frozen=frozen, learners=table)
     wanted = tuple(Assignment((name, name), (False, False), 1.0) for name in ("a-s0", "a-s1", "a-s2"))
     assert host.missing(wanted) == ["a-s1"]
 
@@ -147,7 +145,7 @@ def test_a_loaded_actor_host_goes_on_as_the_saved_one() -> None:
     whole, again, left, right = actor(setup), actor(setup), Table(setup), Table(setup)
     frozen = {"main-0-s0": weights_of(setup, seed=5)}
     table = paired("main-0", "main-0-s0")
-    whole.play(lease_of(*table, steps=17), budget_fraction=0.0, frozen=frozen, learners=left)
+    whole.play(lease_of(*table, steps=17), frozen=frozen, learners=left)
     saved = whole.save()
     assert saved is not None
     hosts, lease_id = decode_actor_state(encode_actor_state(saved, next_lease_id=9))
@@ -155,8 +153,8 @@ def test_a_loaded_actor_host_goes_on_as_the_saved_one() -> None:
     right.version = left.version
     left.chunks.clear()
     again.load(hosts, frozen=frozen, learners=right)
-    one = whole.play(lease_of(*table, steps=40), budget_fraction=0.0, frozen=frozen, learners=left)
-    two = again.play(lease_of(*table, steps=40), budget_fraction=0.0, frozen=frozen, learners=right)
+    one = whole.play(lease_of(*table, steps=40), frozen=frozen, learners=left)
+    two = again.play(lease_of(*table, steps=40), frozen=frozen, learners=right)
     assert one == two
     pairs = list(zip(left.unrolls(), right.unrolls(), strict=True))
     assert len(pairs) > 2
@@ -166,7 +164,7 @@ def test_a_loaded_actor_host_goes_on_as_the_saved_one() -> None:
 def test_a_game_that_cannot_be_saved_is_not_saved_by_halves() -> None:
     setup = setup_of(EnvConfig("pettingzoo:classic/tictactoe_v3"))
     host = actor(setup)
-    host.play(lease_of(steps=3), budget_fraction=0.0, frozen={}, learners=Table(setup))
+    host.play(lease_of(steps=3), frozen={}, learners=Table(setup))
     assert host.save() is None
     host.close()
 
@@ -176,7 +174,7 @@ def test_a_broken_game_raises_its_own_error(how: str) -> None:
     setup = setup_of(EnvConfig("tests.league.bad_envs:breaking", {"how": how, "after": 3}))
     host = actor(setup)
     with pytest.raises(EnvError, match="rock_paper_scissors"):
-        host.play(lease_of(steps=40), budget_fraction=0.0, frozen={}, learners=Table(setup))
+        host.play(lease_of(steps=40), frozen={}, learners=Table(setup))
 
 
 def chunks_of(setup: HostSetup, weights: Weights, *, steps: int = 40) -> list[bytes]:
@@ -187,17 +185,14 @@ def chunks_of(setup: HostSetup, weights: Weights, *, steps: int = 40) -> list[by
             return weights
 
     fixed = Fixed(setup)
-    actor(setup).play(lease_of(steps=steps), budget_fraction=0.0, frozen={}, learners=fixed)
+    actor(setup).play(lease_of(steps=steps), frozen={}, learners=fixed)
     return [chunk for _, chunk in fixed.chunks]
 
 
 def test_a_batch_of_rows_makes_a_version_and_a_rest_waits() -> None:
     setup = setup_of(chunk_rows=4)
     host = learner(setup)
-    versions = [
-        host.push("main-0", chunk, budget_fraction=0.0).version
-        for chunk in chunks_of(setup, host.weights("main-0"))[:6]
-    ]
+    versions = [host.push("main-0", chunk).version for chunk in chunks_of(setup, host.weights("main-0"))[:6]]
     assert versions == [0, 1, 1, 2, 2, 3]
     (progress,) = host.progress()
     assert (progress.progress.version, progress.skipped) == (3, 0)
@@ -209,7 +204,7 @@ def test_rows_left_of_a_chunk_are_learnt_from_with_the_next() -> None:
     setup = setup_of(chunk_rows=12)
     host = learner(setup)
     chunks = chunks_of(setup, host.weights("main-0"), steps=80)[:4]
-    assert [host.push("main-0", chunk, budget_fraction=0.0).version for chunk in chunks] == [1, 3, 4, 6]
+    assert [host.push("main-0", chunk).version for chunk in chunks] == [1, 3, 4, 6]
 
 
 def test_weights_are_the_same_object_until_the_version_changes() -> None:
@@ -217,7 +212,7 @@ def test_weights_are_the_same_object_until_the_version_changes() -> None:
     host = learner(setup)
     first = host.weights("main-0")
     assert host.weights("main-0") is first
-    host.push("main-0", chunks_of(setup, first)[0], budget_fraction=0.0)
+    host.push("main-0", chunks_of(setup, first)[0])
     assert host.weights("main-0") is not first
 
 
@@ -227,27 +222,27 @@ def test_a_chunk_of_another_run_or_player_is_refused() -> None:
     chunk = chunks_of(setup, host.weights("main-0"))[0]
     host.install("main-1", saved=None, weights=None)
     with pytest.raises(ChunkError, match="a chunk of tests/main-0 came to tests/main-1"):
-        host.push("main-1", chunk, budget_fraction=0.0)
+        host.push("main-1", chunk)
     with pytest.raises(UnknownPlayer):
-        host.push("stranger", chunk, budget_fraction=0.0)
+        host.push("stranger", chunk)
     elsewhere = LearnerHost(replace(setup, run="other"), dtype=torch.float32)
     elsewhere.install("main-0", saved=None, weights=None)
     with pytest.raises(ChunkError, match="came to other/main-0"):
-        elsewhere.push("main-0", chunk, budget_fraction=0.0)
+        elsewhere.push("main-0", chunk)
 
 
 def test_after_a_reset_nothing_is_learnt_from_the_games_before_it() -> None:
     setup = setup_of()
     host = learner(setup)
     chunks = chunks_of(setup, host.weights("main-0"))
-    host.push("main-0", chunks[0], budget_fraction=0.0)
+    host.push("main-0", chunks[0])
     fresh = weights_of(setup, seed=41)
     host.reset("main-0", fresh)
     after = host.weights("main-0")
     assert after.version == 2
     assert after.digest() == fresh.digest()
     for chunk in chunks[1:3]:
-        assert host.push("main-0", chunk, budget_fraction=0.0).digest() == fresh.digest()
+        assert host.push("main-0", chunk).digest() == fresh.digest()
 
 
 def test_a_player_installed_from_its_checkpoint_learns_on_exactly() -> None:
@@ -255,13 +250,13 @@ def test_a_player_installed_from_its_checkpoint_learns_on_exactly() -> None:
     host = learner(setup)
     chunks = chunks_of(setup, host.weights("main-0"), steps=60)
     for chunk in chunks[:2]:
-        host.push("main-0", chunk, budget_fraction=0.1)
+        host.push("main-0", chunk)
     saved = host.checkpoint("main-0")
     assert saved.progress == host.progress_of("main-0")
     again = LearnerHost(setup, dtype=torch.float32)
     again.install("main-0", saved=saved.saved, weights=None)
     for chunk in chunks[2:4]:
-        left, right = (each.push("main-0", chunk, budget_fraction=0.1) for each in (host, again))
+        left, right = (each.push("main-0", chunk) for each in (host, again))
         assert (left.version, left.digest()) == (right.version, right.digest())
 
 

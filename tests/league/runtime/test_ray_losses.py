@@ -59,7 +59,7 @@ def test_a_hung_learner_host_is_noticed_and_no_healthy_actor_host_is_ended_for_i
     made = started(ray_cluster)
     try:
         actor, learner = made.pid("actor_host"), made.pid("learner_host")
-        made.runtime.submit(PlayLease(lease_of(lease_id=41, steps=10_000_000), budget_fraction=0.0, frozen={}))
+        made.runtime.submit(PlayLease(lease_of(lease_id=41, steps=10_000_000), frozen={}))
         begun = time.monotonic()
         os.kill(learner, signal.SIGSTOP)
         lost = made.until(lambda report: isinstance(report, HostLost))
@@ -83,17 +83,17 @@ def test_a_host_that_cannot_stay_up_is_parked_while_the_others_work_and_tried_ag
     made = started(ray_cluster, actor_hosts=2)
     try:
         for parked_s in (0.0, 3.0):
-            made.runtime.submit(PlayLease(lease_on("actor-1", 50, steps=10_000_000), budget_fraction=0.0, frozen={}))
+            made.runtime.submit(PlayLease(lease_on("actor-1", 50, steps=10_000_000), frozen={}))
             os.kill(made.runtime._hosts["actor-1"].pid, signal.SIGKILL)
             lost = made.until(lambda report: isinstance(report, HostLost))
             assert isinstance(lost, HostLost)
             assert (lost.host, lost.parked_s) == ("actor-1", parked_s)
             if not parked_s:
                 made.until_all(HostStarted("actor-1", "actor_host"))
-        made.runtime.submit(PlayLease(lease_of(lease_id=51, steps=20), budget_fraction=0.0, frozen={}))
+        made.runtime.submit(PlayLease(lease_of(lease_id=51, steps=20), frozen={}))
         made.until(lambda report: isinstance(report, LeaseDone) and report.lease_id == 51)
         made.until_all(HostStarted("actor-1", "actor_host"))
-        made.runtime.submit(PlayLease(lease_on("actor-1", 52, steps=20), budget_fraction=0.0, frozen={}))
+        made.runtime.submit(PlayLease(lease_on("actor-1", 52, steps=20), frozen={}))
         made.until(lambda report: isinstance(report, LeaseDone) and report.lease_id == 52)
         assert not any(host.parked for host in made.runtime._hosts.values())
     finally:
@@ -104,7 +104,7 @@ def test_a_traceback_of_a_host_is_in_the_logs_of_the_run(ray_cluster: Cluster, t
     env = EnvConfig("tests.league.bad_envs:breaking", {"how": "raise"})
     made = started(ray_cluster, env=env, logs=str(tmp_path))
     try:
-        made.runtime.submit(PlayLease(lease_of(), budget_fraction=0.0, frozen={}))
+        made.runtime.submit(PlayLease(lease_of(), frozen={}))
         with pytest.raises(EnvError):
             made.until(lambda report: isinstance(report, LeaseDone))
     finally:

@@ -46,12 +46,13 @@ class Watched:
     def __init__(self, runtime: RayRuntime) -> None:
         self.runtime = runtime
         self.reports: list[Report] = []
+        self.budget_fraction = 0.0
 
     def until(self, condition: Callable[[Report], bool]) -> Report:
         """Poll until a report fits, which is returned; reports before the last call do not count."""
         end = time.monotonic() + DEADLINE_S
         while time.monotonic() < end:
-            new = self.runtime.poll(0.2)
+            new = self.runtime.poll(0.2, budget_fraction=self.budget_fraction)
             self.reports.extend(new)
             for report in new:
                 if condition(report):
@@ -101,7 +102,7 @@ def runtime(ray_cluster: Cluster) -> Iterator[Watched]:
 def test_a_lease_comes_back_with_its_outcomes_and_the_learner_has_learnt(runtime: Watched) -> None:
     frozen = {"main-0-s0": weights_of(setup_of(), seed=9)}
     lease = lease_of(*paired("main-0", "main-0-s0"), lease_id=11, steps=60)
-    runtime.runtime.submit(PlayLease(lease, budget_fraction=0.0, frozen=frozen))
+    runtime.runtime.submit(PlayLease(lease, frozen=frozen))
     done = runtime.until(lambda report: isinstance(report, LeaseDone))
     assert isinstance(done, LeaseDone)
     assert (done.host, done.lease_id, done.token, done.env_steps) == ("actor-0", 11, 7, 60 * 6)
@@ -111,6 +112,21 @@ def test_a_lease_comes_back_with_its_outcomes_and_the_learner_has_learnt(runtime
     assert isinstance(progress, LearnerProgress)
     assert progress.progress.version > 0
     assert progress.progress.trained_steps > 0
+
+
+def test_learners_use_the_newest_budget_fraction_of_a_poll(runtime: Watched) -> None:
+    """The Ray half of the way from the daemon to the schedules."""
+    wanted = setup_of().learner.learning_rate_at(0.5)
+
+    def uses_it(report: Report) -> bool:
+        found = isinstance(report, LearnerProgress) and report.update is not None
+        return found and report.update.learning_rate == wanted
+
+    runtime.budget_fraction = 0.5
+    runtime.until(lambda report: isinstance(report, LearnerProgress))
+    runtime.until(lambda report: isinstance(report, LearnerProgress))  # asked with the new fraction at the latest
+    runtime.runtime.submit(PlayLease(lease_of(lease_id=12, steps=60), frozen={}))
+    runtime.until(uses_it)
 
 
 def test_snapshot_reset_and_checkpoint_are_answered(runtime: Watched) -> None:
@@ -133,14 +149,14 @@ def test_snapshot_reset_and_checkpoint_are_answered(runtime: Watched) -> None:
 
 def test_a_killed_actor_host_is_reported_and_replaced(runtime: Watched) -> None:
     pid = runtime.pid("actor_host")
-    runtime.runtime.submit(PlayLease(lease_of(lease_id=21, steps=1_000_000), budget_fraction=0.0, frozen={}))
+    runtime.runtime.submit(PlayLease(lease_of(lease_id=21, steps=1_000_000), frozen={}))
     os.kill(pid, signal.SIGKILL)
     lost = runtime.until(lambda report: isinstance(report, HostLost))
     assert isinstance(lost, HostLost)
     assert (lost.host, lost.kind) == ("actor-0", "actor_host")
     runtime.until_all(HostStarted("actor-0", "actor_host"))
     assert runtime.pid("actor_host") != pid
-    runtime.runtime.submit(PlayLease(lease_of(lease_id=22, steps=20), budget_fraction=0.0, frozen={}))
+    runtime.runtime.submit(PlayLease(lease_of(lease_id=22, steps=20), frozen={}))
     done = runtime.until(lambda report: isinstance(report, LeaseDone))
     assert isinstance(done, LeaseDone)
     assert done.lease_id == 22
@@ -151,7 +167,7 @@ def test_a_killed_learner_host_loses_the_lease_and_goes_on_from_its_checkpoint(r
     checkpoint = runtime.until(lambda report: isinstance(report, CheckpointTaken))
     assert isinstance(checkpoint, CheckpointTaken)
     actor = runtime.pid("actor_host")
-    runtime.runtime.submit(PlayLease(lease_of(lease_id=31, steps=1_000_000), budget_fraction=0.0, frozen={}))
+    runtime.runtime.submit(PlayLease(lease_of(lease_id=31, steps=1_000_000), frozen={}))
     os.kill(runtime.pid("learner_host"), signal.SIGKILL)
     seen: set[type] = set()
 
@@ -169,14 +185,14 @@ def test_a_killed_learner_host_loses_the_lease_and_goes_on_from_its_checkpoint(r
     taken = runtime.until(lambda report: isinstance(report, SnapshotTaken))
     assert isinstance(taken, SnapshotTaken)
     assert taken.weights.version == checkpoint.progress.version
-    runtime.runtime.submit(PlayLease(lease_of(lease_id=32, steps=20), budget_fraction=0.0, frozen={}))
+    runtime.runtime.submit(PlayLease(lease_of(lease_id=32, steps=20), frozen={}))
     runtime.until(lambda report: isinstance(report, LeaseDone))
 
 
 def test_a_game_that_raises_in_a_host_is_one_sentence(ray_cluster: Cluster) -> None:
     made = watched(ray_cluster, EnvConfig("tests.league.bad_envs:breaking", {"how": "raise"}))
     try:
-        made.runtime.submit(PlayLease(lease_of(), budget_fraction=0.0, frozen={}))
+        made.runtime.submit(PlayLease(lease_of(), frozen={}))
         with pytest.raises(EnvError) as raised:
             made.until(lambda report: isinstance(report, LeaseDone))
         text = str(raised.value)

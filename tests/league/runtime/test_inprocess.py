@@ -1,0 +1,32 @@
+"""The runtime in one process: what a task finds and leaves, poll by poll."""
+
+from __future__ import annotations
+
+import pytest
+
+from league.runtime.inprocess import InProcessRuntime
+from league.runtime.protocol import InstallPlayer, LearnerProgress, PlayLease, Report
+from tests.league.runtime.host_cases import lease_of, setup_of
+
+
+def polled(runtime: InProcessRuntime, kind: type[Report], *, budget_fraction: float) -> Report:
+    """The first report of a kind; every poll tells the same fraction."""
+    for _ in range(100):
+        for report in runtime.poll(1.0, budget_fraction=budget_fraction):
+            if isinstance(report, kind):
+                return report
+    raise AssertionError(f"no {kind.__name__}")
+
+
+@pytest.mark.parametrize("budget_fraction", [0.0, 0.25, 1.0])
+def test_a_lease_learns_under_the_budget_fraction_of_the_poll_that_begins_it(budget_fraction: float) -> None:
+    setup = setup_of()
+    runtime = InProcessRuntime(setup, deadline_s=60.0)
+    runtime.start()
+    runtime.submit(InstallPlayer("main-0"))
+    runtime.submit(PlayLease(lease_of(steps=60), frozen={}))
+    report = polled(runtime, LearnerProgress, budget_fraction=budget_fraction)
+    assert isinstance(report, LearnerProgress) and report.update is not None
+    assert report.update.learning_rate == setup.learner.learning_rate_at(budget_fraction)
+    assert report.update.entropy_cost == setup.learner.entropy_cost_at(budget_fraction)
+    runtime.close()
