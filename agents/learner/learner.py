@@ -162,19 +162,24 @@ class Learner:
         return Weights(vector=vector, layout=self._layout, version=self.version)
 
     def reset(self, weights: Weights) -> None:
-        """Start again from given weights: fresh optimizer and scales; version and step counts go on.
+        """Start again from given weights: fresh optimizer and scales; step counts go on.
+
+        The version goes up by one, so that unrolls of the past self can be told from those of the new one.
 
         Raises:
           WeightsError: the layout differs.
         """
-        if weights.layout != self._layout:
-            raise WeightsError(
-                f"the weights ({weights.layout.size} numbers) are for another network ({self._layout.size})"
-            )
-        self._load({"values": weights.vector})
-        self._scale = AdvantageScale()
-        self._bad_in_a_row = 0
-        self._keep_good()
+        self._take_over(weights)
+        self.version += 1
+
+    def load_weights(self, weights: Weights, *, trained_steps: int) -> None:
+        """Go on from published weights and their version, where no restart state is left: fresh optimizer and scales.
+
+        Raises:
+          WeightsError: the layout differs.
+        """
+        self._take_over(weights)
+        self.version, self.trained_steps = weights.version, trained_steps
 
     def save(self) -> Arrays:
         """Restart state as plain arrays: weights, optimizer moments, counters, running scales."""
@@ -301,6 +306,16 @@ class Learner:
             raise error
         self._load_good()
         self.version += 1
+
+    def _take_over(self, weights: Weights) -> None:
+        if weights.layout != self._layout:
+            raise WeightsError(
+                f"the weights ({weights.layout.size} numbers) are for another network ({self._layout.size})"
+            )
+        self._load({"values": weights.vector})
+        self._scale = AdvantageScale()
+        self._bad_in_a_row = 0
+        self._keep_good()
 
     def _load_good(self) -> None:
         self._load(self._good)

@@ -1,4 +1,4 @@
-"""A learner host that decodes, learns and answers at the same time: rows stream into the learner as they come.
+"""The learner host that decodes, learns and answers at the same time: rows stream into the learner as they come.
 
 All learners live on one thread, which takes turns between orders and updates. A chunk goes through the feeder of its
 player, decoded there in a thread of its own; credits hold back whoever pushes. What others may read (the newest
@@ -27,9 +27,9 @@ from agents.unroll.codec import ChunkError, Lz4Codec
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from agents.weights import Weights
 from envs.registry import spec_of
-from league.core.state.records import Hyperparameter, Progress
-from league.runtime.learner_host import UnknownPlayer, Workers, check_address, check_versions, player_learner
-from league.runtime.protocol import Arrays, CheckpointTaken, HostSetup, LearnerProgress
+from league.core.state.records import Progress
+from league.runtime.learner_host import Newest, UnknownPlayer, Workers, check_address, check_versions, player_learner
+from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress
 
 Answer = TypeVar("Answer")
 
@@ -44,16 +44,6 @@ WAKE_S = 5.0
 
 class LearnersStoppedError(LearnerError):
     """The learners' thread has ended; the message says why."""
-
-
-@dataclass(frozen=True)
-class Newest:
-    """What others may read of a player, all of one moment."""
-
-    weights: Weights
-    progress: Progress
-    update: UpdateReport | None
-    skipped: int
 
 
 @dataclass
@@ -81,9 +71,6 @@ class AsyncLearnerHost:
       workers_of: of the learner of a player, where it is cut into stages or replicas.
       clock: seconds, for the share of time in which there was nothing to learn from.
       patience_s: see `PATIENCE_S`.
-
-    Attributes:
-      budget_fraction: part of the budget spent, in [0, 1]; set by the owner, read by every update.
     """
 
     def __init__(
@@ -120,26 +107,16 @@ class AsyncLearnerHost:
         """Start the learners' thread."""
         self._thread.start()
 
-    def install(
-        self,
-        player: str,
-        *,
-        saved: Arrays | None,
-        weights: Weights | None,
-        hyperparameters: tuple[Hyperparameter, ...] = (),
-        trained_steps: int = 0,
-    ) -> None:
-        """Hold a player's learner, from a checkpoint, from weights, or newly initialised."""
-        self._request(lambda: self._install(player, saved, weights, hyperparameters, trained_steps))
+    def install(self, task: InstallPlayer) -> None:
+        """As in the protocol."""
+        self._request(lambda: self._install(task))
 
     def push(self, player: str, chunk: bytes) -> Weights:
-        """Take a chunk to learn from, as soon as there is room for it; returns the newest weights.
+        """As in the protocol; returns as soon as there is room for the chunk.
 
         Raises:
-          UnknownPlayer: not held here.
-          ChunkError: the bytes are no chunk of this run and player, or too many rows.
+          ChunkError: also where it has too many rows.
           FeederFullError: no room within `setup.deadlines.credit_s`.
-          LearnerError: learning has failed.
         """
         header, num_rows = self._codec.peek(chunk)
         check_address(header, run=self._setup.run, player=player)
@@ -157,16 +134,12 @@ class AsyncLearnerHost:
                 continue  # reset meanwhile
             return self._get(player).newest.weights
 
-    def weights(self, player: str) -> Weights:
-        """The newest weights of a player; the same object until the version changes."""
-        return self._get(player).newest.weights
-
     def newest(self, player: str) -> Newest:
-        """The newest weights with how far the player is."""
+        """As in the protocol."""
         return self._get(player).newest
 
     def progress(self) -> list[LearnerProgress]:
-        """How far every player is, and the share of the time since the last call in which there was nothing to do.
+        """As in the protocol.
 
         Raises:
           LearnerError: learning has failed.
@@ -180,11 +153,11 @@ class AsyncLearnerHost:
         return [self._progress_of(player, held, min(max(idle, 0.0), 1.0)) for player, held in everyone]
 
     def reset(self, player: str, weights: Weights) -> None:
-        """Start a player again from given weights; unrolls of its past self, also those still to come, are dropped."""
+        """As in the protocol."""
         self._request(lambda: self._reset(player, weights))
 
     def checkpoint(self, player: str) -> CheckpointTaken:
-        """A player's restart state."""
+        """As in the protocol."""
         return self._request(lambda: self._checkpoint(player))
 
     def close(self) -> None:
@@ -264,32 +237,15 @@ class AsyncLearnerHost:
         with self._changed:
             self._busy_s += report.update_s - report.waited_s
 
-    def _install(
-        self,
-        player: str,
-        saved: Arrays | None,
-        weights: Weights | None,
-        hyperparameters: tuple[Hyperparameter, ...],
-        trained_steps: int,
-    ) -> None:
-        self._drop(player)
-        learner = player_learner(
-            player,
-            self._setup,
-            self._spec,
-            saved=saved,
-            weights=weights,
-            hyperparameters=hyperparameters,
-            trained_steps=trained_steps,
-            dtype=self._dtype,
-            workers=self._workers_of(player),
-        )
-        self._hold(player, learner, first_version=0)
+    def _install(self, task: InstallPlayer) -> None:
+        self._drop(task.player)
+        workers = self._workers_of(task.player)
+        learner = player_learner(task, self._setup, self._spec, dtype=self._dtype, workers=workers)
+        self._hold(task.player, learner, first_version=0)
 
     def _reset(self, player: str, weights: Weights) -> None:
         held = self._get(player)
         held.learner.reset(weights)
-        held.learner.version += 1
         self._hold(player, held.learner, first_version=held.learner.version)
         held.feeder.close()
 

@@ -30,6 +30,7 @@ from league.runtime.protocol import (
     TakeSnapshot,
     Task,
 )
+from league.runtime.sync_learner_host import SyncLearnerHost
 from league.runtime.task_thread import TaskThread
 from league.store.run_folder import WorkerStatus
 
@@ -49,7 +50,7 @@ class DirectClient:
 
     def weights(self, player: str) -> Weights:
         """As in the protocol."""
-        return self._learners.weights(player)
+        return self._learners.newest(player).weights
 
 
 class InProcessRuntime:
@@ -147,7 +148,7 @@ class InProcessRuntime:
         prepare_process()
         spec = spec_of(self._setup.env)
         dtype = choose_dtype(spec, self._setup.network, self._setup.learner.precision)
-        self._learners = LearnerHost(self._setup, dtype=dtype)
+        self._learners = SyncLearnerHost(self._setup, dtype=dtype)
         self._actor = ActorHost(self._setup, name=ACTOR_HOST, dtype=dtype)
         self._client = DirectClient(self._learners)
 
@@ -161,18 +162,12 @@ class InProcessRuntime:
             self._reports.append(LeaseDone(ACTOR_HOST, lease.lease_id, lease.token, result.env_steps, result.outcomes))
             self._reports.extend(learners.progress())
         elif isinstance(task, InstallPlayer):
-            learners.install(
-                task.player,
-                saved=task.saved,
-                weights=task.weights,
-                hyperparameters=task.hyperparameters,
-                trained_steps=task.trained_steps,
-            )
+            learners.install(task)
             self._reports.append(PlayerInstalled(task.player))
         elif isinstance(task, TakeSnapshot):
-            weights = learners.weights(task.player)
-            trained = learners.progress_of(task.player).trained_steps
-            self._reports.append(SnapshotTaken(task.directive_id, task.player, weights, trained))
+            newest = learners.newest(task.player)
+            trained = newest.progress.trained_steps
+            self._reports.append(SnapshotTaken(task.directive_id, task.player, newest.weights, trained))
         elif isinstance(task, ResetPlayer):
             learners.reset(task.player, task.weights)
             self._reports.append(ResetDone(task.directive_id))

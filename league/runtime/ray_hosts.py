@@ -21,7 +21,7 @@ from league.core.state.records import Lease
 from league.runtime.actor_host import ActorHost, LeaseResult
 from league.runtime.async_learner_host import AsyncLearnerHost
 from league.runtime.host_log import logs_its_errors, open_log
-from league.runtime.learner_host import Workers
+from league.runtime.learner_host import LearnerHost, Workers
 from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, SnapshotTaken
 from league.runtime.ray_worker_group import RayWorkerGroup
 
@@ -133,8 +133,9 @@ class LearnerHostProcess:
         open_log(setup.logs, name)
         spec = spec_of(setup.env)
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
-        self._host = AsyncLearnerHost(setup, dtype=dtype, workers_of=lambda player: _workers(groups.get(player)))
-        self._host.start()
+        host = AsyncLearnerHost(setup, dtype=dtype, workers_of=lambda player: _workers(groups.get(player)))
+        host.start()
+        self._host: LearnerHost = host
 
     def ready(self) -> int:
         """The process id, once everything is built."""
@@ -142,32 +143,26 @@ class LearnerHostProcess:
 
     @logs_its_errors
     def install(self, task: InstallPlayer) -> None:
-        """As `AsyncLearnerHost.install`."""
-        self._host.install(
-            task.player,
-            saved=task.saved,
-            weights=task.weights,
-            hyperparameters=task.hyperparameters,
-            trained_steps=task.trained_steps,
-        )
+        """As `LearnerHost.install`."""
+        self._host.install(task)
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     @logs_its_errors
     def push(self, player: str, chunk: bytes, *, have: int) -> Weights | None:
-        """As `AsyncLearnerHost.push`; None where the caller has the newest weights."""
+        """As `LearnerHost.push`; None where the caller has the newest weights."""
         newest = self._host.push(player, chunk)
         return newest if newest.version != have else None
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     def weights(self, player: str, *, have: int) -> Weights | None:
         """The newest weights of a player; None where the caller has them."""
-        newest = self._host.weights(player)
+        newest = self._host.newest(player).weights
         return newest if newest.version != have else None
 
     @ray.method(concurrency_group=PROGRESS)  # type: ignore[untyped-decorator]
     @logs_its_errors
     def progress(self, *, budget_fraction: float) -> list[LearnerProgress]:
-        """As `AsyncLearnerHost.progress`; its learners use this fraction of the budget from now on."""
+        """As `LearnerHost.progress`; its learners use this fraction of the budget from now on."""
         self._host.budget_fraction = budget_fraction
         return self._host.progress()
 
@@ -178,12 +173,12 @@ class LearnerHostProcess:
 
     @logs_its_errors
     def reset(self, player: str, weights: Weights) -> None:
-        """As `AsyncLearnerHost.reset`."""
+        """As `LearnerHost.reset`."""
         self._host.reset(player, weights)
 
     @logs_its_errors
     def checkpoint(self, player: str) -> CheckpointTaken:
-        """As `AsyncLearnerHost.checkpoint`."""
+        """As `LearnerHost.checkpoint`."""
         return self._host.checkpoint(player)
 
 

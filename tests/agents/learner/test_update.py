@@ -188,17 +188,28 @@ def test_state_of_another_network_is_refused() -> None:
         learner_of(MLP).load(learner_of(LSTM).save())
 
 
-def test_reset_takes_the_weights_and_forgets_the_optimizer_but_not_the_counts() -> None:
+def test_reset_takes_the_weights_under_a_new_version_and_forgets_the_optimizer_but_not_the_counts() -> None:
     learner, other = learner_of(), build_learner(BOARD_GAME, MLP, small_config(), seed=2, dtype=torch.float32)
     for seed in range(3):
         learner.update(batch(seed), budget_fraction=0.0)
     learner.reset(other.publish())
-    assert learner.version == 3 and learner.publish().digest() == other.publish().digest()
+    assert learner.version == 4 and learner.publish().digest() == other.publish().digest()
     learner.update(batch(4), budget_fraction=0.0)
     other.update(batch(4), budget_fraction=0.0)
     assert learner.publish().digest() == other.publish().digest()
     with pytest.raises(WeightsError, match="another network"):
         learner.reset(learner_of(LSTM).publish())
+
+
+def test_a_learner_loaded_from_weights_has_their_version_and_the_steps_that_are_given() -> None:
+    learner, other = learner_of(), learner_of()
+    for seed in range(2):
+        other.update(batch(seed), budget_fraction=0.0)
+    learner.load_weights(other.publish(), trained_steps=77)
+    assert (learner.version, learner.trained_steps) == (2, 77)
+    assert learner.publish().digest() == other.publish().digest()
+    with pytest.raises(WeightsError, match="another network"):
+        learner.load_weights(learner_of(LSTM).publish(), trained_steps=77)
 
 
 def test_decisions_older_than_the_bound_are_counted_and_not_learnt_from() -> None:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import numpy as np
+
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
+from agents.unroll.codec import ChunkHeader, Lz4Codec
+from agents.unroll.synthetic import synthetic_unrolls
+from agents.unroll.unroll import Unrolls, UnrollSpec
 from agents.weights import Weights
 from envs.protocol import EnvConfig
 from envs.registry import make
@@ -45,3 +52,21 @@ def weights_of(setup: HostSetup, *, seed: int, version: int = 0) -> Weights:
     """Weights of a fresh network."""
     spec = make(setup.env, num_envs=1).spec
     return weights_in(build_network(spec, setup.network, seed=seed), version=version)
+
+
+def rows_of(rows: int, *, seed: int) -> Unrolls:
+    """Unrolls of nobody's games."""
+    spec = make(TIC_TAC_TOE, num_envs=1).spec
+    return synthetic_unrolls(UnrollSpec(spec, 4), rows=rows, seed=seed)
+
+
+def chunk_of(rows: int = 8, *, seed: int = 0, player: str = "main-0", version: int = 0) -> bytes:
+    """Such unrolls under one version, as a chunk."""
+    versions = np.full((rows, 4), version, np.int32)
+    return encoded(dataclasses.replace(rows_of(rows, seed=seed), versions=versions), player)
+
+
+def encoded(unrolls: Unrolls, player: str = "main-0") -> bytes:
+    """A chunk of the run "tests"."""
+    least, most = int(unrolls.versions.min()), int(unrolls.versions.max())
+    return Lz4Codec().encode(unrolls, ChunkHeader(run="tests", player=player, version_min=least, version_max=most))

@@ -19,11 +19,10 @@ from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs.registry import make
 from league.config.deadlines import Deadlines
-from league.core.state.records import Hyperparameter
 from league.runtime.async_learner_host import AsyncLearnerHost
-from league.runtime.learner_host import LearnerHost, UnknownPlayer
-from league.runtime.protocol import HostSetup
-from tests.league.runtime.host_cases import setup_of, weights_of
+from league.runtime.protocol import HostSetup, InstallPlayer
+from league.runtime.sync_learner_host import SyncLearnerHost
+from tests.league.runtime.host_cases import chunk_of, encoded, rows_of, setup_of
 
 DEADLINE_S = 20.0
 PLAYER = "main-0"
@@ -34,7 +33,7 @@ SPEC = make(SETUP.env, num_envs=1).spec
 @pytest.fixture
 def host() -> Iterator[AsyncLearnerHost]:
     made = started(SETUP)
-    made.install(PLAYER, saved=None, weights=None)
+    made.install(InstallPlayer(PLAYER))
     yield made
     made.close()
     made.close()
@@ -44,21 +43,6 @@ def started(setup: HostSetup, *, patience_s: float = DEADLINE_S) -> AsyncLearner
     made = AsyncLearnerHost(setup, dtype=torch.float32, patience_s=patience_s)
     made.start()
     return made
-
-
-def rows_of(rows: int, *, seed: int) -> Unrolls:
-    return synthetic_unrolls(UnrollSpec(SPEC, 4), rows=rows, seed=seed)
-
-
-def chunk_of(rows: int = 8, *, seed: int = 0, player: str = PLAYER, version: int = 0) -> bytes:
-    return encoded(
-        dataclasses.replace(rows_of(rows, seed=seed), versions=np.full((rows, 4), version, np.int32)), player
-    )
-
-
-def encoded(unrolls: Unrolls, player: str = PLAYER) -> bytes:
-    least, most = int(unrolls.versions.min()), int(unrolls.versions.max())
-    return Lz4Codec().encode(unrolls, ChunkHeader(run="tests", player=player, version_min=least, version_max=most))
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
@@ -73,22 +57,24 @@ def version_of(host: AsyncLearnerHost, player: str = PLAYER) -> int:
 
 
 def test_the_same_chunks_give_the_same_weights_as_synchronously(host: AsyncLearnerHost) -> None:
-    plain = LearnerHost(SETUP, dtype=torch.float32)
-    plain.install(PLAYER, saved=None, weights=None)
+    plain = SyncLearnerHost(SETUP, dtype=torch.float32)
+    plain.budget_fraction = host.budget_fraction = 0.25
+    plain.install(InstallPlayer(PLAYER))
     for seed in range(5):
         plain.push(PLAYER, chunk_of(6, seed=seed))
         host.push(PLAYER, chunk_of(6, seed=seed))
     wait_until(lambda: version_of(host) == 3, "three updates of 8 rows out of 30")
-    assert host.weights(PLAYER).digest() == plain.weights(PLAYER).digest()
-    assert host.newest(PLAYER).progress == plain.progress_of(PLAYER)
+    assert host.newest(PLAYER).weights.digest() == plain.newest(PLAYER).weights.digest()
+    assert host.newest(PLAYER).progress == plain.newest(PLAYER).progress
     (there,), (here,) = host.progress(), plain.progress()
     assert there.update is not None and here.update is not None
     assert (there.update.lag_max, there.update.steps) == (here.update.lag_max, here.update.steps)
+    assert there.update.learning_rate == here.update.learning_rate == SETUP.learner.learning_rate_at(0.25)
 
 
 def test_orders_are_carried_out_while_a_batch_is_incomplete() -> None:
     host = started(SETUP, patience_s=0.01)
-    host.install(PLAYER, saved=None, weights=None)
+    host.install(InstallPlayer(PLAYER))
     host.push(PLAYER, chunk_of(6))
     assert host.checkpoint(PLAYER).progress.version == 0
     host.push(PLAYER, chunk_of(2, seed=1))
@@ -100,7 +86,7 @@ def test_a_batch_begun_too_early_is_begun_again_and_not_lost() -> None:
     setup = dataclasses.replace(SETUP, learner=dataclasses.replace(SETUP.learner, microbatches=4))
     hasty, patient = started(setup, patience_s=0.001), started(setup)
     for host in (hasty, patient):
-        host.install(PLAYER, saved=None, weights=None)
+        host.install(InstallPlayer(PLAYER))
     hasty.push(PLAYER, chunk_of(6))
     wait_until(lambda: hasty._held[PLAYER].whole, "an end of patience")
     hasty.push(PLAYER, chunk_of(2, seed=1))
@@ -108,14 +94,14 @@ def test_a_batch_begun_too_early_is_begun_again_and_not_lost() -> None:
         patient.push(PLAYER, chunk_of(rows, seed=seed))
     for host in (hasty, patient):
         wait_until(lambda host=host: version_of(host) == 1, "the update")  # type: ignore[misc]
-    assert hasty.weights(PLAYER).digest() == patient.weights(PLAYER).digest()
+    assert hasty.newest(PLAYER).weights.digest() == patient.newest(PLAYER).weights.digest()
     hasty.close()
     patient.close()
 
 
 def test_who_pushes_waits_for_room_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     host = started(SETUP)
-    host.install(PLAYER, saved=None, weights=None)
+    host.install(InstallPlayer(PLAYER))
     hold, going = threading.Event(), threading.Event()
     request = threading.Thread(target=lambda: host._request(lambda: (going.set(), hold.wait(DEADLINE_S))))
     request.start()
@@ -135,52 +121,20 @@ def test_who_pushes_waits_for_room_and_not_for_ever(monkeypatch: pytest.MonkeyPa
 
 def test_chunks_larger_than_two_batches_always_fit_in_the_end() -> None:
     host = started(setup_of(chunk_rows=40))
-    host.install(PLAYER, saved=None, weights=None)
+    host.install(InstallPlayer(PLAYER))
     for seed in range(3):
         host.push(PLAYER, chunk_of(39, seed=seed))
     wait_until(lambda: version_of(host) == 117 // 8, "117 rows")
     host.close()
 
 
-def test_a_reset_drops_the_rows_of_the_past_self(host: AsyncLearnerHost) -> None:
-    host.push(PLAYER, chunk_of(6))
-    other = weights_of(SETUP, seed=9)
-    host.reset(PLAYER, other)
-    version = version_of(host)
-    assert version == 1 and host.weights(PLAYER).digest() == other.digest()
-    assert host.push(PLAYER, chunk_of(version=0)).version == version, "of the past self: dropped"
-    host.push(PLAYER, chunk_of(version=version))
-    wait_until(lambda: version_of(host) == version + 1, "an update from new rows alone")
-    assert host.checkpoint(PLAYER).progress.version == version + 1
-
-
-def test_a_restored_learner_goes_on_with_its_counts(host: AsyncLearnerHost) -> None:
-    host.push(PLAYER, chunk_of())
-    wait_until(lambda: version_of(host) == 1, "an update")
-    taken = host.checkpoint(PLAYER)
-    host.install("other", saved=taken.saved, weights=None)
-    assert host.weights("other").digest() == host.weights(PLAYER).digest()
-    assert host.newest("other").progress.trained_steps == taken.progress.trained_steps > 0
-
-
 def test_two_players_take_turns(host: AsyncLearnerHost) -> None:
-    host.install("other", saved=None, weights=None)
+    host.install(InstallPlayer("other"))
     for seed in range(4):
         for player in (PLAYER, "other"):
             host.push(player, chunk_of(seed=seed, player=player))
     wait_until(lambda: min(version_of(host), version_of(host, "other")) == 4, "four updates of each")
     assert {report.progress.player for report in host.progress()} == {PLAYER, "other"}
-
-
-def test_foreign_chunks_are_refused_at_once_and_unknown_players_named(host: AsyncLearnerHost) -> None:
-    with pytest.raises(ChunkError, match="came to tests/main-0"):
-        host.push(PLAYER, chunk_of(player="other"))
-    with pytest.raises(ChunkError, match="checksum"):
-        host.push(PLAYER, chunk_of()[:-1] + b"?")
-    with pytest.raises(UnknownPlayer, match="nobody"):
-        host.push("nobody", chunk_of(player="nobody"))
-    with pytest.raises(UnknownPlayer, match="nobody"):
-        host.checkpoint("nobody")
 
 
 FOREIGN: dict[str, tuple[Callable[[Unrolls], Unrolls], str]] = {
@@ -207,7 +161,7 @@ FOREIGN: dict[str, tuple[Callable[[Unrolls], Unrolls], str]] = {
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_foreign_chunk_is_refused_and_all_players_go_on(name: str, host: AsyncLearnerHost, caplog) -> None:  # type: ignore[no-untyped-def]
-    host.install("other", saved=None, weights=None)
+    host.install(InstallPlayer("other"))
     change, reason = FOREIGN[name]
     host.push(PLAYER, encoded(change(rows_of(8, seed=0))))
     for player in (PLAYER, "other"):
@@ -245,14 +199,14 @@ def test_rows_of_actors_that_are_ahead_of_a_restored_learner_count_as_new(host: 
 def test_a_learner_that_fails_is_told_to_everyone_and_nobody_hangs(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(FlatOptimizer, "step", lambda _tail, **_given: math.nan)
     host = started(SETUP)
-    host.install(PLAYER, saved=None, weights=None)
+    host.install(InstallPlayer(PLAYER))
     for _ in range(6):
         try:
             host.push(PLAYER, chunk_of())
         except LearnerError:
             break
     wait_until(lambda: host._closed, "the end of the thread")
-    for ask in (host.progress, lambda: host.weights(PLAYER), lambda: host.checkpoint(PLAYER)):
+    for ask in (host.progress, lambda: host.newest(PLAYER).weights, lambda: host.checkpoint(PLAYER)):
         with pytest.raises(LearnerError, match="learning has failed: 6 updates in a row"):
             ask()
     host.close()
@@ -262,20 +216,10 @@ def test_time_without_rows_is_idle() -> None:
     now = [0.0]
     host = AsyncLearnerHost(SETUP, dtype=torch.float32, clock=lambda: now[0])
     host.start()
-    host.install(PLAYER, saved=None, weights=None)
+    host.install(InstallPlayer(PLAYER))
     host.progress()
     host._busy_s = 1.0
     now[0] += 4.0
     (report,) = host.progress()
     assert report.idle_fraction == 0.75
     host.close()
-
-
-def test_tuned_hyperparameters_reach_the_learner(host: AsyncLearnerHost) -> None:
-    host.install("tuned", saved=None, weights=None, hyperparameters=(Hyperparameter("learning_rate", 0.5),))
-    for player in (PLAYER, "tuned"):
-        host.push(player, chunk_of(player=player))
-    wait_until(lambda: min(version_of(host), version_of(host, "tuned")) == 1, "an update of each")
-    plain, tuned = (host.newest(player).update for player in (PLAYER, "tuned"))
-    assert plain is not None and tuned is not None
-    assert tuned.learning_rate == pytest.approx(0.5 * plain.learning_rate)

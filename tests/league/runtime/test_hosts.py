@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
+from agents.unroll.codec import ChunkHeader, Lz4Codec
 from agents.unroll.unroll import Unrolls
 from agents.weights import Weights
 from envs.protocol import EnvConfig, EnvError
@@ -17,8 +17,8 @@ from league.errors import StorageError
 from league.runtime import actor_host as actor_host_module
 from league.runtime.actor_host import ActorHost
 from league.runtime.actor_state_file import decode_actor_state, encode_actor_state
-from league.runtime.learner_host import LearnerHost, UnknownPlayer
-from league.runtime.protocol import HostSetup, HostState
+from league.runtime.protocol import HostSetup, HostState, InstallPlayer
+from league.runtime.sync_learner_host import SyncLearnerHost
 from tests.agents.acting.test_arena import equal_unrolls
 from tests.league.runtime.host_cases import lease_of, paired, setup_of, weights_of
 
@@ -47,9 +47,9 @@ def actor(setup: HostSetup) -> ActorHost:
     return ActorHost(setup, name="actor-0", dtype=torch.float32)
 
 
-def learner(setup: HostSetup) -> LearnerHost:
-    host = LearnerHost(setup, dtype=torch.float32)
-    host.install("main-0", saved=None, weights=None)
+def learner(setup: HostSetup) -> SyncLearnerHost:
+    host = SyncLearnerHost(setup, dtype=torch.float32)
+    host.install(InstallPlayer("main-0"))
     return host
 
 
@@ -192,7 +192,7 @@ def chunks_of(setup: HostSetup, weights: Weights, *, steps: int = 40) -> list[by
 def test_a_batch_of_rows_makes_a_version_and_a_rest_waits() -> None:
     setup = setup_of(chunk_rows=4)
     host = learner(setup)
-    versions = [host.push("main-0", chunk).version for chunk in chunks_of(setup, host.weights("main-0"))[:6]]
+    versions = [host.push("main-0", chunk).version for chunk in chunks_of(setup, host.newest("main-0").weights)[:6]]
     assert versions == [0, 1, 1, 2, 2, 3]
     (progress,) = host.progress()
     assert (progress.progress.version, progress.skipped) == (3, 0)
@@ -203,74 +203,8 @@ def test_a_batch_of_rows_makes_a_version_and_a_rest_waits() -> None:
 def test_rows_left_of_a_chunk_are_learnt_from_with_the_next() -> None:
     setup = setup_of(chunk_rows=12)
     host = learner(setup)
-    chunks = chunks_of(setup, host.weights("main-0"), steps=80)[:4]
+    chunks = chunks_of(setup, host.newest("main-0").weights, steps=80)[:4]
     assert [host.push("main-0", chunk).version for chunk in chunks] == [1, 3, 4, 6]
-
-
-def test_weights_are_the_same_object_until_the_version_changes() -> None:
-    setup = setup_of()
-    host = learner(setup)
-    first = host.weights("main-0")
-    assert host.weights("main-0") is first
-    host.push("main-0", chunks_of(setup, first)[0])
-    assert host.weights("main-0") is not first
-
-
-def test_a_chunk_of_another_run_or_player_is_refused() -> None:
-    setup = setup_of()
-    host = learner(setup)
-    chunk = chunks_of(setup, host.weights("main-0"))[0]
-    host.install("main-1", saved=None, weights=None)
-    with pytest.raises(ChunkError, match="a chunk of tests/main-0 came to tests/main-1"):
-        host.push("main-1", chunk)
-    with pytest.raises(UnknownPlayer):
-        host.push("stranger", chunk)
-    elsewhere = LearnerHost(replace(setup, run="other"), dtype=torch.float32)
-    elsewhere.install("main-0", saved=None, weights=None)
-    with pytest.raises(ChunkError, match="came to other/main-0"):
-        elsewhere.push("main-0", chunk)
-
-
-def test_after_a_reset_nothing_is_learnt_from_the_games_before_it() -> None:
-    setup = setup_of()
-    host = learner(setup)
-    chunks = chunks_of(setup, host.weights("main-0"))
-    host.push("main-0", chunks[0])
-    fresh = weights_of(setup, seed=41)
-    host.reset("main-0", fresh)
-    after = host.weights("main-0")
-    assert after.version == 2
-    assert after.digest() == fresh.digest()
-    for chunk in chunks[1:3]:
-        assert host.push("main-0", chunk).digest() == fresh.digest()
-
-
-def test_a_player_installed_from_its_checkpoint_learns_on_exactly() -> None:
-    setup = setup_of()
-    host = learner(setup)
-    chunks = chunks_of(setup, host.weights("main-0"), steps=60)
-    for chunk in chunks[:2]:
-        host.push("main-0", chunk)
-    saved = host.checkpoint("main-0")
-    assert saved.progress == host.progress_of("main-0")
-    again = LearnerHost(setup, dtype=torch.float32)
-    again.install("main-0", saved=saved.saved, weights=None)
-    for chunk in chunks[2:4]:
-        left, right = (each.push("main-0", chunk) for each in (host, again))
-        assert (left.version, left.digest()) == (right.version, right.digest())
-
-
-def test_a_player_installed_from_weights_starts_with_them_and_their_version() -> None:
-    setup = setup_of()
-    host = LearnerHost(setup, dtype=torch.float32)
-    weights = weights_of(setup, seed=8, version=12)
-    host.install("main-0", saved=None, weights=weights)
-    assert host.weights("main-0").digest() == weights.digest()
-    assert host.progress_of("main-0").version == 12
-    host.close()
-    host.close()
-    with pytest.raises(UnknownPlayer):
-        host.weights("main-0")
 
 
 def test_a_hosts_file_reads_back_what_it_wrote_and_nothing_else() -> None:
