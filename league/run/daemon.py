@@ -19,7 +19,6 @@ from league.core.state.commands import (
     ConfirmTransplant,
     DropTransplant,
     ExpireLease,
-    FinishLease,
     NothingToLease,
     Refused,
     ReportProgress,
@@ -204,10 +203,11 @@ class Daemon:
     def _handle(self, report: Report) -> None:
         if isinstance(report, LeaseDone):
             self._idle[report.host], self._stuck = None, ""
-            if not self._do(FinishLease(report.lease_id, report.token, report.env_steps, report.outcomes)):
-                lease = self._league.state.leases.get(report.lease_id)
-                if lease is not None and (lease.host, lease.token) == (report.host, report.token):
-                    self._do(ExpireLease(report.lease_id, "its answer was refused"))
+            answer = report.answer
+            if not self._do(answer):
+                lease = self._league.state.leases.get(answer.lease_id)
+                if lease is not None and (lease.host, lease.token) == (report.host, answer.token):
+                    self._do(ExpireLease(answer.lease_id, "its answer was refused"))
         elif isinstance(report, LeaseLost):
             self._idle[report.host] = None
             self._do(ExpireLease(report.lease_id, report.reason))
@@ -241,7 +241,7 @@ class Daemon:
         if report.kind == "actor_host":
             self._idle[report.host] = None
             return
-        for player in self._runtime_players(report.host):
+        for player in report.players:
             self._install(player)
 
     def _install(self, player: str) -> None:
@@ -251,20 +251,11 @@ class Daemon:
         self._report_progress(restored_progress(known, install, say=self.say))
         self._runtime.submit(install)
 
-    def _runtime_players(self, host: str) -> list[str]:
-        players = list(self._league.state.players)
-        hosts = self._config.runtime.learner_hosts if self._config.runtime.kind == "ray" else 1
-        number = int(host.rpartition("-")[2])
-        return [player for place, player in enumerate(players) if place % hosts == number]
-
     def _host_lost(self, report: HostLost) -> None:
         self._losses.lost(report, say=self.say)
         self._idle.pop(report.host, None)
-        if report.kind == "learner_host":
-            players = self._runtime_players(report.host)
-            self._installed.difference_update(players)
-            self._restart_states.forget(players)
-            return
+        self._installed.difference_update(report.players)
+        self._restart_states.forget(report.players)
         for lease in [lease for lease in self._league.state.leases.values() if lease.host == report.host]:
             self._do(ExpireLease(lease.lease_id, report.reason))
 

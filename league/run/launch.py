@@ -187,7 +187,7 @@ def _with_precision(config: RunConfig, spec: EnvSpec) -> RunConfig:
 def make_runtime(config: RunConfig, setup: HostSetup, state: LeagueState) -> Runtime:
     """The runtime that the configuration names. Ray is imported only where it is used."""
     if config.runtime.kind == "inprocess":
-        return InProcessRuntime(setup, deadline_s=config.runtime.lease_deadline_s)
+        return InProcessRuntime(setup, players=tuple(state.players), deadline_s=config.runtime.lease_deadline_s)
     from league.runtime.ray_runtime import RayRuntime
 
     return RayRuntime(setup, config.runtime, players=tuple(state.players))
@@ -367,9 +367,8 @@ def _restore_hosts(
         console.say(f"{folder.path / HOSTS_FILE} cannot be used ({error}): the games that were in flight begin anew.")
         return
     if next_lease_id == state.next_lease_id:
-        named = [info for name, info in state.snapshots.items() if f'"{name}"' in hosts.text]
         try:
-            frozen = {info.snapshot_id: policies.snapshot(info) for info in named}
+            frozen = {name: policies.snapshot(info) for name, info in state.snapshots.items() if name in hosts.policies}
         except (CorruptSnapshot, MissingSnapshot) as error:
             console.say(f"{error} The games that were in flight begin anew.")
             return

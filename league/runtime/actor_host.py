@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -21,6 +19,7 @@ from agents.weights import Weights
 from envs.bots import make_bot
 from envs.protocol import EnvError
 from envs.registry import make, spec_of
+from league.core.state.commands import FinishLease
 from league.core.state.records import BOT_PREFIX, Assignment, AssignmentOutcome, Lease
 from league.runtime.protocol import Arrays, HostSetup, HostState
 
@@ -41,14 +40,6 @@ class LearnerClient(Protocol):
     def weights(self, player: str) -> Weights:
         """The newest weights of a player."""
         ...
-
-
-@dataclass(frozen=True)
-class LeaseResult:
-    """What came of a lease."""
-
-    env_steps: int
-    outcomes: tuple[AssignmentOutcome, ...]
 
 
 class ActorHost:
@@ -76,7 +67,7 @@ class ActorHost:
         self._live: dict[str, NetworkPolicy] = {}
         self._frozen: dict[str, Policy] = {}
 
-    def play(self, lease: Lease, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> LeaseResult:
+    def play(self, lease: Lease, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
         """Step the games of the lease's arena under its assignments.
 
         Args:
@@ -95,7 +86,7 @@ class ActorHost:
             for chunk in self._chunks(lease.home, unrolls):
                 self._adopt(lease.home, learners.push(lease.home, chunk))
         outcomes = tuple(_outcome(totals) for totals in arena.take_outcomes())
-        return LeaseResult(env_steps=lease.steps * arena.num_envs, outcomes=outcomes)
+        return FinishLease(lease.lease_id, lease.token, lease.steps * arena.num_envs, outcomes)
 
     def missing(self, assignments: tuple[Assignment, ...]) -> list[str]:
         """Snapshots that these assignments name and whose weights this host does not hold."""
@@ -109,30 +100,25 @@ class ActorHost:
     def save(self) -> HostState | None:
         """Everything that this host holds between two leases; None where an env cannot be saved."""
         arrays: Arrays = {}
-        tables: dict[str, list[dict[str, object]]] = {}
+        assignments: dict[str, tuple[Assignment, ...]] = {}
         for key, arena in self._arenas.items():
             saved = arena.save()
             if saved is None:
                 return None
             arrays.update({f"{key}/{name}": array for name, array in saved.items()})
-            tables[key] = [
-                {"policies": assignment.policies, "records": assignment.records, "share": assignment.probability}
-                for assignment in arena.saved_assignments()
-            ]
+            assignments[key] = tuple(
+                Assignment(row.policies, row.records, row.probability) for row in arena.saved_assignments()
+            )
             pending = self._pending.get(key)
             if pending:
                 chunk = self._encoded(key, concatenate(pending))
                 arrays[f"{key}/pending"] = np.frombuffer(chunk, np.uint8).copy()
-        return HostState(arrays=arrays, text=json.dumps({"tables": tables, "generations": self._generations}))
+        return HostState(arrays, assignments, dict(self._generations))
 
     def load(self, state: HostState, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> None:
         """Go on from a saved state."""
-        text = json.loads(state.text)
-        self._generations = {key: int(number) for key, number in text["generations"].items()}
-        for key, rows in text["tables"].items():
-            assignments = tuple(
-                Assignment(tuple(row["policies"]), tuple(row["records"]), float(row["share"])) for row in rows
-            )
+        self._generations = dict(state.generations)
+        for key, assignments in state.assignments.items():
             policies = self._policies(assignments, frozen, learners)
             prefix = f"{key}/"
             arrays = {n.removeprefix(prefix): a for n, a in state.arrays.items() if n.startswith(prefix)}

@@ -9,6 +9,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from league.core.state.records import Assignment
 from league.errors import StorageError
 from league.runtime.protocol import HostState
 
@@ -18,7 +19,12 @@ _DIGEST_BYTES = 32
 
 def encode_actor_state(state: HostState, *, next_lease_id: int) -> bytes:
     """The state, and the lease that would come next: it fits a league that stands exactly there and no other."""
-    text = json.dumps({"next_lease_id": next_lease_id, "text": state.text})
+    tables = {
+        arena: [{"policies": row.policies, "records": row.records, "share": row.probability} for row in table]
+        for arena, table in state.assignments.items()
+    }
+    inner = json.dumps({"tables": tables, "generations": state.generations})
+    text = json.dumps({"next_lease_id": next_lease_id, "text": inner})
     arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}  # keeps arrays of no axis
     arrays[_TEXT] = np.frombuffer(text.encode(), np.uint8)
     payload = bytes(safetensors.numpy.save(arrays))
@@ -37,6 +43,14 @@ def decode_actor_state(content: bytes) -> tuple[HostState, int]:
     try:
         arrays = dict(safetensors.numpy.load(payload))
         head = json.loads(arrays.pop(_TEXT).tobytes())
-        return HostState(arrays=arrays, text=head["text"]), int(head["next_lease_id"])
-    except (safetensors.SafetensorError, KeyError, ValueError, TypeError) as error:
+        inner = json.loads(head["text"])
+        assignments = {
+            arena: tuple(
+                Assignment(tuple(row["policies"]), tuple(row["records"]), float(row["share"])) for row in table
+            )
+            for arena, table in inner["tables"].items()
+        }
+        generations = {arena: int(number) for arena, number in inner["generations"].items()}
+        return HostState(arrays, assignments, generations), int(head["next_lease_id"])
+    except (safetensors.SafetensorError, AttributeError, KeyError, ValueError, TypeError) as error:
         raise StorageError(f"the state of the actor hosts cannot be read: {error}") from error

@@ -58,11 +58,13 @@ class InProcessRuntime:
 
     Args:
       setup: what the hosts build.
+      players: every player.
       deadline_s: for one call of the env.
     """
 
-    def __init__(self, setup: HostSetup, *, deadline_s: float) -> None:
+    def __init__(self, setup: HostSetup, *, players: tuple[str, ...], deadline_s: float) -> None:
         self._setup = setup
+        self._players = players
         self._deadline_s = deadline_s
         self._thread = self._new_thread()
         self._tasks: deque[Task] = deque()
@@ -74,7 +76,10 @@ class InProcessRuntime:
     def start(self) -> None:
         """Build both hosts with one torch thread, whatever the machine has: more would change the sums."""
         self._thread.run(self._build)
-        self._reports = [HostStarted(LEARNER_HOST, "learner_host"), HostStarted(ACTOR_HOST, "actor_host")]
+        self._reports = [
+            HostStarted(LEARNER_HOST, "learner_host", self._players),
+            HostStarted(ACTOR_HOST, "actor_host"),
+        ]
 
     def submit(self, task: Task) -> None:
         """Put the task at the end of the one queue."""
@@ -157,9 +162,8 @@ class InProcessRuntime:
         learners = self._learners
         if isinstance(task, PlayLease):
             assert self._actor is not None, "its env hangs"
-            lease = task.lease
-            result = self._actor.play(lease, frozen=task.frozen, learners=self._client)
-            self._reports.append(LeaseDone(ACTOR_HOST, lease.lease_id, lease.token, result.env_steps, result.outcomes))
+            answer = self._actor.play(task.lease, frozen=task.frozen, learners=self._client)
+            self._reports.append(LeaseDone(ACTOR_HOST, answer))
             self._reports.extend(learners.progress())
         elif isinstance(task, InstallPlayer):
             learners.install(task)

@@ -19,7 +19,8 @@ from agents.nets.config import NetworkConfig
 from agents.weights import Weights
 from envs.protocol import EnvConfig
 from league.config.deadlines import Deadlines
-from league.core.state.records import AssignmentOutcome, Hyperparameter, Lease, Progress
+from league.core.state.commands import FinishLease
+from league.core.state.records import Assignment, Hyperparameter, Lease, Progress
 from league.store.run_folder import WorkerStatus
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -107,22 +108,25 @@ Task = PlayLease | InstallPlayer | TakeSnapshot | ResetPlayer | TakeCheckpoint
 
 @dataclass(frozen=True)
 class HostStarted:
-    """A host is there, empty. kind: "actor_host" or "learner_host"."""
+    """A host is there, empty. kind: "actor_host" or "learner_host"; players: whom a learner host is to hold."""
 
     host: str
     kind: str
+    players: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class HostLost:
     """A host died or hung and was ended; all it held and every task it had is lost.
 
+    players: whom a learner host held.
     parked_s: where it was lost so often in a row that it is parked, the time after which it is tried again; else 0.
     """
 
     host: str
     kind: str
     reason: str
+    players: tuple[str, ...] = ()
     parked_s: float = 0.0
 
 
@@ -143,13 +147,10 @@ class PlayerInstalled:
 
 @dataclass(frozen=True)
 class LeaseDone:
-    """Answer to a lease."""
+    """Answer to a lease, as the league is to have it."""
 
     host: str
-    lease_id: int
-    token: int
-    env_steps: int
-    outcomes: tuple[AssignmentOutcome, ...]
+    answer: FinishLease
 
 
 @dataclass(frozen=True)
@@ -219,10 +220,24 @@ Report = (
 
 @dataclass(frozen=True)
 class HostState:
-    """All that the actor hosts hold, for a runtime that can go on exactly; empty for one that cannot."""
+    """All that the actor hosts hold, for a runtime that can go on exactly; empty for one that cannot.
+
+    Fields:
+      arrays: games, unfinished unrolls and unsent ones, by name.
+      assignments: those of the games in flight, by arena.
+      generations: of the home player's weights, by arena; see `Lease`.
+    """
 
     arrays: Arrays = field(default_factory=dict)
-    text: str = ""
+    assignments: Mapping[str, tuple[Assignment, ...]] = field(default_factory=dict)
+    generations: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def policies(self) -> frozenset[str]:
+        """Everybody who plays in a game in flight."""
+        return frozenset(
+            policy for table in self.assignments.values() for assignment in table for policy in assignment.policies
+        )
 
 
 class Runtime(Protocol):

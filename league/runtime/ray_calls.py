@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import ray
-
 from league.runtime.protocol import LearnerProgress, Report
 
 
@@ -65,11 +63,6 @@ def cause_text(error: BaseException) -> str:
     """What a remote error says for itself, without the traceback that Ray puts before it."""
     cause = getattr(error, "cause", None)
     return str(cause) if isinstance(cause, BaseException) else first_line(error)
-
-
-def from_learner(error: ray.exceptions.RayError) -> bool:
-    """Whether a failed lease failed because of its learner, so that the actor host itself is sound."""
-    return "UnknownPlayer" in str(error)
 
 
 def has_learnt(reports: list[Report]) -> bool:

@@ -17,11 +17,12 @@ from agents.learner.errors import LearnerError
 from agents.torch_runtime import prepare_process
 from agents.weights import Weights
 from envs.registry import spec_of
+from league.core.state.commands import FinishLease
 from league.core.state.records import Lease
-from league.runtime.actor_host import ActorHost, LeaseResult
+from league.runtime.actor_host import ActorHost
 from league.runtime.async_learner_host import AsyncLearnerHost
 from league.runtime.host_log import logs_its_errors, open_log
-from league.runtime.learner_host import LearnerHost, Workers
+from league.runtime.learner_host import LearnerHost, UnknownPlayer, Workers
 from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, SnapshotTaken
 from league.runtime.ray_worker_group import RayWorkerGroup
 
@@ -37,7 +38,7 @@ PROGRESS = "progress"
 
 
 class LearnerUnreachable(Exception):  # noqa: N818
-    """A learner host died or did not answer in time; the lease at hand is lost."""
+    """A learner host died, did not answer in time, or holds the player no more; the lease at hand is lost."""
 
 
 class RemoteClient:
@@ -94,6 +95,8 @@ class RemoteClient:
     def _get(self, reference: Any) -> Any:
         try:
             return ray.get(reference, timeout=self._push_s)
+        except UnknownPlayer as error:
+            raise LearnerUnreachable("the learner host holds the player no more") from error
         except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError, LearnerError) as error:
             raise LearnerUnreachable(f"the learner did not answer: {type(error).__name__}") from error
 
@@ -115,7 +118,7 @@ class ActorHostProcess:
         return os.getpid()
 
     @logs_its_errors
-    def play(self, lease: Lease, *, frozen: Mapping[str, Any], learners: Mapping[str, Any]) -> LeaseResult:
+    def play(self, lease: Lease, *, frozen: Mapping[str, Any], learners: Mapping[str, Any]) -> FinishLease:
         """Play under a lease. frozen: snapshot -> reference to its weights; learners: player -> learner host."""
         self._client.use(learners)
         missing = [name for name in self._host.missing(lease.assignments) if name in frozen]

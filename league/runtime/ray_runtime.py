@@ -38,7 +38,7 @@ from league.runtime.protocol import (
     TakeSnapshot,
     Task,
 )
-from league.runtime.ray_calls import Call, Host, cause_text, first_line, from_learner, has_learnt
+from league.runtime.ray_calls import Call, Host, cause_text, first_line, has_learnt
 from league.runtime.ray_hosts import (
     ACTORS,
     CREDITS,
@@ -207,7 +207,7 @@ class RayRuntime:
         self._expect(
             host.handle.play.remote(lease, frozen=frozen, learners=learners),
             host,
-            lambda result: [LeaseDone(host.name, lease.lease_id, lease.token, result.env_steps, result.outcomes)],
+            lambda answer: [LeaseDone(host.name, answer)],
             lost=lambda reason: [LeaseLost(host.name, lease.lease_id, reason)],
             deadline_s=self._deadlines.lease_s,
             learner=None if lease.home is None else self._hosts[self._learner_of[lease.home]],
@@ -275,13 +275,15 @@ class RayRuntime:
             return ""
         if not self._gpus.num_workers:
             return self._gpus.device_of("")
-        players = [player for player, name in self._learner_of.items() if name == host.name]
-        return ", ".join(f"{player}: {self._gpus.device_of(player)}" for player in players)
+        return ", ".join(f"{player}: {self._gpus.device_of(player)}" for player in self._players_of(host))
+
+    def _players_of(self, host: Host) -> tuple[str, ...]:
+        return tuple(player for player, name in self._learner_of.items() if name == host.name)
 
     def _ready(self, host: Host, pid: int) -> list[Report]:
         host.pid = pid
         host.answered_at = self._monotonic()
-        return [HostStarted(host.name, host.kind)]
+        return [HostStarted(host.name, host.kind, self._players_of(host))]
 
     def _take(self, reference: Any, call: Call) -> None:
         try:
@@ -301,10 +303,9 @@ class RayRuntime:
             self._reports.extend(reports)
 
     def _failed(self, call: Call, error: ray.exceptions.RayError) -> None:
-        """The call itself raised. A lease is lost with its reason; any other failure costs the host its state."""
+        """The call itself raised, and the host with it: its state cannot be trusted."""
         reports = call.lost(first_line(error))
-        if not reports or not from_learner(error):
-            self._lose(call.host, first_line(error))
+        self._lose(call.host, first_line(error))
         self._reports.extend(reports)
 
     def _lose(self, host: Host, reason: str) -> None:
@@ -325,7 +326,8 @@ class RayRuntime:
             self._require_others(host, reason)
         wait_s = PARK_RETRY_S if host.parked else BACK_OFF_S * 2.0 ** (host.failures - 1)
         host.start_at = self._monotonic() + wait_s
-        self._reports.append(HostLost(host.name, host.kind, reason, parked_s=wait_s if host.parked else 0.0))
+        parked_s = wait_s if host.parked else 0.0
+        self._reports.append(HostLost(host.name, host.kind, reason, self._players_of(host), parked_s))
 
     def _require_others(self, host: Host, reason: str) -> None:
         """Let the run end where it needs a parked host: each learner host holds players, of actor hosts one will do."""

@@ -15,7 +15,7 @@ from agents.weights import Weights
 from envs.registry import make
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig, dump_config
-from league.core.state.commands import CreateLeague
+from league.core.state.commands import CreateLeague, FinishLease
 from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
@@ -48,7 +48,7 @@ from tests.agents.learner.learner_cases import weights_in
 from tests.league.tiny_runs import tiny
 
 STEPS_PER_LEASE = 100
-HOSTS = HostState(text="{}")
+HOSTS = HostState(generations={"main-0": 1})
 UPDATES_PER_LEASE = 2
 
 
@@ -64,7 +64,8 @@ class FakeRuntime:
       varied: whether the weights of every version are others, so that no two snapshots share a file.
     """
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, *, players: tuple[str, ...]) -> None:
+        self._players = players
         self.tasks: list[Task] = []
         self.told: list[float] = []
         self.drop: Callable[[Task], bool] = lambda task: False
@@ -79,7 +80,7 @@ class FakeRuntime:
         self.versions: dict[str, int] = {}
         self._weights = weights
         self._reports: list[Report] = [
-            HostStarted("learner-0", "learner_host"),
+            HostStarted("learner-0", "learner_host", players),
             HostStarted("actor-0", "actor_host"),
         ]
 
@@ -119,7 +120,8 @@ class FakeRuntime:
             (due, [report for report in answer if isinstance(report, of_actor) != (kind == "actor_host")])
             for due, answer in self._later
         ]
-        self.report(HostLost(host, kind, "it was killed"), HostStarted(host, kind))
+        players = self._players if kind == "learner_host" else ()
+        self.report(HostLost(host, kind, "it was killed", players), HostStarted(host, kind, players))
 
     def of(self, kind: type) -> list[Task]:
         """The submitted tasks of a kind."""
@@ -148,7 +150,7 @@ class FakeRuntime:
         return [CheckpointTaken(progress, {"counters": np.array([progress.version, progress.trained_steps])})]
 
     def _play(self, lease: Lease) -> list[Report]:
-        done = LeaseDone("actor-0", lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease))
+        done = LeaseDone("actor-0", FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease)))
         if lease.home is None:
             return [done]
         self.versions[lease.home] = self.versions.get(lease.home, 0) + UPDATES_PER_LEASE
@@ -197,7 +199,7 @@ class Bench:
             self.league.commit()
         network = build_network(spec, self.config.network, seed=0)
         kind = ExactFakeRuntime if exact else FakeRuntime
-        self.runtime = kind(weights_in(network))
+        self.runtime = kind(weights_in(network), players=tuple(self.league.state.players))
         self.warned: list[str] = []
         self.policies = PolicyStore(
             self.config,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from league.core.state.commands import FinishLease
 from league.core.state.events import (
     CheckpointSaved,
     DirectiveIssued,
@@ -95,7 +96,7 @@ def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path
     def repeat(task: Task) -> None:
         if isinstance(task, PlayLease):
             lease = task.lease
-            late.append(LeaseDone("actor-0", lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease)))
+            late.append(LeaseDone("actor-0", FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease))))
             bench.runtime.report(*late[-2:])
 
     bench.runtime.watch = repeat
@@ -118,7 +119,7 @@ def test_a_host_that_lies_loses_its_lease_and_the_others_work_goes_on(tmp_path: 
             lies.append(lease.lease_id)
             games = tuple(replace(outcome, games=2**70, wins=((0, 2**70), (0, 0))) for outcome in outcomes_of(lease))
             bench.runtime.report(
-                LeaseDone("actor-0", lease.lease_id, lease.token, steps_of(lease), games),
+                LeaseDone("actor-0", FinishLease(lease.lease_id, lease.token, steps_of(lease), games)),
                 LearnerProgress(Progress("nobody", 1, 10**300), None, 0),
             )
 
@@ -317,7 +318,7 @@ def test_a_stop_waits_for_learners_that_are_taking_up_their_state(tmp_path: Path
     def stop(number: int) -> None:
         if number == 20:
             bench.runtime.tasks.clear()
-            bench.runtime.report(HostStarted("learner-0", "learner_host"))
+            bench.runtime.report(HostStarted("learner-0", "learner_host", tuple(bench.league.state.players)))
             daemon.stop_requested = True
 
     def slowly(task: Task) -> None:

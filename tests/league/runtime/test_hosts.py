@@ -208,10 +208,13 @@ def test_rows_left_of_a_chunk_are_learnt_from_with_the_next() -> None:
 
 
 def test_a_hosts_file_reads_back_what_it_wrote_and_nothing_else() -> None:
-    state = HostState({"a/b": np.arange(6).reshape(2, 3)[:, ::2], "round": np.array(4), "none": np.zeros((0, 2))}, "{}")
+    arrays = {"a/b": np.arange(6).reshape(2, 3)[:, ::2], "round": np.array(4), "none": np.zeros((0, 2))}
+    tables = {"main-0": paired("main-0", "main-0-s0"), "": (Assignment(("bot:x", "b-s1"), (False, False), 0.1),)}
+    state = HostState(arrays, tables, {"main-0": 3})
+    assert state.policies == {"main-0", "main-0-s0", "bot:x", "b-s1"}
     content = encode_actor_state(state, next_lease_id=7)
     back, lease_id = decode_actor_state(content)
-    assert (back.text, lease_id) == ("{}", 7)
+    assert (back.assignments, back.generations, lease_id) == (tables, {"main-0": 3}, 7)
     for name, array in state.arrays.items():
         assert back.arrays[name].shape == array.shape
         assert np.array_equal(back.arrays[name], array)

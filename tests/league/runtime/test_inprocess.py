@@ -21,7 +21,7 @@ def polled(runtime: InProcessRuntime, kind: type[Report], *, budget_fraction: fl
 @pytest.mark.parametrize("budget_fraction", [0.0, 0.25, 1.0])
 def test_a_lease_learns_under_the_budget_fraction_of_the_poll_that_begins_it(budget_fraction: float) -> None:
     setup = setup_of()
-    runtime = InProcessRuntime(setup, deadline_s=60.0)
+    runtime = InProcessRuntime(setup, players=("main-0",), deadline_s=60.0)
     runtime.start()
     runtime.submit(InstallPlayer("main-0"))
     runtime.submit(PlayLease(lease_of(steps=60), frozen={}))

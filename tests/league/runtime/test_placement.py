@@ -60,7 +60,7 @@ def piped(ray_cluster: Cluster) -> Iterator[Watched]:
     settings = RuntimeConfig(kind="ray", actor_hosts=1, learner_hosts=1)
     made = Watched(RayRuntime(setup, settings, players=("main-0",), cluster=ray_cluster))
     made.runtime.start()
-    made.until_all(HostStarted("actor-0", "actor_host"), HostStarted("learner-0", "learner_host"))
+    made.until_all(HostStarted("actor-0", "actor_host"), HostStarted("learner-0", "learner_host", ("main-0",)))
     yield made
     made.runtime.close()
 

@@ -45,7 +45,7 @@ def started(cluster: Cluster, *, actor_hosts: int = 1, env: EnvConfig | None = N
     runtime = Watched(RayRuntime(setup, settings, players=("main-0",), cluster=cluster))
     runtime.runtime.start()
     actors = [HostStarted(f"actor-{number}", "actor_host") for number in range(actor_hosts)]
-    runtime.until_all(*actors, HostStarted("learner-0", "learner_host"))
+    runtime.until_all(*actors, HostStarted("learner-0", "learner_host", ("main-0",)))
     runtime.runtime.submit(InstallPlayer("main-0"))
     runtime.until_all(PlayerInstalled("main-0"))
     return runtime
@@ -68,7 +68,7 @@ def test_a_hung_learner_host_is_noticed_and_no_healthy_actor_host_is_ended_for_i
         assert time.monotonic() - begun < QUICK.noticed_s + SLACK_S
         if not any(isinstance(report, LeaseLost) for report in made.reports):
             made.until(lambda report: isinstance(report, LeaseLost))
-        made.until_all(HostStarted("learner-0", "learner_host"))
+        made.until_all(HostStarted("learner-0", "learner_host", ("main-0",)))
         assert made.pid("actor_host") == actor
         assert [r.kind for r in made.reports if isinstance(r, HostLost)] == ["learner_host"]
     finally:
@@ -91,10 +91,10 @@ def test_a_host_that_cannot_stay_up_is_parked_while_the_others_work_and_tried_ag
             if not parked_s:
                 made.until_all(HostStarted("actor-1", "actor_host"))
         made.runtime.submit(PlayLease(lease_of(lease_id=51, steps=20), frozen={}))
-        made.until(lambda report: isinstance(report, LeaseDone) and report.lease_id == 51)
+        made.until(lambda report: isinstance(report, LeaseDone) and report.answer.lease_id == 51)
         made.until_all(HostStarted("actor-1", "actor_host"))
         made.runtime.submit(PlayLease(lease_on("actor-1", 52, steps=20), frozen={}))
-        made.until(lambda report: isinstance(report, LeaseDone) and report.lease_id == 52)
+        made.until(lambda report: isinstance(report, LeaseDone) and report.answer.lease_id == 52)
         assert not any(host.parked for host in made.runtime._hosts.values())
     finally:
         made.runtime.close()

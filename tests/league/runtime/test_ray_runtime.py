@@ -11,6 +11,7 @@ import pytest
 
 from envs.protocol import EnvConfig, EnvError
 from league.config.run_config import RuntimeConfig
+from league.core.state.records import Assignment
 from league.runtime.cluster import Cluster
 from league.runtime.protocol import (
     CheckpointTaken,
@@ -76,9 +77,11 @@ class Watched:
 
 def watched(cluster: Cluster, env: EnvConfig | None = None) -> Watched:
     setup = setup_of() if env is None else setup_of(env)
-    runtime = Watched(RayRuntime(setup, SETTINGS, players=("main-0",), cluster=cluster))
+    runtime = Watched(RayRuntime(setup, SETTINGS, players=("main-0", "other"), cluster=cluster))
     runtime.runtime.start()
-    runtime.until_all(HostStarted("actor-0", "actor_host"), HostStarted("learner-0", "learner_host"))
+    runtime.until_all(
+        HostStarted("actor-0", "actor_host"), HostStarted("learner-0", "learner_host", ("main-0", "other"))
+    )
     runtime.runtime.submit(InstallPlayer("main-0"))
     runtime.until_all(PlayerInstalled("main-0"))
     return runtime
@@ -105,9 +108,10 @@ def test_a_lease_comes_back_with_its_outcomes_and_the_learner_has_learnt(runtime
     runtime.runtime.submit(PlayLease(lease, frozen=frozen))
     done = runtime.until(lambda report: isinstance(report, LeaseDone))
     assert isinstance(done, LeaseDone)
-    assert (done.host, done.lease_id, done.token, done.env_steps) == ("actor-0", 11, 7, 60 * 6)
-    assert sum(outcome.games for outcome in done.outcomes) > 20
-    assert {outcome.policies for outcome in done.outcomes} == {("main-0", "main-0-s0"), ("main-0-s0", "main-0")}
+    answer = done.answer
+    assert (done.host, answer.lease_id, answer.token, answer.env_steps) == ("actor-0", 11, 7, 60 * 6)
+    assert sum(outcome.games for outcome in answer.outcomes) > 20
+    assert {outcome.policies for outcome in answer.outcomes} == {("main-0", "main-0-s0"), ("main-0-s0", "main-0")}
     progress = runtime.until(lambda report: isinstance(report, LearnerProgress) and report.update is not None)
     assert isinstance(progress, LearnerProgress)
     assert progress.progress.version > 0
@@ -127,6 +131,16 @@ def test_learners_use_the_newest_budget_fraction_of_a_poll(runtime: Watched) -> 
     runtime.until(lambda report: isinstance(report, LearnerProgress))  # asked with the new fraction at the latest
     runtime.runtime.submit(PlayLease(lease_of(lease_id=12, steps=60), frozen={}))
     runtime.until(uses_it)
+
+
+def test_a_lease_whose_player_is_not_held_is_lost_and_its_host_is_sound(runtime: Watched) -> None:
+    pid = runtime.pid("actor_host")
+    table = Assignment(("other", "other"), (True, True), 1.0)
+    runtime.runtime.submit(PlayLease(lease_of(table, lease_id=13, home="other"), frozen={}))
+    lost = runtime.until(lambda report: isinstance(report, LeaseLost | HostLost))
+    assert isinstance(lost, LeaseLost)
+    assert (lost.lease_id, "holds the player no more" in lost.reason) == (13, True)
+    assert runtime.pid("actor_host") == pid
 
 
 def test_snapshot_reset_and_checkpoint_are_answered(runtime: Watched) -> None:
@@ -153,13 +167,13 @@ def test_a_killed_actor_host_is_reported_and_replaced(runtime: Watched) -> None:
     os.kill(pid, signal.SIGKILL)
     lost = runtime.until(lambda report: isinstance(report, HostLost))
     assert isinstance(lost, HostLost)
-    assert (lost.host, lost.kind) == ("actor-0", "actor_host")
+    assert (lost.host, lost.kind, lost.players) == ("actor-0", "actor_host", ())
     runtime.until_all(HostStarted("actor-0", "actor_host"))
     assert runtime.pid("actor_host") != pid
     runtime.runtime.submit(PlayLease(lease_of(lease_id=22, steps=20), frozen={}))
     done = runtime.until(lambda report: isinstance(report, LeaseDone))
     assert isinstance(done, LeaseDone)
-    assert done.lease_id == 22
+    assert done.answer.lease_id == 22
 
 
 def test_a_killed_learner_host_loses_the_lease_and_goes_on_from_its_checkpoint(runtime: Watched) -> None:
@@ -178,7 +192,7 @@ def test_a_killed_learner_host_loses_the_lease_and_goes_on_from_its_checkpoint(r
 
     runtime.until(both)
     assert runtime.pid("actor_host") == actor
-    runtime.until_all(HostStarted("learner-0", "learner_host"))
+    runtime.until_all(HostStarted("learner-0", "learner_host", ("main-0", "other")))
     runtime.runtime.submit(InstallPlayer("main-0", saved=checkpoint.saved))
     runtime.until_all(PlayerInstalled("main-0"))
     runtime.runtime.submit(TakeSnapshot(8, "main-0"))
