@@ -96,7 +96,9 @@ def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path
     def repeat(task: Task) -> None:
         if isinstance(task, PlayLease):
             lease = task.lease
-            late.append(LeaseDone("actor-0", FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease))))
+            late.append(
+                LeaseDone("actor-0", FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease)))
+            )
             bench.runtime.report(*late[-2:])
 
     bench.runtime.watch = repeat
