@@ -49,7 +49,7 @@ GAMES: Mapping[str, Game] = {
             f"learner.unroll_length={ROUNDS}",
             "learner.batch_rows=256",
             "learner.gamma=1.0",
-            "learner.lambda_=1.0",
+            "learner.algorithm.lambda_=1.0",
         ),
     ),
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from envs.plugin_options import Component
+
 PRECISIONS = {"auto": "auto", "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
 """Accepted spellings and what they mean."""
 
@@ -12,21 +14,17 @@ SCHEDULES = ("gpipe", "1f1b", "interleaved", "interleaved_zero_bubble")
 LOOPED_SCHEDULES = ("interleaved", "interleaved_zero_bubble")
 """Schedules in which a worker holds more than one stage."""
 
-TARGETS = ("gae", "vtrace")
-
 COMPILE_MODES = ("none", "default", "reduce-overhead")
 """The last one replays CUDA graphs where there is a GPU."""
 
-POLICY_LOSSES = ("policy_gradient", "neurd")
+DEFAULT_ALGORITHM = "vtrace"
 
 VALUE_NORMALISATIONS = ("none", "popart")
 
 CHOICES = {
     "precision": PRECISIONS,
-    "targets": TARGETS,
     "schedule": SCHEDULES,
     "compile_mode": COMPILE_MODES,
-    "policy_loss": POLICY_LOSSES,
     "value_normalisation": VALUE_NORMALISATIONS,
 }
 
@@ -43,30 +41,19 @@ class LearnerConfig:
       unroll_length: T, decisions of one seat in one unroll.
       batch_rows: unrolls in one update.
       microbatches: M, equal blocks of rows whose gradients are summed before the update (per replica).
-      algorithm: what is learnt: "vtrace", "ppo", "appo" or "module:attribute" of an objective.
-      epochs: optimizer steps on one batch; above 1 only with a surrogate that is clipped ("ppo", "appo").
+      algorithm: "vtrace", "ppo", "appo" or "module:attribute" of an objective, or a mapping of this `kind` and of its
+        options, see `algorithms.config`.
       learning_rate, learning_rate_end: Adam's step size, falling linearly over the budget.
       adam_eps: added to the root of the second moment.
       entropy_cost, entropy_cost_end: weight of the entropy per unit of advantage, falling linearly over the budget.
         Far above the usual 0.01: with less, self-play repeats a few lines and learns nothing more.
-      value_cost: weight of half the squared value error.
-      policy_loss: of vtrace: "policy_gradient", or "neurd", whose step on a logit does not shrink with the action's
-        probability; `neurd_min_prob` floors that probability, a logit farther than `neurd_max_logit` from the mean of
-        its row is not pushed farther out (null for no bound).
-      action_groups: for actions of several parts: parts whose ratio is clipped together, every part in one group; empty
-        for one ratio of the whole action, which cuts nearly every trace where there are many parts.
       value_normalisation: "popart" regresses on value targets divided by their running standard deviation, so that one
         learning rate fits returns of any size; it needs `network.value_output: popart`. `value_rate`: share of a batch
         in the running moments.
-      upgo_cost: weight of the upgoing policy gradient; magnet_cost: weight of the KL to the target network. 0 for none.
       teacher_cost, teacher_cost_end: weight of KL(teacher || policy), falling linearly over the budget; the teacher is
         a policy from outside with the same network, which never changes. With memory it begins every unroll with an
         empty one, since the recorded state is the policy's own. 0 for none.
       gamma: discount of one own decision.
-      lambda_: how far V-trace and GAE look beyond one step.
-      clip_rho, clip_c, clip_pg_rho: V-trace's clips of the importance ratios; null for no clip.
-      clip_ratio: how far the ratio of PPO and APPO may leave 1; clip_value: how far a value may leave its old one.
-      targets: advantages of PPO: "gae", or "vtrace" where the data is old.
       target_every, target_rate: the target network (APPO's target, the magnet) moves by `target_rate` every
         `target_every` updates.
       normalise_advantages: divide advantages by their running root mean square (PPO: standardise them over the batch).
@@ -92,32 +79,17 @@ class LearnerConfig:
     unroll_length: int = 16
     batch_rows: int = 128
     microbatches: int = 1
-    algorithm: str = "vtrace"
-    epochs: int = 1
+    algorithm: Component = DEFAULT_ALGORITHM
     learning_rate: float = 2e-3
     learning_rate_end: float = 1e-4
     adam_eps: float = 1e-5
     entropy_cost: float = 0.4
     entropy_cost_end: float = 0.1
-    value_cost: float = 1.0
-    policy_loss: str = "policy_gradient"
-    neurd_min_prob: float = 0.05
-    neurd_max_logit: float | None = None
-    action_groups: tuple[tuple[int, ...], ...] = ()
     value_normalisation: str = "none"
     value_rate: float = 3e-4
-    upgo_cost: float = 0.0
-    magnet_cost: float = 0.0
     teacher_cost: float = 0.0
     teacher_cost_end: float = 0.0
     gamma: float = 0.99
-    lambda_: float = 0.95
-    clip_rho: float | None = 1.0
-    clip_c: float | None = 1.0
-    clip_pg_rho: float | None = 1.0
-    clip_ratio: float = 0.2
-    clip_value: float | None = None
-    targets: str = "vtrace"
     target_every: int = 2
     target_rate: float = 1.0
     normalise_advantages: bool = True
@@ -180,26 +152,25 @@ class LearnerConfig:
 
     def problems(self) -> list[str]:
         """Every setting that cannot work, one sentence each, the field named first."""
-        found = [*self._batch_problems(), *self._spread_problems(), *self._loss_problems()]
-        for name in ("gamma", "neurd_min_prob", "value_rate"):
+        found = [*self._batch_problems(), *self._spread_problems()]
+        for name in ("gamma", "value_rate"):
             if not 0 < getattr(self, name) <= 1:
                 found.append(f"{name}: {getattr(self, name)} is not in (0, 1]")
-        for name in ("lambda_", "target_rate"):
-            if not 0 <= getattr(self, name) <= 1:
-                found.append(f"{name}: {getattr(self, name)} is not in [0, 1]")
+        if not 0 <= self.target_rate <= 1:
+            found.append(f"target_rate: {self.target_rate} is not in [0, 1]")
         for name in ("teacher_cost", "teacher_cost_end"):
             if getattr(self, name) < 0:
                 found.append(f"{name}: {getattr(self, name)} must be at least 0, or the policy would flee its teacher")
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 found.append(f"{name}: {getattr(self, name)!r} is none of {', '.join(allowed)}")
-        positive = ("learning_rate", "adam_eps", "max_grad_norm", "clip_ratio", "stage_timeout_s", "start_timeout_s")
+        positive = ("learning_rate", "adam_eps", "max_grad_norm", "stage_timeout_s", "start_timeout_s")
         for name in positive:
             if getattr(self, name) <= 0:
                 found.append(f"{name}: {getattr(self, name)} must be greater than 0")
         if self.unroll_length > MAX_UNROLL_LENGTH:
             found.append(f"unroll_length: {self.unroll_length} must be at most {MAX_UNROLL_LENGTH}")
-        for name in ("unroll_length", "target_every", "rollback_after", "epochs"):
+        for name in ("unroll_length", "target_every", "rollback_after"):
             if getattr(self, name) < 1:
                 found.append(f"{name}: {getattr(self, name)} must be at least 1")
         return found
@@ -212,23 +183,6 @@ class LearnerConfig:
             f"value_normalisation: {self.value_normalisation} does not go with network.value_output {value_output}: "
             "the moments of popart are part of the network, set both to popart or neither"
         ]
-
-    def _loss_problems(self) -> list[str]:
-        found = []
-        if self.epochs > 1 and self.algorithm == "vtrace":
-            found.append(
-                f"epochs: {self.epochs} steps on one batch need a clipped surrogate: set algorithm to ppo or appo"
-            )
-        if self.policy_loss == "neurd" and self.algorithm != "vtrace":
-            found.append(f"policy_loss: neurd is a form of vtrace, {self.algorithm} has a surrogate of its own")
-        if self.action_groups and self.policy_loss != "policy_gradient":
-            found.append(f"action_groups: {self.policy_loss} is for one categorical, whose action has no parts")
-        sub_actions = sorted(part for group in self.action_groups for part in group)
-        if sub_actions != list(range(len(sub_actions))) or not all(self.action_groups):
-            found.append(f"action_groups: {self.action_groups} must hold every part, counted from 0, exactly once")
-        if self.neurd_max_logit is not None and self.neurd_max_logit <= 0:
-            found.append(f"neurd_max_logit: {self.neurd_max_logit} must be greater than 0")
-        return found
 
     def _batch_problems(self) -> list[str]:
         pieces = self.microbatches * self.replicas

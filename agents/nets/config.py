@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from envs.plugin_options import Component
+
 _AT_LEAST_ONE = (
     "core_size",
     "core_layers",
@@ -24,6 +26,8 @@ MAX_WIDTH = 65_536
 @dataclass(frozen=True)
 class NetworkConfig:
     """The shape of a network; what it sees and answers comes from the game's spec.
+
+    An encoder, core or head of your own may have options: give a mapping of its `kind` and of them.
 
     Fields:
       encoder: entry of `registry.ENCODERS` or "module:attribute", turns an observation into features.
@@ -53,18 +57,18 @@ class NetworkConfig:
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  read by pydantic where this record is part of a config
 
-    encoder: str = "mlp"
+    encoder: Component = "mlp"
     hidden: tuple[int, ...] = (128, 128)
     channels: tuple[int, ...] = (16, 32, 32)
     activation: Literal["relu", "tanh", "elu"] = "relu"
-    core: str = "none"
+    core: Component = "none"
     core_size: int = 128
     core_layers: int = 1
     core_context: int = 16
     attention_heads: int = 4
     entity_size: int = 64
     entity_layers: int = 2
-    head: str = "auto"
+    head: Component = "auto"
     head_size: int = 128
     pointer_size: int = 32
     value: Literal["shared", "separate", "centralised"] = "shared"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 
 from envs import plugins
+from envs.plugin_options import Component, kind_of, options_argument
 
 ENCODERS: dict[str, str] = {
     "conv": "agents.nets.image_encoders:build_conv",
@@ -32,17 +34,22 @@ class UnknownPartError(ValueError):
     """A network names an encoder, core or head that does not exist; the message lists what does."""
 
 
-def resolve(name: str, registry: Mapping[str, str], *, kind: str) -> object:
-    """The builder behind a registered name or a "module:attribute" string.
+def resolve(choice: Component, registry: Mapping[str, str], *, kind: str) -> Callable[..., object]:
+    """The builder behind a registered name or a "module:attribute" string, its options filled in.
 
     Args:
-      name: a key of `registry`, or "module:attribute" of a part that lives outside this package.
+      choice: a key of `registry`, "module:attribute" of a part that lives outside this package, or a mapping of such a
+        kind and of the part's own options, see `envs.plugin_options`.
       registry: name -> "module:attribute".
       kind: what is looked up, for the message.
     Raises:
       UnknownPartError: neither registered nor importable.
+      OptionsError: the options do not fit.
     """
+    name = kind_of(choice)
     try:
-        return plugins.resolve(name, registry, what=kind)
+        build: Callable[..., object] = plugins.resolve(name, registry, what=kind)
     except plugins.PluginError as error:
         raise UnknownPartError(str(error)) from error
+    options = options_argument(build, choice, place=f"network.{kind}")
+    return functools.partial(build, **options) if options else build

@@ -12,6 +12,7 @@ from agents.learner.algorithms.registry import BACKENDS
 from agents.learner.step.replica_sync import make_update_mode
 from agents.nets.network import Network, build_network
 from envs.bots import make_bot
+from envs.plugin_options import OptionsError
 from envs.plugins import resolve
 from envs.protocol import EnvError, EnvSpec
 from league.config.run_config import RunConfig
@@ -57,9 +58,15 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
     made: list[Network] = []
     yield from _tried("network", lambda: made.append(build_network(spec, config.network, seed=0)))
     if made:
-        yield from _tried("learner.algorithm", lambda: make_objective(config.learner, made[0].head))
+        yield from _tried("learner.algorithm", lambda: _try_objective(config, made[0]))
     yield from _tried("learner.backend", lambda: resolve(config.learner.backend_name, BACKENDS, what="backend"))
     yield from _tried("learner.update_mode", lambda: make_update_mode(config.learner.update_mode, None))
+
+
+def _try_objective(config: RunConfig, network: Network) -> None:
+    objective = make_objective(config.learner, network.head)
+    if objective.epochs < 1:
+        raise ValueError(f"its epochs are {objective.epochs}, not at least 1")
 
 
 def _bot_problems(config: RunConfig) -> Iterator[str]:
@@ -110,6 +117,8 @@ def _tried(place: str, attempt: Callable[[], object]) -> list[str]:
     """The problem with a plug-in name, found by loading and trying it."""
     try:
         attempt()
+    except OptionsError as error:
+        return list(error.problems)
     except ValueError as error:
         return [f"{place}: {_line(error)}"]
     except Exception as error:  # boundary: code of others may stand behind any name

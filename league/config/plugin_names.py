@@ -34,7 +34,7 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("league", "fixed_opponents", "*", "policy"): "bot",
     ("evaluation", "bots", "*"): "bot",
 }
-"""Path in a configuration ("*" is any place of a list) -> what is named there."""
+"""Path in a configuration ("*" is any place of a list) -> what is named there: text, or a mapping with a `kind`."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class OutsideName:
 
     Fields:
       path: dotted, in the configuration. kind: as in `PLACES`. name: as `envs.plugins.load` takes it.
-      entry: what trust is given to: the name, of a game with its options, since they are the arguments of a call.
+      entry: what trust is given to: the name, with its options, since they are the arguments of a call.
     """
 
     path: str
@@ -57,10 +57,11 @@ def outside_names(plain: object) -> Iterator[OutsideName]:
     options = _options(plain)
     found: list[OutsideName] = []
 
-    def note(path: Sequence[str], kind: str, text: str) -> str:
+    def note(path: Sequence[str], kind: str, text: str, own: object) -> str:
         name = text.removeprefix(BOT_PREFIX) if kind == "bot" else text
+        given = options if kind == "env" else own
         if _is_imported(kind, name, text, options):
-            entry = f"{name} {json.dumps(options, sort_keys=True, default=str)}" if kind == "env" else name
+            entry = f"{name} {json.dumps(given, sort_keys=True, default=str)}" if kind == "env" or given else name
             found.append(OutsideName(".".join(path), kind, name, entry))
         return text
 
@@ -73,7 +74,8 @@ def with_absolute_files(plain: object, folders: Iterable[Path]) -> None:
     """Replace every name of a file, in place, by the absolute path of the file in the first folder that has it."""
     starts = tuple(folders)
 
-    def replace(path: Sequence[str], kind: str, text: str) -> str:
+    def replace(path: Sequence[str], kind: str, text: str, own: object) -> str:
+        del own
         prefix = BOT_PREFIX if kind == "bot" and text.startswith(BOT_PREFIX) else ""
         name = text.removeprefix(prefix)
         if kind == "env" and name.partition(":")[0] in ADAPTERS:
@@ -118,9 +120,9 @@ def _visit(
     place: Sequence[str],
     kind: str,
     path: tuple[str, ...],
-    change: Callable[[Sequence[str], str, str], str],
+    change: Callable[[Sequence[str], str, str, object], str],
 ) -> None:
-    """Call `change` with every text at a place, and put its answer there."""
+    """Call `change` with every name at a place and its own options, and put its answer there."""
     head, rest = place[0], place[1:]
     keys: Iterable[object] = ()
     if isinstance(value, dict):
@@ -133,4 +135,7 @@ def _visit(
         if rest:
             _visit(item, rest, kind, here, change)
         elif isinstance(item, str):
-            value[key] = change(here, kind, item)  # type: ignore[index]  # as above
+            value[key] = change(here, kind, item, {})  # type: ignore[index]  # as above
+        elif isinstance(item, dict) and isinstance(item.get("kind"), str):
+            own = {name: option for name, option in item.items() if name != "kind"}
+            item["kind"] = change((*here, "kind"), kind, item["kind"], own)

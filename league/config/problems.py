@@ -8,7 +8,7 @@ import difflib
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,6 +17,7 @@ from league.config.yaml import parse_yaml
 from league.errors import ConfigError
 
 MAX_SHOWN = 60
+_ALTERNATIVE = re.compile(r"str|dict\[.*\]")
 _QUOTED = re.compile(r"'([^']*)'")
 
 
@@ -39,9 +40,17 @@ class KnownPaths:
         return [".".join(path) for path in self.types if path[-1] == key and "*" not in path]
 
 
-def known_paths(record: type) -> KnownPaths:
-    """Every path under a record of records."""
-    return KnownPaths(dict(_walk(record, ())))
+def known_paths(record: type, *, options: Mapping[tuple[str, ...], Sequence[type]] | None = None) -> KnownPaths:
+    """Every path under a record of records.
+
+    Args:
+      options: path of a component -> the records of options that registered components have there.
+    """
+    found = dict(_walk(record, ()))
+    for path, records in (options or {}).items():
+        for own in records:
+            found.update(_walk(own, path))
+    return KnownPaths(found)
 
 
 def _walk(hint: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
@@ -93,12 +102,17 @@ def _validated(hint: Any, given: object, section: str, paths: KnownPaths) -> tup
             return adapter.validate_python(rest[section]), problems
         except ValidationError as error:
             found = error.errors()
-        for problem in found:
-            location = (section, *problem["loc"])
-            problems.append(_sentence(problem, location, paths))
-        for problem in reversed(found):
-            _put_aside(rest, (section, *problem["loc"]))
+        located = {_location(section, problem): problem for problem in found}
+        problems += [_sentence(problem, location, paths) for location, problem in located.items()]
+        for location in reversed(located):
+            _put_aside(rest, location)
     return None, problems
+
+
+def _location(section: str, problem: Any) -> tuple[str | int, ...]:
+    """Where a problem is, without the alternative of a name or mapping that was tried."""
+    location = (section, *problem["loc"])
+    return location[:-1] if _ALTERNATIVE.fullmatch(str(location[-1])) else location
 
 
 def _put_aside(rest: dict[str, object], location: tuple[str | int, ...]) -> None:
@@ -153,7 +167,11 @@ def _entries(given: object) -> str:
 def _unknown_key(location: tuple[str | int, ...], paths: KnownPaths) -> str:
     dotted = ".".join(str(part) for part in location)
     key = str(location[-1])
-    siblings = paths.keys_of(_generic(location[:-1]))
+    section = _generic(location[:-1])
+    siblings = paths.keys_of(section)
+    deeper = [".".join(path) for path in paths.types if path[-1] == key and path[: len(section)] == section]
+    if section and deeper and "*" not in deeper[0]:
+        return f"{dotted}: unknown key here, did you mean {deeper[0]!r}?"
     close = difflib.get_close_matches(key, siblings, n=1) or [name for name in siblings if key.startswith(name)]
     if close:
         return f"{dotted}: unknown key, nearest is {close[0]!r}"

@@ -13,12 +13,15 @@ from dataclasses import MISSING, dataclass
 
 import yaml
 
+from agents.learner.algorithms.config import ALGORITHM_OPTIONS
 from envs.protocol import EnvConfig
+from league.config.algorithm_options import PLACE
 from league.config.problems import json_schema
 from league.config.run_config import RunConfig, dump_config
 from league.core.state.registry import PRESETS, load
 from league.errors import LeagueError
 
+ALGORITHM_KEY = ".".join(PLACE)
 _FIELDS = re.compile(r"^    Fields:\n(.*?)(?=^    \S|\Z)", re.MULTILINE | re.DOTALL)
 _HEAD = re.compile(r"(?:^|(?<= ))((?:\w+, )*\w+): ")
 
@@ -53,7 +56,9 @@ class KeyEntry:
 
 def entries() -> list[KeyEntry]:
     """Every key of a configuration, in the order of its records' fields."""
-    return list(_walk(RunConfig, ""))
+    found = list(_walk(RunConfig, ""))
+    at = next(index for index, entry in enumerate(found) if entry.key == ALGORITHM_KEY)
+    return [*found[: at + 1], *_algorithm_options(), *found[at + 1 :]]
 
 
 def explain(key: str) -> list[KeyEntry]:
@@ -133,6 +138,22 @@ def _walk(record: type, prefix: str) -> Iterator[KeyEntry]:
         yield KeyEntry(key, _type_text(hint), _default_text(item), re.sub(r"\bNone\b", "null", meaning))
         if inner is not None:
             yield from _walk(inner, f"{key}[]." if is_list else f"{key}.")
+
+
+def _algorithm_options() -> Iterator[KeyEntry]:
+    """The options of the registered algorithms, each once."""
+    owners: dict[str, list[str]] = {}
+    found: dict[str, KeyEntry] = {}
+    for kind, record in ALGORITHM_OPTIONS.items():
+        meanings = {name: text for base in reversed(record.__mro__[:-1]) for name, text in meanings_of(base).items()}
+        for entry in _walk(record, f"{ALGORITHM_KEY}."):
+            name = entry.key.rpartition(".")[2]
+            found.setdefault(entry.key, dataclasses.replace(entry, meaning=meanings[name].replace("None", "null")))
+            owners.setdefault(entry.key, []).append(kind)
+    for key, entry in found.items():
+        all_have_it = len(owners[key]) == len(ALGORITHM_OPTIONS)
+        of = "" if all_have_it else f"Of {' and '.join(owners[key])}: "
+        yield dataclasses.replace(entry, meaning=f"{of}{entry.meaning}")
 
 
 def meanings_of(record: type) -> dict[str, str]:

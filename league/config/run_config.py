@@ -15,6 +15,7 @@ import yaml
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
 from envs.protocol import EnvConfig
+from league.config.algorithm_options import with_algorithm_options
 from league.core.state.league_config import LeagueConfig
 
 
@@ -146,6 +147,11 @@ class RetentionConfig:
     spool_mib: float = 64.0
 
 
+def _default_learner() -> LearnerConfig:
+    """With the options of its algorithm, as in a configuration that was read."""
+    return with_algorithm_options(LearnerConfig())[0]
+
+
 @dataclass(frozen=True)
 class RunConfig:
     """Everything that a run is started with.
@@ -162,7 +168,7 @@ class RunConfig:
     name: str = "league"
     seed: int = 0
     network: NetworkConfig = field(default_factory=NetworkConfig)
-    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    learner: LearnerConfig = field(default_factory=_default_learner)
     teacher: TeacherConfig = field(default_factory=TeacherConfig)
     actors: ActorConfig = field(default_factory=ActorConfig)
     league: LeagueConfig = field(default_factory=LeagueConfig)

@@ -43,12 +43,12 @@ CASES: dict[str, dict[str, Any]] = {
 def test_every_part_of_an_action_learns_what_it_is_asked(masked: bool, tmp_path: Path) -> None:
     """A contextual bandit of several parts through the whole path: actor, chunks, learner, snapshot, evaluation."""
     env = {"id": "probe_sub_actions", "kwargs": {"masked": masked, "episode_length": 2}}
-    groups = {"action_groups": [[0], [1, 2]], "upgo_cost": 0.2, "unroll_length": 4, "batch_rows": 64}
+    groups = {"action_groups": [[0], [1, 2]], "upgo_cost": 0.2}
     schedule = {"learning_rate": 1e-2, "entropy_cost": 0.1, "entropy_cost_end": 0.02}
     plain = tiny(
         env=env,
         network={"hidden": [32], "head": "autoregressive" if masked else "auto"},
-        learner={**groups, **schedule, "precision": "float32"},
+        learner={"unroll_length": 4, "batch_rows": 64, "algorithm": groups, **schedule, "precision": "float32"},
         actors={"num_envs": 64},
         league=ONE_PLAYER,
         budget={"env_steps": 24_000},

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from agents.learner.algorithms.config import ActorCriticConfig
 from agents.learner.algorithms.kl_terms import has_kl, magnet_sum, magnet_targets, teacher_sum
 from agents.learner.algorithms.loss_inputs import LossInputs, entropy_of, loss_inputs_of
 from agents.learner.algorithms.loss_stats import stack_stats
@@ -61,9 +62,10 @@ class OptionalTerms:
 class ActorCritic(ABC):
     """An `Objective` whose loss is policy + value_cost * value + entropy_cost * entropy loss + optional terms."""
 
-    def __init__(self, config: LearnerConfig, head: Head) -> None:
-        _check_head(config, head)
+    def __init__(self, config: LearnerConfig, head: Head, options: ActorCriticConfig) -> None:
+        _check_head(config, head, options)
         self._config = config
+        self._options = options
         self._head = head
 
     @abstractmethod
@@ -80,10 +82,20 @@ class ActorCritic(ABC):
         del inputs
         return -entropy
 
+    def inputs(self, output: NetworkOutput, batch: Batch) -> LossInputs:
+        """The decisions of a microbatch and what the network answers to them."""
+        gamma, action_groups = self._config.gamma, self._options.action_groups
+        return loss_inputs_of(output, batch, head=self._head, gamma=gamma, action_groups=action_groups)
+
+    @property
+    def epochs(self) -> int:
+        """One optimizer step on a batch."""
+        return 1
+
     @property
     def passes(self) -> ForwardPasses:
         """The target network where there is a magnet."""
-        return ForwardPasses(target=self._config.magnet_cost > 0)
+        return ForwardPasses(target=self._options.magnet_cost > 0)
 
     def precomputed(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
         """Nothing."""
@@ -97,14 +109,14 @@ class ActorCritic(ABC):
 
     def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
         """As in the protocol."""
-        inputs = loss_inputs_of(output, batch, head=self._head, config=self._config)
+        inputs = self.inputs(output, batch)
         terms = self.terms(inputs, batch, advantage_scale=loss_weights.advantage_scale)
         entropy = entropy_of(inputs, self._head)
         optional = self._optional_terms(inputs, batch, loss_weights)
         entropy_loss = self.entropy_loss(inputs, entropy)
         loss = (
             terms.policy
-            + self._config.value_cost * terms.value
+            + self._options.value_cost * terms.value
             + loss_weights.entropy_cost * entropy_loss
             + optional.weighted
         )
@@ -112,42 +124,42 @@ class ActorCritic(ABC):
 
     def _optional_terms(self, inputs: LossInputs, batch: Batch, loss_weights: LossWeights) -> OptionalTerms:
         """UPGO, with ratios clipped per group, and the KLs."""
-        config, head = self._config, self._head
+        options, head = self._options, self._head
         total = teacher_kl = inputs.values.new_zeros(())
-        if config.upgo_cost:
+        if options.upgo_cost:
             returns = grouped_upgo(
                 inputs.groups.log_rhos,
                 inputs.discounts,
                 inputs.rewards,
                 inputs.values.detach().contiguous(),
                 inputs.bootstrap,
-                clip_pg_rho=config.clip_pg_rho,
+                clip_pg_rho=options.clip_pg_rho,
                 valid=inputs.valid,
             )
             upgoing = grouped_policy_gradient_loss(
                 inputs.groups.log_probs, returns.advantages / loss_weights.advantage_scale, valid=inputs.learn
             )
-            total = total + config.upgo_cost * upgoing
-        if config.magnet_cost:
-            total = total + config.magnet_cost * magnet_sum(head, inputs.dist_params, batch)
+            total = total + options.upgo_cost * upgoing
+        if options.magnet_cost:
+            total = total + options.magnet_cost * magnet_sum(head, inputs.dist_params, batch)
         if loss_weights.teacher_cost:
             teacher_kl = teacher_sum(head, inputs.dist_params, batch)
             total = total + loss_weights.teacher_cost * teacher_kl
         return OptionalTerms(total, teacher_kl)
 
 
-def _check_head(config: LearnerConfig, head: Head) -> None:
+def _check_head(config: LearnerConfig, head: Head, options: ActorCriticConfig) -> None:
     """Refuse terms that the policy's distribution does not have.
 
     Raises:
       ValueError: a magnet or a teacher is asked for and the head has no known KL, or the groups are not of its parts.
     """
-    for name, wanted in (("magnet_cost", config.magnet_cost > 0), ("teacher_cost", config.has_teacher)):
+    for name, wanted in (("magnet_cost", options.magnet_cost > 0), ("teacher_cost", config.has_teacher)):
         if wanted and not has_kl(head):
             raise ValueError(
                 f"{name}: the KL between two policies of a {type(head).__name__} is not known; set it to 0"
             )
-    grouped = sum(len(group) for group in config.action_groups)
+    grouped = sum(len(group) for group in options.action_groups)
     if grouped and grouped != num_sub_actions(head):
         raise ValueError(f"action_groups: {grouped} parts are in groups, the actions have {num_sub_actions(head)}")
 

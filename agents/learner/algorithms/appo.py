@@ -12,11 +12,14 @@ import torch
 from torch import Tensor
 
 from agents.learner.algorithms.actor_critic import ActorCritic, Terms
+from agents.learner.algorithms.config import APPOConfig
 from agents.learner.algorithms.loss_inputs import LossInputs, group_log_probs, vtrace_of
 from agents.learner.algorithms.objective import ForwardPasses
+from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
 from agents.losses.policy import appo_loss, zero_invalid
 from agents.losses.value import value_loss
+from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
 
 TARGET_LOG_PROBS = "target_log_probs"
@@ -28,6 +31,16 @@ class APPOObjective(ActorCritic):
     Source: Luo et al. 2020, IMPACT: importance weighted asynchronous architectures with clipped target networks.
     """
 
+    _options: APPOConfig
+
+    def __init__(self, config: LearnerConfig, head: Head, options: APPOConfig) -> None:
+        super().__init__(config, head, options)
+
+    @property
+    def epochs(self) -> int:
+        """As configured: the surrogate's clip bounds how far several steps on one batch go."""
+        return self._options.epochs
+
     @property
     def passes(self) -> ForwardPasses:
         """The target network."""
@@ -37,15 +50,15 @@ class APPOObjective(ActorCritic):
     def target_precomputed(self, batch: Batch, *, target: NetworkOutput) -> Mapping[str, Tensor]:
         """Float32 [B, T, G] log-probabilities of the choices under the target network, and what the frame adds."""
         dist_params = target.logits[:, : batch.valid.shape[1]]
-        log_probs = group_log_probs(dist_params, batch, head=self._head, config=self._config)
+        log_probs = group_log_probs(dist_params, batch, head=self._head, action_groups=self._options.action_groups)
         return {TARGET_LOG_PROBS: log_probs.permute(2, 1, 0), **super().target_precomputed(batch, target=target)}
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
         """As in the frame."""
-        clip, learn, groups = self._config.clip_ratio, inputs.learn, inputs.groups
+        clip, learn, groups = self._options.clip_ratio, inputs.learn, inputs.groups
         target_log_probs = batch.precomputed[TARGET_LOG_PROBS].permute(2, 1, 0)
         log_rhos = zero_invalid(target_log_probs - groups.behaviour, inputs.valid).contiguous()
-        returns = vtrace_of(inputs, log_rhos, config=self._config)
+        returns = vtrace_of(inputs, log_rhos, options=self._options)
         targets = returns.targets.mean(0)
         scaled = returns.advantages / advantage_scale
         by_group = zip(groups.log_probs, groups.behaviour, target_log_probs, scaled, strict=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from agents.learner.config import LearnerConfig
+from agents.learner.algorithms.config import ActorCriticConfig
 from agents.learner.data.batch import Batch
 from agents.losses.action_groups import group_sums, grouped_vtrace
 from agents.losses.policy import zero_invalid
@@ -18,6 +18,9 @@ from agents.losses.vtrace import VTraceReturns
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
 from agents.nets.sub_actions import SubActionsHead
+
+Groups = tuple[tuple[int, ...], ...]
+"""The parts of an action in each group, counted from 0; empty for the whole action as one."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class LossInputs:
     learn: Tensor
 
 
-def vtrace_of(inputs: LossInputs, log_rhos: Tensor, *, config: LearnerConfig) -> VTraceReturns:
+def vtrace_of(inputs: LossInputs, log_rhos: Tensor, *, options: ActorCriticConfig) -> VTraceReturns:
     """V-trace of the decisions by groups. log_rhos: float32 [G, T, B], of the policy that the returns are of."""
     return grouped_vtrace(
         log_rhos,
@@ -68,15 +71,17 @@ def vtrace_of(inputs: LossInputs, log_rhos: Tensor, *, config: LearnerConfig) ->
         inputs.rewards,
         inputs.values.detach().contiguous(),
         inputs.bootstrap,
-        clip_rho=config.clip_rho,
-        clip_c=config.clip_c,
-        clip_pg_rho=config.clip_pg_rho,
-        lambda_=config.lambda_,
+        clip_rho=options.clip_rho,
+        clip_c=options.clip_c,
+        clip_pg_rho=options.clip_pg_rho,
+        lambda_=options.lambda_,
         valid=inputs.valid,
     )
 
 
-def loss_inputs_of(output: NetworkOutput, batch: Batch, *, head: Head, config: LearnerConfig) -> LossInputs:
+def loss_inputs_of(
+    output: NetworkOutput, batch: Batch, *, head: Head, gamma: float, action_groups: Groups
+) -> LossInputs:
     """The decisions of a microbatch and what the network says of them.
 
     Raises:
@@ -84,7 +89,7 @@ def loss_inputs_of(output: NetworkOutput, batch: Batch, *, head: Head, config: L
     """
     steps = batch.valid.shape[1]
     dist_params = output.logits[:, :steps]
-    log_probs, groups = _by_groups(dist_params, batch, head=head, config=config)
+    log_probs, groups = _by_groups(dist_params, batch, head=head, action_groups=action_groups)
     values = output.values.t()
     return LossInputs(
         dist_params=dist_params,
@@ -95,22 +100,22 @@ def loss_inputs_of(output: NetworkOutput, batch: Batch, *, head: Head, config: L
         log_rhos=(log_probs.detach() - batch.log_probs.t()).contiguous(),
         groups=groups,
         rewards=batch.rewards.t().contiguous(),
-        discounts=(batch.discounts * config.gamma).t().contiguous(),
+        discounts=(batch.discounts * gamma).t().contiguous(),
         valid=batch.valid.t().contiguous(),
         learn=batch.learn.t(),
     )
 
 
-def group_log_probs(dist_params: Tensor, batch: Batch, *, head: Head, config: LearnerConfig) -> Tensor:
+def group_log_probs(dist_params: Tensor, batch: Batch, *, head: Head, action_groups: Groups) -> Tensor:
     """Float32 [G, T, B] that parameters [B, T, P] give to what each group of parts chose."""
-    if not config.action_groups:
+    if not action_groups:
         return head.log_prob(dist_params, batch.actions).t()[None]
-    return group_sums(_sub_action_log_probs(dist_params, batch, head)[0], config.action_groups)
+    return group_sums(_sub_action_log_probs(dist_params, batch, head)[0], action_groups)
 
 
-def _by_groups(dist_params: Tensor, batch: Batch, *, head: Head, config: LearnerConfig) -> tuple[Tensor, ActionGroups]:
+def _by_groups(dist_params: Tensor, batch: Batch, *, head: Head, action_groups: Groups) -> tuple[Tensor, ActionGroups]:
     """Log-probabilities float32 [T, B] of the whole actions, and what concerns the groups of their parts."""
-    if not config.action_groups:
+    if not action_groups:
         log_probs, behaviour = head.log_prob(dist_params, batch.actions).t(), batch.log_probs.t()
         return log_probs, ActionGroups(log_probs[None], behaviour[None], (log_probs.detach() - behaviour)[None])
     if batch.sub_action_log_probs is None:
@@ -118,9 +123,9 @@ def _by_groups(dist_params: Tensor, batch: Batch, *, head: Head, config: Learner
     by_sub_action, used = _sub_action_log_probs(dist_params, batch, head)
     behaviour_by_sub_action = batch.sub_action_log_probs.permute(2, 1, 0)
     return by_sub_action.sum(0), ActionGroups(
-        log_probs=group_sums(by_sub_action, config.action_groups, used=used),
-        behaviour=group_sums(behaviour_by_sub_action, config.action_groups, used=used),
-        log_rhos=group_sums(by_sub_action.detach() - behaviour_by_sub_action, config.action_groups, used=used),
+        log_probs=group_sums(by_sub_action, action_groups, used=used),
+        behaviour=group_sums(behaviour_by_sub_action, action_groups, used=used),
+        log_rhos=group_sums(by_sub_action.detach() - behaviour_by_sub_action, action_groups, used=used),
     )
 
 

@@ -12,11 +12,14 @@ from typing import Protocol
 from torch import Tensor
 
 from agents.learner.algorithms.registry import OBJECTIVES
-from agents.learner.config import LearnerConfig
+from agents.learner.config import DEFAULT_ALGORITHM, LearnerConfig
 from agents.learner.data.batch import Batch
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
+from envs.plugin_options import kind_of, options_argument
 from envs.plugins import resolve
+
+PLACE = "learner.algorithm"
 
 Total = Callable[[Tensor], Tensor]
 """Adds a tensor up over all replicas; the identity where there is one."""
@@ -51,7 +54,15 @@ class ForwardPasses:
 
 
 class Objective(Protocol):
-    """A loss. Built as `objective(config, head)`; holds no state between updates."""
+    """A loss; holds no state between updates.
+
+    Built as `objective(config, head)`; with `options=...` where it declares options, see `envs.plugin_options`.
+    """
+
+    @property
+    def epochs(self) -> int:
+        """Optimizer steps on one batch."""
+        ...
 
     @property
     def passes(self) -> ForwardPasses:
@@ -80,10 +91,12 @@ class Objective(Protocol):
 
 
 def make_objective(config: LearnerConfig, head: Head) -> Objective:
-    """The objective that `config.algorithm` names, a registered one or "module:attribute".
+    """The objective that `config.algorithm` names, a registered one or "module:attribute", with its options.
 
     Raises:
-      ValueError: there is no such objective.
+      ValueError: there is no such objective, or its options do not fit.
     """
-    objective: Objective = resolve(config.algorithm, OBJECTIVES, what="learner.algorithm")(config, head)
+    kind = kind_of(config.algorithm, DEFAULT_ALGORITHM)
+    build = resolve(kind, OBJECTIVES, what=PLACE)
+    objective: Objective = build(config, head, **options_argument(build, config.algorithm, place=PLACE))
     return objective

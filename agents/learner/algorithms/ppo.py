@@ -13,21 +13,34 @@ import torch
 from torch import Tensor
 
 from agents.learner.algorithms.actor_critic import ActorCritic, Terms
-from agents.learner.algorithms.loss_inputs import LossInputs, loss_inputs_of, vtrace_of
+from agents.learner.algorithms.config import PPOConfig
+from agents.learner.algorithms.loss_inputs import LossInputs, vtrace_of
 from agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
+from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
 from agents.losses.policy import normalise_advantages, ppo_loss, zero_invalid
 from agents.losses.returns import gae
 from agents.losses.value import clipped_value_loss, value_loss
+from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
 
 
 class PPOObjective(ActorCritic):
-    """Advantages by GAE, or by V-trace where the data is old (`config.targets`); a clipped ratio per group of parts.
+    """Advantages by GAE, or by V-trace where the data is old (option `targets`); a clipped ratio per group of parts.
 
     Source: Schulman et al. 2017, Proximal policy optimisation algorithms; Huang et al. 2022, The 37 implementation
     details of proximal policy optimisation (here the advantages are normalised over the batch, not a minibatch).
     """
+
+    _options: PPOConfig
+
+    def __init__(self, config: LearnerConfig, head: Head, options: PPOConfig) -> None:
+        super().__init__(config, head, options)
+
+    @property
+    def epochs(self) -> int:
+        """As configured: the surrogate's clip bounds how far several steps on one batch go."""
+        return self._options.epochs
 
     @property
     def passes(self) -> ForwardPasses:
@@ -37,7 +50,7 @@ class PPOObjective(ActorCritic):
     @torch.no_grad()
     def precomputed(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
         """advantages, targets, old_values: float32 [B, T] each."""
-        inputs = loss_inputs_of(current, batch, head=self._head, config=self._config)
+        inputs = self.inputs(current, batch)
         advantages, targets = self._estimates(inputs)
         if self._config.normalise_advantages:
             advantages = normalise_advantages(advantages, valid=inputs.learn, total=total)
@@ -47,7 +60,7 @@ class PPOObjective(ActorCritic):
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
         """As in the frame."""
         del advantage_scale
-        clip, learn = self._config.clip_ratio, inputs.learn
+        clip, learn = self._options.clip_ratio, inputs.learn
         advantages, targets = batch.precomputed["advantages"].t(), batch.precomputed["targets"].t()
         pairs = zip(inputs.groups.log_probs, inputs.groups.behaviour, strict=True)
         return Terms(
@@ -63,25 +76,25 @@ class PPOObjective(ActorCritic):
         return super().loss(output, batch, replace(loss_weights, advantage_scale=1.0))
 
     def _value_loss(self, inputs: LossInputs, targets: Tensor, *, old_values: Tensor) -> Tensor:
-        clip = self._config.clip_value
+        clip = self._options.clip_value
         if clip is None:
             return value_loss(inputs.values, targets, valid=inputs.learn)
         return clipped_value_loss(inputs.values, old_values, targets, clip=clip, valid=inputs.learn)
 
     def _estimates(self, inputs: LossInputs) -> tuple[Tensor, Tensor]:
         """Advantages without importance weight, and value targets; float32 [T, B] each."""
-        config, values = self._config, inputs.values.contiguous()
-        if config.targets == "gae":
+        options, values = self._options, inputs.values.contiguous()
+        if options.targets == "gae":
             advantages = gae(
                 inputs.discounts,
                 inputs.rewards,
                 values,
                 inputs.bootstrap,
-                lambda_=config.lambda_,
+                lambda_=options.lambda_,
                 valid=inputs.valid,
             )
             return advantages, advantages + values
-        by_group = vtrace_of(inputs, inputs.groups.log_rhos, config=config)
+        by_group = vtrace_of(inputs, inputs.groups.log_rhos, options=options)
         targets = by_group.targets.mean(0)
         # The ratio is in the surrogate already: here the advantage goes without it.
         next_targets = torch.cat([targets[1:], inputs.bootstrap[None]])

@@ -10,6 +10,7 @@ import math
 from torch import Tensor
 
 from agents.learner.algorithms.actor_critic import ActorCritic, Terms
+from agents.learner.algorithms.config import VTraceConfig
 from agents.learner.algorithms.loss_inputs import LossInputs, vtrace_of
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
@@ -28,40 +29,42 @@ class VTraceObjective(ActorCritic):
     Source: Espeholt et al. 2018, IMPALA, section 4.2.
     """
 
-    def __init__(self, config: LearnerConfig, head: Head) -> None:
-        super().__init__(config, head)
-        if config.policy_loss == "neurd" and not isinstance(head, CategoricalHead):
+    _options: VTraceConfig
+
+    def __init__(self, config: LearnerConfig, head: Head, options: VTraceConfig) -> None:
+        super().__init__(config, head, options)
+        if options.policy_loss == "neurd" and not isinstance(head, CategoricalHead):
             raise ValueError(f"policy_loss: neurd moves the logits of one categorical, not of a {type(head).__name__}")
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
         """As in the frame."""
         del batch
-        returns = vtrace_of(inputs, inputs.groups.log_rhos, config=self._config)
+        returns = vtrace_of(inputs, inputs.groups.log_rhos, options=self._options)
         targets = returns.targets.mean(0)
         return Terms(
             policy=self._policy_loss(inputs, returns.advantages / advantage_scale),
             value=value_loss(inputs.values, targets, valid=inputs.learn),
             advantages=returns.advantages.mean(0),
             targets=targets,
-            clipped=(inputs.groups.log_rhos > _log_of(self._config.clip_rho)).any(0),
+            clipped=(inputs.groups.log_rhos > _log_of(self._options.clip_rho)).any(0),
         )
 
     def _policy_loss(self, inputs: LossInputs, advantages: Tensor) -> Tensor:
         """A scalar. advantages: float32 [G, T, B], scaled, importance weight included."""
-        if self._config.policy_loss != "neurd":
+        if self._options.policy_loss != "neurd":
             return grouped_policy_gradient_loss(inputs.groups.log_probs, advantages, valid=inputs.learn)
         return neurd_loss(
             inputs.dist_params.transpose(0, 1),
             inputs.actions.t(),
             advantages[0],
-            min_prob=self._config.neurd_min_prob,
-            max_logit=self._config.neurd_max_logit,
+            min_prob=self._options.neurd_min_prob,
+            max_logit=self._options.neurd_max_logit,
             valid=inputs.learn,
         )
 
     def entropy_loss(self, inputs: LossInputs, entropy: Tensor) -> Tensor:
         """The entropy as a loss, a scalar, in the geometry of the policy loss."""
-        if self._config.policy_loss != "neurd":
+        if self._options.policy_loss != "neurd":
             return -entropy
         return neurd_entropy_loss(inputs.dist_params.transpose(0, 1), valid=inputs.learn)
 

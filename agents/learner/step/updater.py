@@ -125,10 +125,10 @@ class LocalUpdater:
     def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> UpdateResult:
         """As in the protocol."""
         microbatches: Iterable[Batch] = self._microbatches(blocks, inputs)
-        if self._config.epochs > 1 or self._wants_precomputed(inputs):
+        if self._objective.epochs > 1 or self._wants_precomputed(inputs):
             microbatches = self._with_precomputed(list(microbatches), inputs)
         stats, norm, optimizer_steps = LossStats(), 0.0, 0
-        for _ in range(self._config.epochs):
+        for _ in range(self._objective.epochs):
             stats, norm = self._step(microbatches, inputs)
             if not math.isfinite(norm):
                 break

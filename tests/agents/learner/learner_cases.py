@@ -183,9 +183,12 @@ def largest_difference(first: dict[str, torch.Tensor], second: dict[str, torch.T
     return max(float((first[name] - second[name]).abs().max()) for name in second) / scale
 
 
-def small_config(**changes: object) -> LearnerConfig:
-    """A config for 12 rows of 5 steps."""
-    return LearnerConfig(**{"unroll_length": 5, "batch_rows": 12, "precision": "float32", **changes})  # type: ignore[arg-type]
+def small_config(*, algorithm: str = "vtrace", **changes: object) -> LearnerConfig:
+    """A config for 12 rows of 5 steps; what is no setting of the learner is an option of the algorithm."""
+    known = {field.name for field in dataclasses.fields(LearnerConfig)}
+    options = {name: changes.pop(name) for name in list(changes) if name not in known}
+    given = {"unroll_length": 5, "batch_rows": 12, "precision": "float32", **changes}
+    return LearnerConfig(algorithm={"kind": algorithm, **options}, **given)  # type: ignore[arg-type]
 
 
 def weights_in(network: torch.nn.Module, *, version: int = 0) -> Weights:

@@ -155,4 +155,5 @@ def test_neurd_takes_the_logits_the_scaled_advantages_and_the_learnt_decisions()
 def test_neurd_is_refused_where_there_are_no_logits_or_another_algorithm() -> None:
     with pytest.raises(ValueError, match="policy_loss: neurd moves the logits of one categorical, not of a Gaussian"):
         make_objective(small_config(policy_loss="neurd"), build_network(CONTROL, LSTM, seed=1).head)
-    assert "policy_loss: neurd is a form of vtrace" in small_config(policy_loss="neurd", algorithm="ppo").problems()[0]
+    with pytest.raises(ValueError, match=r"learner\.algorithm\.policy_loss: unknown key"):
+        make_objective(small_config(policy_loss="neurd", algorithm="ppo"), network_of(BOARD_GAME, MLP).head)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from agents.learner.algorithms.config import VTraceConfig
 from agents.learner.algorithms.loss_stats import LossStats, sums_of
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.algorithms.registry import OBJECTIVES
@@ -143,7 +144,7 @@ def test_advantage_scale_divides_the_policy_term_alone() -> None:
         loss, columns = objective.loss(output, batch, loss_weights)
         stats = sums_of(columns)
         losses[scale] = stats
-        expected = stats.policy + config.value_cost * stats.value - loss_weights.entropy_cost * stats.entropy
+        expected = stats.policy + VTraceConfig().value_cost * stats.value - loss_weights.entropy_cost * stats.entropy
         assert loss.item() == pytest.approx(expected, rel=1e-5)
     assert losses[4.0].policy == pytest.approx(losses[1.0].policy / 4.0, rel=1e-5)
     assert losses[4.0].value == losses[1.0].value

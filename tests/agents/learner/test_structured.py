@@ -13,6 +13,7 @@ import torch
 
 from agents.acting.policy import ActInputs, NetworkPolicy
 from agents.learner.algorithms.appo import TARGET_LOG_PROBS
+from agents.learner.algorithms.config import VTraceConfig
 from agents.learner.algorithms.kl_terms import magnet_sum, magnet_targets
 from agents.learner.algorithms.loss_stats import sums_of
 from agents.learner.algorithms.objective import LossWeights, make_objective
@@ -168,8 +169,8 @@ def test_groups_are_exact_over_microbatches() -> None:
 
 def test_groups_that_do_not_fit_the_parts_are_refused() -> None:
     head = network_of(COMMANDS, ENTITIES).head
-    assert "exactly once" in small_config(action_groups=((0,), (0, 1))).problems()[0]
-    assert "no parts" in small_config(action_groups=((0,),), policy_loss="neurd").problems()[0]
+    assert "exactly once" in VTraceConfig(action_groups=((0,), (0, 1))).problems()[0]
+    assert "no parts" in VTraceConfig(action_groups=((0,),), policy_loss="neurd").problems()[0]
     with pytest.raises(ValueError, match="2 parts are in groups, the actions have 3"):
         make_objective(small_config(action_groups=((0,), (1,))), head)
     with pytest.raises(ValueError, match="1 parts are in groups, the actions have 0"):

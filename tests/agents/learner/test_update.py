@@ -25,7 +25,7 @@ from envs.protocol import ActionSpec, ArraySpec, EnvSpec
 from tests.agents.learner.learner_cases import BOARD_GAME, FLOAT32, LSTM, MLP, small_config, unrolls_of
 
 NETWORK = build_network(BOARD_GAME, MLP, seed=1)
-NEWER = ("policy_loss", "value_normalisation", "value_rate", "neurd_max_logit")
+NEWER = ("value_normalisation", "value_rate")
 
 
 def learner_of(network_config: NetworkConfig = MLP, **changes: object) -> Learner:
@@ -262,22 +262,24 @@ def test_schedules_run_linearly_with_the_share_of_the_budget(budget_fraction) ->
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "changes"),
-    [("vtrace", {}), ("ppo", {}), ("appo", {}), ("vtrace", {"policy_loss": "neurd", "neurd_max_logit": 8.0})],
+    ("algorithm", "options"),
+    [
+        ("vtrace", {}),
+        ("ppo", {"epochs": 2}),
+        ("appo", {"epochs": 2}),
+        ("vtrace", {"policy_loss": "neurd", "neurd_max_logit": 8.0}),
+    ],
 )
-def test_every_algorithm_learns_a_contextual_bandit(algorithm, changes) -> None:
+def test_every_algorithm_learns_a_contextual_bandit(algorithm, options) -> None:
     spec = EnvSpec("bandit", 1, {"arm": ArraySpec((4,), "float32")}, ActionSpec("categorical", 4), (0,), has_mask=False)
     config = LearnerConfig(
         unroll_length=4,
         batch_rows=64,
         microbatches=2,
-        algorithm=algorithm,
-        epochs=1 if algorithm == "vtrace" else 2,
+        algorithm={"kind": algorithm, "upgo_cost": 0.1, **options},
         learning_rate=1e-2,
         entropy_cost=0.02,
         entropy_cost_end=0.0,
-        upgo_cost=0.1,
-        **changes,
     )
     network = build_network(spec, NetworkConfig(hidden=(32,)), seed=1)
     acting = build_network(spec, NetworkConfig(hidden=(32,)), seed=1)
@@ -317,15 +319,12 @@ def test_every_impossible_setting_is_named_at_once() -> None:
         precision="int8",
         schedule="zigzag",
         learning_rate=0.0,
-        epochs=2,
         stages=0,
-        policy_loss="hedge",
         value_normalisation="batch",
         value_rate=0.0,
-        neurd_max_logit=-1.0,
     )
     found = " | ".join(config.problems())
-    for name in ("batch_rows: 10", "gamma", "precision", "schedule", "learning_rate", "epochs", "stages", *NEWER):
+    for name in ("batch_rows: 10", "gamma", "precision", "schedule", "learning_rate", "stages", *NEWER):
         assert name in found
     with pytest.raises(ValueError, match="gamma"):
         build_learner(BOARD_GAME, MLP, config, seed=0, dtype=torch.float32)

@@ -25,6 +25,13 @@ def test_an_index_stands_for_every_element() -> None:
     assert explain("league.players[0].role") == explain("league.players[].role")
 
 
+def test_options_of_the_algorithms_are_keys_with_their_owners() -> None:
+    (entry,) = explain("learner.algorithm.clip_ratio")
+    assert (entry.type, entry.default) == ("number", "0.2")
+    assert entry.meaning.startswith("Of ppo and appo: how far the ratio")
+    assert explain("learner.algorithm.lambda_")[0].meaning.startswith("how far")
+
+
 def test_a_section_is_explained_with_its_keys() -> None:
     keys = [entry.key for entry in explain("budget")]
     assert keys == ["budget", "budget.seconds", "budget.core_seconds", "budget.env_steps"]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.learner.algorithms.config import PPOConfig
 from agents.learner.config import LearnerConfig
 from league.config.loading import load_config, parse_config
 from league.config.run_config import RunConfig, config_plain, dump_config
@@ -34,12 +35,12 @@ def problems_of(text: str, *overrides: str) -> list[str]:
 def test_a_game_alone_is_a_configuration() -> None:
     config = parse_config(MINIMAL, source="test.yaml")
     assert config.env.id == "connect_four"
-    assert config.learner == LearnerConfig()
+    assert dataclasses.replace(config.learner, algorithm="vtrace") == LearnerConfig()
     assert config.budget.seconds is None
 
 
 def test_an_empty_section_is_its_defaults() -> None:
-    assert parse_config(f"{MINIMAL}learner:\n", source="test.yaml").learner == LearnerConfig()
+    assert parse_config(f"{MINIMAL}learner:\n", source="test.yaml") == parse_config(MINIMAL, source="test.yaml")
 
 
 def test_what_is_dumped_reads_back_equal_and_is_json() -> None:
@@ -89,7 +90,7 @@ network: 5
         "learner.batch_rws: unknown key, nearest is 'batch_rows'",
         "league.players.0: no role 'main_agnt'; nearest is 'main_agent'",
         "league.players.1.gate.win_rat: unknown key, nearest is 'win_rate'",
-        "league.ratings: share must lie in [0, 1), not 2",
+        "league.ratings: step_fraction must lie in [0, 1), not 2",
         "runtime.kind: 'rya' is not 'ray' or 'inprocess' (nearest: 'ray')",
         "budget.seconds: 'soon' does not fit",
         "wandb.mode: 'onlin' is not",
@@ -109,6 +110,31 @@ def test_a_problem_that_another_hides_in_its_record_comes_to_light() -> None:
     assert len(problems) == 2
     assert problems[0] == "network.hiden: unknown key, nearest is 'hidden'"
     assert problems[1].startswith("network: hidden") and "(0,)" in problems[1]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "named"),
+    [
+        ("{kind: ppo, clip_ration: 0.3}", "learner.algorithm.clip_ration: unknown key, nearest is 'clip_ratio'"),
+        ("{epochs: 2}", "learner.algorithm.epochs: unknown key of vtrace, it is an option of ppo and appo"),
+        ("{kind: ppo, targets: gea}", "learner.algorithm.targets: 'gea' is none of gae, vtrace"),
+        ("{kind: appo, clip_ratio: 0}", "learner.algorithm.clip_ratio: 0.0 must be greater than 0"),
+        ("{value_cost: .nan}", "learner.algorithm.value_cost: must be a finite number"),
+        ("5", "learner.algorithm: 5 does not fit"),
+        ("vtrace\n  clip_ratio: 0.1", "learner.clip_ratio: unknown key here, did you mean 'learner.algorithm.clip_"),
+    ],
+)
+def test_an_option_of_an_algorithm_that_does_not_fit_is_named_in_full(algorithm: str, named: str) -> None:
+    (problem,) = problems_of(f"{MINIMAL}learner:\n  algorithm: {algorithm}\n")
+    assert problem.startswith(named)
+
+
+def test_an_algorithms_options_are_filled_in_and_read_back() -> None:
+    config = parse_config(f"{MINIMAL}learner: {{algorithm: {{kind: ppo, epochs: 3}}}}", source="test.yaml")
+    assert config.learner.algorithm == {"kind": "ppo", **dataclasses.asdict(PPOConfig(epochs=3))}
+    assert parse_config(dump_config(config), source="dump") == config
+    again = parse_config(dump_config(config), source="dump", overrides=["learner.algorithm.epochs=4"])
+    assert again.learner.algorithm == {"kind": "ppo", **dataclasses.asdict(PPOConfig(epochs=4))}
 
 
 def test_a_missing_game_is_named() -> None:

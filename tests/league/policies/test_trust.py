@@ -269,6 +269,8 @@ def test_an_adapters_id_is_no_way_to_import_a_module(env: dict[str, object], out
         {"network": {"core": "x:y"}},
         {"network": {"head": "x:y"}},
         {"learner": {"algorithm": "x:y"}},
+        {"learner": {"algorithm": {"kind": "x:y", "clip": 0.2}}},
+        {"network": {"encoder": {"kind": "x:y", "depth": 3}}},
         {"learner": {"backend": "x:y"}},
         {"learner": {"update_mode": "x:y"}},
         {"league": {"preset": "x:y"}},
@@ -287,6 +289,14 @@ def test_every_swap_point_is_looked_at(section: dict[str, object]) -> None:
     assert found.name == "x:y"
 
 
+def test_trust_is_given_to_a_name_with_its_options() -> None:
+    one, other, plain = (
+        next(outside_names({"learner": {"algorithm": algorithm}})).entry
+        for algorithm in ({"kind": "x:y", "clip": 0.2}, {"kind": "x:y", "clip": 0.3}, "x:y")
+    )
+    assert len({one, other, plain}) == 3
+
+
 def test_reading_a_journal_runs_no_preset_of_its_league(monkeypatch: pytest.MonkeyPatch) -> None:
     called: list[object] = []
     monkeypatch.setitem(sys.modules, "my_preset", type(sys)("my_preset"))
@@ -297,7 +307,7 @@ def test_reading_a_journal_runs_no_preset_of_its_league(monkeypatch: pytest.Monk
     body = msgspec.json.encode(LeagueCreated(0, 2, (0, 1), settings))
     codec.decode("LeagueCreated", body, seq=1)
     plain = json.loads(body)
-    del plain["settings"]["ratings"]  # as somebody might who wants the preset to be asked for it
+    del plain["config"]["ratings"]  # as somebody might who wants the preset to be asked for it
     with pytest.raises(LeagueError, match="nobody here has trusted"):
         codec.decode("LeagueCreated", json.dumps(plain).encode(), seq=1)
     assert called == []

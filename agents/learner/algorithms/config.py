@@ -1,0 +1,120 @@
+"""Options of the built-in objectives, without torch, so that a configuration is checked without loading it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class ActorCriticConfig:
+    """Options of every actor-critic objective.
+
+    Fields:
+      value_cost: weight of half the squared value error.
+      upgo_cost: weight of the upgoing policy gradient; magnet_cost: weight of the KL to the target network. 0 for none.
+      action_groups: for actions of several parts: parts whose ratio is clipped together, every part in one group; empty
+        for one ratio of the whole action, which cuts nearly every trace where there are many parts.
+      lambda_: how far V-trace and GAE look beyond one step.
+      clip_rho, clip_c, clip_pg_rho: V-trace's clips of the importance ratios; null for no clip.
+    """
+
+    value_cost: float = 1.0
+    upgo_cost: float = 0.0
+    magnet_cost: float = 0.0
+    action_groups: tuple[tuple[int, ...], ...] = ()
+    lambda_: float = 0.95
+    clip_rho: float | None = 1.0
+    clip_c: float | None = 1.0
+    clip_pg_rho: float | None = 1.0
+
+    def problems(self) -> list[str]:
+        """Every option that cannot work, one sentence each, the field named first."""
+        found = []
+        if not 0 <= self.lambda_ <= 1:
+            found.append(f"lambda_: {self.lambda_} is not in [0, 1]")
+        sub_actions = sorted(part for group in self.action_groups for part in group)
+        if sub_actions != list(range(len(sub_actions))) or not all(self.action_groups):
+            found.append(f"action_groups: {self.action_groups} must hold every part, counted from 0, exactly once")
+        return found
+
+
+@dataclass(frozen=True)
+class VTraceConfig(ActorCriticConfig):
+    """Options of `vtrace`.
+
+    Fields:
+      policy_loss: "policy_gradient", or "neurd", whose step on a logit does not shrink with the action's probability.
+      neurd_min_prob: floor of that probability.
+      neurd_max_logit: a logit farther than this from the mean of its row is not pushed farther out; null for no bound.
+    """
+
+    policy_loss: Literal["policy_gradient", "neurd"] = "policy_gradient"
+    neurd_min_prob: float = 0.05
+    neurd_max_logit: float | None = None
+
+    def problems(self) -> list[str]:
+        """As in the base."""
+        found = super().problems()
+        if not 0 < self.neurd_min_prob <= 1:
+            found.append(f"neurd_min_prob: {self.neurd_min_prob} is not in (0, 1]")
+        if self.neurd_max_logit is not None and self.neurd_max_logit <= 0:
+            found.append(f"neurd_max_logit: {self.neurd_max_logit} must be greater than 0")
+        if self.action_groups and self.policy_loss != "policy_gradient":
+            found.append(f"action_groups: {self.policy_loss} is for one categorical, whose action has no parts")
+        return found
+
+
+@dataclass(frozen=True)
+class PPOConfig(ActorCriticConfig):
+    """Options of `ppo`.
+
+    Fields:
+      clip_ratio: how far the ratio may leave 1. clip_value: how far a value may leave its old one; null for no clip.
+      targets: advantages by "gae", or by "vtrace" where the data is old.
+      epochs: optimizer steps on one batch.
+    """
+
+    clip_ratio: float = 0.2
+    clip_value: float | None = None
+    targets: Literal["gae", "vtrace"] = "vtrace"
+    epochs: int = 1
+
+    def problems(self) -> list[str]:
+        """As in the base."""
+        return [*super().problems(), *_surrogate_problems(self.clip_ratio, self.epochs)]
+
+
+@dataclass(frozen=True)
+class APPOConfig(ActorCriticConfig):
+    """Options of `appo`.
+
+    Fields:
+      clip_ratio: how far the ratio to the target network may leave 1.
+      epochs: optimizer steps on one batch.
+    """
+
+    clip_ratio: float = 0.2
+    epochs: int = 1
+
+    def problems(self) -> list[str]:
+        """As in the base."""
+        return [*super().problems(), *_surrogate_problems(self.clip_ratio, self.epochs)]
+
+
+ALGORITHM_OPTIONS: Mapping[str, type[ActorCriticConfig]] = {
+    "vtrace": VTraceConfig,
+    "ppo": PPOConfig,
+    "appo": APPOConfig,
+}
+"""Name of a registered algorithm -> the record of its options."""
+
+
+def _surrogate_problems(clip_ratio: float, epochs: int) -> list[str]:
+    found = []
+    if clip_ratio <= 0:
+        found.append(f"clip_ratio: {clip_ratio} must be greater than 0")
+    if epochs < 1:
+        found.append(f"epochs: {epochs} must be at least 1")
+    return found
