@@ -225,7 +225,7 @@ def exploit(
 @app.command()
 def verify(run: RunArgument, as_json: Json = False) -> None:
     """Check that the journal replays to the stored state and that every stored digest holds; exit 1 if not."""
-    from league.reports.status import verify_run
+    from league.reports.verify import verify_run
 
     report = verify_run(run)
     typer.echo(report.to_json() if as_json else report.text())

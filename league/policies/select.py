@@ -24,6 +24,9 @@ AND, TIMES = "+", "*"
 MIN_SHARE = 0.5
 """Of the strongest snapshot's games that another needs to be called as strong: a wide interval meets any other."""
 
+WORTH_SHOWING = 0.1
+"""Fraction of a learner's training that must be newer than the newest snapshot for its restart state to be shown."""
+
 
 class UnknownPolicy(LeagueError):  # noqa: N818
     """A name that stands for no snapshot of the league."""
@@ -139,9 +142,9 @@ def _best(state: LeagueState) -> Selection:
     games tell, the highest figure is luck; that a player has trained longer is not. Where intervals do not meet, or one
     rests on less than a share of the games, they are not even.
 
-    Never the untrained network once there is a trained one. Without rated games of trained snapshots it is the main
-    agent that trained most, as a snapshot or as its learner was last saved: restart states are saved at every stop and
-    while a run lasts, so an exact run that takes no snapshot at a stop has trained weights to show too.
+    Never the untrained network once there is a trained one. Without rated games of trained snapshots it is the newest
+    of these, or a main agent as its learner was last saved where that has trained notably more. Restart states are
+    saved at every stop and while a run lasts, so an exact run has trained weights although it freezes none at a stop.
     """
     exported = exported_snapshots(state)
     candidates = [name for name in exported if state.snapshots[name].trained_steps > 0] or exported
@@ -151,7 +154,7 @@ def _best(state: LeagueState) -> Selection:
     top = strongest(rows)
     if top is not None and top.games > 0 and (newest.trained_steps > 0 or saved is None):
         return _newest_even(state, rows, top)
-    if saved is not None and saved[1].trained_steps > newest.trained_steps:
+    if saved is not None and (1.0 - WORTH_SHOWING) * saved[1].trained_steps > newest.trained_steps:
         return _as_saved(BEST, *saved, because=", as no trained snapshot has a rated game yet")
     what = "snapshot" if newest.trained_steps == 0 else "trained snapshot"
     return Selection(

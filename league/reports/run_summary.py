@@ -11,7 +11,9 @@ import typer
 from envs.registry import spec_of
 from league.config.loading import parse_config
 from league.config.run_config import EvaluationConfig, RunConfig
-from league.reports.status import StatusReport, read_ratings, read_status
+from league.core.state.state import LeagueState
+from league.policies.select import BEST, MIXTURE, WORTH_SHOWING, choose
+from league.reports.status import StatusReport, open_state, read_ratings, read_status
 from league.store.run_folder import RunFolder
 
 MAX_RATED = 12
@@ -20,8 +22,6 @@ LONGER_GAMES = 1000
 EVALUATION_SHARE = 0.2
 MAX_EVALUATION_S = 60.0
 """Longest last evaluation, as a share of the time that the command trained and in seconds."""
-WORTH_SHOWING = 0.1
-"""Fraction of a player's training since its newest snapshot above which the player itself is also evaluated."""
 
 
 def evaluation_limit_s(trained_s: float) -> float:
@@ -52,7 +52,7 @@ def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callab
         typer.echo(f"\nThe last evaluation, {limit_s:.0f} s at most:", err=True)
         report = evaluate_run(
             path,
-            players=_entrants(status),
+            players=_entrants(status, open_state(RunFolder.open(path))),
             bots=bots,
             limit_s=limit_s,
             games=config.evaluation.games,
@@ -69,11 +69,12 @@ def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callab
         typer.echo(f"  {command}")
 
 
-def _entrants(status: StatusReport) -> tuple[str, ...]:
-    """Best and mixture, and the first player as it stands where no snapshot shows what it has learnt since."""
+def _entrants(status: StatusReport, state: LeagueState) -> tuple[str, ...]:
+    """Best and mixture, and the first player as last saved where neither shows what it has learnt."""
     first = status.players[0]
     much = first.unfrozen_steps > WORTH_SHOWING * first.trained_steps
-    return ("best", "mixture", first.player) if much else ("best", "mixture")
+    is_best = choose(state, BEST).player == first.player
+    return (BEST, MIXTURE, first.player) if much and not is_best else (BEST, MIXTURE)
 
 
 def last_bots(config: RunConfig) -> tuple[str, ...]:

@@ -11,21 +11,15 @@ from pathlib import Path
 from league.core.metagame.cycles import CycleReport, league_cycles
 from league.core.metagame.ratings import RatingRow, league_ratings
 from league.core.quarantine import quarantined
-from league.core.state.events import EVENTS, LeaseFinished
+from league.core.state.events import EVENTS
 from league.core.state.placements import has_placements
 from league.core.state.state import LeagueState, PlayerState
-from league.errors import JournalError, StorageError
 from league.reports.run_size import disk_bytes, duration_text, size_text
-from league.run.resume_files import file_problems
-from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
-from league.store.journaled_league import read_state, verified_state
+from league.store.journaled_league import read_state
 from league.store.lock import is_of_this_host
 from league.store.run_folder import RunFolder, WorkerStatus
-from league.store.snapshots import LocalSnapshotStore
 
-SCORE_ROUNDING = 1e-9
-"""Share by which sums of scores may be off: they are added in floating point, one answer at a time."""
 WORTH_TELLING_S = 60.0
 """Age of a live daemon's heartbeat above which it is told: it is busy, or hangs."""
 BY_ORDERS = "Pairs of teams are rated here; `--model openskill` rates by the order in which all teams finish."
@@ -200,32 +194,6 @@ class RatingsReport:
         return "\n".join([head, *rows, *notes])
 
 
-@dataclass(frozen=True)
-class VerifyReport:
-    """Result of verifying a run. checked: the things examined; problems: faults, one sentence each."""
-
-    run: str
-    events: int
-    journal_hash: str
-    checked: tuple[str, ...]
-    problems: tuple[str, ...]
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps({**asdict(self), "ok": not self.problems})
-
-    def text(self) -> str:
-        """For people."""
-        verdict = "holds" if not self.problems else f"does NOT hold: {len(self.problems)} problems"
-        return "\n".join(
-            [
-                f"{self.run}: {verdict}",
-                *(f"  ok   {line}" for line in self.checked),
-                *(f"  BAD  {line}" for line in self.problems),
-            ]
-        )
-
-
 def open_state(folder: RunFolder) -> LeagueState:
     """The league of a run up to the last durable event.
 
@@ -305,84 +273,6 @@ def read_ratings(path: Path) -> RatingsReport:
     return RatingsReport(
         str(path), league_ratings(state), state.scoring.text, has_placements(state.teams), league_cycles(state)
     )
-
-
-def verify_run(path: Path) -> VerifyReport:
-    """Replay the journal from zero and read every snapshot and checkpoint that it names.
-
-    Raises:
-      MissingRun: there is no run.
-    """
-    folder = RunFolder.open(path)
-    checked: list[str] = []
-    problems: list[str] = []
-    events, head = 0, ""
-    try:
-        status = folder.read_status()  # before the journal: a live daemon moves both on
-        known = 0 if status is None else status.journal_seq
-        with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
-            events, head = journal.head().seq, journal.head().chain
-            if events < known:
-                problems.append(f"the journal ends at event {events} although event {known} was durable")
-            if mark := journal.mark_problem():
-                problems.append(mark)
-            noted = journal.noted_files()
-            state = verified_state(journal)
-            problems.extend(_miscounted(journal, state))
-        checked.append(f"{events:,} journal events: chain and replay from zero")
-        checked.append(f"{state.totals.games:,} games of {state.totals.leases_finished:,} leases, each answered once")
-        problems.extend(_bad_snapshots(folder, state, checked))
-        problems.extend(_bad_checkpoints(folder, state, checked))
-        problems.extend(file_problems(folder, noted))
-        checked.append("the mark of the last event, clock and games in flight")
-    except (JournalError, StorageError) as error:
-        problems.append(str(error))
-    return VerifyReport(str(path), events, head, tuple(checked), tuple(problems))
-
-
-def _miscounted(journal: JournalReader, state: LeagueState) -> Iterator[str]:
-    """Results counted by hand from the journal against what the league made of them."""
-    answered: set[int] = set()
-    games = 0
-    for _, event in journal.replay():
-        if isinstance(event, LeaseFinished):
-            if event.lease_id in answered:
-                yield f"lease {event.lease_id} was answered twice"
-            answered.add(event.lease_id)
-            games += sum(outcome.games for outcome in event.outcomes)
-    if games != state.totals.games:
-        yield f"the journal holds {games} games, the league counts {state.totals.games}"
-    booked = int(state.payoff.totals.values.sum())
-    if len(state.teams) == 2 == len(set(state.teams)):
-        if booked != 2 * games:
-            yield f"{games} games of two sides make {2 * games} entries, the payoff holds {booked}"
-        scored = float(state.payoff.scores.values.sum())
-        if abs(scored - games) > SCORE_ROUNDING * max(games, 1):
-            yield f"the scores of both sides of {games} games sum to {scored:g}, not to their number"
-
-
-def _bad_snapshots(folder: RunFolder, state: LeagueState, checked: list[str]) -> Iterator[str]:
-    store = LocalSnapshotStore(folder.snapshots_path)
-    present = set(store.digests())
-    missing = {info.snapshot_id for info in state.snapshots.values() if info.digest not in present}
-    for name in missing:
-        if state.is_present(name):
-            yield f"snapshot {name} is in the journal and not in the store"
-    yield from (str(error) for error in store.problems())
-    checked.append(f"{len(state.snapshots) - len(missing)} snapshots: sha256 of weights and manifest")
-    checked.extend(
-        f"snapshot {name} is set aside, as the journal says: {reason}" for name, reason in quarantined(state).items()
-    )
-
-
-def _bad_checkpoints(folder: RunFolder, state: LeagueState, checked: list[str]) -> Iterator[str]:
-    store = CheckpointStore(folder.checkpoints_path)
-    named = {name: player.checkpoint for name, player in state.players.items() if player.checkpoint is not None}
-    for name, pointer in named.items():
-        if not store.path(name, pointer.digest).exists():
-            yield f"the checkpoint of {name} that the journal names is gone"
-    yield from (str(error) for error in store.problems())
-    checked.append(f"{len(named)} checkpoints: sha256")
 
 
 def _newest_rating(rating: dict[str, float], player: str, snapshots: int) -> float | None:

@@ -28,7 +28,7 @@ from league.errors import ConfigError, DiskFull, RunExists
 from league.history.event_ref import belongs_to_the_one_before
 from league.history.fork import fork_run
 from league.reports.lineage import read_lineage
-from league.reports.status import verify_run
+from league.reports.verify import verify_run
 from league.store.journal import Journal
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder

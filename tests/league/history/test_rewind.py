@@ -17,7 +17,7 @@ from league.errors import JournalError, LeagueError, RunInUse
 from league.history.fork import fork_run
 from league.history.rewind import RewindReport, rewind_run
 from league.reports.lineage import read_lineage
-from league.reports.status import verify_run
+from league.reports.verify import verify_run
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 from tests.league.commands import league

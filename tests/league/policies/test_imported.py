@@ -25,7 +25,8 @@ from league.errors import ConfigError, LeagueError
 from league.eval.report import evaluate_run
 from league.policies.loading import load_policy
 from league.reports.lineage import read_lineage
-from league.reports.status import read_status, verify_run
+from league.reports.status import read_status
+from league.reports.verify import verify_run
 from league.runtime.actor_host import ActorHost
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague
@@ -62,7 +63,7 @@ def run_of(path: Path, *, env: EnvConfig = TIC_TAC_TOE, network: NetworkConfig =
 
 
 def opponent(source: Path | str, **changes: Any) -> dict[str, Any]:
-    return {"policy": RIVAL, "source": str(source), "player": "main-0", "share": 0.5, **changes}
+    return {"policy": RIVAL, "source": str(source), "player": "main-0", "probability": 0.5, **changes}
 
 
 def with_fixed_opponents(*fixed_opponents: dict[str, Any], **changes: Any) -> dict[str, Any]:

@@ -136,6 +136,8 @@ def test_best_is_never_the_untrained_network_once_a_learner_was_saved_that_has_t
 
 def test_best_is_a_trained_snapshot_though_the_first_weights_are_rated_higher(run: MadeRun) -> None:
     run.snapshot("main-0", constant_network(run.config, action=5), version=9, trained_steps=400)
+    run.save("main-0", constant_network(run.config, action=4), trained_steps=440)
+    assert column_of(load_policy(run.path)) == 5, "hardly anything was learnt since"
     strength = {"main-0-s0": 2.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0, "main-0-s2": 0.5}
     run.save("main-0", constant_network(run.config, action=4), trained_steps=500)
     assert column_of(load_policy(run.path)) == 4

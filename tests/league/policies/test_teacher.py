@@ -18,7 +18,7 @@ from envs.registry import make
 from league.config.loading import parse_config
 from league.errors import ConfigError, CorruptSnapshot, LeagueError
 from league.policies.loading import load_policy
-from league.reports.status import verify_run
+from league.reports.verify import verify_run
 from league.store.run_folder import RunFolder
 from tests.agents.learner.learner_cases import weights_in
 from tests.league.eval.eval_runs import MadeRun

@@ -15,10 +15,11 @@ import pytest
 
 from league.core.metagame.ratings import RatingRow
 from league.errors import JournalError, MissingRun
-from league.reports import status as inspection
+from league.reports import verify
 from league.reports.env_check import check_environment
 from league.reports.run_size import duration_text, size_text
-from league.reports.status import RatingsReport, open_state, read_ratings, read_status, verify_run
+from league.reports.status import RatingsReport, open_state, read_ratings, read_status
+from league.reports.verify import verify_run
 from league.store.lock import Holder, this_process
 from league.store.run_folder import MAX_SILENCE_S, RunFolder, WorkerStatus
 from tests.league.tiny_runs import ONE_PLAYER, go_on, head_of, start, state_of, tiny
@@ -156,7 +157,7 @@ def test_a_league_that_counts_other_games_than_its_journal_is_found(
             state.payoff.scores.values[0] += 1.0
         else:
             state.payoff.totals.values[0] += 1
-        monkeypatch.setattr(inspection, "verified_state", lambda journal, state=state: state)
+        monkeypatch.setattr(verify, "verified_state", lambda journal, state=state: state)
         assert any(words in problem for problem in verify_run(made).problems)
 
 

@@ -12,6 +12,7 @@ from league.core.state.events import ConfigChanged
 from league.errors import ConfigError, LeagueError
 from league.history.fork import fork_run
 from league.history.rewind import rewind_run
+from league.reports.verify import verify_run
 from league.run.budget import Limits
 from league.run.config_changes import config_problem
 from league.run.launch import resume
@@ -60,7 +61,7 @@ def test_the_journal_holds_the_configuration_of_the_start(run: Path) -> None:
     ("old", "new", "words"),
     [
         ("batch_rows: 16", "batch_rows: 32", "learner.batch_rows (16 -> 32): .*resume .* -s learner.batch_rows=32"),
-        ("share: 1.0", "share: 7.0", r"league.players.0.share \(1.0 -> 7.0\)"),
+        ("step_weight: 1.0", "step_weight: 7.0", r"league.players.0.step_weight \(1.0 -> 7.0\)"),
         ("seed: 5", "seed: 6", r"seed \(5 -> 6\)"),
         ("batch_rows: 16", "batch_rowz: 16", "unknown key, nearest is 'batch_rows'"),
     ],
@@ -98,7 +99,7 @@ def test_a_change_by_command_is_journaled_with_who_and_what(run: Path) -> None:
         ("learner.learning_rate", "0.0025"),
     ]
     assert learning_rate(run) == 0.0025
-    assert event.text == (run / "config.yaml").read_text() == state_of(run).config
+    assert event.text == (run / "config.yaml").read_text() == state_of(run).config_text
     go_on(run, env_steps=100)
     assert len(config_events(run)) == 2
 
@@ -112,7 +113,10 @@ def test_a_change_that_was_made_by_hand_may_be_confirmed_by_command(run: Path) -
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("league.players.0.share=7", "league.players.0.share: cannot change from 1.0 to 7.0 .* `league train` founds"),
+        (
+            "league.players.0.step_weight=7",
+            "league.players.0.step_weight: cannot change from 1.0 to 7.0 .* `league train` founds",
+        ),
         ("env.id=connect_four", "env.id: cannot change .* made for this game"),
         ("network.hidden=[8]", "network.hidden.0: cannot change from 12 to 8"),
         ("seed=8", "seed: cannot change from 5 to 8"),
@@ -144,3 +148,12 @@ def test_a_fork_with_other_values_notes_them_and_a_rewind_brings_the_old_ones_ba
     rewind_run(run, at=str(end), confirm=lambda plan: True)
     assert learning_rate(run) != 0.0025
     go_on(run, env_steps=100)
+
+
+def test_verify_finds_a_configuration_that_the_journal_does_not_hold(run: Path) -> None:
+    assert verify_run(run).problems == ()
+    edit(run, "batch_rows: 16", "batch_rows: 32")
+    (problem,) = verify_run(run).problems
+    assert problem.startswith(f"{run / 'config.yaml'} is not the configuration in the journal")
+    resume(run, limits=NOW, overrides=["learner.batch_rows=32"])
+    assert verify_run(run).problems == ()

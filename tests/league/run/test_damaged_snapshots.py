@@ -17,7 +17,8 @@ from league.core.state.events import (
 )
 from league.errors import LeagueError
 from league.policies.select import UnknownPolicy, choose
-from league.reports.status import read_status, verify_run
+from league.reports.status import read_status
+from league.reports.verify import verify_run
 from league.run.daemon import LIMIT
 from league.runtime.protocol import InstallPlayer, PlayLease, ResetPlayer
 from league.store.snapshots import LocalSnapshotStore
