@@ -18,10 +18,10 @@ check: $(VENV)/.ready-dev
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 bench: $(VENV)/.ready-dev
-	$(BIN)/python benchmarks/throughput.py --env connect_four --json
-	$(BIN)/python benchmarks/throughput.py --env pettingzoo:classic/connect_four_v3 --json
-	$(BIN)/python benchmarks/throughput.py --env gymnasium:CartPole-v1 --json
-	$(BIN)/python benchmarks/strength.py --game connect_four --json
+	$(BIN)/python -m benchmarks.throughput --env connect_four --json
+	$(BIN)/python -m benchmarks.throughput --env pettingzoo:classic/connect_four_v3 --json
+	$(BIN)/python -m benchmarks.throughput --env gymnasium:CartPole-v1 --json
+	$(BIN)/python -m benchmarks.strength --game connect_four --json
 
 format: $(VENV)/.ready-dev
 	$(BIN)/ruff format .

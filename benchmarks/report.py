@@ -15,14 +15,14 @@ class Row:
       name: what was measured, the baseline of a ratio included.
       value: the figure, None where it could not be measured here.
       unit: of the value.
-      must: the bound that it was held against as text (">= 2.5"), None where it is only reported.
+      required: the bound that it was held against as text (">= 2.5"), None where it is only reported.
       met: whether the bound holds, None where there is no bound or no value.
     """
 
     name: str
     value: float | None
     unit: str
-    must: str | None = None
+    required: str | None = None
     met: bool | None = None
 
 
@@ -48,14 +48,14 @@ class Report:
         """
         if at_least is not None and at_most is not None:
             raise ValueError(f"{name}: give at_least or at_most, not both")
-        must, met = None, None
+        required, met = None, None
         if at_least is not None:
-            must = f">= {at_least:g}"
+            required = f">= {at_least:g}"
             met = None if value is None else value >= at_least
         elif at_most is not None:
-            must = f"<= {at_most:g}"
+            required = f"<= {at_most:g}"
             met = None if value is None else value <= at_most
-        row = Row(name, value, unit, must, met)
+        row = Row(name, value, unit, required, met)
         self.rows.append(row)
         return row
 
@@ -68,7 +68,7 @@ class Report:
         """A line for each row and, where asked for, the JSON object as the last line."""
         for row in self.rows:
             value = "not measured" if row.value is None else f"{row.value:.6g}"
-            bound = "" if row.must is None else f"  (must {row.must}: {_verdict(row)})"
+            bound = "" if row.required is None else f"  (required {row.required}: {_verdict(row)})"
             print(f"{row.name:<64} {value:>14} {row.unit}{bound}", file=stream)
         if as_json:
             print(json.dumps({"rows": [asdict(row) for row in self.rows]}), file=stream)

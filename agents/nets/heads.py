@@ -22,7 +22,7 @@ from agents.nets.distributions import (
     sample_categorical,
     sample_gaussian,
 )
-from agents.nets.value_scale import ValueScale
+from agents.nets.popart import ValueScale
 from envs.protocol import ActionSpec
 
 POLICY_GAIN = 0.01

@@ -18,7 +18,7 @@ from league.store.journal_segments import PLAIN_EVENTS
 JOURNAL_ROW_BYTES = 120
 """Bytes per event beside its body: chain hash, number, time and index."""
 PACKED_SHARE = 0.12
-"""Of its body that an event takes in a segment: measured, see `benchmarks/disk_use.py`."""
+"""Of its body that an event takes in a segment: measured, see `benchmarks/durability/disk_use.py`."""
 MAX_SHOWN = 5
 DAY_S, HOUR_S = 86_400.0, 3_600.0
 

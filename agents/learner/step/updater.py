@@ -23,8 +23,8 @@ from agents.learner.step.backend import Placement, StepBackend
 from agents.learner.step.optimizer import Arrays, FlatOptimizer
 from agents.learner.step.replica_sync import UpdateMode, total_over
 from agents.nets.heads import HeadsBlock
+from agents.nets.popart import ValueScale
 from agents.nets.separate_value import TwinHeads
-from agents.nets.value_scale import ValueScale
 from agents.unroll.unroll import Unrolls
 
 

@@ -14,7 +14,7 @@ from agents.learner.step.backend import SingleBackend
 from agents.learner.step.updater import UpdateInputs
 from agents.losses.neurd import neurd_loss
 from agents.nets.network import build_network
-from agents.nets.value_scale import ValueScale
+from agents.nets.popart import ValueScale
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,

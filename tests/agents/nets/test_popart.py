@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agents.nets.popart import ValueStatistics, denormalise_values, rescale_output
-from agents.nets.value_scale import ValueScale
+from agents.nets.popart import ValueScale, ValueStatistics, denormalise_values, rescale_output
 
 
 def targets(*, scale: float, shift: float) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from benchmarks.gate_errors import Course, fired, resisted
+from benchmarks.strength.gate_errors import Course, fired, resisted
 from league.core.gates.gates import Gate, Trial, gate_of
 from league.core.gates.posterior_gate import ALTERNATIVES, chances_unbeaten
 from league.core.state.league_config import GateConfig

@@ -1,0 +1,301 @@
+"""How fast one learner learns, and how much of its time is the network's own forward and backward pass.
+
+Runs on a bare machine with torch and numpy. A row of data is one decision. The floor is the same network's forward and
+backward pass on the same microbatches without losses, optimizer and copies. On a GPU there are compiled variants too;
+on a CPU the sizes are small and times are CPU seconds of one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import dataclasses
+import gc
+import math
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from agents.learner.build import default_device, local_updater
+from agents.learner.config import LearnerConfig
+from agents.learner.data.batch import batch_from
+from agents.learner.data.feeder import Feeder
+from agents.learner.learner import Learner
+from agents.learner.step.backend import Placement
+from agents.nets.config import NetworkConfig
+from agents.nets.dense import product
+from agents.nets.network import Network, build_network
+from agents.torch_runtime import prepare_process
+from agents.unroll.synthetic import synthetic_unrolls
+from agents.unroll.unroll import Unrolls, UnrollSpec
+from agents.weights import layout_of
+from benchmarks.report import Report
+from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
+
+DEVICE = default_device()
+ON_GPU = DEVICE.type == "cuda"
+WARM_UPS, REPEATS = (3, 5) if ON_GPU else (1, 2)
+MATRIX = 8192 if ON_GPU else 1024
+
+LSTM_1024_ROWS = 1_000_000.0
+MATRIX_SHARE = 0.45
+"""What must be reached on one H200."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A network and a batch.
+
+    Fields:
+      spec, network: what is built. unroll_length: T.
+      gpu_rows, cpu_rows: unrolls in a batch there. gpu_microbatches: M there.
+      at_least: decisions per second that a GPU must reach; matrix_fraction: of its matrix rate.
+    """
+
+    spec: EnvSpec
+    network: NetworkConfig
+    unroll_length: int
+    gpu_rows: int
+    cpu_rows: int
+    gpu_microbatches: int = 1
+    at_least: float | None = None
+    matrix_fraction: float | None = None
+
+    @property
+    def config(self) -> LearnerConfig:
+        """Of a learner for it on this machine."""
+        rows, pieces = (self.gpu_rows, self.gpu_microbatches) if ON_GPU else (self.cpu_rows, 1)
+        return LearnerConfig(unroll_length=self.unroll_length, batch_rows=rows, microbatches=pieces)
+
+    def unrolls(self, network: Network) -> UnrollSpec:
+        """What its learner is given."""
+        return UnrollSpec.of(self.spec, network, unroll_length=self.unroll_length)
+
+
+def game(observations: Mapping[str, ArraySpec], actions: ActionSpec) -> EnvSpec:
+    """A game that exists only as shapes."""
+    return EnvSpec("benchmark", 2, dict(observations), actions, (0, 1), has_mask=actions.kind != "box")
+
+
+UNITS = 128
+ENTITIES = {
+    "units": ArraySpec((UNITS, 64), "float32"),
+    "units_mask": ArraySpec((UNITS,), "bool"),
+    "scalars": ArraySpec((256,), "float32"),
+}
+ORDERS = multi_categorical((64, 16, UNITS, UNITS), points_at=("", "", "units", "units"))
+VECTOR = {"state": ArraySpec((512,), "float32")}
+WORKLOADS: Mapping[str, Workload] = {
+    "MLP 128-128": Workload(
+        game({"board": ArraySpec((84,), "bool")}, ActionSpec("categorical", num_actions=7)),
+        NetworkConfig(),
+        unroll_length=16,
+        gpu_rows=16384,
+        cpu_rows=128,
+    ),
+    "IMPALA ResNet + LSTM-256": Workload(
+        game({"frame": ArraySpec((72, 96, 3), "uint8")}, ActionSpec("categorical", num_actions=18)),
+        NetworkConfig(encoder="impala_resnet", hidden=(256,), core="lstm", core_size=256),
+        unroll_length=20,
+        gpu_rows=256,
+        cpu_rows=2,
+    ),
+    "LSTM-1024": Workload(
+        game(VECTOR, ActionSpec("categorical", num_actions=64)),
+        NetworkConfig(hidden=(1024,), core="lstm", core_size=1024),
+        unroll_length=16,
+        gpu_rows=8192,
+        cpu_rows=16,
+        at_least=LSTM_1024_ROWS,
+    ),
+    "LSTM-4096": Workload(
+        game(VECTOR, ActionSpec("categorical", num_actions=64)),
+        NetworkConfig(hidden=(2048,), core="lstm", core_size=4096),
+        unroll_length=16,
+        gpu_rows=8192,
+        cpu_rows=1,
+        gpu_microbatches=2,
+        matrix_fraction=MATRIX_SHARE,
+    ),
+    "entity transformer + deep LSTM + autoregressive head": Workload(
+        game(ENTITIES, ORDERS),
+        NetworkConfig(
+            encoder="entities",
+            hidden=(1024,),
+            core="lstm",
+            core_size=384,
+            core_layers=3,
+            entity_size=256,
+            entity_layers=3,
+            head="autoregressive",
+            head_size=256,
+        ),
+        unroll_length=64,
+        gpu_rows=512,
+        cpu_rows=1,
+        gpu_microbatches=32,
+        matrix_fraction=MATRIX_SHARE,
+    ),
+}
+
+
+def main() -> None:
+    """Run the chosen workloads and print their rows."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--json", action="store_true", help="print the rows as one JSON object in the last line")
+    parser.add_argument("--only", default="", help="run the workloads whose name contains this")
+    options = parser.parse_args()
+    prepare_process()
+    report = Report()
+    print(f"device: {torch.cuda.get_device_name(DEVICE) if ON_GPU else 'CPU, one thread'}, torch {torch.__version__}")
+    rates = {dtype: matrix_rate(dtype) for dtype in (torch.float32, torch.bfloat16)}
+    for dtype, rate in rates.items():
+        report.add(f"matrix product {MATRIX}, {_short(dtype)}", rate / 1e12, "TFLOP/s")
+    for name, workload in WORKLOADS.items():
+        if options.only.lower() in name.lower():
+            add_workload(report, name, workload, rates)
+    report.print(sys.stdout, as_json=options.json)
+    sys.exit(1 if report.failed else 0)
+
+
+def add_workload(report: Report, name: str, workload: Workload, rates: Mapping[torch.dtype, float]) -> None:
+    """All variants of one workload."""
+    network = build_network(workload.spec, workload.network, seed=1)
+    flops = flops_per_decision(workload, network)
+    dtypes = (torch.bfloat16,) if ON_GPU else (torch.float32, torch.bfloat16)
+    modes = ("none", "default", "reduce-overhead") if ON_GPU else ("none",)
+    for dtype in dtypes:
+        for mode in modes:
+            label = f"{name}, {_short(dtype)}, {MODE_NAMES[mode]}"
+            seconds, decisions, floor_s = measure(workload, copy.deepcopy(network), dtype, mode)
+            speed = decisions / seconds
+            best = mode == "none"
+            report.add(f"{label}: rows/s", speed, "1/s", at_least=workload.at_least if ON_GPU and best else None)
+            report.add(f"{label}: share of the forward+backward floor", floor_s / seconds, "share")
+            reached = speed * flops / rates[dtype]
+            required = workload.matrix_fraction if ON_GPU and best else None
+            report.add(
+                f"{label}: share of the measured {_short(dtype)} matrix rate", reached, "share", at_least=required
+            )
+    feed = feeder_rate(workload, network)
+    report.add(f"{name}: feeder, rows/s", feed, "1/s")
+    report.add(f"{name}: feeder over learner", feed / speed, "x", at_least=1.0)
+    gc.collect()
+    if ON_GPU:
+        torch.cuda.empty_cache()
+
+
+MODE_NAMES = {"none": "eager", "default": "compiled", "reduce-overhead": "compiled with CUDA graphs"}
+
+
+def measure(workload: Workload, network: Network, dtype: torch.dtype, mode: str) -> tuple[float, int, float]:
+    """Seconds of an update, decisions in it, and seconds of the floor; the shortest of a few each."""
+    config = dataclasses.replace(workload.config, compile_mode=mode, max_policy_lag=10**6)
+    unrolls = rows_of(workload, network)
+    placement = Placement(dtype=dtype, device=DEVICE)
+    layout = layout_of(network)
+    learner = Learner(local_updater(network, config, placement), layout, config)
+    update_s = shortest(lambda: learner.update(unrolls, budget_fraction=0.0))
+    batch = batch_from(unrolls, oldest_version=0, device=DEVICE)
+    parts = batch.microbatches(config.microbatches)
+
+    def forward_and_backward() -> None:
+        for part in parts:
+            with placement.autocast():
+                output = network(part.obs, resets=part.resets, core=part.core, action_mask=part.action_mask)
+            torch.autograd.backward(output.logits.sum() + output.values.sum())
+
+    floor_s = shortest(forward_and_backward)
+    learner.close()
+    return update_s, unrolls.valid.size, floor_s
+
+
+def shortest(call: Callable[[], object]) -> float:
+    """Seconds of the shortest of a few calls after some to warm up: wall time on a GPU, CPU time elsewhere."""
+    clock = time.perf_counter if ON_GPU else time.process_time
+    found = float("inf")
+    for repeat in range(WARM_UPS + REPEATS):
+        _settle()
+        start = clock()
+        call()
+        _settle()
+        if repeat >= WARM_UPS:
+            found = min(found, clock() - start)
+    return found
+
+
+def rows_of(workload: Workload, network: Network) -> Unrolls:
+    """A batch for this machine."""
+    return synthetic_unrolls(workload.unrolls(network), rows=workload.config.batch_rows, seed=0)
+
+
+def flops_per_decision(workload: Workload, network: Network) -> float:
+    """Floating-point operations of the forward and backward pass, counted on one row, the bootstrap step shared out."""
+    unrolls = synthetic_unrolls(workload.unrolls(network), rows=1, seed=0)
+    # One reset, so that a recurrent core takes the form whose products can be counted.
+    unrolls.resets[:, -1] = True
+    batch = batch_from(unrolls, oldest_version=0, device=torch.device("cpu"))
+    with FlopCounterMode(display=False, custom_mapping=fused_products()) as counter:
+        output = network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
+        torch.autograd.backward(output.logits.sum() + output.values.sum())
+    network.zero_grad(set_to_none=True)
+    return float(counter.get_total_flops()) / workload.unroll_length
+
+
+def fused_products() -> dict[Any, Any]:
+    """How to count the fused product that dense layers use on a CPU."""
+    if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return {}
+
+    def count(inputs: Sequence[int], weight: Sequence[int], *_: object, **__: object) -> int:
+        return 2 * math.prod(inputs) * weight[0]
+
+    return {torch.ops.mkldnn._linear_pointwise: count}
+
+
+def matrix_rate(dtype: torch.dtype) -> float:
+    """Floating-point operations per second of a large square matrix product."""
+    left, right = (torch.randn(MATRIX, MATRIX, device=DEVICE).to(dtype) for _ in range(2))
+    return 2.0 * MATRIX**3 / shortest(lambda: product(left, right))
+
+
+def feeder_rate(workload: Workload, network: Network) -> float:
+    """Decisions per second that one decoding thread copies into the ring, decompression left out."""
+    config = workload.config
+    unrolls = rows_of(workload, network)
+    piece = unrolls.rows(0, max(1, unrolls.num_rows // 8))
+    feeder = Feeder(
+        workload.unrolls(network),
+        config,
+        decode=lambda _: piece,
+        pinned=ON_GPU,
+        clock=time.thread_time,
+    )
+    feeder.start()
+    batches = 3
+    for _ in range(batches):
+        for _ in range(config.batch_rows // piece.num_rows):
+            feeder.wait_for_credits(piece.num_rows, timeout_s=60.0)
+            feeder.push(b"", num_rows=piece.num_rows)
+        with feeder.batch(timeout_s=60.0) as blocks:
+            list(blocks)
+    feeder.close()
+    return batches * config.batch_rows * workload.unroll_length / max(feeder.report().decode_s, 1e-9)
+
+
+def _short(dtype: torch.dtype) -> str:
+    return {torch.float32: "fp32", torch.bfloat16: "bf16"}[dtype]
+
+
+def _settle() -> None:
+    if ON_GPU:
+        torch.cuda.synchronize()
+
+
+if __name__ == "__main__":
+    main()

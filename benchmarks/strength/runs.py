@@ -1,0 +1,186 @@
+"""The training runs behind a strength benchmark: one finished run for each population and seed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.strength.run_to_end import run_to_end
+from league.config.loading import load_config, parse_config
+from league.config.run_config import RunConfig, paths_that_differ
+from league.config.yaml import parse_yaml
+from league.run.launch import has_spent_its_budget
+from league.store.run_folder import RunFolder
+from league.store.storage import Storage
+
+ROOT = Path(__file__).resolve().parents[2]
+WALL_FACTOR = 4.0
+"""Seconds on the clock that a core-second may take on a busy machine."""
+START_UP_S = 300.0
+"""Allowed beside the budget: bringing up hosts, draining, final ratings."""
+
+LEAGUE, LATEST, HALF, NAIVE = "league", "latest", "half past", "naive"
+"""Populations: the configuration's own; the newest weights only; half of the games against the uniform past; the newest
+weights only with hardly any entropy and a constant step."""
+FOLDER_WORDS = {LEAGUE: "league", LATEST: "latest", HALF: "half", NAIVE: "naive"}
+"""Population -> its word in the names of run folders."""
+
+MUST_AGREE = ("seed", "env", "network", "budget")
+"""Sections of a configuration in which a run that is there already has to agree with what is asked for."""
+MAY_DIFFER = ("name", "wandb", "evaluation")
+"""Sections that change nothing in what is trained."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one call of a benchmark measures.
+
+    Fields:
+      seeds: of the training runs.
+      populations: which of those that the game knows.
+      core_seconds: budget of each run; None for the game's own. seconds: the same on the clock, where it counts.
+      games: of each match.
+      evaluation_seed: of openings, bots and sampled actions; one that no run has seen.
+      folder: of the run folders; what lies there is used again.
+      results: where figures lie that earlier calls found, a file for each run; what is known is not trained again.
+    """
+
+    seeds: tuple[int, ...]
+    populations: tuple[str, ...]
+    core_seconds: float | None
+    seconds: float
+    games: int
+    evaluation_seed: int
+    folder: Path
+    results: Path | None = None
+
+    def run_dir(self, game: str, population: str, seed: int) -> Path:
+        """Where the run of a population and seed lies: "c4-half-0" for example."""
+        return self.folder / f"{game}-{FOLDER_WORDS[population]}-{seed}"
+
+    def figures(
+        self, run_dir: Path, *, config: Path, settings: Sequence[str], find: Callable[[], dict[str, float]]
+    ) -> dict[str, float]:
+        """The figures of one run: those in its file, where it was asked for in the same way, or else found now.
+
+        Args:
+          run_dir: of the run; the file has its name. config, settings: what the run is trained with.
+        """
+        conditions = {
+            "config": _without(parse_yaml(config.read_text(), source=str(config)), settings),
+            "settings": [*settings],
+            "games": self.games,
+            "evaluation_seed": self.evaluation_seed,
+        }
+        if self.results is None:
+            return stored_or_found(self.folder / f"{run_dir.name}.json", conditions=conditions, find=find)
+        self.results.mkdir(parents=True, exist_ok=True)
+        return stored_or_found(self.results / f"{run_dir.name}.json", conditions=conditions, find=find, replace=False)
+
+
+def control_sections(*, save_steps: int, rest: str) -> Mapping[str, str]:
+    """Control -> the `league` section that takes the place of the configuration's.
+
+    Args:
+      save_steps: trained steps between two snapshots.
+      rest: further settings of the section, in YAML.
+    """
+    return {
+        LATEST: f"{{preset: self_play, population: {{save_steps: {save_steps}}}, {rest}}}",
+        HALF: f"{{preset: window, population: {{save_steps: {save_steps}, window: 1000000,"
+        f" play_against_latest_model_ratio: 0.5}}, {rest}}}",
+    }
+
+
+def core_budget(core_seconds: float) -> str:
+    """The setting of a budget of processor time alone."""
+    return f"budget={{core_seconds: {core_seconds:g}}}"
+
+
+def wall_limit(core_seconds: float) -> float:
+    """Seconds after which a run of that budget counts as hanging."""
+    return WALL_FACTOR * core_seconds + START_UP_S
+
+
+def finished_run(config: Path, *, run_dir: Path, settings: Sequence[str], timeout_s: float) -> None:
+    """Have a run at the end of its budget: train it, go on with one that was interrupted, or use a finished one.
+
+    Args:
+      config: its YAML file. settings: "key=value", which count over the file.
+      timeout_s: after which the command is ended.
+    Raises:
+      SystemExit: the run that lies there is another one or is being trained just now, or the command failed or overran.
+    """
+    settings = [*settings, "wandb.mode=disabled"]
+    league = str(Path(sys.executable).with_name("league"))
+    log = run_dir.with_suffix(".log")
+    if not RunFolder(run_dir).config_path.is_file():
+        words = [word for setting in settings for word in ("-s", setting)]
+        run_to_end([league, "train", str(config), "--run-dir", str(run_dir), *words], log=log, timeout_s=timeout_s)
+        print(f"{run_dir.name}: trained", flush=True)
+        return
+    note = _differences(run_dir, load_config(config, overrides=settings))
+    folder = RunFolder.open(run_dir)
+    status = folder.read_status()
+    if status is not None and folder.is_live(status):
+        pid = status.daemon.pid
+        raise SystemExit(f"{run_dir} is being trained by pid {pid}: wait for it, or give another --runs folder.")
+    if has_spent_its_budget(folder):
+        print(f"{run_dir.name}: finished before, used again{note}", flush=True)
+        return
+    run_to_end([league, "resume", str(run_dir)], log=log, timeout_s=timeout_s)
+    print(f"{run_dir.name}: resumed and finished{note}", flush=True)
+
+
+def _without(sections: object, settings: Sequence[str]) -> object:
+    """The sections of a configuration that no setting replaces as a whole and that have an effect on training."""
+    assert isinstance(sections, dict)
+    replaced = {setting.partition("=")[0] for setting in settings}
+    return {name: value for name, value in sections.items() if name not in replaced and name not in MAY_DIFFER}
+
+
+def stored_or_found(
+    path: Path, *, conditions: Mapping[str, object], find: Callable[[], dict[str, float]], replace: bool = True
+) -> dict[str, float]:
+    """Figures that an earlier call left in a file under the same conditions, or found now and left there.
+
+    A call without an evaluation seed of its own draws a new one and so finds everything anew.
+
+    Args:
+      replace: whether figures of other conditions are written over.
+    Raises:
+      SystemExit: there are such figures, and they are not to be.
+    """
+    if path.is_file():
+        stored = json.loads(path.read_text())
+        if stored["conditions"] == conditions:
+            print(f"{path.name}: found before under the same conditions, used again", flush=True)
+            return {name: float(value) for name, value in stored["figures"].items()}
+        if not replace:
+            places = ", ".join(paths_that_differ(stored["conditions"], dict(conditions)))
+            raise SystemExit(f"{path} holds figures of other conditions ({places}): give another folder, or remove it.")
+    figures = find()
+    Storage().atomic_write_bytes(path, json.dumps({"conditions": conditions, "figures": figures}, indent=1).encode())
+    return figures
+
+
+def _differences(run_dir: Path, asked: RunConfig) -> str:
+    """Words on the settings in which the run of a folder differs from what is asked for now; none where it does not.
+
+    Raises:
+      SystemExit: it differs in what makes it another run.
+    """
+    folder = RunFolder.open(run_dir)
+    found = asdict(parse_config(folder.read_config(), source=str(folder.config_path)))
+    wanted = asdict(asked)
+    different = [path for path in paths_that_differ(found, wanted) if path.partition(".")[0] not in MAY_DIFFER]
+    different = [path for path in different if path != "learner.precision"]  # "auto" stands in a run as what it meant
+    grave = [path for path in different if path.partition(".")[0] in MUST_AGREE or path == "league.preset"]
+    if grave:
+        raise SystemExit(
+            f"{run_dir} is another run than the one asked for: {', '.join(grave)} differ; give another --runs folder."
+        )
+    return f"; its settings differ from today's in {', '.join(different)}" if different else ""

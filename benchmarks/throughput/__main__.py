@@ -1,0 +1,287 @@
+"""Plies per core-second of `league train`: playing, codec, learning, league and journal together.
+
+Every figure is env steps over the processor seconds of all processes of the run (Ray's own included), between two
+finished leases after a warm-up. In the runs with the league, three players (one of each role) meet each other and their
+past under PFSP, a snapshot is frozen every quarter of a million learnt decisions, ratings are played, and every lease
+and result goes through the journal with a full fsync. "League off" is one main agent that plays only itself: no
+opponents, no snapshots beside the first, no rating games.
+
+What a ply costs depends on whether it is learnt from (a frozen opponent's are not), so the share of plies learnt from
+is printed, and the bound with and without it. Runs that are compared take turns; figures are medians. GPUs are hidden.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+
+from agents.learner.build import choose_dtype
+from agents.learner.config import LearnerConfig
+from agents.nets.config import NetworkConfig
+from benchmarks.journal_follower import RunFailed
+from benchmarks.report import Report
+from benchmarks.throughput.rate_window import Measured, measure_run
+from benchmarks.throughput.roofline import Bench, Parts, measure_parts, middle_of, opponents_rate
+from envs.protocol import EnvConfig
+from envs.registry import make
+
+BOUND_SECONDS = 0.5
+"""CPU time of each figure of the bound."""
+
+NETWORK = NetworkConfig(hidden=(128, 128), activation="relu")
+NEVER = 1 << 60
+
+LEASE_STEPS = 128
+"""Short enough that a window holds a dozen leases, so that every player has its share of it."""
+
+SNAPSHOT_STEPS = 250_000
+OPPONENTS, OPPONENT_GAMES = 8, 256
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One env and how it is run. bound_envs: batch sizes tried for the bound; gates: precision -> least plies."""
+
+    num_envs: int
+    learner: LearnerConfig
+    bound_envs: tuple[int, ...]
+    gates: Mapping[str, float] = field(default_factory=dict)
+
+
+WORKLOADS = {
+    "connect_four": Workload(
+        num_envs=2048,
+        learner=LearnerConfig(),
+        bound_envs=(256, 1024, 4096),
+        gates={"float32": 150_000.0, "bfloat16": 250_000.0},
+    ),
+    "pettingzoo:classic/connect_four_v3": Workload(
+        num_envs=128,
+        learner=LearnerConfig(),
+        bound_envs=(64, 128, 512),
+        gates={"float32": 13_000.0},
+    ),
+    "gymnasium:CartPole-v1": Workload(num_envs=1024, learner=LearnerConfig(), bound_envs=(256, 1024, 4096)),
+}
+
+
+def config_of(env: str, workload: Workload, *, precision: str, runtime: str, league: bool) -> dict[str, object]:
+    """The configuration of one run as plain values."""
+    learner = workload.learner
+    return {
+        "env": {"id": env},
+        "name": "throughput",
+        "network": {"hidden": list(NETWORK.hidden), "activation": NETWORK.activation},
+        "actors": {"num_envs": workload.num_envs},
+        "learner": {
+            "unroll_length": learner.unroll_length,
+            "batch_rows": learner.batch_rows,
+            "precision": precision,
+        },
+        "runtime": {"kind": runtime},
+        "league": _with_league() if league else _without_league(),
+        "evaluation": {"bots": []},
+        "wandb": {"mode": "disabled"},
+    }
+
+
+def _with_league() -> dict[str, object]:
+    gate = {"min_steps": SNAPSHOT_STEPS // 2, "timeout_steps": SNAPSHOT_STEPS}
+    weights = {"main_agent": 2.0, "main_exploiter": 1.0, "league_exploiter": 1.0}
+    players = [{"role": role, "step_weight": weight, "gate": gate} for role, weight in weights.items()]
+    return {"players": players, "lease_steps": LEASE_STEPS}
+
+
+def _without_league() -> dict[str, object]:
+    only_self = {"self_play": 1.0, "pfsp": 0.0, "verification": 0.0}
+    gate = {"min_steps": NEVER, "timeout_steps": NEVER}
+    return {
+        "players": [{"role": "main_agent", "matchmaking": only_self, "gate": gate}],
+        "ratings": {"step_fraction": 0.0, "final_leases": 0},
+        "lease_steps": LEASE_STEPS,
+    }
+
+
+class Session:
+    """The measurements of one env, taken in turns and kept by name.
+
+    Args:
+      env: id. workload: how it is run.
+      seconds, warm_up_s: of every run.
+      folder: for the runs.
+    """
+
+    def __init__(self, env: str, workload: Workload, *, seconds: float, warm_up_s: float, folder: Path) -> None:
+        self._env = env
+        self._workload = workload
+        self._seconds = seconds
+        self._warm_up_s = warm_up_s
+        self._folder = folder
+        self._bench = Bench(EnvConfig(env), NETWORK, workload.learner, workload.bound_envs, BOUND_SECONDS)
+        self._number = 0
+        self.runs: dict[str, list[Measured]] = {}
+        self.parts: dict[str, list[Parts]] = {}
+        self.opponents: dict[int, list[float]] = {}
+
+    def run(self, name: str, *, precision: str, runtime: str = "inprocess", league: bool = True) -> None:
+        """Measure one run and keep it under `name`."""
+        settings = config_of(self._env, self._workload, precision=precision, runtime=runtime, league=league)
+        self._number += 1
+        folder = self._folder / f"{self._number}"
+        found = measure_run(settings, seconds=self._seconds, warm_up_s=self._warm_up_s, folder=folder)
+        self.runs.setdefault(name, []).append(found)
+        print(
+            f"  {name}: {found.per_core:,.0f} plies per core-second, {found.learnt_fraction:.0%} learnt from, "
+            f"{found.snapshots} snapshots; {found.env_steps:,} plies, {found.core_seconds:.1f} core-s, "
+            f"{found.seconds:.1f} s",
+            flush=True,
+        )
+
+    def bound(self, precision: str) -> None:
+        """Measure the parts once."""
+        found = measure_parts(self._bench, dtype=getattr(torch, precision))
+        self.parts.setdefault(precision, []).append(found)
+
+    def many_opponents(self) -> None:
+        """Measure acting against one and against several frozen networks once; nothing for games of one seat."""
+        if make(EnvConfig(self._env), num_envs=1).spec.num_seats == 1:
+            return
+        bench = replace(self._bench, seconds=4 * BOUND_SECONDS)
+        for number in (1, OPPONENTS):
+            rate = opponents_rate(bench, opponents=number, num_envs=OPPONENT_GAMES, seed=0)
+            self.opponents.setdefault(number, []).append(rate)
+
+    def half_reason(self) -> str | None:
+        """Why there is nothing to measure in bfloat16; None where there is."""
+        spec = make(EnvConfig(self._env), num_envs=1).spec
+        if choose_dtype(spec, NETWORK, "auto") == torch.bfloat16:
+            return None
+        return "the start-up probe finds bfloat16 no faster than float32 on this machine"
+
+
+def measure(session: Session, *, repeats: int) -> str | None:
+    """Take all measurements in turns; returns why bfloat16 was left out, None where it was not."""
+    reason = session.half_reason()
+    for _ in range(repeats):
+        session.bound("float32")
+        session.run("float32", precision="float32")
+        session.run("float32 league off", precision="float32", league=False)
+        session.run("float32 Ray", precision="float32", runtime="ray")
+        session.many_opponents()
+        if reason is None:
+            session.bound("bfloat16")
+            session.run("bfloat16", precision="bfloat16")
+            session.run("bfloat16 league off", precision="bfloat16", league=False)
+    return reason
+
+
+def rows_of(session: Session, workload: Workload, *, env: str, reason: str | None) -> Report:
+    """The rows of the report."""
+    report = Report()
+    for precision in ("float32", "bfloat16"):
+        _precision_rows(report, session, workload, env=env, precision=precision, reason=reason)
+    on, ray = session.runs["float32"], session.runs["float32 Ray"]
+    report.add(f"{env} float32 Ray runtime", _middle(run.per_core for run in ray), "plies/core-s")
+    report.add(f"{env} float32 Ray runtime, wall", _middle(run.env_steps / run.seconds for run in ray), "plies/s")
+    report.add(f"{env} float32 in-process, wall", _middle(run.env_steps / run.seconds for run in on), "plies/s")
+    report.add(
+        f"{env} float32 Ray runtime against in-process, per core-second",
+        _middle(a.per_core / b.per_core for a, b in zip(ray, on, strict=True)),
+        "ratio",
+    )
+    if session.opponents:
+        pairs = zip(session.opponents[OPPONENTS], session.opponents[1], strict=True)
+        report.add(
+            f"{env} acting against {OPPONENTS} networks against one, {OPPONENT_GAMES} games",
+            _middle(a / b for a, b in pairs),
+            "ratio",
+        )
+    return report
+
+
+def _precision_rows(
+    report: Report, session: Session, workload: Workload, *, env: str, precision: str, reason: str | None
+) -> None:
+    name, gate = f"{env} {precision}", workload.gates.get(precision)
+    if precision not in session.runs:
+        report.add(f"{name} ({reason})", None, "plies/core-s", at_least=gate)
+        return
+    runs, parts = session.runs[precision], middle_of(session.parts[precision])
+    report.add(name, _middle(run.per_core for run in runs), "plies/core-s", at_least=gate)
+    report.add(f"{name} env alone", parts.env, "plies/core-s")
+    report.add(f"{name} forward and sample alone", parts.forward, "decisions/core-s")
+    report.add(f"{name} update alone", parts.update, "decisions/core-s")
+    report.add(f"{name} codec there and back alone", parts.codec, "decisions/core-s")
+    report.add(f"{name} composition bound 1/(1/env + 1/forward + 1/update)", parts.bound, "plies/core-s")
+    report.add(f"{name} share of that bound", _middle(run.per_core / parts.bound for run in runs), "ratio")
+    report.add(f"{name} decisions learnt from per ply", _middle(run.learnt_fraction for run in runs), "ratio")
+    report.add(
+        f"{name} share of the bound 1/(1/env + 1/forward + learnt/update)",
+        _middle(_reached(run, parts) for run in runs),
+        "ratio",
+    )
+    report.add(f"{name} snapshots frozen in a window", _middle(run.snapshots for run in runs), "snapshots")
+    off = session.runs[f"{precision} league off"]
+    report.add(f"{name} league off", _middle(run.per_core for run in off), "plies/core-s")
+    report.add(
+        f"{name} league on against off, per core-second",
+        _middle(a.per_core / b.per_core for a, b in zip(runs, off, strict=True)),
+        "ratio",
+    )
+    report.add(
+        f"{name} league on against off, each as a share of its own learnt bound",
+        _middle(_reached(a, parts) / _reached(b, parts) for a, b in zip(runs, off, strict=True)),
+        "ratio",
+    )
+
+
+def _reached(run: Measured, parts: Parts) -> float:
+    return run.per_core / parts.bound_learning(run.learnt_fraction)
+
+
+def _middle(values: Iterable[float]) -> float:
+    return statistics.median(values)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.throughput",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--env", choices=sorted(WORKLOADS), default="connect_four")
+    parser.add_argument("--seconds", type=float, default=15.0, help="wall time of each run's window")
+    parser.add_argument("--warm-up", type=float, default=3.0, help="wall time before it")
+    parser.add_argument("--repeats", type=int, default=3, help="times that everything is measured, in turns")
+    parser.add_argument("--folder", type=Path, help="where the runs are made (default: a temporary folder)")
+    parser.add_argument("--json", action="store_true", help="end with the rows as one JSON object")
+    options = parser.parse_args()
+    workload = WORKLOADS[options.env]
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # a GPU's work is not in the processor seconds
+    torch.set_num_threads(1)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that `finally` cleans up
+    with tempfile.TemporaryDirectory(prefix="league-throughput-", dir=options.folder) as temporary:
+        session = Session(
+            options.env, workload, seconds=options.seconds, warm_up_s=options.warm_up, folder=Path(temporary)
+        )
+        try:
+            reason = measure(session, repeats=options.repeats)
+        except RunFailed as error:
+            print(error, file=sys.stderr)
+            return 1
+    report = rows_of(session, workload, env=options.env, reason=reason)
+    report.print(sys.stdout, as_json=options.json)
+    return 1 if report.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""What a run does, and what it costs, between two finished leases after a warm-up: seen from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from benchmarks.journal_follower import LOOK_S, Command, JournalFollower, Noted, of_kind, tree_core_seconds
+from league.core.state.events import LeaseFinished, ProgressReported, SnapshotAdded
+
+START_UP_S = 180.0
+"""Longest wait for the first finished lease."""
+
+OVERRUN = 4.0
+"""A window may last so many times as long as asked for before the run counts as stuck."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run between two finished leases. trained: decisions learnt from; snapshots: frozen meanwhile."""
+
+    env_steps: int
+    core_seconds: float
+    seconds: float
+    trained: int
+    snapshots: int
+
+    @property
+    def per_core(self) -> float:
+        """Plies per core-second."""
+        return self.env_steps / self.core_seconds
+
+    @property
+    def learnt_fraction(self) -> float:
+        """Decisions learnt from per ply."""
+        return self.trained / self.env_steps
+
+
+class Totals:
+    """What the events seen so far add up to."""
+
+    def __init__(self) -> None:
+        self.leases = 0
+        self.env_steps = 0
+        self.snapshots = 0
+        self._trained: dict[str, int] = {}
+
+    @property
+    def trained(self) -> int:
+        """Decisions learnt from by all players."""
+        return sum(self._trained.values())
+
+    def add(self, noted: Iterable[Noted]) -> bool:
+        """Count events; whether a lease finished among them."""
+        noted = list(noted)
+        finished = of_kind(noted, LeaseFinished)
+        self.leases += len(finished)
+        self.env_steps += sum(event.env_steps for _, event in finished)
+        self.snapshots += len(of_kind(noted, SnapshotAdded))
+        for _, event in of_kind(noted, ProgressReported):
+            self._trained[event.progress.player] = event.progress.trained_steps
+        return bool(finished)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Totals and clocks at the moment when a finished lease was seen."""
+
+    at: float
+    core_seconds: float
+    env_steps: int
+    trained: int
+    snapshots: int
+
+
+def measure_run(settings: Mapping[str, object], *, seconds: float, warm_up_s: float, folder: Path) -> Measured:
+    """Run `league train` on these settings and watch it from outside.
+
+    Raises:
+      RunFailed: it ended by itself or made no headway.
+    """
+    folder.mkdir()
+    config = folder / "config.yaml"
+    config.write_text(yaml.safe_dump(dict(settings)))
+    run = folder / "run"
+    command = Command(["train", str(config), "--run-dir", str(run)], log=folder / "log")
+    follower = JournalFollower(run / "journal.db")
+    totals = Totals()
+    command.start()
+    try:
+        first = _next_reading(command, follower, totals, after=0.0, deadline_s=START_UP_S)
+        begin = _next_reading(command, follower, totals, after=first.at + warm_up_s, deadline_s=START_UP_S)
+        end = _next_reading(command, follower, totals, after=begin.at + seconds, deadline_s=OVERRUN * seconds + 60.0)
+        if command.stop() != 0:
+            raise command.failure("it did not stop in good order")
+    finally:
+        follower.close()
+        command.close()
+    return Measured(
+        env_steps=end.env_steps - begin.env_steps,
+        core_seconds=end.core_seconds - begin.core_seconds,
+        seconds=end.at - begin.at,
+        trained=end.trained - begin.trained,
+        snapshots=end.snapshots - begin.snapshots,
+    )
+
+
+def _next_reading(
+    command: Command, follower: JournalFollower, totals: Totals, *, after: float, deadline_s: float
+) -> Reading:
+    """The clocks when the first lease after a moment finished."""
+    deadline = time.monotonic() + deadline_s
+    while True:
+        finished = totals.add(follower.poll())
+        now = time.monotonic()
+        if finished and now >= after:
+            spent = tree_core_seconds(command.pid)
+            return Reading(now, spent, totals.env_steps, totals.trained, totals.snapshots)
+        if command.ended is not None or now >= deadline:
+            raise command.failure(f"no lease finished within {deadline_s:.0f} s")
+        time.sleep(LOOK_S)

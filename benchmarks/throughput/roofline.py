@@ -1,0 +1,218 @@
+"""What a ply costs at least: the env, the forward pass and the update, each alone at its best batch size.
+
+Every rate is per second of this process's own CPU time, so that other work on the machine does not count.
+Shape letters: N games, R unrolls in a batch, T unroll length.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agents.acting.arena import Arena
+from agents.acting.policy import ActInputs, NetworkPolicy, Policy
+from agents.learner.build import build_learner
+from agents.learner.config import LearnerConfig
+from agents.nets.config import NetworkConfig
+from agents.nets.network import build_network
+from agents.unroll.codec import ChunkHeader, Lz4Codec
+from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
+from envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
+from envs.registry import make
+from league.core.state.records import Assignment
+
+WARM_CALLS = 3
+"""Calls before the clock starts."""
+
+FRESH_TURNS = 12
+"""Random turns before a forward pass is timed, so that the boards are not empty."""
+
+UPDATE_ROWS = (64, 128, 256, 512)
+"""Batch sizes tried for the update, unrolls."""
+
+FOREVER = 1 << 30
+"""A policy lag that nothing reaches: the ready batch is learnt from again and again."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Plies per core-second of each part alone; `update` counts decisions, one per ply where all seats learn."""
+
+    env: float
+    forward: float
+    update: float
+    codec: float
+
+    @property
+    def bound(self) -> float:
+        """Plies per core-second if every ply were learnt from and nothing else cost anything."""
+        return self.bound_learning(1.0)
+
+    def bound_learning(self, learnt_fraction: float) -> float:
+        """The same where only a share of the plies is learnt from: a frozen opponent's are not."""
+        return 1.0 / (1.0 / self.env + 1.0 / self.forward + learnt_fraction / self.update)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is timed. num_envs: batch sizes tried for env and forward; seconds: CPU time of each figure."""
+
+    env: EnvConfig
+    network: NetworkConfig
+    learner: LearnerConfig
+    num_envs: tuple[int, ...]
+    seconds: float
+
+
+def measure_parts(bench: Bench, *, dtype: torch.dtype) -> Parts:
+    """All parts, each at the best of its batch sizes. The caller has set torch to one thread."""
+    unrolls = ready_unrolls(bench, rows=max(UPDATE_ROWS))
+    return Parts(
+        env=max(env_rate(bench, num_envs=number) for number in bench.num_envs),
+        forward=max(forward_rate(bench, num_envs=number, dtype=dtype) for number in bench.num_envs),
+        update=max(update_rate(bench, unrolls.rows(0, rows), dtype=dtype) for rows in UPDATE_ROWS),
+        codec=codec_rate(bench, unrolls),
+    )
+
+
+def env_rate(bench: Bench, *, num_envs: int) -> float:
+    """Plies per core-second of `env.step` alone under random legal play."""
+    env, rng = make(bench.env, num_envs=num_envs), np.random.default_rng(0)
+    turn, spent, plies, calls = env.reset(0), 0.0, 0, 0
+    while spent < bench.seconds:
+        actions = random_actions(env.spec, turn, rng)
+        start = time.process_time()
+        turn = env.step(actions)
+        calls += 1
+        if calls > WARM_CALLS:
+            spent += time.process_time() - start
+            plies += len(actions)
+    env.close()
+    return plies / spent
+
+
+def forward_rate(bench: Bench, *, num_envs: int, dtype: torch.dtype) -> float:
+    """Decisions per core-second of one forward pass and one draw for each slot."""
+    env, rng = make(bench.env, num_envs=num_envs), np.random.default_rng(0)
+    turn = _some_steps(env, rng)
+    policy = new_policy(env.spec, bench.network, dtype=dtype, seed=0)
+    slots = len(turn.env_index)
+    view = ActInputs(env, turn, np.arange(slots), np.zeros((slots, policy.core_size), np.float32))
+    rate = slots * calls_per_core_second(lambda: policy.act(view, rng), seconds=bench.seconds)
+    env.close()
+    return rate
+
+
+def update_rate(bench: Bench, unrolls: Unrolls, *, dtype: torch.dtype) -> float:
+    """Decisions per core-second of a learner that is given the same ready batch again and again."""
+    config = LearnerConfig(
+        unroll_length=bench.learner.unroll_length, batch_rows=unrolls.num_rows, max_policy_lag=FOREVER
+    )
+    learner = build_learner(make(bench.env, num_envs=1).spec, bench.network, config, seed=0, dtype=dtype)
+    rate = calls_per_core_second(lambda: learner.update(unrolls, budget_fraction=0.0), seconds=bench.seconds)
+    learner.close()
+    return unrolls.num_steps * rate
+
+
+def codec_rate(bench: Bench, unrolls: Unrolls) -> float:
+    """Decisions per core-second through the codec and back."""
+    codec = Lz4Codec()
+    block = unrolls.rows(0, bench.learner.batch_rows)
+    header = ChunkHeader(run="bound", player="main-0", version_min=0, version_max=0)
+    rate = calls_per_core_second(lambda: codec.decode(codec.encode(block, header)), seconds=bench.seconds)
+    return block.num_steps * rate
+
+
+def opponents_rate(bench: Bench, *, opponents: int, num_envs: int, seed: int) -> float:
+    """Plies per core-second of acting alone (env, forward, unrolls) where one player meets so many frozen networks."""
+    env = make(bench.env, num_envs=num_envs)
+    seats, probability = env.spec.num_seats, 1.0 / (opponents * env.spec.num_seats)
+    names = ["home", *(f"frozen-{number}" for number in range(opponents))]
+    policies: dict[str, Policy] = {
+        name: new_policy(env.spec, bench.network, dtype=torch.float32, seed=seed + place)
+        for place, name in enumerate(names)
+    }
+    assignments = [
+        Assignment(
+            tuple("home" if seat == home else name for seat in range(seats)),
+            tuple(seat == home for seat in range(seats)),
+            probability,
+        )
+        for name in names[1:]
+        for home in range(seats)
+    ]
+    arena = Arena(env, UnrollSpec(env.spec, bench.learner.unroll_length), seed=seed)
+    steps = 16
+    rate = calls_per_core_second(
+        lambda: sum(1 for _ in arena.run(assignments, policies, steps=steps)), seconds=bench.seconds
+    )
+    arena.close()
+    return num_envs * steps * rate
+
+
+def ready_unrolls(bench: Bench, *, rows: int) -> Unrolls:
+    """`rows` unrolls of an untrained network against itself."""
+    num_envs = max(min(bench.num_envs), 1)
+    env = make(bench.env, num_envs=num_envs)
+    seats = env.spec.num_seats
+    policies: dict[str, Policy] = {"home": new_policy(env.spec, bench.network, dtype=torch.float32, seed=0)}
+    table = [Assignment(("home",) * seats, (True,) * seats, 1.0)]
+    arena = Arena(env, UnrollSpec(env.spec, bench.learner.unroll_length), seed=0)
+    parts: list[Unrolls] = []
+    while sum(part.num_rows for part in parts) < rows:
+        parts.extend(arena.run(table, policies, steps=1))
+    arena.close()
+    return concatenate(parts).rows(0, rows)
+
+
+def new_policy(spec: EnvSpec, network: NetworkConfig, *, dtype: torch.dtype, seed: int) -> NetworkPolicy:
+    """A freshly initialised network that acts."""
+    return NetworkPolicy(build_network(spec, network, seed=seed), dtype=dtype)
+
+
+def random_actions(spec: EnvSpec, turn: Turn, rng: np.random.Generator) -> NDArray[np.generic]:
+    """A legal answer for every slot of a turn, all legal ones equally likely."""
+    slots = len(turn.env_index)
+    if spec.actions.kind != "categorical":
+        actions: NDArray[np.generic] = rng.uniform(
+            spec.actions.low, spec.actions.high, (slots, *spec.actions.shape)
+        ).astype(np.float32)
+        return actions
+    if turn.action_mask is None:
+        return rng.integers(0, spec.actions.num_actions, slots)
+    scores = rng.random(turn.action_mask.shape) * turn.action_mask
+    legal: NDArray[np.int64] = scores.argmax(axis=1)
+    return legal
+
+
+def calls_per_core_second(
+    call: Callable[[], object], *, seconds: float, clock: Callable[[], float] = time.process_time
+) -> float:
+    """How often a call can be made in one second of CPU time."""
+    for _ in range(WARM_CALLS):
+        call()
+    start, calls, spent = clock(), 0, 0.0
+    while spent < seconds:
+        call()
+        calls += 1
+        spent = clock() - start
+    return calls / spent
+
+
+def middle_of(parts: Sequence[Parts]) -> Parts:
+    """The median of every part."""
+    return Parts(
+        **{name: float(np.median([getattr(part, name) for part in parts])) for name in Parts.__dataclass_fields__}
+    )
+
+
+def _some_steps(env: BatchedEnv, rng: np.random.Generator) -> Turn:
+    turn = env.reset(0)
+    for _ in range(FRESH_TURNS):
+        turn = env.step(random_actions(env.spec, turn, rng))
+    return turn
