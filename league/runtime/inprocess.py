@@ -89,11 +89,12 @@ class InProcessRuntime:
         """Begin the next task of the queue, and wait for it so long; reports that were there already come first.
 
         A task learns under the budget fraction of the poll that begins it, however long it takes.
+        The reports of a task come together once it has ended: how long it took must not show in their order.
 
         Raises:
           EnvError: a call of the env hangs. And whatever a task raises.
         """
-        if not self._reports:
+        if self._thread.busy or not self._reports:
             if not self._thread.busy and self._tasks:
                 task = self._tasks.popleft()
                 if self._learners is not None:

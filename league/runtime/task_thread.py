@@ -1,5 +1,4 @@
-"""One thread that carries out one task at a time, watched from imported: a task that hangs in an env can be given
-up."""
+"""One thread that carries out one task at a time under watch: a task that hangs in an env can be given up."""
 
 from __future__ import annotations
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from league.runtime.inprocess import InProcessRuntime
-from league.runtime.protocol import InstallPlayer, LearnerProgress, PlayLease, Report
+from league.runtime.protocol import InstallPlayer, LearnerProgress, PlayLease, Report, ResetDone, TakeCheckpoint, Task
 from tests.league.runtime.host_cases import lease_of, setup_of
 
 
@@ -29,4 +31,27 @@ def test_a_lease_learns_under_the_budget_fraction_of_the_poll_that_begins_it(bud
     assert isinstance(report, LearnerProgress) and report.update is not None
     assert report.update.learning_rate == setup.learner.learning_rate_at(budget_fraction)
     assert report.update.entropy_cost == setup.learner.entropy_cost_at(budget_fraction)
+    runtime.close()
+
+
+def test_reports_of_a_task_come_together_however_slow_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = InProcessRuntime(setup_of(), players=("main-0",), deadline_s=60.0)
+    half_done, resumed = threading.Event(), threading.Event()
+
+    def two_reports(self: InProcessRuntime, task: Task) -> None:
+        self._reports.append(ResetDone(1))
+        half_done.set()
+        assert resumed.wait(30.0)
+        self._reports.append(ResetDone(2))
+
+    monkeypatch.setattr(InProcessRuntime, "_run", two_reports)
+    runtime.submit(TakeCheckpoint("main-0"))
+    assert runtime.poll(0.0, budget_fraction=0.0) == []
+    assert half_done.wait(30.0)
+    assert runtime.poll(0.0, budget_fraction=0.0) == []
+    resumed.set()
+    reports: list[Report] = []
+    while not reports:
+        reports = runtime.poll(1.0, budget_fraction=0.0)
+    assert reports == [ResetDone(1), ResetDone(2)]
     runtime.close()
