@@ -97,7 +97,7 @@ class FixedOpponentConfig:
         require(imported or not self.source, f"{self.policy} has no source; only {IMPORTED_PREFIX}NAME comes from one")
         require(
             0.0 < self.probability <= 1.0,
-            f"share of {self.policy} must be above 0 and at most 1, not {self.probability}",
+            f"probability of {self.policy} must be above 0 and at most 1, not {self.probability}",
         )
 
 

@@ -24,7 +24,7 @@ def not_a_game():
 class Short:
     def opponents(self, view, rng):
         return np.ones(1)
-    def opponents(self, view):
+    def gate_opponents(self, view):
         return np.zeros(0, np.int64)
 
 class Raising(Short):
@@ -34,7 +34,7 @@ class Raising(Short):
 class Strange(Short):
     def opponents(self, view, rng):
         return np.full(len(view.population), 1.0 / len(view.population))
-    def opponents(self, view):
+    def gate_opponents(self, view):
         return ["main-0"]
 
 SHORT, RAISING, STRANGE = Short(), Raising(), Strange()
@@ -55,7 +55,7 @@ class Bot:
     def __init__(self, seed): ...
 """
 SOLO = "league.players=[{role: main_agent, %s}]"
-TUNED = "league.pbt={selection: '%s', parameters: [{name: learning_rate}]}"
+TUNED = "league.pbt={selection: '%s', hyperparameters: [{name: learning_rate}]}"
 
 SETTINGS = [
     # names that are registered nowhere
@@ -102,8 +102,8 @@ SETTINGS = [
     (SOLO % "gate: {win_rate: 2}", "win_rate must lie between 0 and 1"),
     (SOLO % "gate: {min_steps: -1}", "min_steps must not be negative"),
     (SOLO % "count: 0", "count must lie in"),
-    (SOLO % "share: -1", "share must be positive"),
-    (SOLO % "shar: 1", "nearest is 'share'"),
+    (SOLO % "step_weight: -1", "step_weight must be positive"),
+    (SOLO % "step_weigh: 1", "nearest is 'step_weight'"),
     ("league.players=[]", "at least one player"),
     ("league.players=[{role: main_agnt}]", "main_agent"),
     (TUNED % "trunkation", "truncation"),

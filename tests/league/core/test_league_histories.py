@@ -298,7 +298,7 @@ def check_order_of_events(journal: list) -> None:
     known, granted, closed, aside = set(), set(), set(), set()
     newest: dict[str, str] = {}
     for event in journal:
-        if hasattr(event, "share"):
+        if hasattr(event, "step_weight"):
             known.add(event.player)
         elif isinstance(event, LeagueCreated):
             known.update(event.config.bots)

@@ -51,7 +51,7 @@ def test_the_disk_that_is_told_keeps_within_the_limits_of_retention() -> None:
 @pytest.mark.parametrize("preset", sorted(PRESETS))
 def test_every_preset_can_be_tried_and_its_numbers_add_up(preset: str) -> None:
     fixed_opponents = (
-        "fixed_opponents: [{policy: 'bot:random', share: 1.0}]" if preset == "exploit" else "fixed_opponents: []"
+        "fixed_opponents: [{policy: 'bot:random', probability: 1.0}]" if preset == "exploit" else "fixed_opponents: []"
     )
     report = simulated(f"preset: {preset}, {QUICK}, {fixed_opponents}")
     assert report.done_s == pytest.approx(1_800.0, rel=0.05)
@@ -67,7 +67,7 @@ def test_every_preset_can_be_tried_and_its_numbers_add_up(preset: str) -> None:
 
 def test_an_outsider_is_a_policy_of_fixed_skill() -> None:
     settings = config_of(
-        f"preset: exploit, {QUICK}, fixed_opponents: [{{policy: 'imported:prey', source: a, share: 1.0}}]"
+        f"preset: exploit, {QUICK}, fixed_opponents: [{{policy: 'imported:prey', source: a, probability: 1.0}}]"
     ).league
     pace = Pace(steps_per_s=10_000.0, decisions_per_game=20, hosts=1, lease_steps=20_000, snapshot_bytes=1)
     simulation = Simulation(settings, (0, 1), world=WORLDS["skill"], pace=pace, seed=0)
@@ -86,7 +86,9 @@ def test_the_same_seed_gives_the_same_league() -> None:
 @pytest.mark.parametrize("teams", [(0,), (0, 1), (0, 1, 2), (0, 0, 1, 1)], ids=str)
 @pytest.mark.parametrize("world", sorted(WORLDS))
 def test_every_world_plays_every_shape_of_game(world: str, teams: tuple[int, ...]) -> None:
-    settings = config_of(f"preset: alphastar, {QUICK}, fixed_opponents: [{{policy: 'bot:random', share: 0.1}}]").league
+    settings = config_of(
+        f"preset: alphastar, {QUICK}, fixed_opponents: [{{policy: 'bot:random', probability: 0.1}}]"
+    ).league
     pace = Pace(steps_per_s=10_000.0, decisions_per_game=20, hosts=2, lease_steps=20_000, snapshot_bytes=1)
     simulations = [Simulation(settings, teams, world=WORLDS[world], pace=pace, seed=3) for _ in range(2)]
     for simulation in simulations:

@@ -86,11 +86,11 @@ def won(games: int) -> dict[str, Any]:
         won(2**70),
         won(10**18),
         won(MAX_COUNT + 1),
-        {"turns": 2**62},
+        {"decisions": 2**62},
         {"aborted": 2**54},
         {"return_sums": (10.0**300, 0.0)},
         {"return_sums": (math.nan, 0.0)},
-        {"orders": (((2**70, 0), 4),)},
+        {"placements": (((2**70, 0), 4),)},
         {"env_steps": 2**62},
         {"env_steps": -1},
         {"games": 4.0},
@@ -186,11 +186,11 @@ NUMBERS = st.one_of(
 RETURNS = st.floats(allow_nan=True, allow_infinity=True)
 PLAYERS = st.sampled_from(["main-0", "main-1", "league-exploiter-0", "nobody"])
 OUTCOMES = st.builds(
-    lambda games, turns, truncated, aborted, first, second, consistent, cell: AssignmentOutcome(
+    lambda games, decisions, truncated, aborted, first, second, consistent, cell: AssignmentOutcome(
         ("main-0", "main-1-s0"),
         games,
         aborted,
-        turns,
+        decisions,
         ((0, games if consistent else cell), (0, 0)),
         ((0, 0), (0, 0)),
         (first, second),

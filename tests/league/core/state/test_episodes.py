@@ -12,11 +12,11 @@ from league.core.state.scoring import BY_WINS
 
 
 def outcome(
-    policies: tuple[str, ...], *, games: int, won: int, returns: tuple[float, ...], turns: int = 0
+    policies: tuple[str, ...], *, games: int, won: int, returns: tuple[float, ...], decisions: int = 0
 ) -> AssignmentOutcome:
     """Games of two seats of which the first seat won some and drew none."""
     wins = ((0, won), (games - won, 0))
-    return AssignmentOutcome(policies, games, 0, turns, wins, ((0, 0), (0, 0)), returns)
+    return AssignmentOutcome(policies, games, 0, decisions, wins, ((0, 0), (0, 0)), returns)
 
 
 def test_each_seat_has_the_mean_of_the_games_in_which_the_player_held_it() -> None:
@@ -28,7 +28,7 @@ def test_each_seat_has_the_mean_of_the_games_in_which_the_player_held_it() -> No
     assert known.seat_returns == pytest.approx((0.6, -0.1))
     assert known.seat_games == (10.0, 30.0)
     assert known.mean_return == pytest.approx((6.0 - 3.0) / 40.0)
-    assert known.turns == pytest.approx(220 / 40)
+    assert known.decisions == pytest.approx(220 / 40)
     assert known.score == pytest.approx((8 + 15) / 40)
 
 
@@ -44,7 +44,7 @@ def test_a_game_of_one_team_has_a_return_and_a_length() -> None:
     known = Episodes()
     alone = AssignmentOutcome(("main-0",), 5, 0, 100, ((0,),), ((0,),), (60.0,))
     known.record("main-0", alone, teams=(0,), scoring=BY_WINS)
-    assert (known.mean_return, known.turns, known.score_games) == (12.0, 20.0, 0.0)
+    assert (known.mean_return, known.decisions, known.score_games) == (12.0, 20.0, 0.0)
 
 
 def test_no_game_changes_nothing() -> None:

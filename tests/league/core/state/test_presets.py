@@ -86,7 +86,7 @@ def test_an_exploiter_is_one_player_that_is_never_reset_and_frozen_by_steps() ->
     preset = {
         "preset": "exploit",
         "population": {"save_steps": 500},
-        "fixed_opponents": [{"policy": "bot:a", "share": 1.0}],
+        "fixed_opponents": [{"policy": "bot:a", "probability": 1.0}],
     }
     (group,) = READER.validate_python(preset).players
     assert (group.role, group.count, group.matchmaker) == ("main_exploiter", 1, "fixed_opponents")
@@ -116,8 +116,8 @@ def test_what_is_given_beside_a_preset_takes_its_place_even_where_it_equals_the_
         (FixedOpponentConfig, {"policy": "random"}, "bot:NAME"),
         (
             FixedOpponentConfig,
-            {"policy": "bot:random", "share": 1.01},
-            "share of bot:random must be above 0 and at most 1",
+            {"policy": "bot:random", "probability": 1.01},
+            "probability of bot:random must be above 0 and at most 1",
         ),
         (FixedOpponentConfig, {"policy": "bot:random", "source": "runs/a"}, "only imported:NAME comes from one"),
         (FixedOpponentConfig, {"policy": "imported:../x"}, "NAME must be 1 to 64"),
@@ -137,7 +137,7 @@ def test_what_is_given_beside_a_preset_takes_its_place_even_where_it_equals_the_
         (TunedConfig, {"name": "learning_rat"}, "no hyperparameter"),
         (TunedConfig, {"name": "reward:kills"}, "reward:kills: rewards have no parts"),
         (TunedConfig, {"name": "learning_rate", "low": 2.0}, "low 2.0 <= initial 1.0"),
-        (PbtConfig, {"parameters": (TunedConfig("discount"), TunedConfig("discount"))}, "twice"),
+        (PbtConfig, {"hyperparameters": (TunedConfig("discount"), TunedConfig("discount"))}, "twice"),
         (PbtConfig, {"factor": 1.0}, "factor"),
         (MetaGameConfig, {"growth": 0.0}, "growth"),
     ],
@@ -165,6 +165,7 @@ def test_a_state_stored_by_an_earlier_version_is_read_with_defaults() -> None:
 
 
 def test_a_founding_written_by_an_earlier_version_is_read() -> None:
-    body = b'{"seed":1,"num_seats":2,"teams":[0,1],"config":{"players":[{"role":"main_agent","count":1,"share":1.0}]}}'
+    players = b'[{"role":"main_agent","count":1,"step_weight":1.0}]'
+    body = b'{"seed":1,"num_seats":2,"teams":[0,1],"config":{"players":' + players + b"}}"
     created = msgspec.json.decode(body, type=LeagueCreated)
     assert created.config.players == (PlayerConfig(),)
