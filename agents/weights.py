@@ -6,6 +6,7 @@ Shape letter: P number of parameters of the network.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +87,7 @@ def layout_of(network: nn.Module) -> Layout:
     return Layout(names=tuple(names), shapes=tuple(shapes))
 
 
-def from_named(named: dict[str, NDArray[np.float32]], layout: Layout, *, version: int) -> Weights:
+def from_named(named: Mapping[str, NDArray[np.generic]], layout: Layout, *, version: int) -> Weights:
     """Flatten arrays by name into the order of `layout`.
 
     Raises:

@@ -35,12 +35,7 @@ HOMES = {
     "pydantic": ("league/config/problems.py",),
     "ray": ("league/runtime/",),
     "rich": ("league/monitor/",),
-    "safetensors": (
-        "league/policies/policy_store.py",
-        "league/policies/loading.py",
-        "league/runtime/actor_state_file.py",
-        "league/policies/teacher.py",
-    ),
+    "safetensors": ("league/store/weights_file.py",),
     "scipy": ("league/policies/nash_lp.py",),
     "sqlite3": ("league/store/journal.py", "league/store/journal_branch.py", "league/store/journal_reader.py"),
     "torch": ("agents/", "league/policies/", "league/runtime/"),

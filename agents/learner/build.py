@@ -25,6 +25,7 @@ from agents.learner.workers.worker import NetworkPlan, WorkerSetup
 from agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
+from agents.restart_state import weights_alone
 from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import UnrollSpec
 from agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
@@ -156,7 +157,7 @@ def _check_teacher(teacher: Weights | None, layout: Layout) -> None:
 def _teach(updater: Updater, teacher: Weights | None) -> None:
     """Give a new updater its teacher."""
     if teacher is not None:
-        updater.load({"values": updater.weights(), "teacher": teacher.vector})
+        updater.load(weights_alone(updater.weights(), teacher=teacher.vector))
 
 
 def _planned(

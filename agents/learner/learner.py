@@ -18,8 +18,8 @@ from agents.learner.algorithms.objective import LossWeights
 from agents.learner.config import LearnerConfig
 from agents.learner.errors import NonFiniteError, StageError
 from agents.learner.step.advantage_scale import AdvantageScale
-from agents.learner.step.optimizer import Arrays
 from agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
+from agents.restart_state import Arrays, Counters, counters_in, restart_state, scales_in, weights_alone, with_teacher
 from agents.unroll.unroll import Unrolls
 from agents.weights import Layout, Weights, WeightsError, require_finite
 
@@ -188,12 +188,8 @@ class Learner:
         except StageError as error:
             self._restart(error)
             state = self._updater.save()
-        counters = [self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row]
-        return {
-            **state,
-            "counters": np.array(counters, np.int64),
-            "scales": self._scale.save(),
-        }
+        counters = Counters(self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row)
+        return restart_state(state, counters, self._scale.save())
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """Go on from `save`d arrays.
@@ -202,10 +198,10 @@ class Learner:
           ValueError: the arrays are for a network of another size.
         """
         self._load(saved)
-        self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row = (
-            int(value) for value in np.asarray(saved["counters"], np.int64)
-        )
-        self._scale.load(saved["scales"])
+        counters = counters_in(saved)
+        self.version, self.trained_steps = counters.version, counters.trained_steps
+        self.skipped_updates, self._bad_in_a_row = counters.skipped_updates, counters.bad_in_a_row
+        self._scale.load(scales_in(saved))
         self._keep_good()
 
     def close(self) -> None:
@@ -312,7 +308,7 @@ class Learner:
             raise WeightsError(
                 f"the weights ({weights.layout.size} numbers) are for another network ({self._layout.size})"
             )
-        self._load({"values": weights.vector})
+        self._load(weights_alone(weights.vector))
         self._scale = AdvantageScale()
         self._bad_in_a_row = 0
         self._keep_good()
@@ -323,4 +319,4 @@ class Learner:
 
     def _load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """Into the updater, with the teacher: workers that were lost took theirs with them."""
-        self._updater.load(saved if self._teacher is None else {**saved, "teacher": self._teacher})
+        self._updater.load(with_teacher(saved, self._teacher))

@@ -27,11 +27,11 @@ from league.history.event_ref import point_at, state_at
 from league.history.learner_resume import RestartPoint, lost_players, restart_points
 from league.policies.trust import mark, names_of_manifest, read_config, trust_folder
 from league.run.config_changes import noted_config, plays_the_same
-from league.run.resume_files import CLOCK_FILE, HOSTS_FILE, clock_at, files_to_note, hosts_at
+from league.run.resume_files import clock_at, files_to_note, hosts_at
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_branch import BranchJournal
 from league.store.journal_reader import JournalReader
-from league.store.run_folder import RunFolder
+from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RunFolder
 from league.store.snapshots import LocalSnapshotStore
 from league.store.staging import staged_run
 from league.store.storage import Storage
@@ -121,8 +121,8 @@ def fork_run(
             mark(folder, _names(config, folder, state))
             hosts = hosts_at(origin, state) if plays_the_same(config, before) else None
             if hosts is not None:
-                folder.storage.atomic_write_bytes(folder.path / HOSTS_FILE, hosts)
-            folder.storage.atomic_write_bytes(folder.path / CLOCK_FILE, clock_at(origin, state).encode())
+                folder.write_resume_file(HOSTS_FILE, hosts)
+            folder.write_resume_file(CLOCK_FILE, clock_at(origin, state).encode())
             with branch_journal(folder) as branch:
                 branch.take_over(journal, to_seq=point.seq)
                 commands: list[Command] = [note, *_new_config(config, before, state), *unreadable]

@@ -26,17 +26,17 @@ from league.history.event_ref import point_at, state_at
 from league.history.fork import branch_journal
 from league.history.learner_resume import RestartPoint, lost_players, restart_points
 from league.policies.trust import MARK_FILE
-from league.run.resume_files import CLOCK_FILE, HOSTS_FILE, clock_at, files_to_note, hosts_at
+from league.run.resume_files import clock_at, files_to_note, hosts_at
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_branch import BranchJournal
 from league.store.journal_reader import Head, JournalReader
-from league.store.run_folder import RunFolder
+from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RESUME_FILES, RunFolder
 from league.store.snapshots import LocalSnapshotStore
 from league.store.staging import staged_run
 from league.store.storage import TEMPORARY_PREFIX, Storage
 
 SET_ASIDE = "rewound-"
-_CARRIED = (HOSTS_FILE, CLOCK_FILE, "status.json")
+_CARRIED = (*RESUME_FILES, "status.json")
 
 
 @dataclass(frozen=True)
@@ -229,9 +229,5 @@ def _bring_back_files(folder: RunFolder, state: LeagueState, *, carried: RunFold
         folder.write_status(
             replace(status, journal_seq=seq, heartbeat_at=now, phase="stopped", workers=(), message=message)
         )
-    hosts = hosts_at(carried, state)
-    if hosts is None:
-        folder.storage.remove(folder.path / HOSTS_FILE)
-    else:
-        folder.storage.atomic_write_bytes(folder.path / HOSTS_FILE, hosts)
-    folder.storage.atomic_write_bytes(folder.path / CLOCK_FILE, clock_at(carried, state).encode())
+    folder.write_resume_file(HOSTS_FILE, hosts_at(carried, state))
+    folder.write_resume_file(CLOCK_FILE, clock_at(carried, state).encode())

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import numpy as np
-import safetensors
-import safetensors.numpy
 
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from agents.nets.registry import UnknownPartError
+from agents.restart_state import RestartStateError, weights_in
 from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import spec_of
@@ -35,6 +33,7 @@ from league.store.snapshots import (
     sha256_hex,
 )
 from league.store.storage import Storage
+from league.store.weights_file import encode_arrays, stored_arrays
 
 
 class PolicyMismatch(LeagueError):  # noqa: N818
@@ -209,7 +208,7 @@ def copies_at(source: Path, player: str) -> tuple[FrozenCopy, ...]:
 
 def _copy_of_checkpoint(run: OpenRun, player: str, pointer: CheckpointPointer) -> FrozenCopy:
     weights = _checkpoint_weights(run, player, pointer, layout_of(build_network(run.spec, run.network, seed=0)))
-    payload = safetensors.numpy.save(weights.named())
+    payload = encode_arrays(weights.named())
     known = run.state.players[player]
     manifest = SnapshotManifest(
         digest=sha256_hex(payload),
@@ -234,12 +233,11 @@ def _load_checkpoint(run: OpenRun, player: str, pointer: CheckpointPointer, *, g
 
 
 def _checkpoint_weights(run: OpenRun, player: str, pointer: CheckpointPointer, layout: Layout) -> Weights:
-    payload = run.checkpoints.get(player, pointer.digest)
+    payload, path = run.checkpoints.get(player, pointer.digest), run.checkpoints.path(player, pointer.digest)
     try:
-        values = np.asarray(safetensors.numpy.load(payload)["values"], np.float32)
-    except (safetensors.SafetensorError, KeyError) as error:
-        raise CorruptSnapshot(run.checkpoints.path(player, pointer.digest), f"it holds no weights ({error})") from error
-    return Weights(values, layout, pointer.version)
+        return Weights(weights_in(stored_arrays(payload, source=path)), layout, pointer.version)
+    except RestartStateError as error:
+        raise CorruptSnapshot(path, str(error)) from error
 
 
 def build_policy(
@@ -261,10 +259,7 @@ def build_policy(
       CorruptSnapshot: the bytes are no weights.
       PolicyMismatch: they do not fit the game, or need a network part that is not there.
     """
-    try:
-        named = {name: np.asarray(array) for name, array in safetensors.numpy.load(weights_file).items()}
-    except safetensors.SafetensorError as error:
-        raise CorruptSnapshot(source, f"the weights of {name} are not in the safetensors format ({error})") from error
+    named = stored_arrays(weights_file, source=source)
     try:
         network = build_network(spec, network_of(manifest), seed=0)
         weights = from_named(named, layout_of(network), version=manifest.version)

@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection
 
 import msgspec
 import numpy as np
-import safetensors
-import safetensors.numpy
 
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
@@ -22,12 +20,13 @@ from league.config.run_config import RunConfig
 from league.core.retention import most_snapshots
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
-from league.errors import CorruptSnapshot, LeagueError
+from league.errors import LeagueError
 from league.policies.trust import names_of_manifest, require_trusted
 from league.runtime.hyperparameters import tuned
 from league.runtime.protocol import Arrays
 from league.store.checkpoints import CheckpointStore
 from league.store.snapshots import CANONICAL_SPEC_HASH, SnapshotManifest, SnapshotStore
+from league.store.weights_file import ArraysError, decode_arrays, encode_arrays, stored_arrays
 
 MANIFEST_BYTES = 4_096
 """About what a manifest and the header of the weights take."""
@@ -75,8 +74,8 @@ class PolicyStore:
                 self._held.popitem(last=False)
             try:
                 layout = self._layout if info.player else self._layout_of_imported(manifest)
-                weights = from_named(safetensors.numpy.load(payload), layout, version=info.version)
-            except (safetensors.SafetensorError, WeightsError) as error:
+                weights = from_named(decode_arrays(payload), layout, version=info.version)
+            except (ArraysError, WeightsError) as error:
                 raise LeagueError(f"snapshot {info.snapshot_id} cannot be used with this network: {error}.") from error
             self._held[info.digest] = weights
         self._held.move_to_end(info.digest)
@@ -88,7 +87,7 @@ class PolicyStore:
 
     def put_snapshot(self, player: PlayerState, weights: Weights, *, trained_steps: int) -> str:
         """Store weights durably; returns their digest."""
-        payload = safetensors.numpy.save(weights.named())
+        payload = encode_arrays(weights.named())
         manifest = SnapshotManifest(
             digest=hashlib.sha256(payload).hexdigest(),
             player=player.name,
@@ -128,7 +127,7 @@ class PolicyStore:
 
     def put_checkpoint(self, player: str, saved: Arrays) -> str:
         """Store a learner's restart state durably; returns its digest."""
-        return self._checkpoints.put(player, safetensors.numpy.save(saved))
+        return self._checkpoints.put(player, encode_arrays(saved))
 
     def get_checkpoint(self, player: str, digest: str) -> Arrays:
         """A restart state.
@@ -137,10 +136,7 @@ class PolicyStore:
           MissingSnapshot, CorruptSnapshot.
         """
         payload = self._checkpoints.get(player, digest)
-        try:
-            return dict(safetensors.numpy.load(payload))
-        except safetensors.SafetensorError as error:
-            raise CorruptSnapshot(self._checkpoints.path(player, digest), str(error)) from error
+        return stored_arrays(payload, source=self._checkpoints.path(player, digest))
 
     def prune_checkpoints(self, player: str, *, newest: str, pinned: Collection[tuple[str, str]]) -> None:
         """Keep the newest restart state, which the journal names, and the one before; all while one is pinned."""

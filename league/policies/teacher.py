@@ -9,18 +9,16 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-import safetensors
-import safetensors.numpy
-
 from agents.nets.network import build_network
 from agents.weights import Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvSpec
 from league.config.run_config import RunConfig, TeacherConfig
-from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
+from league.errors import LeagueError, MissingRun, MissingSnapshot
 from league.policies.loading import copies_at, find_source
 from league.policies.policy_store import fits, network_plain, spec_hash
 from league.store.snapshots import MAX_WEIGHTS_BYTES, SnapshotManifest, SnapshotStore, sha256_hex
 from league.store.storage import Storage
+from league.store.weights_file import stored_arrays
 
 
 def find_teacher(config: RunConfig, spec: EnvSpec, *, folder: Path) -> RunConfig:
@@ -120,9 +118,7 @@ def _fitting(
         )
     try:
         layout = layout_of(build_network(spec, config.network, seed=0))
-        return from_named(safetensors.numpy.load(weights), layout, version=manifest.version)
-    except safetensors.SafetensorError as error:
-        raise CorruptSnapshot(Path(settings.source), f"it is not in the safetensors format ({error})") from error
+        return from_named(stored_arrays(weights, source=Path(settings.source)), layout, version=manifest.version)
     except WeightsError as error:
         raise LeagueError(
             f"The teacher from {settings.source} does not fit the network of this run: {error}. A teacher has the same"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
+from agents.restart_state import counters_in
 from league.config.run_config import RuntimeConfig
 from league.core.state.records import Progress
 from league.core.state.state import LeagueState, PlayerState
@@ -91,7 +92,8 @@ def restored_progress(player: PlayerState, install: InstallPlayer, *, say: Calla
     """How far a learner is that is built from `install`; says what its player has lost."""
     version, steps = 0, 0
     if install.saved is not None:
-        version, steps = int(install.saved["counters"][0]), int(install.saved["counters"][1])
+        counters = counters_in(install.saved)
+        version, steps = counters.version, counters.trained_steps
     elif install.weights is not None:
         version, steps = install.weights.version, install.trained_steps
     lost = player.trained_steps - steps

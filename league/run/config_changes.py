@@ -18,9 +18,8 @@ from league.core.state.events import ConfigChange
 from league.core.state.state import LeagueState
 from league.errors import ConfigError, LeagueError
 from league.policies.trust import read_config
-from league.run.resume_files import HOSTS_FILE
 from league.store.journaled_league import JournaledLeague
-from league.store.run_folder import RunFolder
+from league.store.run_folder import HOSTS_FILE, RunFolder
 
 FIXED = {
     "env": "its snapshots and learners were made for this game; `league fork RUN NEW -s ...` takes equal ones",
@@ -75,7 +74,7 @@ def settled_config(
     if new_text != file_text:
         folder.write_config(new_text)
     if not plays_the_same(config, before):
-        folder.storage.remove(folder.path / HOSTS_FILE)
+        folder.write_resume_file(HOSTS_FILE, None)
         league.noted_files.pop(HOSTS_FILE, None)
     return config
 

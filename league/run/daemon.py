@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from agents.restart_state import counters_in
 from envs.protocol import EnvError
 from league.config.run_config import RunConfig
 from league.core.pbt.pbt import TRANSPLANT_KIND, pinned_checkpoints
@@ -329,9 +330,9 @@ class Daemon:
         except (MissingSnapshot, CorruptSnapshot) as error:
             self._do(DropTransplant(directive.directive_id, str(error)))
             return
-        version, trained_steps = int(saved["counters"][0]), int(saved["counters"][1])
+        counters = counters_in(saved)
         digest = self._policies.put_checkpoint(directive.player, saved)
-        self._do(ConfirmTransplant(directive.directive_id, digest, version, trained_steps))
+        self._do(ConfirmTransplant(directive.directive_id, digest, counters.version, counters.trained_steps))
 
     def _add_snapshot(self, report: SnapshotTaken) -> None:
         if report.directive_id not in self._league.state.directives:

@@ -43,14 +43,14 @@ from league.run.config_changes import noted_config, settled_config
 from league.run.daemon import BUDGET, Daemon
 from league.run.observer import Observer
 from league.run.preset_remarks import preset_remarks
-from league.run.resume_files import CLOCK_FILE, HOSTS_FILE, files_to_note, read_noted
+from league.run.resume_files import files_to_note, read_noted
 from league.runtime.actor_state_file import decode_actor_state, encode_actor_state
 from league.runtime.host_log import logged_to
 from league.runtime.inprocess import InProcessRuntime
 from league.runtime.protocol import DeterministicRuntime, HostSetup, Runtime
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
-from league.store.run_folder import RunFolder, new_run_path
+from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RunFolder, new_run_path
 from league.store.snapshots import LocalSnapshotStore
 
 MAX_CHUNK_BATCHES = 4
@@ -322,8 +322,7 @@ def _read_clock(folder: RunFolder, noted: Mapping[str, str], console: RunConsole
         return ClockFile()
     except (msgspec.DecodeError, StorageError) as error:
         console.say(
-            f"{folder.path / CLOCK_FILE} cannot be used ({error}): the schedules start again from the beginning of the "
-            "budget."
+            f"{folder.clock_path} cannot be used ({error}): the schedules start again from the beginning of the budget."
         )
         return ClockFile()
 
@@ -341,7 +340,7 @@ def _save_hosts(runtime: Runtime, folder: RunFolder, state: LeagueState) -> None
     saved = runtime.save_hosts() if isinstance(runtime, DeterministicRuntime) else None
     if saved is not None:
         payload = encode_actor_state(saved, next_lease_id=state.next_lease_id)
-        folder.storage.atomic_write_bytes(folder.path / HOSTS_FILE, payload)
+        folder.write_resume_file(HOSTS_FILE, payload)
 
 
 def _restore_hosts(
@@ -364,7 +363,7 @@ def _restore_hosts(
     except FileNotFoundError:
         return
     except StorageError as error:
-        console.say(f"{folder.path / HOSTS_FILE} cannot be used ({error}): the games that were in flight begin anew.")
+        console.say(f"{folder.hosts_path} cannot be used ({error}): the games that were in flight begin anew.")
         return
     if next_lease_id == state.next_lease_id:
         try:

@@ -19,11 +19,10 @@ from league.monitor.view import GateView, PayoffView, PlayerView, RunView
 from league.run.background_ratings import BackgroundRatings, in_thread
 from league.run.budget import ClockFile
 from league.run.observation import Observation
-from league.run.resume_files import CLOCK_FILE
 from league.runtime.protocol import LearnerProgress, Runtime
 from league.store.journaled_league import JournaledLeague
 from league.store.lock import this_process
-from league.store.run_folder import RunFolder, RunStatus
+from league.store.run_folder import CLOCK_FILE, RunFolder, RunStatus
 
 STATUS_EVERY_S = 1.0
 VIEW_EVERY_S = 0.5
@@ -123,7 +122,7 @@ class Observer:
     def write_clock(self, seen: Observation, *, durable: bool = False) -> None:
         """Write what is spent."""
         clock = ClockFile(spent=seen.spent, env_steps_target=self._env_steps_target)
-        self._folder.storage.atomic_write_bytes(self._folder.path / CLOCK_FILE, clock.encode(), durable=durable)
+        self._folder.write_resume_file(CLOCK_FILE, clock.encode(), durable=durable)
 
     def _is_due(self, what: str, every_s: float, now: float) -> bool:
         if now < self._due[what]:

@@ -11,13 +11,9 @@ import msgspec
 from league.core.state.state import LeagueState
 from league.errors import StorageError
 from league.run.budget import ClockFile, Spent
-from league.store.run_folder import RunFolder
+from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RESUME_FILES, RunFolder
 
-HOSTS_FILE, CLOCK_FILE = "hosts.safetensors", "clock.json"
-MAX_HOSTS_BYTES = 4 << 30
-MAX_CLOCK_BYTES = 1 << 16
 _SHA256_BYTES = 32
-_MAX_BYTES = {HOSTS_FILE: MAX_HOSTS_BYTES, CLOCK_FILE: MAX_CLOCK_BYTES}
 
 
 def hosts_at(folder: RunFolder, state: LeagueState) -> bytes | None:
@@ -32,7 +28,7 @@ def hosts_at(folder: RunFolder, state: LeagueState) -> bytes | None:
     if state.running or state.leases:
         return None
     try:
-        content = folder.storage.read_bytes(folder.path / HOSTS_FILE, max_bytes=MAX_HOSTS_BYTES)
+        content = folder.read_resume_file(HOSTS_FILE)
         _, next_lease_id = decode_actor_state(content)
     except (FileNotFoundError, StorageError):
         return None
@@ -42,14 +38,14 @@ def hosts_at(folder: RunFolder, state: LeagueState) -> bytes | None:
 def clock_at(folder: RunFolder, state: LeagueState) -> ClockFile:
     """What the run had used by an event: as noted if nothing was played since, else in proportion to the env steps."""
     try:
-        noted = ClockFile.decode(folder.storage.read_bytes(folder.path / CLOCK_FILE, max_bytes=MAX_CLOCK_BYTES))
+        noted = ClockFile.decode(folder.read_resume_file(CLOCK_FILE))
     except (FileNotFoundError, StorageError, msgspec.DecodeError):
         noted = ClockFile()
     steps, spent = state.totals.env_steps, noted.spent
     if steps >= spent.env_steps:
         return noted if not state.running else replace(noted, env_steps_target=None)
-    budget_fraction = steps / spent.env_steps
-    return ClockFile(spent=Spent(spent.seconds * budget_fraction, spent.core_seconds * budget_fraction, steps))
+    part = steps / spent.env_steps
+    return ClockFile(spent=Spent(spent.seconds * part, spent.core_seconds * part, steps))
 
 
 def read_noted(folder: RunFolder, noted: Mapping[str, str], name: str) -> bytes:
@@ -64,7 +60,7 @@ def read_noted(folder: RunFolder, noted: Mapping[str, str], name: str) -> bytes:
     """
     path, digest = folder.path / name, noted.get(name)
     try:
-        content = folder.storage.read_bytes(path, max_bytes=_MAX_BYTES[name])
+        content = folder.read_resume_file(name)
     except FileNotFoundError as error:
         if digest is None:
             raise
@@ -77,15 +73,15 @@ def read_noted(folder: RunFolder, noted: Mapping[str, str], name: str) -> bytes:
 def files_to_note(folder: RunFolder) -> dict[str, str]:
     """What the journal's mark is to note of the files that a stop, a fork or a rewind has left."""
     return {
-        name: hashlib.sha256(folder.storage.read_bytes(folder.path / name, max_bytes=limit)).hexdigest()
-        for name, limit in _MAX_BYTES.items()
+        name: hashlib.sha256(folder.read_resume_file(name)).hexdigest()
+        for name in RESUME_FILES
         if (folder.path / name).exists()
     }
 
 
 def file_problems(folder: RunFolder, noted: Mapping[str, str]) -> Iterator[str]:
     """What does not hold of the games in flight and the clock, one sentence each."""
-    for name in _MAX_BYTES:
+    for name in RESUME_FILES:
         try:
             content = read_noted(folder, noted, name)
             if name == CLOCK_FILE:

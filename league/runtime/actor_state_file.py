@@ -6,12 +6,11 @@ import hashlib
 import json
 
 import numpy as np
-import safetensors
-import safetensors.numpy
 
 from league.core.state.records import Assignment
 from league.errors import StorageError
 from league.runtime.protocol import HostState
+from league.store.weights_file import ArraysError, decode_arrays, encode_arrays
 
 _TEXT = "__text__"
 _DIGEST_BYTES = 32
@@ -25,9 +24,7 @@ def encode_actor_state(state: HostState, *, next_lease_id: int) -> bytes:
     }
     inner = json.dumps({"tables": tables, "generations": state.generations})
     text = json.dumps({"next_lease_id": next_lease_id, "text": inner})
-    arrays = {name: np.asarray(array, order="C") for name, array in state.arrays.items()}  # keeps arrays of no axis
-    arrays[_TEXT] = np.frombuffer(text.encode(), np.uint8)
-    payload = bytes(safetensors.numpy.save(arrays))
+    payload = encode_arrays({**state.arrays, _TEXT: np.frombuffer(text.encode(), np.uint8)})
     return hashlib.sha256(payload).digest() + payload
 
 
@@ -41,7 +38,7 @@ def decode_actor_state(content: bytes) -> tuple[HostState, int]:
     if hashlib.sha256(payload).digest() != digest:
         raise StorageError("the state of the actor hosts is damaged: its sha256 is another")
     try:
-        arrays = dict(safetensors.numpy.load(payload))
+        arrays = decode_arrays(payload)
         head = json.loads(arrays.pop(_TEXT).tobytes())
         inner = json.loads(head["text"])
         assignments = {
@@ -52,5 +49,5 @@ def decode_actor_state(content: bytes) -> tuple[HostState, int]:
         }
         generations = {arena: int(number) for arena, number in inner["generations"].items()}
         return HostState(arrays, assignments, generations), int(head["next_lease_id"])
-    except (safetensors.SafetensorError, AttributeError, KeyError, ValueError, TypeError) as error:
+    except (ArraysError, AttributeError, KeyError, ValueError, TypeError) as error:
         raise StorageError(f"the state of the actor hosts cannot be read: {error}") from error

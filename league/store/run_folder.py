@@ -22,6 +22,11 @@ from league.store.storage import Storage, checked_name
 
 MAX_CONFIG_BYTES = 1 << 20
 MAX_STATUS_BYTES = 1 << 20
+HOSTS_FILE, CLOCK_FILE = "hosts.safetensors", "clock.json"
+RESUME_FILES = {HOSTS_FILE: 4 << 30, CLOCK_FILE: 1 << 16}
+"""What a stop leaves beside the journal, the games in flight and the clock of the schedules, and its largest size in
+bytes."""
+
 MAX_SILENCE_S = 300.0
 """Oldest heartbeat of a daemon on another host that still counts as alive; clocks of hosts may differ a little."""
 _FOLDERS = ("snapshots", "checkpoints", "logs", "wandb")
@@ -104,6 +109,8 @@ class RunFolder:
         self.config_path = self.path / "config.yaml"
         self.journal_path = self.path / "journal.db"
         self.status_path = self.path / "status.json"
+        self.hosts_path = self.path / HOSTS_FILE
+        self.clock_path = self.path / CLOCK_FILE
         self.metrics_path = self.path / "metrics.jsonl"
         self.snapshots_path = self.path / "snapshots"
         self.checkpoints_path = self.path / "checkpoints"
@@ -157,6 +164,22 @@ class RunFolder:
     def write_config(self, text: str) -> None:
         """Replace the configuration; the caller holds the lock and has the text in the journal."""
         self.storage.atomic_write_bytes(self.config_path, text.encode())
+
+    def read_resume_file(self, name: str) -> bytes:
+        """One of `RESUME_FILES`.
+
+        Raises:
+          FileNotFoundError: it is not there. StorageError: it is too large, or cannot be read.
+        """
+        return self.storage.read_bytes(self.path / name, max_bytes=RESUME_FILES[name])
+
+    def write_resume_file(self, name: str, content: bytes | None, *, durable: bool = True) -> None:
+        """Replace one of `RESUME_FILES`; None removes it."""
+        assert name in RESUME_FILES
+        if content is None:
+            self.storage.remove(self.path / name)
+        else:
+            self.storage.atomic_write_bytes(self.path / name, content, durable=durable)
 
     def write_status(self, status: RunStatus) -> None:
         """Replace the heartbeat; atomic, not durable."""

@@ -15,15 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from agents.learner.config import LearnerConfig
+from agents.restart_state import MOMENTS, TARGET, TEACHER, WEIGHTS, Arrays
 from agents.weights import FlatParameters, Layout
-
-Arrays = dict[str, NDArray[np.generic]]
-
-MOMENTS = ("exp_avg", "exp_avg_sq")
-
-VECTORS = ("values", *MOMENTS, "slow", "teacher")
-"""Entries of a saved tail that are one number per parameter, empty where there are none yet. The teacher is taken from
-what is loaded and never saved: it does not change, and whoever loads has it."""
 
 
 class FlatOptimizer:
@@ -116,10 +109,10 @@ class FlatOptimizer:
         """Plain arrays; `VECTORS` are float32 [P] or empty."""
         state = self._optimizer.state.get(self.values, {})
         empty = np.zeros(0, np.float32)
-        arrays: Arrays = {"values": _array(self.values)}
+        arrays: Arrays = {WEIGHTS: _array(self.values)}
         arrays.update({name: _array(state[name]) if state else empty for name in MOMENTS})
-        arrays["slow"] = empty if self._target is None else _array(self._target)
-        arrays["teacher"] = empty
+        arrays[TARGET] = empty if self._target is None else _array(self._target)
+        arrays[TEACHER] = empty
         arrays["adam_step"] = np.array(float(state["step"]) if state else 0.0, np.float32)
         arrays["tail_steps"] = np.array(self._steps, np.int64)
         return arrays
@@ -130,7 +123,7 @@ class FlatOptimizer:
         Raises:
           ValueError: the arrays are for a network of another size.
         """
-        values = np.array(saved["values"], np.float32)
+        values = np.array(saved[WEIGHTS], np.float32)
         if values.shape != tuple(self.values.shape):
             raise ValueError(f"saved for {values.size} parameters, the network has {self.values.numel()}")
         self.values.copy_(torch.from_numpy(values))
@@ -141,10 +134,10 @@ class FlatOptimizer:
             self._optimizer.state[self.values] = {"step": step, **moments}
         self._steps = int(np.asarray(saved["tail_steps"], np.int64)) if "tail_steps" in saved else 0
         if self._target is not None:
-            target = saved["slow"] if "slow" in saved and saved["slow"].size else values
+            target = saved[TARGET] if TARGET in saved and saved[TARGET].size else values
             self._target.copy_(torch.from_numpy(np.array(target, np.float32)))
-        if "teacher" in saved and saved["teacher"].size:
-            self._teacher = torch.from_numpy(np.array(saved["teacher"], np.float32)).to(self.values.device)
+        if TEACHER in saved and saved[TEACHER].size:
+            self._teacher = torch.from_numpy(np.array(saved[TEACHER], np.float32)).to(self.values.device)
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

@@ -20,11 +20,12 @@ from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch, Stager, join
 from agents.learner.errors import StageHungError
 from agents.learner.step.backend import Placement, StepBackend
-from agents.learner.step.optimizer import Arrays, FlatOptimizer
+from agents.learner.step.optimizer import FlatOptimizer
 from agents.learner.step.replica_sync import UpdateMode, total_over
 from agents.nets.heads import HeadsBlock
 from agents.nets.popart import ValueScale
 from agents.nets.separate_value import TwinHeads
+from agents.restart_state import Arrays
 from agents.unroll.unroll import Unrolls
 
 
@@ -80,9 +81,9 @@ class Updater(Protocol):
         ...
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """Go on from `save`d arrays; of "values" alone, with a fresh optimizer.
+        """Go on from `save`d arrays; of `weights_alone`, with a fresh optimizer.
 
-        "teacher" among them is float32 [P], its weights: they stay until others are given, and are never saved.
+        The weights of a teacher among them stay until others are given, and are never saved.
         """
         ...
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from agents.learner.algorithms.loss_stats import LossStats
 from agents.learner.config import LearnerConfig
 from agents.learner.errors import StageDiedError, StageError
-from agents.learner.step.optimizer import VECTORS, Arrays
 from agents.learner.step.updater import UpdateInputs, UpdateResult
 from agents.learner.workers.worker import (
     Answer,
@@ -32,6 +31,7 @@ from agents.learner.workers.worker import (
     WorkerSetup,
 )
 from agents.learner.workers.worker_group import WorkerGroup, WorkerGroupLauncher
+from agents.restart_state import VECTORS, Arrays, weights_in
 from agents.unroll.unroll import Unrolls, concatenate
 from agents.weights import Layout
 
@@ -120,7 +120,7 @@ class UpdaterGroup:
         Raises:
           ValueError: the arrays are for a network of another size.
         """
-        size = np.asarray(saved["values"]).size
+        size = weights_in(saved).size
         if size != self._layout.size:
             raise ValueError(f"saved for {size} parameters, the network has {self._layout.size}")
         if self._workers is None:

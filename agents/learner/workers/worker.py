@@ -24,12 +24,13 @@ from agents.learner.algorithms.objective import make_objective
 from agents.learner.config import LearnerConfig
 from agents.learner.pipeline.stages import cut_network
 from agents.learner.step.backend import Boundary, Placement, make_backend
-from agents.learner.step.optimizer import Arrays, FlatOptimizer
+from agents.learner.step.optimizer import FlatOptimizer
 from agents.learner.step.replica_sync import make_update_mode
 from agents.learner.step.updater import LocalUpdater, UpdateInputs, UpdateResult
 from agents.nets.blocks import Block
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network
+from agents.restart_state import Arrays
 from agents.torch_runtime import prepare_process
 from agents.unroll.unroll import Unrolls
 from agents.weights import Layout

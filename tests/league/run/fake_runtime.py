@@ -11,6 +11,7 @@ import numpy as np
 import yaml
 
 from agents.nets.network import build_network
+from agents.restart_state import Counters, restart_state
 from agents.weights import Weights
 from envs.registry import make
 from league.config.loading import parse_config
@@ -147,7 +148,9 @@ class FakeRuntime:
             return [ResetDone(task.directive_id)]
         assert isinstance(task, TakeCheckpoint)
         progress = self.progress(task.player)
-        return [CheckpointTaken(progress, {"counters": np.array([progress.version, progress.trained_steps])})]
+        counters = Counters(progress.version, progress.trained_steps)
+        saved = restart_state({}, counters, np.zeros(1, np.float32))
+        return [CheckpointTaken(progress, saved)]
 
     def _play(self, lease: Lease) -> list[Report]:
         done = LeaseDone("actor-0", FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease)))

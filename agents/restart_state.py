@@ -1,0 +1,73 @@
+"""The layout of a learner's restart state: the one file that knows which array is stored under which name.
+
+Shape letter: P parameters of the network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = dict[str, NDArray[np.generic]]
+"""A restart state as plain arrays by name."""
+
+WEIGHTS, TARGET, TEACHER = "values", "slow", "teacher"
+MOMENTS = ("exp_avg", "exp_avg_sq")
+VECTORS = (WEIGHTS, *MOMENTS, TARGET, TEACHER)
+"""Entries of one number per parameter, empty where there are none yet. The teacher is taken from what is loaded and
+never saved: it does not change, and whoever loads has it."""
+
+_COUNTERS, _SCALES = "counters", "scales"
+
+
+class RestartStateError(Exception):
+    """Arrays are no restart state; the message names what is missing."""
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Fields: version: learner updates; trained_steps: decisions learnt from; the others as `Learner` counts them."""
+
+    version: int
+    trained_steps: int
+    skipped_updates: int = 0
+    bad_in_a_row: int = 0
+
+
+def restart_state(updater: Arrays, counters: Counters, scales: NDArray[np.generic]) -> Arrays:
+    """The whole restart state of a learner, around that of its updater."""
+    return {**updater, _COUNTERS: np.array(astuple(counters), np.int64), _SCALES: scales}
+
+
+def weights_alone(vector: NDArray[np.float32], *, teacher: NDArray[np.float32] | None = None) -> Arrays:
+    """What an updater loads to start from weights [P] with a fresh optimizer."""
+    return with_teacher({WEIGHTS: vector}, teacher)
+
+
+def with_teacher(saved: Mapping[str, NDArray[np.generic]], teacher: NDArray[np.float32] | None) -> Arrays:
+    """The same arrays with the weights [P] of a teacher, which no restart state holds."""
+    return dict(saved) if teacher is None else {**saved, TEACHER: teacher}
+
+
+def weights_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32]:
+    """float32 [P], the weights. Raises RestartStateError where there are none."""
+    return np.asarray(_entry(saved, WEIGHTS, "weights"), np.float32)
+
+
+def counters_in(saved: Mapping[str, NDArray[np.generic]]) -> Counters:
+    """How far the learner was. Raises RestartStateError where it does not say."""
+    return Counters(*(int(value) for value in np.asarray(_entry(saved, _COUNTERS, "counters"), np.int64)))
+
+
+def scales_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.generic]:
+    """The running scales. Raises RestartStateError where there are none."""
+    return _entry(saved, _SCALES, "scales")
+
+
+def _entry(saved: Mapping[str, NDArray[np.generic]], name: str, what: str) -> NDArray[np.generic]:
+    if name not in saved:
+        raise RestartStateError(f"it holds no {what}")
+    return saved[name]
