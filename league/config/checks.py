@@ -129,6 +129,7 @@ def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
         progress_deadline_s=1,
         checkpoint_updates=1,
         checkpoint_seconds=1,
+        snapshot_seconds=1,
     )
     if runtime.kind == "inprocess":
         hosts = runtime.actor_hosts + runtime.learner_hosts

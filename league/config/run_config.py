@@ -63,6 +63,8 @@ class RuntimeConfig:
       progress_deadline_s: the same for a learner host that does not say how far it is, which it is asked each second.
       checkpoint_updates, checkpoint_seconds: updates of a learner, and seconds, between two restart states; whichever
         comes first. What a killed run loses is what was learnt since.
+      snapshot_seconds: training time after which a main agent is frozen whatever its gate says; later in a run a tenth
+        of the time trained so far, where that is longer. An exact run takes none by time.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -77,6 +79,7 @@ class RuntimeConfig:
     progress_deadline_s: float = 15.0
     checkpoint_updates: int = 500
     checkpoint_seconds: float = 60.0
+    snapshot_seconds: float = 300.0
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ from league.core.state.commands import (
     Refused,
     ReportProgress,
     RequestLease,
-    RequestSnapshot,
     SaveCheckpoint,
     StartRun,
     StopRun,
@@ -38,6 +37,7 @@ from league.run.checkpointing import RESCUE_S, RestartStates, restored_progress
 from league.run.frozen_weights import FrozenWeights
 from league.run.observation import HostLosses, Observation
 from league.run.rating_phase import RatingPhase, rating_allowance
+from league.run.snapshot_requests import SnapshotRequests
 from league.runtime.protocol import (
     CheckpointTaken,
     DeterministicRuntime,
@@ -107,6 +107,7 @@ class Daemon:
         self._idle: dict[str, None] = {}
         self._installed: set[str] = set()
         self._progress: dict[str, LearnerProgress] = {}
+        self._snapshots = SnapshotRequests(config.runtime.snapshot_seconds, execute=self._do)
         self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
         self._effects: list[Event] = []
         self._spent = meter.read(env_steps=league.state.totals.env_steps)
@@ -130,6 +131,8 @@ class Daemon:
             reason = self._ended()
         if reason == BUDGET or (reason == LIMIT and not self._exact):
             self._finish(since=Spent() if reason == BUDGET else self._begun)
+        elif self._metering and not self._exact:
+            self._snapshots.request_final(self._league.state)
         self._drain()
         self._abandon()
         self._checkpoint_all()
@@ -167,6 +170,8 @@ class Daemon:
             self._handle(report)
         if grant is not None:
             self._grant(grant)
+            if not self._exact and phase == "training":
+                self._snapshots.request_due(self._league.state, now=self._spent.seconds)
         self._league.commit()
         self._spent = self._meter.read(env_steps=self._league.state.totals.env_steps)
         effects, self._effects = self._effects, []
@@ -353,8 +358,7 @@ class Daemon:
 
         Not where an exact run is merely stopped: a snapshot then would make it another run than one that goes on.
         """
-        for player in list(self._league.state.players):
-            self._do(RequestSnapshot(player, "final"))
+        self._snapshots.request_final(self._league.state)
         self._settle(lambda: not self._league.state.directives)
         if len(set(self._league.state.teams)) == 1:
             return
