@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from envs.plugins import load, load_admitted
+from league.config.component_options import build_component
 from league.core.state.registry import use_loaders
 from league.version import __version__
 
@@ -13,7 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["__version__", "load_policy"]
 
-use_loaders(built_in=load, own=load_admitted)
+
+use_loaders(built_in=load, own=load_admitted, build=build_component)
 
 
 def __getattr__(name: str) -> object:

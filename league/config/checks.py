@@ -169,7 +169,7 @@ def _league_problems(league: LeagueConfig) -> Iterator[str]:
                 f"{{policy: {opponent.policy!r}, source: runs/NAME, player: best}}"
             )
     for group in league.players:
-        if (group.matchmaker or group.role) == "fixed_opponents" and not league.fixed_opponents_of(group.role):
+        if group.matchmaker_name == "fixed_opponents" and not league.fixed_opponents_of(group.role):
             yield (
                 f"fixed_opponents: {group.role} meets nobody but its fixed opponents, and there is none; give one, as "
                 "{policy: 'imported:prey', source: runs/NAME, share: 1.0}"

@@ -26,6 +26,7 @@ from league.core.pbt.pbt_selection import SelectionTrial, donor_of
 from league.core.state import commands
 from league.core.state.population_config import PbtConfig
 from league.core.state.records import BOT_PREFIX
+from league.core.state.registry import ComponentOptionsError, dotted
 from league.core.state.state import LeagueState
 from league.errors import ConfigError
 
@@ -43,7 +44,9 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str) -> N
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
     problems += [*_league_problems(config, spec)] if len(set(spec.teams)) > 1 else []
     if config.league.pbt.selection:
-        problems += _tried("league.pbt.tuner", lambda: _try_tuner(config.league.pbt))
+        problems += _tried(
+            "league.pbt.selection", lambda: _try_selection(config.league.pbt), options="league.pbt.options"
+        )
     solver, sides = config.league.meta_game.solver, len(set(spec.teams))
     if sides > 1:
         win_rates = np.array([[0.5, 0.7], [0.3, 0.5]])
@@ -90,8 +93,9 @@ def _league_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
         if player.group not in seen:
             seen.add(player.group)
             view, place = view_of(state, name), f"league.players.{player.group}"
-            yield from _tried(f"{place}.matchmaker", functools.partial(_try_matchmaker, view))
-            yield from _tried(f"{place}.gate.kind", functools.partial(_try_gate, view))
+            matchmaking = f"{place}.matchmaking.options"
+            yield from _tried(f"{place}.matchmaker", functools.partial(_try_matchmaker, view), options=matchmaking)
+            yield from _tried(f"{place}.gate.kind", functools.partial(_try_gate, view), options=f"{place}.gate.options")
 
 
 def _try_matchmaker(view: MatchmakingView) -> None:
@@ -107,18 +111,20 @@ def _try_gate(view: MatchmakingView) -> None:
         plugin_calls.verdict(Trial(steps, opponents, names, view.posterior.take(opponents), gate))
 
 
-def _try_tuner(pbt: PbtConfig) -> None:
+def _try_selection(pbt: PbtConfig) -> None:
     scores = np.array([0.0, 1.0])
     trial = SelectionTrial(("a-0", "a-1"), 0, scores, np.ones(2), is_rating=True, config=pbt)
     donor_of(trial, np.random.default_rng(0))
 
 
-def _tried(place: str, attempt: Callable[[], object]) -> list[str]:
-    """The problem with a plug-in name, found by loading and trying it."""
+def _tried(place: str, attempt: Callable[[], object], *, options: str = "") -> list[str]:
+    """The problems with a plug-in name or its options, found by loading and trying it. options: their path."""
     try:
         attempt()
     except OptionsError as error:
         return list(error.problems)
+    except ComponentOptionsError as error:
+        return [f"{dotted(path)}: {text}" for path, text in error.under(options).problems]
     except ValueError as error:
         return [f"{place}: {_line(error)}"]
     except Exception as error:  # boundary: code of others may stand behind any name

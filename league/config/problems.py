@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from league.config.yaml import parse_yaml
+from league.core.state.registry import ComponentOptionsError, dotted
 from league.errors import ConfigError
 
 MAX_SHOWN = 60
@@ -102,11 +103,19 @@ def _validated(hint: Any, given: object, section: str, paths: KnownPaths) -> tup
             return adapter.validate_python(rest[section]), problems
         except ValidationError as error:
             found = error.errors()
-        located = {_location(section, problem): problem for problem in found}
-        problems += [_sentence(problem, location, paths) for location, problem in located.items()]
+        located = dict(item for problem in found for item in _located(section, problem, paths))
+        problems += located.values()
         for location in reversed(located):
             _put_aside(rest, location)
     return None, problems
+
+
+def _located(section: str, problem: Any, paths: KnownPaths) -> list[tuple[tuple[str | int, ...], str]]:
+    """Places and sentences of a problem that pydantic found; a record that builds components may have found several."""
+    location, error = _location(section, problem), problem.get("ctx", {}).get("error")
+    if isinstance(error, ComponentOptionsError):
+        return [(path, f"{dotted(path)}: {text}") for path, text in error.under(*location).problems]
+    return [(location, _sentence(problem, location, paths))]
 
 
 def _location(section: str, problem: Any) -> tuple[str | int, ...]:

@@ -19,7 +19,7 @@ def opponents(view: MatchmakingView, rng: np.random.Generator) -> NDArray[np.flo
     Raises:
       PluginFault: it raised, or they are not [P] numbers that are not negative and sum to 1.
     """
-    name = view.config.matchmaker or view.config.role
+    name = view.config.matchmaker_name
     probabilities = called("matchmaker", name, matchmaker_of(view.config).opponents, view, rng)
     if not is_own(name):
         return probabilities
@@ -32,7 +32,7 @@ def gate_opponents(view: MatchmakingView) -> NDArray[np.int64]:
     Raises:
       PluginFault: it raised, or they are no numbers of policies.
     """
-    name, size = view.config.matchmaker or view.config.role, len(view.population)
+    name, size = view.config.matchmaker_name, len(view.population)
     answer = called("matchmaker", name, matchmaker_of(view.config).gate_opponents, view)
     if not is_own(name):
         return answer

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from league.core.gates.gates import GATE, TIMEOUT
+from league.core.gates.gates import GATE, TIMEOUT, beaten_at
 from league.core.metagame.cycles import league_cycles
 from league.core.metagame.meta_game import exported_snapshots
 from league.core.metagame.ratings import ELO_PER_LOGIT, frozen_pairs, league_ratings, win_probability
@@ -113,14 +113,14 @@ def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
         most = 0 if gate.kind == "threshold" else gate_opponents // 10
         if len(hungry) > most:
             opponent, games = min(hungry, key=lambda row: row[1])
+            fewest = beaten_at(gate).min_games
             assert state.config is not None
             yield Finding(
                 "starved pairs",
-                f"{name} has met {len(hungry)} of its {gate_opponents} opponents too rarely for its gate to "
-                "judge them.",
-                f"least known is {opponent} with {games:.1f} effective games; min_games is {gate.min_games:g}",
+                f"{name} has met {len(hungry)} of its {gate_opponents} opponents too rarely for its gate to judge.",
+                f"least known is {opponent} with {games:.1f} effective games; min_games is {fewest:g}",
                 f"raise payoff.half_life_steps (now {state.config.half_life_steps:g}) or "
-                f"matchmaking.opponents_per_lease, or lower gate.min_games",
+                f"matchmaking.opponents_per_lease, or lower gate.options.min_games",
             )
 
 
@@ -141,13 +141,14 @@ def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
             if expected_unbeaten is None
             else f"; the doubt whether every opponent is beaten was {expected_unbeaten:.2f}"
         )
+        bar = beaten_at(gate).win_rate
         kind = "use gate.kind: posterior, " if gate.kind == "threshold" and len(evidence) > 3 else ""
         yield Finding(
             "gates that never fire",
             f"The gate of {name} has never fired: all {timeouts} snapshots were taken by the timeout.",
             f"at the last one {hardest.opponent} was beaten with {hardest.mean:.2f} in {hardest.games:.0f} effective "
-            f"games, win_rate is {gate.win_rate:g}{doubts}",
-            f"{kind}lower gate.win_rate{_as_margin(state, gate.win_rate)}, or raise gate.timeout_steps "
+            f"games, win_rate is {bar:g}{doubts}",
+            f"{kind}lower gate.options.win_rate{_as_margin(state, bar)}, or raise gate.timeout_steps "
             f"(now {gate.timeout_steps:,})",
         )
 
@@ -274,7 +275,7 @@ def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
                 f"{name} was frozen {reasons.count(TIMEOUT)} times and beats nobody.",
                 f"at the last timeout its best win rate was {best.mean:.2f} against {best.opponent}",
                 f"raise gate.timeout_steps (now {gate.timeout_steps:,}), the player's share, or "
-                "matchmaking.curriculum_fraction; or lower its gate.reset_probability",
+                "matchmaking.options.curriculum_fraction; or lower its gate.reset_probability",
             )
 
 
@@ -289,14 +290,15 @@ def wasted_games(state: LeagueState, history: History) -> Iterator[Finding]:
         if total < MIN_GAMES or wasted < 0.3 * total:
             continue
         worst = max(solved, key=lambda opponent: met.games[opponent])
-        weighting = state.config_of(name).weighting
+        config = state.config_of(name)
+        weighting = config.matchmaking.options.get("weighting")
+        rule = f"weighting is {weighting}" if weighting else f"matchmaker is {config.matchmaker_name}"
         yield Finding(
             "actors wasted on solved opponents",
             f"{name} spends {wasted / total:.0%} of its games on opponents that it always beats.",
-            f"{len(solved)} such opponents of late, most games ({met.games[worst]:,}) against {worst}; "
-            f"its weighting is {weighting}",
-            "use matchmaking.weighting: squared (or hard with a higher pfsp_exponent), more self_play, or smaller "
-            "shares of fixed opponents",
+            f"{len(solved)} such opponents of late, most games ({met.games[worst]:,}) against {worst}; its {rule}",
+            "use matchmaking.options.weighting: squared (or hard with a higher pfsp_exponent), more self_play, or "
+            "smaller shares of fixed opponents",
         )
 
 

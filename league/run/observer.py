@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from league.core.directives import view_of
+from league.core.gates.gates import beaten_at
 from league.core.matchmaking.roles import matchmaker_of
 from league.core.metagame.ratings import RatingRow
 from league.core.state.state import LeagueState, PlayerState
@@ -276,8 +277,9 @@ def gate_view(state: LeagueState, player: PlayerState) -> GateView | None:
         view = view_of(state, player.name)
         gate_opponents = matchmaker_of(settings).gate_opponents(view)
         means = view.posterior.take(gate_opponents).mean
-        enough = view.posterior.take(gate_opponents).games >= settings.gate.min_games
-        beaten = int(np.count_nonzero((means > settings.gate.win_rate) & enough))
+        bar = beaten_at(settings.gate)
+        enough = view.posterior.take(gate_opponents).games >= bar.min_games
+        beaten = int(np.count_nonzero((means > bar.win_rate) & enough))
     gate = settings.gate
     return GateView(steps, gate.min_steps, gate.timeout_steps, beaten, len(gate_opponents))
 

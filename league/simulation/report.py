@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from league.core.directives import view_of
-from league.core.gates.gates import GATE, TIMEOUT
+from league.core.gates.gates import GATE, TIMEOUT, beaten_at
 from league.core.matchmaking.roles import matchmaker_of
 from league.core.state.scoring import Scoring
 from league.core.state.state import LeagueState
@@ -221,7 +221,7 @@ def starved_opponents(state: LeagueState, player: str) -> tuple[list[tuple[str, 
     gate_opponents = matchmaker_of(view.config).gate_opponents(view)
     games = view.posterior.games[gate_opponents]
     names = state.population.names
-    hungry = np.flatnonzero(games < view.config.gate.min_games)
+    hungry = np.flatnonzero(games < beaten_at(view.config.gate).min_games)
     return [(names[int(gate_opponents[i])], float(games[i])) for i in hungry.tolist()], len(gate_opponents)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from league.core.state.events import Evidence
 from league.core.state.league_config import GateConfig
 from league.core.state.payoff import Posterior
-from league.core.state.registry import GATES, load
+from league.core.state.population_config import require
+from league.core.state.registry import GATES, make
 
 GATE, TIMEOUT = "gate", "timeout"
 """Reasons of a snapshot after which an exploiter may start again."""
@@ -57,7 +58,7 @@ class Verdict:
 
 
 class Gate(Protocol):
-    """Judges a trial; None: not yet. It is asked only once `min_steps` are over."""
+    """Judges a trial; None: not yet. It is asked only once `min_steps` are over. A dataclass of its options."""
 
     def __call__(self, trial: Trial, /) -> Verdict | None: ...
 
@@ -68,24 +69,57 @@ def gate_of(config: GateConfig) -> Gate:
     Raises:
       ValueError, ModuleNotFoundError: there is none such.
     """
-    return cast(Gate, load(GATES, config.kind, what="gate"))
+    return cast(Gate, make(GATES, config.kind, config.options, what="gate"))
 
 
-def threshold(trial: Trial) -> Verdict | None:
+@dataclass(frozen=True)
+class ThresholdGate:
     """Fires when every opponent is beaten at more than `win_rate` in at least `min_games` games, or at the timeout.
 
-    The minimum of many noisy estimates: with 200 opponents only the timeout acts. For few opponents, and for
-    comparison with published leagues.
+    The minimum of many noisy estimates: with 200 opponents only the timeout acts. For few opponents, and for comparison
+    with published leagues.
 
+    Fields:
+      win_rate: every opponent must be beaten at more than this.
+      min_games: effective games against an opponent below which its win rate proves nothing, so that it holds the gate.
     Source: Vinyals et al. 2019, pseudocode, `ready_to_checkpoint`.
     """
-    config, known = trial.config, trial.posterior
-    measured = bool(np.all(known.games >= config.min_games))
-    if len(trial.gate_opponents) and measured and bool(np.all(known.mean > config.win_rate)):
-        return Verdict(GATE, evidence_of(trial), gate_opponents=len(trial.gate_opponents))
-    if trial.steps >= config.timeout_steps:
-        return Verdict(TIMEOUT, evidence_of(trial), gate_opponents=len(trial.gate_opponents))
-    return None
+
+    win_rate: float = 0.7
+    min_games: float = 10.0
+
+    def __post_init__(self) -> None:
+        require(0.0 < self.win_rate < 1.0, f"win_rate must lie between 0 and 1, not {self.win_rate}")
+        require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
+
+    def __call__(self, trial: Trial) -> Verdict | None:
+        """A snapshot is due, or not yet."""
+        known, size = trial.posterior, len(trial.gate_opponents)
+        measured = bool(np.all(known.games >= self.min_games))
+        if size and measured and bool(np.all(known.mean > self.win_rate)):
+            return Verdict(GATE, evidence_of(trial), gate_opponents=size)
+        if trial.steps >= trial.config.timeout_steps:
+            return Verdict(TIMEOUT, evidence_of(trial), gate_opponents=size)
+        return None
+
+
+class BeatenAt(NamedTuple):
+    """From what on an opponent counts as beaten: more than this win rate in so many effective games."""
+
+    win_rate: float
+    min_games: float
+
+
+def beaten_at(config: GateConfig) -> BeatenAt:
+    """What reports on a gate count as beaten: its options of these names, or the usual values where it has none such.
+
+    The gate itself is not loaded: a report on a run must not run code from outside.
+    """
+    win_rate, min_games = config.options.get("win_rate"), config.options.get("min_games")
+    return BeatenAt(
+        win_rate if isinstance(win_rate, int | float) else ThresholdGate.win_rate,
+        min_games if isinstance(min_games, int | float) else ThresholdGate.min_games,
+    )
 
 
 def evidence_of(trial: Trial) -> tuple[Evidence, ...]:

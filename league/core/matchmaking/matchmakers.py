@@ -1,16 +1,19 @@
 """Simpler rules of whom to meet: the newest weights, the past, a window, by quality, by mixture, only the fixed
 opponents.
 
-All of them play the share `self_play` against the newest weights of the player itself and the rest against others;
-where there are no others yet, everything. Shape letters: P policies of the population, C candidates.
+Those that have a share `self_play` play it against the newest weights of the player itself and the rest against
+others; where there are no others yet, everything. Shape letters: P policies of the population, C candidates.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.matchmaking.roles import Matchmaker, MatchmakingView
+from league.core.matchmaking.roles import MatchmakingView
+from league.core.state.population_config import require
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -26,47 +29,102 @@ class _Unjudged:
         return NONE
 
 
+@dataclass(frozen=True)
+class _SelfPlayAndOthers:
+    """Options of matchmakers that play a share against the player itself. self_play: that share."""
+
+    self_play: float = 0.35
+
+    def __post_init__(self) -> None:
+        require(0.0 <= self.self_play <= 1.0, f"self_play must lie in [0, 1], not {self.self_play}")
+
+    def _with_self_play(self, view: MatchmakingView, others: Numbers, weights: Array) -> Array:
+        """float64 [P], the self-play share for the player, the rest over `others` by weight."""
+        result = np.zeros(len(view.population))
+        probability = self.self_play if len(others) else 1.0
+        if probability < 1.0:
+            result[others] = (1.0 - probability) * weights / weights.sum()
+        result[view.home] += probability
+        return result
+
+
+@dataclass(frozen=True)
 class SelfPlay(_Unjudged):
     """The newest weights of the player itself."""
 
     def opponents(self, view: MatchmakingView, rng: np.random.Generator) -> Array:
         """All of it self-play."""
-        return _with_self_play(view, NONE, np.zeros(0))
+        result = np.zeros(len(view.population))
+        result[view.home] = 1.0
+        return result
 
 
-class Fictitious(_Unjudged):
-    """Every snapshot of the league alike."""
+@dataclass(frozen=True)
+class Fictitious(_SelfPlayAndOthers, _Unjudged):
+    """Every snapshot of the league alike.
+
+    Fields:
+      self_play: share of the games against itself.
+    """
 
     def opponents(self, view: MatchmakingView, rng: np.random.Generator) -> Array:
         """Even shares."""
         past = view.population.snapshots()
-        return _with_self_play(view, past, np.ones(len(past)))
+        return self._with_self_play(view, past, np.ones(len(past)))
 
 
-class Window(_Unjudged):
-    """The newest snapshots of the player itself, alike."""
+@dataclass(frozen=True)
+class Window(_SelfPlayAndOthers, _Unjudged):
+    """The newest snapshots of the player itself, alike.
+
+    Fields:
+      self_play: share of the games against itself.
+      window: how many of the newest snapshots are met.
+    """
+
+    window: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.window >= 1, f"window must be at least 1, not {self.window}")
 
     def opponents(self, view: MatchmakingView, rng: np.random.Generator) -> Array:
         """Even shares over the last `window`."""
-        past = view.population.snapshots_of(view.home)[-view.config.matchmaking.window :]
-        return _with_self_play(view, past, np.ones(len(past)))
+        past = view.population.snapshots_of(view.home)[-self.window :]
+        return self._with_self_play(view, past, np.ones(len(past)))
 
 
-class Quality(_Unjudged):
+@dataclass(frozen=True)
+class Quality(_SelfPlayAndOthers, _Unjudged):
     """The player's own snapshots by their quality, which falls when they are beaten.
 
+    Fields:
+      self_play: share of the games against itself.
+      quality_rate: how fast the quality of a beaten snapshot falls (published: 0.01).
     Source: Berner et al. 2019, appendix N.
     """
+
+    quality_rate: float = 0.01
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0.0 <= self.quality_rate <= 1.0, f"quality_rate must lie in [0, 1], not {self.quality_rate}")
 
     def opponents(self, view: MatchmakingView, rng: np.random.Generator) -> Array:
         """A softmax of the qualities."""
         past = view.population.snapshots_of(view.home)
         qualities = np.zeros(len(past)) if view.quality is None else view.quality[past]
-        return _with_self_play(view, past, softmax(qualities) if len(past) else qualities)
+        return self._with_self_play(view, past, softmax(qualities) if len(past) else qualities)
 
 
-class MetaNash:
-    """The mixture over snapshots that loses least, some of it spread evenly. Source: Lanctot et al. 2017."""
+@dataclass(frozen=True)
+class MetaNash(_SelfPlayAndOthers):
+    """The mixture over snapshots that loses least, some of it spread evenly.
+
+    Fields:
+      self_play: share of the games against itself.
+    Source: Lanctot et al. 2017.
+    """
 
     def opponents(self, view: MatchmakingView, rng: np.random.Generator) -> Array:
         """The mixture; before the first one every snapshot alike."""
@@ -74,18 +132,28 @@ class MetaNash:
         weights = np.ones(len(past))
         if view.mixture is not None and view.mixture[past].sum() > 0.0:
             weights = view.mixture[past]
-        return _with_self_play(view, past, weights)
+        return self._with_self_play(view, past, weights)
 
     def gate_opponents(self, view: MatchmakingView) -> Numbers:
         """Every snapshot: a response that beats all of them is done before its time."""
         return view.population.snapshots()
 
 
-class EvenOdds(_Unjudged):
+@dataclass(frozen=True)
+class EvenOdds(_SelfPlayAndOthers, _Unjudged):
     """The other learning players by how even the game is; win rates are drawn from their posterior.
 
+    Fields:
+      self_play: share of the games against itself.
+      odds_width: win rates within about this much of a half are preferred.
     Source: Jaderberg et al. 2019, Quake III, matchmaking by a normal density around even odds.
     """
+
+    odds_width: float = 1.0 / 6.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.odds_width > 0.0, f"odds_width must be positive, not {self.odds_width}")
 
     def opponents(self, view: MatchmakingView, rng: np.random.Generator) -> Array:
         """Normal density of the win rate around a half; the past of the player where it is alone."""
@@ -93,10 +161,11 @@ class EvenOdds(_Unjudged):
         others = others[others != view.home]
         if not len(others):
             others = view.population.snapshots_of(view.home)
-        distance = (view.posterior.take(others).sample(rng) - 0.5) / view.config.matchmaking.odds_width
-        return _with_self_play(view, others, np.exp(-0.5 * distance**2) + MIN_DENSITY)
+        distance = (view.posterior.take(others).sample(rng) - 0.5) / self.odds_width
+        return self._with_self_play(view, others, np.exp(-0.5 * distance**2) + MIN_DENSITY)
 
 
+@dataclass(frozen=True)
 class FixedOpponents(_Unjudged):
     """Nobody but the player's fixed_opponents: a best response to policies that do not learn."""
 
@@ -113,27 +182,9 @@ class FixedOpponents(_Unjudged):
 MIN_DENSITY = 1e-6
 """Keeps the weights of opponents that are all very uneven from vanishing together."""
 
-SELF_PLAY: Matchmaker = SelfPlay()
-FICTITIOUS: Matchmaker = Fictitious()
-WINDOW: Matchmaker = Window()
-QUALITY: Matchmaker = Quality()
-META_NASH: Matchmaker = MetaNash()
-EVEN_ODDS: Matchmaker = EvenOdds()
-FIXED_OPPONENTS: Matchmaker = FixedOpponents()
-
 
 def softmax(scores: Array) -> Array:
     """float64 [C], sums to 1; empty for no score."""
     weights: Array = np.exp(scores - scores.max(initial=-np.inf))
     probabilities: Array = weights / weights.sum()
     return probabilities
-
-
-def _with_self_play(view: MatchmakingView, others: Numbers, weights: Array) -> Array:
-    """float64 [P], the self-play share for the player, the rest over `others` by weight."""
-    result = np.zeros(len(view.population))
-    probability = view.config.matchmaking.self_play if len(others) else 1.0
-    if probability < 1.0:
-        result[others] = (1.0 - probability) * weights / weights.sum()
-    result[view.home] += probability
-    return result

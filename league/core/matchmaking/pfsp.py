@@ -6,13 +6,13 @@ Shape letters: C candidates, K kept.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from league.core.state.league_config import Weighting
-
 Array = NDArray[np.float64]
+Weighting = Literal["squared", "hard", "variance", "variance_rectified", "linear", "linear_capped", "uniform"]
 
 SQUARED = 2.0
 RECTIFIED_BELOW = 0.1

@@ -21,7 +21,7 @@ MIN_CHANCE = 1e-6
 def add_quality(state: LeagueState, player: str, snapshot: int) -> None:
     """A snapshot of a player joins at the highest quality that its snapshots have; 0 for the first."""
     config = state.config_of(player)
-    if (config.matchmaker or config.role) != MATCHMAKER:
+    if config.matchmaker_name != MATCHMAKER:
         return
     known = state.qualities.setdefault(player, GrowableArray("float64"))
     past = state.population.snapshots_of(state.players[player].policy)
@@ -68,7 +68,7 @@ def record_quality(state: LeagueState, home: str, outcome: AssignmentOutcome) ->
     teams, player = state.teams, state.players[home]
     seat = outcome.policies.index(home)
     past = state.population.snapshots_of(player.policy)
-    rate = state.config_of(home).matchmaking.quality_rate
+    rate = state.config_of(home).matchmaking.options["quality_rate"]
     # One seat of each other team: the seats of a team share its result.
     for other in dict.fromkeys(teams):
         if other == teams[seat]:

@@ -12,14 +12,16 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from league.core.matchmaking.roles import matchmaker_of
 from league.core.metagame.ratings import present_ratings
 from league.core.pbt.pbt_selection import SelectionTrial, donor_of
 from league.core.state.commands import ConfirmTransplant, DropTransplant, Refused
 from league.core.state.episodes import Episodes
 from league.core.state.events import DirectiveDropped, DirectiveIssued, Event, PlayerTransplanted
-from league.core.state.league_config import MatchmakingConfig, PlayerConfig
-from league.core.state.population_config import PbtConfig, TunedConfig
+from league.core.state.league_config import PlayerConfig
+from league.core.state.population_config import OWN_VALUES, PbtConfig, TunedConfig
 from league.core.state.records import Directive, Hyperparameter
+from league.core.state.registry import Options, options_of
 from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
 
 TRANSPLANT_KIND = "transplant"
@@ -28,25 +30,31 @@ START_SPREAD = 3.0
 
 
 def own_config(state: LeagueState, player: str) -> PlayerConfig:
-    """The settings of a player's group, with the player's own tuned values of matchmaking in their place."""
+    """The settings of a player's group, with the player's own tuned values in the options of its matchmaker."""
     config = state.config_of(player)
-    tuned = {item.name: item.value for item in state.players[player].hyperparameters}
-    matchmaking = config.matchmaking
-    if "self_play" in tuned:
-        matchmaking = with_self_play(matchmaking, tuned["self_play"])
-    if "pfsp_exponent" in tuned:
-        matchmaking = dataclasses.replace(matchmaking, weighting="hard", pfsp_exponent=tuned["pfsp_exponent"])
-    return config if matchmaking is config.matchmaking else dataclasses.replace(config, matchmaking=matchmaking)
+    tuned = {item.name: item.value for item in state.players[player].hyperparameters if item.name in OWN_VALUES}
+    if not tuned:
+        return config
+    options = options_of(matchmaker_of(config))
+    if "self_play" in tuned and "self_play" in options:
+        options = with_self_play(options, tuned["self_play"])
+    if "pfsp_exponent" in tuned and "pfsp_exponent" in options:
+        options |= {"weighting": "hard", "pfsp_exponent": tuned["pfsp_exponent"]}
+    return dataclasses.replace(config, matchmaking=dataclasses.replace(config.matchmaking, options=options))
 
 
-def with_self_play(matchmaking: MatchmakingConfig, probability: float) -> MatchmakingConfig:
-    """The same with another share of self-play; the other shares keep their proportion."""
-    rest = matchmaking.pfsp + matchmaking.verification
-    part = matchmaking.pfsp / rest if rest > 0.0 else 1.0
+def with_self_play(options: Options, probability: float) -> Options:
+    """The same with another share of self-play; the other shares keep their proportion where there are several."""
+    if not {"pfsp", "verification"} <= set(options):
+        return options | {"self_play": probability}
+    rest = options["pfsp"] + options["verification"]
+    part = options["pfsp"] / rest if rest > 0.0 else 1.0
     pfsp = (1.0 - probability) * part
-    return dataclasses.replace(
-        matchmaking, self_play=probability, pfsp=pfsp, verification=max(1.0 - probability - pfsp, 0.0)
-    )
+    return options | {
+        "self_play": probability,
+        "pfsp": pfsp,
+        "verification": max(1.0 - probability - pfsp, 0.0),
+    }
 
 
 def first_values(

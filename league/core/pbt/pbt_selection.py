@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from league.core.metagame.ratings import win_probability
 from league.core.state.plugin_answers import PluginFault, called, is_own, shown
-from league.core.state.population_config import PbtConfig
-from league.core.state.registry import PBT_SELECTIONS, load
+from league.core.state.population_config import PbtConfig, require
+from league.core.state.registry import PBT_SELECTIONS, make
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Copy:
 
 
 class Selection(Protocol):
-    """Judges a trial of at least two candidates; None: the player stays as it is."""
+    """Judges a trial of at least two candidates; None: the player stays as it is. A dataclass of its options."""
 
     def __call__(self, trial: SelectionTrial, rng: np.random.Generator, /) -> Copy | None: ...
 
@@ -56,50 +56,83 @@ def selection_of(config: PbtConfig) -> Selection:
     Raises:
       ValueError, ModuleNotFoundError: there is none such.
     """
-    return cast(Selection, load(PBT_SELECTIONS, config.selection, what="selection"))
+    return cast(Selection, make(PBT_SELECTIONS, config.selection, config.options, what="selection"))
 
 
-def truncation(trial: SelectionTrial, rng: np.random.Generator) -> Copy | None:
+@dataclass(frozen=True)
+class Truncation:
     """A player of the worst quantile copies one of the best, drawn evenly.
 
+    Fields:
+      quantile: part of the population that is the best, and that is the worst.
     Source: Jaderberg et al. 2017, PBT, truncation selection.
     """
-    size = len(trial.names)
-    num_moved = min(max(1, int(trial.config.quantile * size)), size // 2)
-    order = np.argsort(trial.score, kind="stable")
-    rank = int(np.flatnonzero(order == trial.player)[0])
-    donor = int(rng.choice(order[size - num_moved :]))
-    if rank >= num_moved or trial.score[donor] <= trial.score[trial.player]:
-        return None
-    return Copy(donor, f"rank {rank + 1} from below of {size}")
+
+    quantile: float = 0.25
+
+    def __post_init__(self) -> None:
+        require(0.0 < self.quantile <= 0.5, f"quantile must lie in (0, 0.5], not {self.quantile}")
+
+    def __call__(self, trial: SelectionTrial, rng: np.random.Generator) -> Copy | None:
+        """The donor for a player of the worst quantile."""
+        size = len(trial.names)
+        num_moved = min(max(1, int(self.quantile * size)), size // 2)
+        order = np.argsort(trial.score, kind="stable")
+        rank = int(np.flatnonzero(order == trial.player)[0])
+        donor = int(rng.choice(order[size - num_moved :]))
+        if rank >= num_moved or trial.score[donor] <= trial.score[trial.player]:
+            return None
+        return Copy(donor, f"rank {rank + 1} from below of {size}")
 
 
-def elo_gap(trial: SelectionTrial, rng: np.random.Generator) -> Copy | None:
-    """A player copies another one, drawn evenly, that it beats with less than `copy_below`.
+@dataclass(frozen=True)
+class EloGap:
+    """A player copies another one, drawn evenly, that it beats too rarely.
 
     Without opponents the gap is counted in standard deviations of the two scores.
 
+    Fields:
+      copy_below: chance to beat the other one below which it is copied.
     Source: Jaderberg et al. 2019, Quake III, PBT; Sun et al. 2020, TLeague, PBT by Elo.
     """
-    donor = _another(trial, rng)
-    difference = trial.score[trial.player] - trial.score[donor]
-    if not trial.is_rating:
-        difference = difference / max(_deviation(trial, donor), 1e-12)
-    chance = float(win_probability(np.array(difference)))
-    return Copy(donor, f"expected to win {chance:.2f} of the games") if chance < trial.config.copy_below else None
+
+    copy_below: float = 0.3
+
+    def __post_init__(self) -> None:
+        require(0.0 < self.copy_below < 0.5, f"copy_below must lie between 0 and 0.5, not {self.copy_below}")
+
+    def __call__(self, trial: SelectionTrial, rng: np.random.Generator) -> Copy | None:
+        """The other one, where the player beats it with less than `copy_below`."""
+        donor = _another(trial, rng)
+        difference = trial.score[trial.player] - trial.score[donor]
+        if not trial.is_rating:
+            difference = difference / max(_deviation(trial, donor), 1e-12)
+        chance = float(win_probability(np.array(difference)))
+        return Copy(donor, f"expected to win {chance:.2f} of the games") if chance < self.copy_below else None
 
 
-def tournament(trial: SelectionTrial, rng: np.random.Generator) -> Copy | None:
-    """A player copies another one, drawn evenly, that is better with at least the chance `confidence`.
+@dataclass(frozen=True)
+class Tournament:
+    """A player copies another one, drawn evenly, that is very probably better.
 
+    Fields:
+      confidence: chance that the other one is better from which on it is copied.
     Source: Jaderberg et al. 2017, PBT, binary tournament and t-test selection.
     """
-    donor = _another(trial, rng)
-    difference = trial.score[donor] - trial.score[trial.player]
-    deviations = difference / max(_deviation(trial, donor), 1e-12)
-    # The logistic stands in for the normal distribution: 1.702 makes the two differ by less than 0.01 everywhere.
-    chance = float(win_probability(np.array(1.702 * deviations)))
-    return Copy(donor, f"worse with chance {chance:.2f}") if chance >= trial.config.confidence else None
+
+    confidence: float = 0.8
+
+    def __post_init__(self) -> None:
+        require(0.5 <= self.confidence < 1.0, f"confidence must lie in [0.5, 1), not {self.confidence}")
+
+    def __call__(self, trial: SelectionTrial, rng: np.random.Generator) -> Copy | None:
+        """The other one, where it is better with at least the chance `confidence`."""
+        donor = _another(trial, rng)
+        difference = trial.score[donor] - trial.score[trial.player]
+        deviations = difference / max(_deviation(trial, donor), 1e-12)
+        # The logistic stands in for the normal distribution: 1.702 makes the two differ by less than 0.01 everywhere.
+        chance = float(win_probability(np.array(1.702 * deviations)))
+        return Copy(donor, f"worse with chance {chance:.2f}") if chance >= self.confidence else None
 
 
 def _another(trial: SelectionTrial, rng: np.random.Generator) -> int:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, TypeVar
 
 from league.core.state.population_config import (
     FixedOpponentConfig,
@@ -19,19 +20,27 @@ from league.core.state.population_config import (
     require,
 )
 from league.core.state.records import BOT_PREFIX, Hyperparameter
-from league.core.state.registry import GATES, MATCHMAKERS, PRESETS, check_name, load
+from league.core.state.registry import (
+    GATES,
+    MATCHMAKERS,
+    PBT_SELECTIONS,
+    PRESETS,
+    ComponentOptionsError,
+    KeyPath,
+    Options,
+    check_name,
+    completed,
+    load,
+)
 from league.core.state.scoring import Score
-
-Weighting = Literal["squared", "hard", "variance", "variance_rectified", "linear", "linear_capped", "uniform"]
 
 RESET_PROBABILITIES = {"main_exploiter": 1.0, "league_exploiter": 0.25}
 """Chance that a role starts again after a snapshot; roles not named here never do. Source: Vinyals et al. 2019."""
 
-ROLE_WEIGHTINGS: dict[str, Weighting] = {"main_exploiter": "variance", "league_exploiter": "linear_capped"}
-"""PFSP weighting of a role's past opponents; roles not named here use "squared". Source: as above, pseudocode."""
-
 SHARE_ROUNDING = 1e-9
 """By so much shares that are meant to sum to 1 may sum to more."""
+
+Section = TypeVar("Section", "GateConfig", "MatchmakingConfig", PbtConfig)
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
@@ -43,11 +52,7 @@ class GateConfig:
     Fields:
       kind: name of the gate, or "module:attribute". "posterior", which also fires among hundreds of opponents, or the
         published "threshold".
-      win_rate: the gate fires when the player beats every opponent at more than this.
-      min_games: effective games against a opponent below which its win rate proves nothing, so that it holds the gate.
-      margin: the posterior gate is held by a opponent so far below `win_rate`, while the mean over all must exceed it.
-      confidence: chance with which the posterior gate never fires while a opponent is not beaten, however often it
-        looks and however many opponents there are, if the win rates stay as they are.
+      options: of that gate.
       min_steps: trained steps since the last snapshot or reset before which no gate fires (published: 2e9).
       timeout_steps: trained steps after which a snapshot is taken whatever the win rates say (published: 4e9).
       reset_probability: chance that the player then starts again from its initial snapshot; None is the role's own:
@@ -60,10 +65,7 @@ class GateConfig:
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     kind: str = "posterior"
-    win_rate: float = 0.7
-    min_games: float = 10.0
-    margin: float = 0.05
-    confidence: float = 0.8
+    options: Options = field(default_factory=dict, hash=False)
     min_steps: int = 1_000_000
     timeout_steps: int = 4_000_000
     reset_probability: float | None = None
@@ -71,12 +73,6 @@ class GateConfig:
 
     def __post_init__(self) -> None:
         check_name(GATES, self.kind, what="gate")
-        require(0.0 < self.win_rate < 1.0, f"win_rate must lie between 0 and 1, not {self.win_rate}")
-        require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
-        require(
-            0.0 <= self.margin < self.win_rate, f"margin must lie in [0, win_rate {self.win_rate}), not {self.margin}"
-        )
-        require(0.0 < self.confidence < 1.0, f"confidence must lie between 0 and 1, not {self.confidence}")
         require(self.min_steps >= 0, f"min_steps must not be negative, not {self.min_steps}")
         require(
             self.timeout_steps >= max(1, self.min_steps),
@@ -91,68 +87,16 @@ class MatchmakingConfig:
     """Whom a player meets.
 
     Fields:
-      self_play, pfsp, verification: shares of a main agent's games; they sum to 1.
-      weighting: PFSP weighting of past opponents; None is the role's own: squared for a main agent, variance for a
-        main exploiter, linear_capped for a league exploiter.
-      pfsp_exponent: exponent of the weighting "hard", (1 - win rate) ** exponent; 2 is "squared".
-      rectified_below: win rate under which "variance_rectified" takes an opponent for one beaten that often, so that
-        those that always win are met too (TLeague: 0.1 or 0.05).
-      window: how many of the newest snapshots the matchmaker "window" meets.
-      quality_rate: how fast the matchmaker "quality" lets the quality of a beaten snapshot fall (published: 0.01).
-      odds_width: the matchmaker "even_odds" prefers win rates within about this much of a half.
-      too_strong_below: win rate under which a main agent meets a main's past instead of that main (published 0.3).
-      exploited_below: win rate under which a past main exploiter is verified against (published 0.3).
-      forgotten_below: win rate under which a main's past counts as forgotten (published 0.7).
-      curriculum_below: win rate under which a main exploiter leaves the main for its past (paper 0.2, code 0.1).
-      curriculum_fraction: share of a main exploiter's games against the mains' past in any case (paper 0.5, code 0).
-      min_games: effective games below which a pair counts as unmeasured for these thresholds.
+      options: of the player's matchmaker.
       opponents_per_lease: most distinct opponents (the player itself included) in one lease.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
-    self_play: float = 0.35
-    pfsp: float = 0.5
-    verification: float = 0.15
-    weighting: Weighting | None = None
-    pfsp_exponent: float = 2.0
-    rectified_below: float = 0.1
-    window: int = 10
-    quality_rate: float = 0.01
-    odds_width: float = 1.0 / 6.0
-    too_strong_below: float = 0.3
-    exploited_below: float = 0.3
-    forgotten_below: float = 0.7
-    curriculum_below: float = 0.2
-    curriculum_fraction: float = 0.5
-    min_games: float = 4.0
+    options: Options = field(default_factory=dict, hash=False)
     opponents_per_lease: int = 4
 
     def __post_init__(self) -> None:
-        probabilities = (self.self_play, self.pfsp, self.verification)
-        require(
-            min(probabilities) >= 0.0, f"shares must not be negative: self_play, pfsp, verification = {probabilities}"
-        )
-        require(
-            math.isclose(sum(probabilities), 1.0, abs_tol=1e-6),
-            f"self_play {probabilities[0]} + pfsp {probabilities[1]} + verification {probabilities[2]} = "
-            f"{sum(probabilities):g}, not 1",
-        )
-        for name in (
-            "rectified_below",
-            "too_strong_below",
-            "exploited_below",
-            "forgotten_below",
-            "curriculum_below",
-            "curriculum_fraction",
-        ):
-            value = getattr(self, name)
-            require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], not {value}")
-        require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
-        require(0.0 < self.pfsp_exponent <= 100.0, f"pfsp_exponent must lie in (0, 100], not {self.pfsp_exponent}")
-        require(self.window >= 1, f"window must be at least 1, not {self.window}")
-        require(0.0 <= self.quality_rate <= 1.0, f"quality_rate must lie in [0, 1], not {self.quality_rate}")
-        require(self.odds_width > 0.0, f"odds_width must be positive, not {self.odds_width}")
         require(self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1")
 
 
@@ -183,7 +127,7 @@ class PlayerConfig:
     hyperparameters: tuple[Hyperparameter, ...] = ()
 
     def __post_init__(self) -> None:
-        check_name(MATCHMAKERS, self.matchmaker or self.role, what="role" if not self.matchmaker else "matchmaker")
+        check_name(MATCHMAKERS, self.matchmaker_name, what="role" if not self.matchmaker else "matchmaker")
         require(1 <= self.count <= 100_000, f"count must lie in [1, 100000], not {self.count}")
         require(0.0 < self.step_weight < math.inf, f"step_weight must be positive and finite, not {self.step_weight}")
         for item in self.hyperparameters:
@@ -201,15 +145,15 @@ class PlayerConfig:
         return self.name or self.role.removesuffix("_agent").replace("_", "-")
 
     @property
+    def matchmaker_name(self) -> str:
+        """Name of the matchmaker: as given, or the role's."""
+        return self.matchmaker or self.role
+
+    @property
     def reset_probability(self) -> float:
         """Chance of a reset after a snapshot by the gate."""
         chance = self.gate.reset_probability
         return RESET_PROBABILITIES.get(self.role, 0.0) if chance is None else chance
-
-    @property
-    def weighting(self) -> Weighting:
-        """PFSP weighting against past opponents."""
-        return self.matchmaking.weighting or ROLE_WEIGHTINGS.get(self.role, "squared")
 
 
 @dataclass(frozen=True)
@@ -331,6 +275,7 @@ class LeagueConfig:
         twice = sorted({prefix for prefix in prefixes if prefixes.count(prefix) > 1})
         require(not twice, f"players: two groups are named {twice}; give one another `name` or raise its `count`")
         self._check_fixed_opponents()
+        self._complete_options()
         require(self.lease_steps >= 1, f"lease_steps must be at least 1, not {self.lease_steps}")
 
     def _expand(self) -> None:
@@ -351,6 +296,34 @@ class LeagueConfig:
         for name, part in parts.items():
             if part is not None:
                 object.__setattr__(self, name, part)  # a frozen record is completed before it is seen
+
+    def _complete_options(self) -> None:
+        """Write out every option of a registered component, so that a journal tells what its league was made with."""
+        problems: list[tuple[KeyPath, str]] = []
+
+        def complete(registry: Mapping[str, str], name: str, section: Section, *path: str | int) -> Section:
+            try:
+                options = completed(registry, name, section.options, what=str(path[-1]))
+            except ComponentOptionsError as error:
+                problems.extend(error.under(*path, "options").problems)
+                return section
+            return section if options == section.options else replace(section, options=options)
+
+        players = tuple(
+            replace(
+                group,
+                matchmaking=complete(
+                    MATCHMAKERS, group.matchmaker_name, group.matchmaking, "players", index, "matchmaking"
+                ),
+                gate=complete(GATES, group.gate.kind, group.gate, "players", index, "gate"),
+            )
+            for index, group in enumerate(self.players)
+        )
+        pbt = complete(PBT_SELECTIONS, self.pbt.selection, self.pbt, "pbt")
+        if problems:
+            raise ComponentOptionsError(problems)
+        object.__setattr__(self, "players", players)  # a frozen record is completed before it is seen
+        object.__setattr__(self, "pbt", pbt)
 
     def _check_fixed_opponents(self) -> None:
         names = [opponent.policy for opponent in self.fixed_opponents]

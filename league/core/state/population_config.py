@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from league.core.state.records import BOT_PREFIX, IMPORTED_PREFIX
-from league.core.state.registry import AUTO, PBT_SELECTIONS, SOLVERS, check_name
+from league.core.state.registry import AUTO, PBT_SELECTIONS, SOLVERS, Options, check_name
 
 
 def require(condition: bool, message: str) -> None:
@@ -183,13 +183,11 @@ class PbtConfig:
 
     Fields:
       selection: "truncation", "elo_gap", "tournament" or "module:attribute"; empty for no tuning.
+      options: of that selection.
       hyperparameters: what is tuned.
       period_steps: trained steps of a player between two looks at it.
       burn_in_steps: trained steps after a transplant or a reset before a player may copy or be copied.
       min_games: effective games of a player below which nothing is known of it.
-      quantile: "truncation" copies from the best such share into the worst.
-      copy_below: "elo_gap" copies a player that it beats with less than this chance.
-      confidence: "tournament" copies when the other is better with at least this chance.
       factor: a copied value is multiplied or divided by it.
       mutation: chance that a value changes at all. resample: chance that it is drawn anew within its bounds instead.
       across_roles: whether players of different roles copy each other.
@@ -198,13 +196,11 @@ class PbtConfig:
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     selection: str = ""
+    options: Options = field(default_factory=dict, hash=False)
     hyperparameters: tuple[TunedConfig, ...] = ()
     period_steps: int = 500_000
     burn_in_steps: int = 1_000_000
     min_games: float = 50.0
-    quantile: float = 0.25
-    copy_below: float = 0.3
-    confidence: float = 0.8
     factor: float = 1.2
     mutation: float = 1.0
     resample: float = 0.25
@@ -213,14 +209,12 @@ class PbtConfig:
     def __post_init__(self) -> None:
         if self.selection:
             check_name(PBT_SELECTIONS, self.selection, what="selection")
+        require(bool(self.selection) or not self.options, "options are those of a selection, and none is named")
         names = [item.name for item in self.hyperparameters]
         require(len(set(names)) == len(names), f"a hyperparameter is named twice: {names}")
         require(self.period_steps >= 1, f"period_steps must be at least 1, not {self.period_steps}")
         require(self.burn_in_steps >= 0, f"burn_in_steps must not be negative, not {self.burn_in_steps}")
         require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
-        require(0.0 < self.quantile <= 0.5, f"quantile must lie in (0, 0.5], not {self.quantile}")
-        require(0.0 < self.copy_below < 0.5, f"copy_below must lie between 0 and 0.5, not {self.copy_below}")
-        require(0.5 <= self.confidence < 1.0, f"confidence must lie in [0.5, 1), not {self.confidence}")
         require(1.0 < self.factor < math.inf, f"factor must be above 1, not {self.factor}")
         for name in ("mutation", "resample"):
             value = getattr(self, name)

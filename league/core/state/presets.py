@@ -70,7 +70,7 @@ def openai_five(population: PopulationConfig) -> PresetParts:
 
 def self_play(population: PopulationConfig) -> PresetParts:
     """The newest weights only; snapshots are kept for ratings and export."""
-    return PresetParts(players=(_simple(population, "self_play", self_play=1.0),))
+    return PresetParts(players=(_simple(population, "self_play"),))
 
 
 def fictitious(population: PopulationConfig) -> PresetParts:
@@ -81,7 +81,8 @@ def fictitious(population: PopulationConfig) -> PresetParts:
 def window(population: PopulationConfig) -> PresetParts:
     """The newest weights, and a window of snapshots. Source: Unity ML-Agents, self-play settings."""
     latest = population.play_against_latest_model_ratio
-    return PresetParts(players=(_simple(population, "window", self_play=0.5 if latest is None else latest),))
+    share = 0.5 if latest is None else latest
+    return PresetParts(players=(_simple(population, "window", self_play=share, window=population.window or 10),))
 
 
 def psro(population: PopulationConfig) -> PresetParts:
@@ -127,14 +128,12 @@ def exploit(population: PopulationConfig) -> PresetParts:
     return PresetParts(players=(player,))
 
 
-def _simple(population: PopulationConfig, matchmaker: str, *, self_play: float, main_agents: int = 1) -> PlayerConfig:
+def _simple(population: PopulationConfig, matchmaker: str, *, main_agents: int = 1, **options: float) -> PlayerConfig:
     """Players of one matchmaker that are frozen every `save_steps`."""
     steps = population.save_steps or SAVE_STEPS
     return PlayerConfig(
         count=population.main_agents or main_agents,
         matchmaker=matchmaker,
-        matchmaking=MatchmakingConfig(
-            self_play=self_play, pfsp=1.0 - self_play, verification=0.0, window=population.window or 10
-        ),
+        matchmaking=MatchmakingConfig(options),
         gate=GateConfig(min_steps=steps, timeout_steps=steps),
     )

@@ -2,35 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 MATCHMAKERS: Mapping[str, str] = {
-    "main_agent": "league.core.matchmaking.roles:MAIN_AGENT",
-    "main_exploiter": "league.core.matchmaking.roles:MAIN_EXPLOITER",
-    "league_exploiter": "league.core.matchmaking.roles:LEAGUE_EXPLOITER",
-    "self_play": "league.core.matchmaking.matchmakers:SELF_PLAY",
-    "fictitious": "league.core.matchmaking.matchmakers:FICTITIOUS",
-    "window": "league.core.matchmaking.matchmakers:WINDOW",
-    "quality": "league.core.matchmaking.matchmakers:QUALITY",
-    "meta_nash": "league.core.matchmaking.matchmakers:META_NASH",
-    "even_odds": "league.core.matchmaking.matchmakers:EVEN_ODDS",
-    "fixed_opponents": "league.core.matchmaking.matchmakers:FIXED_OPPONENTS",
+    "main_agent": "league.core.matchmaking.roles:MainAgent",
+    "main_exploiter": "league.core.matchmaking.roles:MainExploiter",
+    "league_exploiter": "league.core.matchmaking.roles:LeagueExploiter",
+    "self_play": "league.core.matchmaking.matchmakers:SelfPlay",
+    "fictitious": "league.core.matchmaking.matchmakers:Fictitious",
+    "window": "league.core.matchmaking.matchmakers:Window",
+    "quality": "league.core.matchmaking.matchmakers:Quality",
+    "meta_nash": "league.core.matchmaking.matchmakers:MetaNash",
+    "even_odds": "league.core.matchmaking.matchmakers:EvenOdds",
+    "fixed_opponents": "league.core.matchmaking.matchmakers:FixedOpponents",
 }
 """Name -> "module:attribute" of a `league.core.matchmaking.roles.Matchmaker`; a built-in role is the name of its
 matchmaker."""
 
 GATES: Mapping[str, str] = {
-    "posterior": "league.core.gates.posterior_gate:posterior",
-    "threshold": "league.core.gates.gates:threshold",
+    "posterior": "league.core.gates.posterior_gate:PosteriorGate",
+    "threshold": "league.core.gates.gates:ThresholdGate",
 }
 """Name -> "module:attribute" of a `league.core.gates.gates.Gate`."""
 
 PBT_SELECTIONS: Mapping[str, str] = {
-    "truncation": "league.core.pbt.pbt_selection:truncation",
-    "elo_gap": "league.core.pbt.pbt_selection:elo_gap",
-    "tournament": "league.core.pbt.pbt_selection:tournament",
+    "truncation": "league.core.pbt.pbt_selection:Truncation",
+    "elo_gap": "league.core.pbt.pbt_selection:EloGap",
+    "tournament": "league.core.pbt.pbt_selection:Tournament",
 }
 """Name -> "module:attribute" of a `league.core.pbt.pbt_selection.Selection`."""
 
@@ -58,19 +61,43 @@ PRESETS: Mapping[str, str] = {
 """Name -> "module:attribute" of a `league.core.state.presets.Preset`."""
 
 
+Options = dict[str, Any]
+"""Options of a component as JSON holds them. Their types are the fields of the component, which is a dataclass."""
+
+KeyPath = tuple[str | int, ...]
 Load = Callable[[str], object]
-_LOADERS: dict[str, Load] = {}
+Build = Callable[[type, Options], object]
+_LOADERS: dict[str, Callable[..., object]] = {}
 
 
-def use_loaders(*, built_in: Load, own: Load) -> None:
+class ComponentOptionsError(ValueError):
+    """Options that a component does not take. problems: (path of the key, what is wrong with it) each."""
+
+    def __init__(self, problems: Sequence[tuple[KeyPath, str]]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(": ".join([*filter(None, [dotted(path)]), text]) for path, text in problems))
+
+    def under(self, *path: str | int) -> ComponentOptionsError:
+        """The same, with the path of the section that holds the options before each key."""
+        return ComponentOptionsError([((*path, *key), text) for key, text in self.problems])
+
+
+def dotted(path: KeyPath) -> str:
+    """A path of keys as a user writes it."""
+    return ".".join(map(str, path))
+
+
+def use_loaders(*, built_in: Load, own: Load, build: Build) -> None:
     """Set how a name becomes an object; the core imports nothing by name itself.
 
     Args:
       built_in: takes the "module:attribute" of a table above.
       own: takes a name of the user's own, and refuses it where nobody has trusted it.
+      build: makes a component of its dataclass and options, or raises `ComponentOptionsError` with every problem.
     """
-    _LOADERS.update(built_in=built_in, own=own)
+    _LOADERS.update(built_in=built_in, own=own, build=build)
     _loaded.cache_clear()
+    _built.cache_clear()
 
 
 def check_name(registry: Mapping[str, str], name: str, *, what: str) -> None:
@@ -105,3 +132,51 @@ def load(registry: Mapping[str, str], name: str, *, what: str) -> object:
 @functools.cache  # asked for at every lease
 def _loaded(loader: str, target: str) -> object:
     return _LOADERS[loader](target)
+
+
+def make(registry: Mapping[str, str], name: str, options: Options, *, what: str) -> object:
+    """The component of that name with its options; one object for equal options.
+
+    Raises:
+      ComponentOptionsError: it does not take the options.
+      ValueError: unknown name, it cannot be loaded, or it is no dataclass.
+    """
+    component = load(registry, name, what=what)
+    if not isinstance(component, type) or not dataclasses.is_dataclass(component):
+        raise ValueError(
+            f"{what} {name!r} is no dataclass; make it a class with @dataclass, whose fields are its options"
+        )
+    return _built(component, json.dumps(options, sort_keys=True, default=str))
+
+
+def completed(registry: Mapping[str, str], name: str, options: Options, *, what: str) -> Options:
+    """The options with the defaults of those that were not given.
+
+    The options of a component of the user's own stay as they are: reading a run must not run code from outside.
+
+    Raises:
+      ComponentOptionsError: the component does not take them.
+    """
+    if name not in registry:
+        return options
+    return options_of(make(registry, name, options, what=what))
+
+
+def options_of(component: object) -> Options:
+    """All options of a component, as JSON holds them."""
+    plain = _plain(component)
+    assert isinstance(plain, dict), f"{component!r} is no dataclass"
+    return plain
+
+
+@functools.lru_cache(maxsize=4096)  # asked for at every lease; tuning draws values for ever
+def _built(component: type, options: str) -> object:
+    return _LOADERS["build"](component, json.loads(options))
+
+
+def _plain(value: object) -> object:
+    if dataclasses.is_dataclass(value):
+        return {item.name: _plain(getattr(value, item.name)) for item in dataclasses.fields(value) if item.init}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return {key: _plain(item) for key, item in value.items()} if isinstance(value, Mapping) else value

@@ -12,6 +12,7 @@ from league.cli import main
 from tests.league.tiny_runs import ONE_PLAYER, start, tiny, write_config
 
 PLUGINS = """
+from dataclasses import dataclass
 import numpy as np
 from envs.games.tic_tac_toe import TicTacToe
 
@@ -21,9 +22,11 @@ def make(*, num_envs):
 def not_a_game():
     return 3
 
+@dataclass
 class Short:
+    length: int = 1
     def opponents(self, view, rng):
-        return np.ones(1)
+        return np.ones(self.length)
     def gate_opponents(self, view):
         return np.zeros(0, np.int64)
 
@@ -37,16 +40,28 @@ class Strange(Short):
     def gate_opponents(self, view):
         return ["main-0"]
 
-SHORT, RAISING, STRANGE = Short(), Raising(), Strange()
+@dataclass
+class Gate:
+    patience: int = 1
+    def __post_init__(self):
+        if self.patience < 0:
+            raise ValueError(f"patience must not be negative, not {self.patience}")
+    def __call__(self, trial):
+        return "yes"
 
-def gate(trial):
-    return "yes"
+@dataclass
+class Broken:
+    def __call__(self, *arguments):
+        raise RuntimeError("out of order")
 
 def raising(*arguments, **options):
     raise RuntimeError("out of order")
 
-def tuner(trial, rng):
-    return 1
+@dataclass
+class Selection:
+    best: float = 0.5
+    def __call__(self, trial, rng):
+        return 1
 
 def solver(win_rates):
     return np.ones(len(win_rates))
@@ -56,6 +71,7 @@ class Bot:
 """
 SOLO = "league.players=[{role: main_agent, %s}]"
 TUNED = "league.pbt={selection: '%s', hyperparameters: [{name: learning_rate}]}"
+PBT = "league.pbt={selection: '%s', options: {%s}, hyperparameters: [{name: learning_rate}]}"
 
 SETTINGS = [
     # names that are registered nowhere
@@ -91,15 +107,36 @@ SETTINGS = [
     ("league={preset: 'plug.py:make'}", "preset"),
     (SOLO % "matchmaker: self_pla", "self_play"),
     (SOLO % "matchmaker: 'x:y'", "there is no module 'x'"),
-    (SOLO % "matchmaker: 'plug.py:SHRT'", "has no 'SHRT'; did you mean SHORT"),
-    (SOLO % "matchmaker: 'plug.py:SHORT'", "one for each of the policies"),
-    (SOLO % "matchmaker: 'plug.py:RAISING'", "raised RuntimeError: no idea whom"),
-    (SOLO % "matchmaker: 'plug.py:STRANGE'", "give numbers of policies"),
+    (SOLO % "matchmaker: 'plug.py:Shrt'", "has no 'Shrt'; did you mean Short"),
+    (SOLO % "matchmaker: 'plug.py:Short'", "one for each of the policies"),
+    (SOLO % "matchmaker: 'plug.py:Raising'", "raised RuntimeError: no idea whom"),
+    (SOLO % "matchmaker: 'plug.py:Strange'", "give numbers of policies"),
     (SOLO % "gate: {kind: psterior}", "posterior"),
     (SOLO % "gate: {kind: 'x:y'}", "there is no module 'x'"),
-    (SOLO % "gate: {kind: 'plug.py:gate'}", "returned 'yes'; return None or a league.core.gates.gates.Verdict"),
-    (SOLO % "gate: {kind: 'plug.py:raising'}", "raised RuntimeError: out of order"),
-    (SOLO % "gate: {win_rate: 2}", "win_rate must lie between 0 and 1"),
+    (SOLO % "gate: {kind: 'plug.py:Gate'}", "returned 'yes'; return None or a league.core.gates.gates.Verdict"),
+    (SOLO % "gate: {kind: 'plug.py:Broken'}", "raised RuntimeError: out of order"),
+    (SOLO % "gate: {kind: 'plug.py:raising'}", "is no dataclass"),
+    # options of components, registered and one's own
+    (
+        SOLO % "gate: {options: {win_rat: 0.5}}",
+        "league.players.0.gate.options.win_rat: unknown key, nearest is 'win_rate'",
+    ),
+    (SOLO % "gate: {options: {margin: wide}}", "league.players.0.gate.options.margin: 'wide' does not fit"),
+    (SOLO % "gate: {kind: threshold, options: {margin: 0.1}}", "gate.options.margin: unknown key"),
+    (SOLO % "matchmaking: {options: {window: 3}}", "league.players.0.matchmaking.options.window: unknown key"),
+    (SOLO % "matchmaking: {options: {pfsp: 0.9}}", "self_play 0.35 + pfsp 0.9"),
+    (SOLO % "matchmaker: self_play, matchmaking: {options: {own: 1}}", "matchmaking.options.own: unknown key"),
+    (
+        SOLO % "gate: {kind: 'plug.py:Gate', options: {patiense: 3}}",
+        "gate.options.patiense: unknown key, nearest is 'pa",
+    ),
+    (SOLO % "gate: {kind: 'plug.py:Gate', options: {patience: soon}}", "gate.options.patience: 'soon' does not fit"),
+    (SOLO % "gate: {kind: 'plug.py:Gate', options: {patience: -1}}", "gate.options: patience must not be negative"),
+    (SOLO % "matchmaker: 'plug.py:Short', matchmaking: {options: {length: x}}", "matchmaking.options.length: 'x'"),
+    (PBT % ("truncation", "best: 0.1"), "league.pbt.options.best: unknown key, the keys here are quantile"),
+    (PBT % ("plug.py:Selection", "bst: 0.1"), "league.pbt.options.bst: unknown key, nearest is 'best'"),
+    ("league.pbt.options={quantile: 0.1}", "none is named"),
+    (SOLO % "gate: {options: {win_rate: 2}}", "gate.options: win_rate must lie between 0 and 1"),
     (SOLO % "gate: {min_steps: -1}", "min_steps must not be negative"),
     (SOLO % "count: 0", "count must lie in"),
     (SOLO % "step_weight: -1", "step_weight must be positive"),
@@ -108,7 +145,7 @@ SETTINGS = [
     ("league.players=[{role: main_agnt}]", "main_agent"),
     (TUNED % "trunkation", "truncation"),
     (TUNED % "x:y", "there is no module 'x'"),
-    (TUNED % "plug.py:tuner", "return None or a league.core.pbt.pbt_selection.Copy"),
+    (TUNED % "plug.py:Selection", "return None or a league.core.pbt.pbt_selection.Copy"),
     ("league.meta_game={solve: true, solver: nahs}", "nash"),
     ("league.meta_game={solve: true, solver: 'plug.py:solver'}", "sum to 1"),
     ("league.meta_game={solve: true, solver: 'x:y'}", "there is no module 'x'"),

@@ -39,7 +39,7 @@ def test_a_section_is_explained_with_its_keys() -> None:
 
 @pytest.mark.parametrize(
     ("key", "nearest"),
-    [("learner.batch_row", "learner.batch_rows"), ("gate.min_games", "league.players[].gate.min_games")],
+    [("learner.batch_row", "learner.batch_rows"), ("gate.timeout_steps", "league.players[].gate.timeout_steps")],
 )
 def test_an_unknown_key_names_the_nearest(key: str, nearest: str) -> None:
     with pytest.raises(LeagueError, match="no key") as error:

@@ -18,7 +18,6 @@ from agents.learner.config import LearnerConfig
 from league.config.loading import load_config, parse_config
 from league.config.run_config import RunConfig, config_plain, dump_config
 from league.config.yaml import MAX_CHARACTERS, MAX_DEPTH, parse_yaml
-from league.core.state.league_config import PlayerConfig
 from league.errors import ConfigError
 
 MINIMAL = "env: {id: connect_four}\n"
@@ -89,7 +88,7 @@ network: 5
         "network: 5 is not a section; its keys are encoder, hidden",
         "learner.batch_rws: unknown key, nearest is 'batch_rows'",
         "league.players.0: no role 'main_agnt'; nearest is 'main_agent'",
-        "league.players.1.gate.win_rat: unknown key, nearest is 'win_rate'",
+        "league.players.1.gate.win_rat: unknown key, the keys here are kind, options",
         "league.ratings: step_fraction must lie in [0, 1), not 2",
         "runtime.kind: 'rya' is not 'ray' or 'inprocess' (nearest: 'ray')",
         "budget.seconds: 'soon' does not fit",
@@ -196,7 +195,8 @@ def test_overrides_are_yaml_applied_in_order() -> None:
         ],
     )
     assert (config.seed, config.learner.gamma, config.network.hidden) == (5, 0.9, (8, 8))
-    assert config.league.players[1] == PlayerConfig(role="main_exploiter", count=3)
+    exploiter = config.league.players[1]
+    assert (exploiter.role, exploiter.count, exploiter.step_weight) == ("main_exploiter", 3, 1.0)
     assert (config.env.id, config.env.kwargs) == ("a:b=c", {"rows": 4})
 
 

@@ -25,9 +25,10 @@ from league.core.state.payoff import Posterior
 from league.core.state.records import Directive, Progress
 from league.core.state.registry import GATES
 from league.core.state.state import LeagueState, digest
+from tests.league.core.own_components import OWN_GATE
 from tests.league.core.simulated_league import DIGEST, SimulatedLeague, outcome_of, three_roles
 
-ALWAYS_RESET = GateConfig(min_games=4, min_steps=1_000, timeout_steps=6_000, reset_probability=1.0)
+ALWAYS_RESET = GateConfig(options={"min_games": 4}, min_steps=1_000, timeout_steps=6_000, reset_probability=1.0)
 
 
 def ready(gate: GateConfig | None = None) -> SimulatedLeague:
@@ -249,13 +250,11 @@ def trial(*, steps: int, mean: list[float], games: float) -> Trial:
     rates = np.array(mean)
     posterior = Posterior(rates * (games + 2), (1 - rates) * (games + 2), np.full(len(mean), games))
     names = {i: f"opponent-{i}" for i in range(len(mean))}
-    return Trial(
-        steps, np.arange(len(mean)), names, posterior, GateConfig(min_games=10, min_steps=10, timeout_steps=100)
-    )
+    return Trial(steps, np.arange(len(mean)), names, posterior, GateConfig(min_steps=10, timeout_steps=100))
 
 
-@pytest.mark.parametrize("name", sorted(GATES))
-def test_every_registered_gate_holds_to_the_timeout_and_to_clear_cases(name: str) -> None:
+@pytest.mark.parametrize("name", [*sorted(GATES), OWN_GATE])
+def test_every_gate_holds_to_the_timeout_and_to_clear_cases(name: str) -> None:
     gate = gate_of(GateConfig(kind=name))
     assert gate(trial(steps=50, mean=[0.9, 0.95], games=1_000)).reason == "gate"  # type: ignore[union-attr]
     assert gate(trial(steps=50, mean=[0.9, 0.4], games=1_000)) is None

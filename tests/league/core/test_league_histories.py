@@ -65,7 +65,7 @@ PBT = PbtConfig(
     period_steps=500,
     burn_in_steps=500,
     min_games=2,
-    confidence=0.5,
+    options={"confidence": 0.5},
 )
 QUICK = PopulationConfig(save_steps=2_000)
 POPULATIONS = {

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.strength.gate_errors import Course, fired, resisted
 from league.core.gates.gates import Gate, Trial, gate_of
-from league.core.gates.posterior_gate import ALTERNATIVES, chances_unbeaten
+from league.core.gates.posterior_gate import ALTERNATIVES, PosteriorGate
 from league.core.state.league_config import GateConfig
 from league.core.state.payoff import Posterior
 
@@ -54,7 +54,12 @@ def test_one_rival_that_is_not_beaten_holds_it_at_every_look_however_many_others
 
 def test_over_many_looks_a_single_unbeaten_rival_gets_past_it_as_rarely_as_promised() -> None:
     """The hardest case, at the bound itself and with few games between looks: at most 0.2, over 200 runs."""
-    found = fired(resisted(1, 0.65), GateConfig(min_steps=0, win_rate=0.6501, margin=0.0001), Course(300, 5), runs=300)
+    found = fired(
+        resisted(1, 0.65),
+        GateConfig(options={"win_rate": 0.6501, "margin": 0.0001}, min_steps=0),
+        Course(300, 5),
+        runs=300,
+    )
     assert (found >= 0).mean() <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / 200)
 
 
@@ -85,7 +90,7 @@ def test_the_doubt_is_one_over_the_mean_likelihood_ratio_of_the_alternatives() -
     for place, weight in ALTERNATIVES:
         rate = 0.65 + 0.35 * place
         ratios.append(weight * (rate / 0.65) ** 24 * ((1.0 - rate) / 0.35) ** 5)
-    assert chances_unbeaten(settled)[0] == pytest.approx(1.0 / sum(ratios))
+    assert PosteriorGate().chances_unbeaten(settled)[0] == pytest.approx(1.0 / sum(ratios))
     assert sum(weight for _, weight in ALTERNATIVES) == pytest.approx(1.0)
 
 
@@ -95,7 +100,9 @@ def test_under_every_win_rate_that_is_not_beaten_an_e_value_is_at_most_one_on_av
     for rate in (0.3, 0.6, 0.65):
         for weight in (1.0, 0.5):
             known = Posterior(weight * games + 1.0, weight * (40.0 - games) + 1.0, np.full(41, 40.0 * weight))
-            doubts = chances_unbeaten(Trial(1, np.arange(41), {i: str(i) for i in range(41)}, known, SETTINGS))
+            doubts = PosteriorGate().chances_unbeaten(
+                Trial(1, np.arange(41), {i: str(i) for i in range(41)}, known, SETTINGS)
+            )
             log_choose = np.array([sum(np.log((40.0 - i) / (i + 1.0)) for i in range(int(k))) for k in games])
             chances = np.exp(log_choose + games * np.log(rate) + (40.0 - games) * np.log(1.0 - rate))
             assert chances.sum() == pytest.approx(1.0)
@@ -113,7 +120,7 @@ def test_the_evidence_names_the_doubtful_rivals_and_the_greatest_doubt() -> None
     assert verdict.reason == "timeout"
     assert (verdict.evidence[0].opponent, verdict.gate_opponents) == ("opponent-17", 40)
     assert verdict.evidence[0].unbeaten == verdict.expected_unbeaten == 1.0
-    assert verdict.expected_unbeaten == float(chances_unbeaten(held).max())
+    assert verdict.expected_unbeaten == float(PosteriorGate().chances_unbeaten(held).max())
 
 
 @pytest.mark.parametrize("size", [1, 40, 2_000])
@@ -121,5 +128,5 @@ def test_chances_are_chances_also_in_the_extremes(size: int) -> None:
     rng = np.random.default_rng(size)
     for rate in (0.0, 0.5, 1.0):
         for games in (0, 1, 10_000, 2**50):
-            chances = chances_unbeaten(trial(np.full(size, rate), games, rng=rng))
+            chances = PosteriorGate().chances_unbeaten(trial(np.full(size, rate), games, rng=rng))
             assert np.all((chances >= 0.0) & (chances <= 1.0))

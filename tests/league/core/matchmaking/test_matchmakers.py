@@ -24,8 +24,9 @@ from league.core.state.league_config import (
 )
 from league.core.state.population_config import FixedOpponentConfig, MetaGameConfig, PopulationConfig
 from league.core.state.records import AssignmentOutcome, Lease
-from league.core.state.registry import MATCHMAKERS
+from league.core.state.registry import MATCHMAKERS, load, options_of
 from league.policies.nash_export import league_mixture
+from tests.league.core.own_components import MATCHMAKER
 from tests.league.core.simulated_league import SimulatedLeague, outcome_of
 from tests.oracles.quality_per_game import chances_after as per_game
 
@@ -33,10 +34,19 @@ DIGEST = "1" * 64
 
 
 def league_of(
-    matchmaker: str, *, snapshots: int = 4, teams: tuple[int, ...] = (0, 1), count: int = 1, **matchmaking: float
+    matchmaker: str,
+    *,
+    snapshots: int = 4,
+    teams: tuple[int, ...] = (0, 1),
+    count: int = 1,
+    opponents_per_lease: int = 4,
+    **matchmaking: float,
 ) -> SimulatedLeague:
     """A league of `count` players with so many snapshots each."""
-    config = MatchmakingConfig(verification=0.0, **{"self_play": 0.25, "pfsp": 0.75, **matchmaking})  # type: ignore[arg-type]
+    given = {"self_play": 0.25, "pfsp": 0.75, "verification": 0.0, **matchmaking}
+    known = options_of(load(MATCHMAKERS, matchmaker, what="matchmaker")())  # type: ignore[operator]
+    options = {name: value for name, value in given.items() if name in known}
+    config = MatchmakingConfig(options, opponents_per_lease)
     gate = GateConfig(min_steps=1_000, timeout_steps=1_000)
     group = PlayerConfig(count=count, matchmaker=matchmaker, matchmaking=config, gate=gate)
     league = SimulatedLeague(LeagueConfig(players=(group,), ratings=RatingConfig(step_fraction=0.0)), teams=teams)
@@ -54,11 +64,9 @@ def probabilities(league: SimulatedLeague, player: str = "main-0", seed: int = 0
     return {league.state.population.names[i]: float(result[i]) for i in np.flatnonzero(result > 0.0)}
 
 
-@pytest.mark.parametrize("name", sorted(MATCHMAKERS))
+@pytest.mark.parametrize("name", [*sorted(MATCHMAKERS), MATCHMAKER])
 @pytest.mark.parametrize("teams", [(0, 1), (0, 1, 2), (0, 0, 1, 1)], ids=str)
-def test_every_registered_matchmaker_shares_out_all_games_with_and_without_a_past(
-    name: str, teams: tuple[int, ...]
-) -> None:
+def test_every_matchmaker_shares_out_all_games_with_and_without_a_past(name: str, teams: tuple[int, ...]) -> None:
     for snapshots in (1, 5):
         league = league_of(name, snapshots=snapshots, teams=teams, count=2)
         found = probabilities(league)

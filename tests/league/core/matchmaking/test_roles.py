@@ -12,6 +12,7 @@ from league.core.state.league_config import MatchmakingConfig, PlayerConfig
 from league.core.state.payoff import Posterior
 from league.core.state.population import GUEST, PLAYER, SNAPSHOT, Population
 from league.core.state.registry import MATCHMAKERS
+from tests.league.core.own_components import MATCHMAKER
 
 ROLE_OF = {"main": "main_agent", "opponent": "main_agent", "exploiter": "main_exploiter", "hunter": "league_exploiter"}
 
@@ -32,8 +33,7 @@ def view_of(
     mean = np.array([(rates or {}).get(name, 0.5) for name in names])
     weight = games + 2.0
     posterior = Posterior(mean * weight + 1e-9, (1.0 - mean) * weight + 1e-9, games=np.full(len(names), games))
-    matchmaking = dataclasses.replace(MatchmakingConfig(), **wishes)  # type: ignore[arg-type]
-    config = PlayerConfig(role=ROLE_OF[home], matchmaking=matchmaking)
+    config = PlayerConfig(role=ROLE_OF[home], matchmaking=MatchmakingConfig(dict(wishes)))
     return MatchmakingView(home=population.index[home], population=population, posterior=posterior, config=config)
 
 
@@ -147,8 +147,8 @@ def test_the_monotone_tail_is_that_of_the_pseudocode(win_rates: list[float]) -> 
     assert monotone_tail_start(np.array(win_rates)) == slow(win_rates)
 
 
-@pytest.mark.parametrize("name", sorted(MATCHMAKERS))
-def test_every_registered_matchmaker_meets_the_contract(name: str) -> None:
+@pytest.mark.parametrize("name", [*sorted(MATCHMAKERS), MATCHMAKER])
+def test_every_matchmaker_meets_the_contract(name: str) -> None:
     view = view_of("main", EVERYONE)
     config = dataclasses.replace(view.config, matchmaker=name)
     view = dataclasses.replace(view, config=config)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from league.core.directives import view_of
+from league.core.matchmaking.roles import MainAgent
 from league.core.pbt.pbt import explored, first_values, own_config, pinned_checkpoints, with_self_play
 from league.core.pbt.pbt_selection import SelectionTrial, selection_of
 from league.core.state.commands import (
@@ -25,14 +26,14 @@ from league.core.state.events import DirectiveIssued, PlayerTransplanted, Snapsh
 from league.core.state.league_config import (
     GateConfig,
     LeagueConfig,
-    MatchmakingConfig,
     PlayerConfig,
     RatingConfig,
 )
 from league.core.state.population_config import PbtConfig, TunedConfig
 from league.core.state.records import Directive, Hyperparameter
-from league.core.state.registry import PBT_SELECTIONS
+from league.core.state.registry import PBT_SELECTIONS, options_of
 from league.core.state.state import digest
+from tests.league.core.own_components import SELECTION
 from tests.league.core.simulated_league import SimulatedLeague, outcome_of
 
 NEVER = GateConfig(min_steps=10**9, timeout_steps=10**9)
@@ -195,7 +196,7 @@ def test_nobody_copies_a_player_without_a_restart_state_or_on_few_games() -> Non
 
 
 def test_a_player_is_looked_at_once_a_period() -> None:
-    league = ready(dataclasses.replace(PBT, copy_below=0.01))
+    league = ready(dataclasses.replace(PBT, options={"copy_below": 0.01}))
     league.train("main-0", 900)
     assert not transplants(league.train("main-0", 50))
     league.state.config = dataclasses.replace(league.state.config, pbt=PBT)  # type: ignore[type-var]
@@ -242,7 +243,7 @@ def test_roles_copy_each_other_only_where_that_is_asked_for(across: bool, expect
 
 
 def test_without_opponents_the_mean_return_decides() -> None:
-    league = league_of(dataclasses.replace(PBT, selection="tournament"), teams=(0,))
+    league = league_of(dataclasses.replace(PBT, selection="tournament", options={}), teams=(0,))
     for name in league.state.players:
         league.train(name, 2_000)
     save(league, *league.state.players)
@@ -259,9 +260,9 @@ def trial(score: list[float], player: int, kind: str, deviation: float = 0.1) ->
     return SelectionTrial(names, player, np.array(score), np.full(len(score), deviation), True, config)
 
 
-@pytest.mark.parametrize("kind", sorted(PBT_SELECTIONS))
+@pytest.mark.parametrize("kind", [*sorted(PBT_SELECTIONS), SELECTION])
 @pytest.mark.parametrize("seed", range(5))
-def test_every_registered_tuner_moves_the_worst_never_the_best_and_nobody_to_itself(kind: str, seed: int) -> None:
+def test_every_tuner_moves_the_worst_never_the_best_and_nobody_to_itself(kind: str, seed: int) -> None:
     selection, rng = selection_of(PbtConfig(selection=kind)), np.random.default_rng(seed)
     score = [-3.0, -1.0, 0.0, 3.0]
     assert selection(trial(score, 3, kind), rng) is None
@@ -356,15 +357,16 @@ def test_tuned_matchmaking_values_are_what_the_player_meets_its_opponents_by() -
         Hyperparameter("self_play", 0.6),
         Hyperparameter("pfsp_exponent", 5.0),
     )
-    matchmaking = own_config(league.state, "main-0").matchmaking
-    assert (matchmaking.self_play, matchmaking.weighting, matchmaking.pfsp_exponent) == (0.6, "hard", 5.0)
-    assert matchmaking.pfsp / matchmaking.verification == pytest.approx(0.5 / 0.15)
+    options = own_config(league.state, "main-0").matchmaking.options
+    assert (options["self_play"], options["weighting"], options["pfsp_exponent"]) == (0.6, "hard", 5.0)
+    assert options["pfsp"] / options["verification"] == pytest.approx(0.5 / 0.15)
     league.state.players["main-1"].hyperparameters = ()
     assert own_config(league.state, "main-1") is league.state.config_of("main-1")
 
 
 @pytest.mark.parametrize("step_weight", [0.0, 0.05, 0.35, 1.0])
 def test_any_share_of_self_play_leaves_shares_that_sum_to_one(step_weight: float) -> None:
-    for matchmaking in (MatchmakingConfig(), MatchmakingConfig(self_play=1.0, pfsp=0.0, verification=0.0)):
-        found = with_self_play(matchmaking, step_weight)
-        assert found.self_play + found.pfsp + found.verification == pytest.approx(1.0)
+    for matchmaker in (MainAgent(), MainAgent(self_play=1.0, pfsp=0.0, verification=0.0)):
+        found = with_self_play(options_of(matchmaker), step_weight)
+        assert found["self_play"] + found["pfsp"] + found["verification"] == pytest.approx(1.0)
+    assert with_self_play({"self_play": 0.35, "window": 3}, step_weight) == {"self_play": step_weight, "window": 3}

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+
+import msgspec
 import numpy as np
 import pydantic
 import pytest
 
 from envs.plugins import admit
+from league.core.gates.gates import ThresholdGate
+from league.core.gates.posterior_gate import PosteriorGate
 from league.core.lifecycle import apply_created, create_league
+from league.core.matchmaking.roles import MainAgent
 from league.core.state.commands import CreateLeague
 from league.core.state.events import LeagueCreated
 from league.core.state.league_config import (
@@ -18,19 +24,21 @@ from league.core.state.league_config import (
     PlayerConfig,
     RatingConfig,
 )
-from league.core.state.registry import GATES, MATCHMAKERS, load
+from league.core.state.registry import GATES, MATCHMAKERS, ComponentOptionsError, dotted, load
 from league.core.state.state import LeagueState
+from league.core.state.state_codec import decode, encode
 
 
 @pytest.mark.parametrize(
     ("kind", "wrong", "message"),
     [
-        (GateConfig, {"win_rate": 1.0}, "win_rate"),
+        (ThresholdGate, {"win_rate": 1.0}, "win_rate"),
+        (PosteriorGate, {"margin": 0.8}, "margin must lie in"),
         (GateConfig, {"min_steps": 10, "timeout_steps": 5}, "timeout_steps 5"),
         (GateConfig, {"reset_probability": 1.5}, "reset_probability"),
         (GateConfig, {"kind": "treshold"}, "nearest is 'threshold'"),
-        (MatchmakingConfig, {"self_play": 0.5}, "= 1.15, not 1"),
-        (MatchmakingConfig, {"self_play": -0.15, "pfsp": 1.0}, "negative"),
+        (MainAgent, {"self_play": 0.5}, "= 1.15, not 1"),
+        (MainAgent, {"self_play": -0.15, "pfsp": 1.0}, "negative"),
         (MatchmakingConfig, {"opponents_per_lease": 0}, "opponents_per_lease"),
         (PlayerConfig, {"role": "main_agnt"}, "nearest is 'main_agent'"),
         (PlayerConfig, {"matchmaker": "main"}, "no matchmaker 'main'"),
@@ -90,10 +98,11 @@ def test_an_unknown_key_is_refused_at_every_level() -> None:
 def test_roles_bring_their_published_resets_and_weightings() -> None:
     groups = [PlayerConfig(role=role) for role in ("main_agent", "main_exploiter", "league_exploiter")]
     assert [group.reset_probability for group in groups] == [0.0, 1.0, 0.25]
-    assert [group.weighting for group in groups] == ["squared", "variance", "linear_capped"]
+    options = [group.matchmaking.options for group in LeagueConfig(players=tuple(groups)).players]
+    assert [given["weighting"] for given in options] == ["squared", "variance", "linear_capped"]
     assert [group.prefix for group in groups] == ["main", "main-exploiter", "league-exploiter"]
-    own = PlayerConfig(gate=GateConfig(reset_probability=0.5), matchmaking=MatchmakingConfig(weighting="linear"))
-    assert (own.reset_probability, own.weighting) == (0.5, "linear")
+    own = PlayerConfig(gate=GateConfig(reset_probability=0.5))
+    assert own.reset_probability == 0.5
 
 
 @pytest.mark.parametrize("registry", [MATCHMAKERS, GATES])
@@ -106,14 +115,48 @@ def test_a_plug_in_of_the_users_own_is_found_by_module_and_attribute() -> None:
     names = [
         f"{module}:{name}"
         for module in ("league.core.gates.gates", "no_such_module")
-        for name in ("threshold", "nothing")
+        for name in ("ThresholdGate", "nothing")
     ]
     for name in names:
         with pytest.raises(ValueError, match="nobody here has trusted"):
             load(GATES, name, what="gate")
     admit(names)
-    assert load(GATES, "league.core.gates.gates:threshold", what="gate") is load(GATES, "threshold", what="gate")
+    assert load(GATES, "league.core.gates.gates:ThresholdGate", what="gate") is load(GATES, "threshold", what="gate")
     with pytest.raises(ValueError, match="has no 'nothing'"):
         load(GATES, "league.core.gates.gates:nothing", what="gate")
     with pytest.raises(ValueError, match="there is no module 'no_such_module'"):
         load(GATES, "no_such_module:nothing", what="gate")
+
+
+OWN = GateConfig(kind="no_such_module:Gate", options={"patience": 3, "names": ["a"]})
+
+
+def test_a_record_with_the_options_of_code_that_is_not_there_is_kept_and_read_back() -> None:
+    """A journal is read, and a state stored, without a line of code from outside."""
+    config = LeagueConfig(players=(PlayerConfig(gate=OWN),))
+    assert config.players[0].gate == OWN
+    created = LeagueCreated(0, 2, (0, 1), config)
+    assert msgspec.json.decode(msgspec.json.encode(created), type=LeagueCreated) == created
+    assert decode(LeagueConfig, json.loads(json.dumps(encode(config)))) == config
+
+
+def test_every_option_of_a_registered_component_is_written_out() -> None:
+    (group,) = LeagueConfig(
+        players=(PlayerConfig(gate=GateConfig(options={"margin": 0}), matchmaker="window"),)
+    ).players
+    assert group.gate.options == {"win_rate": 0.7, "min_games": 10.0, "margin": 0.0, "confidence": 0.8}
+    assert group.matchmaking.options == {"self_play": 0.35, "window": 10}
+
+
+def test_all_wrong_options_of_a_league_are_named_at_once() -> None:
+    players = (
+        PlayerConfig(gate=GateConfig(options={"margn": 0.1, "win_rate": "high"})),
+        PlayerConfig(role="main_exploiter", matchmaking=MatchmakingConfig({"pfsp": 1.0})),
+    )
+    with pytest.raises(ComponentOptionsError) as caught:
+        LeagueConfig(players=players)
+    assert [dotted(path) for path, _ in caught.value.problems] == [
+        "players.0.gate.options.margn",
+        "players.0.gate.options.win_rate",
+        "players.1.matchmaking.options.pfsp",
+    ]
