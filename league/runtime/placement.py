@@ -55,5 +55,5 @@ def plan_gpus(num_gpus: int, *, players: Sequence[str], learner_hosts: int, num_
         fit = min(num_gpus // num_workers, len(players))
         on_cpu = tuple(players[fit:]) if num_gpus else ()
         return GpuPlan(0.0, tuple(players[:fit]), on_cpu, num_workers, num_gpus)
-    budget_fraction = 1.0 / math.ceil(learner_hosts / num_gpus) if num_gpus else 0.0
-    return GpuPlan(budget_fraction, num_gpus=num_gpus)
+    host_share = 1.0 / math.ceil(learner_hosts / num_gpus) if num_gpus else 0.0
+    return GpuPlan(host_share, num_gpus=num_gpus)

@@ -344,9 +344,9 @@ def test_a_fork_is_never_written_over_something(made: Path, tmp_path: Path) -> N
 def test_the_clock_of_a_fork_is_in_proportion_to_what_was_played(made: Path, tmp_path: Path) -> None:
     report = fork_run(made, tmp_path / "new", at=str(middle_of(made)))
     clocks = [json.loads((path / "clock.json").read_text()) for path in (made, tmp_path / "new")]
-    budget_fraction = report.env_steps / clocks[0]["spent"]["env_steps"]
-    assert 0.0 < budget_fraction < 1.0
-    assert clocks[1]["spent"]["seconds"] == pytest.approx(budget_fraction * clocks[0]["spent"]["seconds"])
+    part = report.env_steps / clocks[0]["spent"]["env_steps"]
+    assert 0.0 < part < 1.0
+    assert clocks[1]["spent"]["seconds"] == pytest.approx(part * clocks[0]["spent"]["seconds"])
     assert (clocks[1]["spent"]["env_steps"], clocks[1]["env_steps_target"]) == (report.env_steps, None)
 
 

@@ -198,6 +198,29 @@ def test_no_lease_is_granted_while_a_player_has_no_learner(tmp_path: Path) -> No
     assert len(bench.runtime.of(PlayLease)) > leases[0]
 
 
+def test_players_of_a_lost_learner_host_are_gone_at_once_and_no_others(tmp_path: Path) -> None:
+    """A report says whose host it was; its name says nothing."""
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    leases: list[int] = []
+
+    def lose_for_a_while(number: int) -> None:
+        if number == 5:
+            bench.runtime.report(HostLost("learner-of-nobody", "learner_host", "it was killed"))
+        if number == 10:
+            leases.append(len(bench.runtime.of(PlayLease)))
+            bench.runtime.report(HostLost("any-name", "learner_host", "it was killed", ("main-0",)))
+        if 12 <= number <= 20:
+            leases.append(len(bench.runtime.of(PlayLease)))
+        if number == 20:
+            bench.runtime.report(HostStarted("any-name", "learner_host", ("main-0",)))
+
+    bench.runtime.on_poll = lose_for_a_while
+    bench.run(env_steps=2_000)
+    assert leases[0] > 2, "a host of nobody stops nobody"
+    assert len(set(leases[1:])) == 1
+    assert len(bench.runtime.of(PlayLease)) > leases[-1]
+
+
 def test_an_idle_host_that_was_lost_gets_no_lease_before_it_is_back(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", league=ONE_PLAYER)
     before: list[int] = []

@@ -32,9 +32,9 @@ TWO_STAGES = LearnerConfig(
 @pytest.mark.parametrize("num_gpus", range(1, 9))
 @pytest.mark.parametrize("hosts", range(1, 13))
 def test_the_shares_of_all_learner_hosts_find_room_on_whole_gpus(num_gpus: int, hosts: int) -> None:
-    budget_fraction = plan_gpus(num_gpus, players=["a"], learner_hosts=hosts, num_workers=0).host_share
-    assert 0.0 < budget_fraction <= 1.0
-    assert math.floor(1.0 / budget_fraction + 1e-9) * num_gpus >= hosts
+    host_share = plan_gpus(num_gpus, players=["a"], learner_hosts=hosts, num_workers=0).host_share
+    assert 0.0 < host_share <= 1.0
+    assert math.floor(1.0 / host_share + 1e-9) * num_gpus >= hosts
     assert plan_gpus(0, players=["a"], learner_hosts=hosts, num_workers=0) == GpuPlan(0.0)
 
 
