@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from agents.learner.algorithms.objective import make_objective
-from agents.learner.config import PRECISIONS, LearnerConfig
+from agents.learner.config import PRECISIONS, LearnerConfig, PipelineConfig
 from agents.learner.data.batch import batch_from
 from agents.learner.gradient_check import PROBE_SEED, check_gradients, tolerance
 from agents.learner.learner import Learner
@@ -105,16 +105,18 @@ def build_updater(
     unrolls = UnrollSpec.of(plan.spec, network, unroll_length=config.unroll_length)
     here = Placement(dtype=dtype, device=default_device())
     _check_teacher(teacher, layout)
-    if config.backend_name == "single" and config.num_workers == 0 and config.compile_mode == "none":
+    if config.pipeline.backend_name == "single" and config.pipeline.num_workers == 0 and config.compile_mode == "none":
         alone = local_updater(network, config, here)
         _teach(alone, teacher)
         return alone, layout
-    there = dataclasses.replace(here, device=_device_of_workers(config, stage_device)) if config.num_workers else here
+    there = here
+    if config.pipeline.num_workers:
+        there = dataclasses.replace(here, device=_device_of_workers(config, stage_device))
     boundaries: tuple[Boundary, ...] = ()
-    if config.stages > 1:
+    if config.pipeline.stages > 1:
         config, boundaries = _planned(network, unrolls, config, there)
     updater: UpdaterGroup | LocalUpdater
-    if config.num_workers:
+    if config.pipeline.num_workers:
         updater = _group(plan, config, boundaries, layout, placement=there, launcher=launcher)
     else:
         updater = local_updater(plan.build(), config, here)
@@ -134,7 +136,7 @@ def _device_of_workers(config: LearnerConfig, stated: torch.device | None) -> to
     """
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if stated is None:
-        return torch.device("cuda" if gpus >= config.num_workers else "cpu")
+        return torch.device("cuda" if gpus >= config.pipeline.num_workers else "cpu")
     return stated if gpus or stated.type == "cpu" else torch.device("cpu")
 
 
@@ -170,7 +172,8 @@ def _planned(
     pipeline = plan_pipeline(network, make_objective(config, network.head), batch, config, placement)
     logger.info(pipeline.describe())
     boundaries = boundaries_of(cut_network(network, pipeline.cut), batch.rows(0, 1), placement)
-    return dataclasses.replace(config, stage_cut=pipeline.cut), boundaries
+    planned = dataclasses.replace(config.pipeline, stage_cut=pipeline.cut)
+    return dataclasses.replace(config, pipeline=planned), boundaries
 
 
 def _group(
@@ -194,7 +197,7 @@ def _group(
             boundaries=boundaries,
             rendezvous="",
         )
-        for rank in range(config.num_workers)
+        for rank in range(config.pipeline.num_workers)
     ]
     group = UpdaterGroup(setups, layout, config, launcher=launcher)
     group.start()
@@ -215,9 +218,7 @@ def _check(
 
     They are computed on the device of the updater's workers, where this process has one: other devices round otherwise.
     """
-    alone = dataclasses.replace(
-        config, backend="single", stages=1, stage_cut=(), replicas=1, microbatches=1, compile_mode="none"
-    )
+    alone = dataclasses.replace(config, pipeline=PipelineConfig(backend="single"), microbatches=1, compile_mode="none")
     computes = updater.device_type if isinstance(updater, UpdaterGroup) else placement.device.type
     if computes == "cpu" or torch.cuda.is_available():
         placement = dataclasses.replace(placement, device=torch.device(computes))
@@ -244,7 +245,7 @@ def local_updater(network: Network, config: LearnerConfig, placement: Placement)
         objective=objective,
         optimizer=optimizer,
         heads=network.blocks[-1].module,
-        mode=make_update_mode(config.update_mode, None),
+        mode=make_update_mode(config.pipeline.update_mode, None),
         placement=placement,
         config=config,
     )

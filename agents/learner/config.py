@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from envs.plugin_options import Component
 
@@ -23,7 +23,6 @@ VALUE_NORMALISATIONS = ("none", "popart")
 
 CHOICES = {
     "precision": PRECISIONS,
-    "schedule": SCHEDULES,
     "compile_mode": COMPILE_MODES,
     "value_normalisation": VALUE_NORMALISATIONS,
 }
@@ -31,6 +30,85 @@ CHOICES = {
 
 MAX_UNROLL_LENGTH = 4096
 """LossInputs in one unroll: an actor host keeps one of it for every game and seat."""
+
+
+@dataclass(frozen=True)
+class PipelineConfig:
+    """How the learner's work is spread over stages, replicas and workers.
+
+    Fields:
+      backend: who computes gradients: "single", "threaded_pipeline" (a thread per stage in this process),
+        "torch_pipeline" (a worker per stage), or "auto": "torch_pipeline" where there are several stages, else
+        "single".
+      stages: S, pieces that the network is cut into. schedule: order of their work, see `SCHEDULES`.
+      stages_per_worker: stages that one worker holds under a looped schedule.
+      stage_cut: blocks of each stage, first to last; empty for a cut by measured times.
+      replicas: copies that each learn from their own rows of the batch. update_mode: how they agree.
+      stage_timeout_s: seconds after which a worker that has not answered counts as hung.
+      start_timeout_s: the same for the start of all workers, which includes importing and compiling.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    backend: str = "auto"
+    stages: int = 1
+    schedule: str = "1f1b"
+    stages_per_worker: int = 2
+    stage_cut: tuple[int, ...] = ()
+    replicas: int = 1
+    update_mode: str = "all_reduce"
+    stage_timeout_s: float = 60.0
+    start_timeout_s: float = 180.0
+
+    @property
+    def backend_name(self) -> str:
+        """`backend` with "auto" resolved."""
+        if self.backend != "auto":
+            return self.backend
+        return "torch_pipeline" if self.stages > 1 else "single"
+
+    @property
+    def pipeline_workers(self) -> int:
+        """Workers that one replica of the network is spread over."""
+        if self.backend_name != "torch_pipeline":
+            return 1
+        return self.stages // self.stages_per_worker if self.schedule in LOOPED_SCHEDULES else self.stages
+
+    @property
+    def num_workers(self) -> int:
+        """Worker processes beside the learner's own; 0 where it computes by itself."""
+        workers = self.replicas * self.pipeline_workers
+        return 0 if workers == 1 and self.backend_name != "torch_pipeline" else workers
+
+    def problems(self) -> list[str]:
+        """Every setting that cannot work, one sentence each, the field named first."""
+        found = []
+        if self.stages < 1:
+            found.append(f"stages: {self.stages} must be at least 1")
+        if self.backend_name == "single" and self.stages > 1:
+            found.append(
+                f"stages: backend single cannot be cut into {self.stages} stages; "
+                "use threaded_pipeline or torch_pipeline"
+            )
+        if self.backend_name != "single" and self.stages < 2:
+            found.append(f"stages: backend {self.backend} needs at least 2 stages, got {self.stages}")
+        if self.stage_cut and len(self.stage_cut) != self.stages:
+            found.append(f"stage_cut: {len(self.stage_cut)} entries for {self.stages} stages")
+        if self.schedule not in SCHEDULES:
+            found.append(f"schedule: {self.schedule!r} is none of {', '.join(SCHEDULES)}")
+        looped = self.schedule in LOOPED_SCHEDULES
+        if self.backend_name == "threaded_pipeline" and looped:
+            found.append(f"schedule: threaded_pipeline runs gpipe or 1f1b, not {self.schedule}")
+        if (
+            self.backend_name == "torch_pipeline"
+            and looped
+            and (self.stages_per_worker < 2 or self.stages % self.stages_per_worker)
+        ):
+            found.append(f"stages: {self.stages} do not spread over workers of {self.stages_per_worker} stages each")
+        for name in ("stage_timeout_s", "start_timeout_s"):
+            if getattr(self, name) <= 0:
+                found.append(f"{name}: {getattr(self, name)} must be greater than 0")
+        return found
 
 
 @dataclass(frozen=True)
@@ -63,15 +141,7 @@ class LearnerConfig:
       compile_mode: torch.compile's mode for a network that is in one piece, or "none"; it costs tens of seconds at the
         start and a C++ compiler, and pays for networks of many small layers.
       rollback_after: consecutive non-finite updates after which the last finite state is restored.
-      backend: who computes gradients: "single", "threaded_pipeline" (a thread per stage in this process),
-        "torch_pipeline" (a worker per stage), or "auto": "torch_pipeline" where there are several stages, else
-        "single".
-      stages: S, pieces that the network is cut into. schedule: order of their work, see `SCHEDULES`.
-      stages_per_worker: stages that one worker holds under a looped schedule.
-      stage_cut: blocks of each stage, first to last; empty for a cut by measured times.
-      replicas: copies that each learn from their own rows of the batch. update_mode: how they agree.
-      stage_timeout_s: seconds after which a worker that has not answered counts as hung.
-      start_timeout_s: the same for the start of all workers, which includes importing and compiling.
+      pipeline: how the work is spread over stages and workers.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -98,40 +168,12 @@ class LearnerConfig:
     precision: str = "auto"
     compile_mode: str = "none"
     rollback_after: int = 3
-    backend: str = "auto"
-    stages: int = 1
-    schedule: str = "1f1b"
-    stages_per_worker: int = 2
-    stage_cut: tuple[int, ...] = ()
-    replicas: int = 1
-    update_mode: str = "all_reduce"
-    stage_timeout_s: float = 60.0
-    start_timeout_s: float = 180.0
-
-    @property
-    def backend_name(self) -> str:
-        """`backend` with "auto" resolved."""
-        if self.backend != "auto":
-            return self.backend
-        return "torch_pipeline" if self.stages > 1 else "single"
-
-    @property
-    def pipeline_workers(self) -> int:
-        """Workers that one replica of the network is spread over."""
-        if self.backend_name != "torch_pipeline":
-            return 1
-        return self.stages // self.stages_per_worker if self.schedule in LOOPED_SCHEDULES else self.stages
-
-    @property
-    def num_workers(self) -> int:
-        """Worker processes beside the learner's own; 0 where it computes by itself."""
-        workers = self.replicas * self.pipeline_workers
-        return 0 if workers == 1 and self.backend_name != "torch_pipeline" else workers
+    pipeline: PipelineConfig = field(default_factory=PipelineConfig)
 
     @property
     def microbatch_rows(self) -> int:
         """Rows of one microbatch."""
-        return self.batch_rows // (self.replicas * self.microbatches)
+        return self.batch_rows // (self.pipeline.replicas * self.microbatches)
 
     def learning_rate_at(self, budget_fraction: float) -> float:
         """Step size when `budget_fraction` of the budget is spent, share in [0, 1]."""
@@ -152,7 +194,8 @@ class LearnerConfig:
 
     def problems(self) -> list[str]:
         """Every setting that cannot work, one sentence each, the field named first."""
-        found = [*self._batch_problems(), *self._spread_problems()]
+        found = [*self._batch_problems(), *self._joint_problems()]
+        found += [f"pipeline.{problem}" for problem in self.pipeline.problems()]
         for name in ("gamma", "value_rate"):
             if not 0 < getattr(self, name) <= 1:
                 found.append(f"{name}: {getattr(self, name)} is not in (0, 1]")
@@ -164,7 +207,7 @@ class LearnerConfig:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 found.append(f"{name}: {getattr(self, name)!r} is none of {', '.join(allowed)}")
-        positive = ("learning_rate", "adam_eps", "max_grad_norm", "stage_timeout_s", "start_timeout_s")
+        positive = ("learning_rate", "adam_eps", "max_grad_norm")
         for name in positive:
             if getattr(self, name) <= 0:
                 found.append(f"{name}: {getattr(self, name)} must be greater than 0")
@@ -185,43 +228,25 @@ class LearnerConfig:
         ]
 
     def _batch_problems(self) -> list[str]:
-        pieces = self.microbatches * self.replicas
-        if self.microbatches < 1 or self.replicas < 1 or self.batch_rows < 1 or self.batch_rows % pieces:
+        replicas = self.pipeline.replicas
+        pieces = self.microbatches * replicas
+        if self.microbatches < 1 or replicas < 1 or self.batch_rows < 1 or self.batch_rows % pieces:
             return [
                 f"batch_rows: {self.batch_rows} rows do not cut into {self.microbatches} equal microbatches"
-                + (f" for each of {self.replicas} replicas" if self.replicas > 1 else "")
+                + (f" for each of {replicas} replicas" if replicas > 1 else "")
             ]
         return []
 
-    def _spread_problems(self) -> list[str]:
-        found = []
-        if self.stages < 1:
-            found.append(f"stages: {self.stages} must be at least 1")
-        if self.backend_name == "single" and self.stages > 1:
+    def _joint_problems(self) -> list[str]:
+        """What does not go together with the pipeline."""
+        found, pipeline = [], self.pipeline
+        if self.compile_mode != "none" and pipeline.stages > 1:
             found.append(
-                f"stages: backend single cannot be cut into {self.stages} stages; "
-                "use threaded_pipeline or torch_pipeline"
+                f"compile_mode: {self.compile_mode} is for a network in one piece, not in {pipeline.stages} stages"
             )
-        if self.backend_name != "single" and self.stages < 2:
-            found.append(f"stages: backend {self.backend} needs at least 2 stages, got {self.stages}")
-        if self.compile_mode != "none" and self.stages > 1:
+        if pipeline.stages > 1 and pipeline.schedule != "gpipe" and self.microbatches < pipeline.pipeline_workers:
             found.append(
-                f"compile_mode: {self.compile_mode} is for a network in one piece, not in {self.stages} stages"
-            )
-        if self.stage_cut and len(self.stage_cut) != self.stages:
-            found.append(f"stage_cut: {len(self.stage_cut)} entries for {self.stages} stages")
-        looped = self.schedule in LOOPED_SCHEDULES
-        if self.backend_name == "threaded_pipeline" and looped:
-            found.append(f"schedule: threaded_pipeline runs gpipe or 1f1b, not {self.schedule}")
-        if (
-            self.backend_name == "torch_pipeline"
-            and looped
-            and (self.stages_per_worker < 2 or self.stages % self.stages_per_worker)
-        ):
-            found.append(f"stages: {self.stages} do not spread over workers of {self.stages_per_worker} stages each")
-        if self.stages > 1 and self.schedule != "gpipe" and self.microbatches < self.pipeline_workers:
-            found.append(
-                f"microbatches: {self.schedule} over {self.pipeline_workers} workers needs at least as many "
+                f"microbatches: {pipeline.schedule} over {pipeline.pipeline_workers} workers needs at least as many "
                 f"microbatches, got {self.microbatches}"
             )
         return found

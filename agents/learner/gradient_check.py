@@ -66,7 +66,7 @@ def check_gradients(
     short = dataclasses.replace(spec, unroll_length=min(PROBE_STEPS, spec.unroll_length))
     unrolls = synthetic_unrolls(
         spec if compiled else short,
-        rows=config.batch_rows if compiled else config.replicas * config.microbatches,
+        rows=config.batch_rows if compiled else config.pipeline.replicas * config.microbatches,
         seed=PROBE_SEED,
     )
     loss_weights = LossWeights(entropy_cost=0.1, advantage_scale=1.0, teacher_cost=0.1 if config.has_teacher else 0.0)

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.multiprocessing.spawn import spawn
 
 from agents.learner.algorithms.objective import LossWeights, make_objective
-from agents.learner.config import LearnerConfig
+from agents.learner.config import LearnerConfig, PipelineConfig
 from agents.learner.data.batch import Batch, batch_from
 from agents.learner.pipeline.stages import boundaries_of, cut_network, even_cut
 from agents.learner.step.backend import Placement, SingleBackend, make_backend
@@ -137,10 +137,8 @@ def _accumulate_in_parallel(network: Network, batch: Batch, placement: Placement
 def _accumulate_in_stages(
     case: Case, network: Network, batch: Batch, placement: Placement, *, worker: int, group: dist.ProcessGroup | None
 ) -> None:
-    base = LearnerConfig(batch_rows=ROWS, unroll_length=STEPS)
-    config = dataclasses.replace(
-        base, backend=case.backend, stages=case.stages, schedule=case.schedule, microbatches=case.microbatches
-    )
+    pipeline = PipelineConfig(backend=case.backend, stages=case.stages, schedule=case.schedule)
+    config = LearnerConfig(batch_rows=ROWS, unroll_length=STEPS, microbatches=case.microbatches, pipeline=pipeline)
     objective = make_objective(config, network.head)
     stages = cut_network(network, even_cut(len(network.blocks), case.stages)) if case.stages > 1 else ()
     boundaries = boundaries_of(stages, batch, placement)

@@ -19,7 +19,7 @@ import torch
 
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.build import build_updater, local_updater
-from agents.learner.config import LearnerConfig
+from agents.learner.config import LearnerConfig, PipelineConfig
 from agents.learner.data.batch import batch_from
 from agents.learner.learner import Learner, UpdateReport
 from agents.learner.pipeline.schedules import ideal_bubble
@@ -52,14 +52,17 @@ STAGES, MICROBATCHES = 4, 8
 ROWS, STEPS = 32, 8
 UPDATES = 2
 
-ALL_STAGES = {"stages": STAGES, "stage_cut": (1,) * STAGES}
+ALL_STAGES = PipelineConfig(stages=STAGES, stage_cut=(1,) * STAGES)
 COLUMNS: Mapping[str, Mapping[str, object]] = {
     "one device, whole batch": {},
     "one device, AMB": {"microbatches": MICROBATCHES},
-    "data parallel": {"replicas": STAGES},
-    "stages unpipelined": {**ALL_STAGES, "microbatches": 1, "schedule": "gpipe"},
-    "stages + AMB": {**ALL_STAGES, "microbatches": MICROBATCHES},
-    "stages + AMB, threads": {**ALL_STAGES, "microbatches": MICROBATCHES, "backend": "threaded_pipeline"},
+    "data parallel": {"pipeline": PipelineConfig(replicas=STAGES)},
+    "stages unpipelined": {"pipeline": dataclasses.replace(ALL_STAGES, schedule="gpipe"), "microbatches": 1},
+    "stages + AMB": {"pipeline": ALL_STAGES, "microbatches": MICROBATCHES},
+    "stages + AMB, threads": {
+        "pipeline": dataclasses.replace(ALL_STAGES, backend="threaded_pipeline"),
+        "microbatches": MICROBATCHES,
+    },
 }
 SINGLE_FLOAT_LIMIT, DOUBLE_FLOAT_LIMIT = 1e-5, 1e-12
 

@@ -71,8 +71,8 @@ def run_deadlines(config: RunConfig) -> Deadlines:
     return deadlines_of(
         lease_deadline_s=config.runtime.lease_deadline_s,
         progress_deadline_s=config.runtime.progress_deadline_s,
-        start_timeout_s=config.learner.start_timeout_s,
-        stage_timeout_s=config.learner.stage_timeout_s,
+        start_timeout_s=config.learner.pipeline.start_timeout_s,
+        stage_timeout_s=config.learner.pipeline.stage_timeout_s,
     )
 
 

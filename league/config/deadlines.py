@@ -58,7 +58,7 @@ class Deadlines:
 def deadlines_of(
     *, lease_deadline_s: float, progress_deadline_s: float, start_timeout_s: float, stage_timeout_s: float
 ) -> Deadlines:
-    """The table that a configuration asks for: `runtime.lease_deadline_s`, `learner.start_timeout_s` and so on.
+    """The table that a configuration asks for, from `runtime.lease_deadline_s` to `learner.pipeline.stage_timeout_s`.
 
     A push has half of a lease's time and the wait for room half of that, so that each ends before what waits for it.
     """

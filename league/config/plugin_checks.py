@@ -62,8 +62,9 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
     yield from _tried("network", lambda: made.append(build_network(spec, config.network, seed=0)))
     if made:
         yield from _tried("learner.algorithm", lambda: _try_objective(config, made[0]))
-    yield from _tried("learner.backend", lambda: resolve(config.learner.backend_name, BACKENDS, what="backend"))
-    yield from _tried("learner.update_mode", lambda: make_update_mode(config.learner.update_mode, None))
+    pipeline = config.learner.pipeline
+    yield from _tried("learner.pipeline.backend", lambda: resolve(pipeline.backend_name, BACKENDS, what="backend"))
+    yield from _tried("learner.pipeline.update_mode", lambda: make_update_mode(pipeline.update_mode, None))
 
 
 def _try_objective(config: RunConfig, network: Network) -> None:

@@ -88,7 +88,7 @@ class AsyncLearnerHost:
         self._workers_of = workers_of
         self._clock = clock
         self._patience_s = patience_s
-        self._request_deadline_s = setup.learner.start_timeout_s + setup.learner.stage_timeout_s
+        self._request_deadline_s = setup.learner.pipeline.start_timeout_s + setup.learner.pipeline.stage_timeout_s
         self._spec = spec_of(setup.env)
         network = build_network(self._spec, setup.network, seed=setup.seed)
         self._unrolls = UnrollSpec.of(self._spec, network, unroll_length=setup.learner.unroll_length)

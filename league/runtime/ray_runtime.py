@@ -256,7 +256,7 @@ class RayRuntime:
 
     def _place(self) -> None:
         """Decide which GPU is whose, for as long as the run lasts, and keep those of the learners' workers for them."""
-        players, num_workers = tuple(self._learner_of), self._setup.learner.num_workers
+        players, num_workers = tuple(self._learner_of), self._setup.learner.pipeline.num_workers
         num_gpus = self._cluster.num_gpus()
         plan = plan_gpus(num_gpus, players=players, learner_hosts=self._settings.learner_hosts, num_workers=num_workers)
         for player in plan.players:

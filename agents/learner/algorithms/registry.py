@@ -16,7 +16,7 @@ BACKENDS: Mapping[str, str] = {
     "threaded_pipeline": "agents.learner.pipeline.threaded_pipeline:ThreadedPipelineBackend",
     "torch_pipeline": "agents.learner.pipeline.torch_pipeline:TorchPipelineBackend",
 }
-"""Name of `learner.backend` -> "module:attribute" of a `backend.StepBackend` class."""
+"""Name of `learner.pipeline.backend` -> "module:attribute" of a `backend.StepBackend` class."""
 
 UPDATE_MODES: Mapping[str, str] = {"all_reduce": "agents.learner.step.replica_sync:AllReduce"}
-"""Name of `learner.update_mode` -> "module:attribute" of an `update_mode.UpdateMode` class."""
+"""Name of `learner.pipeline.update_mode` -> "module:attribute" of an `update_mode.UpdateMode` class."""

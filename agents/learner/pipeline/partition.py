@@ -126,7 +126,7 @@ def plan_pipeline(
     *,
     clock: Callable[[], float] = time.perf_counter,
 ) -> PipelinePlan:
-    """The cut that `config.stage_cut` states, or the one with the fastest slowest stage.
+    """The cut that `config.pipeline.stage_cut` states, or the one with the fastest slowest stage.
 
     Args:
       network: on the placement's device.
@@ -136,11 +136,12 @@ def plan_pipeline(
       ValueError: the network has fewer blocks than stages.
     """
     costs = measure_blocks(network, objective, batch, placement, clock=clock)
-    cut = config.stage_cut or balance([cost.forward_s + cost.backward_s for cost in costs], config.stages)
+    pipeline = config.pipeline
+    cut = pipeline.stage_cut or balance([cost.forward_s + cost.backward_s for cost in costs], pipeline.stages)
     cut_network(network, cut)
     ends = list(itertools.accumulate(cut))
     stages = tuple(tuple(costs[end - size : end]) for size, end in zip(cut, ends, strict=True))
-    return PipelinePlan(config.schedule, config.microbatches, config.stages_per_worker, tuple(cut), stages)
+    return PipelinePlan(pipeline.schedule, config.microbatches, pipeline.stages_per_worker, tuple(cut), stages)
 
 
 def balance(seconds: Sequence[float], num_stages: int) -> tuple[int, ...]:

@@ -135,7 +135,7 @@ def even_cut(num_blocks: int, num_stages: int) -> tuple[int, ...]:
     if num_blocks < num_stages:
         raise ValueError(
             f"a network of {num_blocks} blocks cannot be cut into {num_stages} stages: "
-            f"give it more layers or set learner.stages to at most {num_blocks}"
+            f"give it more layers or set learner.pipeline.stages to at most {num_blocks}"
         )
     least, more = divmod(num_blocks, num_stages)
     return tuple(least + (index < more) for index in range(num_stages))

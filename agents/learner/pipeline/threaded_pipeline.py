@@ -73,7 +73,7 @@ class ThreadedPipelineBackend:
     """
 
     def __init__(self, network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> None:
-        cut = config.stage_cut or even_cut(len(network.blocks), config.stages)
+        cut = config.pipeline.stage_cut or even_cut(len(network.blocks), config.pipeline.stages)
         self._stages = cut_network(network, cut)
         self._objective = objective
         self._config = config
@@ -87,9 +87,9 @@ class ThreadedPipelineBackend:
 
         Raises:
           ValueError: there are not exactly `config.microbatches` microbatches.
-          StageHungError: no stage finished a task for `config.stage_timeout_s` seconds. Its thread may still be running
-            and add to the gradients of the parameters that it knows: replace them before the next batch. After any
-            other error all stages have ended.
+          StageHungError: no stage finished a task for `pipeline.stage_timeout_s` seconds. Its thread may still run and
+            add to the gradients of the parameters that it knows: replace them before the next batch. After any other
+            error all stages have ended.
         """
         if not self._threads:
             self._start()
@@ -108,9 +108,10 @@ class ThreadedPipelineBackend:
             self._wait(run)
         except BaseException as error:
             run.stop()
-            stuck = self._end(timeout_s=0.0 if isinstance(error, StageHungError) else self._config.stage_timeout_s)
+            limit = self._config.pipeline.stage_timeout_s
+            stuck = self._end(timeout_s=0.0 if isinstance(error, StageHungError) else limit)
             if stuck and isinstance(error, Exception) and not isinstance(error, StageHungError):
-                raise StageHungError(f"{stuck} did not end within {self._config.stage_timeout_s:g} s") from error
+                raise StageHungError(f"{stuck} did not end within {limit:g} s") from error
             raise
         for event in run.finished.values():
             torch.cuda.current_stream(self._placement.device).wait_event(event)
@@ -122,7 +123,7 @@ class ThreadedPipelineBackend:
 
     def close(self) -> None:
         """End the threads."""
-        self._end(timeout_s=self._config.stage_timeout_s)
+        self._end(timeout_s=self._config.pipeline.stage_timeout_s)
 
     def _end(self, *, timeout_s: float) -> str:
         """End the threads; returns the names of those that are still at work after `timeout_s` seconds."""
@@ -157,7 +158,7 @@ class ThreadedPipelineBackend:
 
     def _wait(self, run: _Run) -> None:
         """Until all stages are through or one failed; a stage counts as hung when nobody gets on."""
-        limit, seen, since = self._config.stage_timeout_s, list(run.beats), time.monotonic()
+        limit, seen, since = self._config.pipeline.stage_timeout_s, list(run.beats), time.monotonic()
         through = 0
         while through < len(self._stages) and not run.errors:
             if run.ended.acquire(timeout=max(0.0, min(limit, since + limit - time.monotonic()))):
@@ -195,7 +196,7 @@ class ThreadedPipelineBackend:
 
     def _work(self, stage: Stage, run: _Run) -> None:
         tasks = tasks_of(
-            self._config.schedule,
+            self._config.pipeline.schedule,
             stage=stage.index,
             num_stages=len(self._stages),
             num_microbatches=self._config.microbatches,

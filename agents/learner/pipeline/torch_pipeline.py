@@ -90,16 +90,17 @@ class TorchPipelineBackend:
     """The stages of worker `placement.worker`; every worker of the pipeline makes the same calls with the same rows."""
 
     def __init__(self, network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> None:
-        stages = cut_network(network, config.stage_cut or even_cut(len(network.blocks), config.stages))
+        cut = config.pipeline.stage_cut or even_cut(len(network.blocks), config.pipeline.stages)
+        stages = cut_network(network, cut)
         if len(placement.boundaries) != len(stages):
             raise ValueError(f"{len(placement.boundaries)} boundaries are stated for {len(stages)} stages")
         self._boundaries = placement.boundaries
-        self._own = stages[placement.worker :: config.pipeline_workers]
+        self._own = stages[placement.worker :: config.pipeline.pipeline_workers]
         self._objective = objective
         self._config = config
         self._placement = placement
         self._desk = _Desk([], None, empty_stats(placement.device), [])
-        split = config.schedule == "interleaved_zero_bubble"
+        split = config.pipeline.schedule == "interleaved_zero_bubble"
         self._wires = [_Wire(stage, placement, self._desk, copy_output=split) for stage in self._own]
         self._schedules: dict[tuple[int, int, bool], Any] = {}
 
@@ -164,8 +165,8 @@ class TorchPipelineBackend:
         return self._schedules[key]
 
     def _build(self, rows: int, steps: int, *, train: bool) -> Any:
-        looped = self._config.schedule in LOOPED_SCHEDULES
-        name = SCHEDULE_CLASSES[self._config.schedule] if train else FORWARD_ONLY[looped]
+        looped = self._config.pipeline.schedule in LOOPED_SCHEDULES
+        name = SCHEDULE_CLASSES[self._config.pipeline.schedule] if train else FORWARD_ONLY[looped]
         stages = [
             self._library_stage(wire, stage, rows, steps) for wire, stage in zip(self._wires, self._own, strict=True)
         ]

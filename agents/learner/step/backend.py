@@ -78,7 +78,7 @@ def make_backend(network: Network, objective: Objective, config: LearnerConfig, 
     Raises:
       ValueError: there is no such backend.
     """
-    build = resolve(config.backend_name, BACKENDS, what="learner.backend")
+    build = resolve(config.pipeline.backend_name, BACKENDS, what="learner.pipeline.backend")
     backend: StepBackend = build(network, objective, config, placement)
     return backend
 

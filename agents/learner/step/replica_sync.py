@@ -57,7 +57,7 @@ def make_update_mode(name: str, group: ProcessGroup | None) -> UpdateMode:
     Raises:
       ValueError: there is no such mode.
     """
-    mode: UpdateMode = resolve(name, UPDATE_MODES, what="learner.update_mode")(group)
+    mode: UpdateMode = resolve(name, UPDATE_MODES, what="learner.pipeline.update_mode")(group)
     return mode
 
 

@@ -67,7 +67,7 @@ class UpdaterGroup:
           StageError: one did not come up.
         """
         self._workers = self._launcher(self._setups)
-        answers = self._call([Describe()] * len(self._setups), timeout_s=self._config.start_timeout_s)
+        answers = self._call([Describe()] * len(self._setups), timeout_s=self._config.pipeline.start_timeout_s)
         workers = [cast(Description, answer) for answer in answers]
         self._places = [_places(worker.layout, self._layout) for worker in workers]
         self._needs_obs = [worker.needs_obs for worker in workers]
@@ -80,7 +80,7 @@ class UpdaterGroup:
 
     def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> UpdateResult:
         """As in the protocol of `Updater`; work starts when all rows have arrived."""
-        rows_per_worker, workers = self._rows_per_worker(blocks, inputs), self._config.pipeline_workers
+        rows_per_worker, workers = self._rows_per_worker(blocks, inputs), self._config.pipeline.pipeline_workers
         requests = [Update(rows, own, gives_weights=rank < workers) for rank, (rows, own) in enumerate(rows_per_worker)]
         self._weights = None
         answers = [cast(Updated, answer) for answer in self._call(requests)]
@@ -146,20 +146,20 @@ class UpdaterGroup:
         if self._workers is None:
             raise StageDiedError("the workers are not running")
         try:
-            return self._workers.call(requests, timeout_s=timeout_s or self._config.stage_timeout_s)
+            return self._workers.call(requests, timeout_s=timeout_s or self._config.pipeline.stage_timeout_s)
         except StageError:
             self.close()
             raise
 
     def _ask_first_replica(self, request: Request) -> list[Answer]:
-        workers = self._config.pipeline_workers
+        workers = self._config.pipeline.pipeline_workers
         silent = len(self._setups) - workers
         return self._call([*([request] * workers), *([None] * silent)])[:workers]
 
     def _rows_per_worker(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> list[tuple[Unrolls, UpdateInputs]]:
         """What each worker is given: the rows of its replica, observations only where they are looked at."""
         rows = concatenate(list(blocks))
-        replicas, microbatches = self._config.replicas, self._config.microbatches
+        replicas, microbatches = self._config.pipeline.replicas, self._config.microbatches
         if rows.num_rows % (replicas * microbatches):
             raise ValueError(
                 f"{rows.num_rows} rows do not cut into {microbatches} equal microbatches "
@@ -168,7 +168,7 @@ class UpdaterGroup:
         num_rows = rows.num_rows // replicas
         inputs = dataclasses.replace(inputs, microbatches_per_block=microbatches)
         parts = [rows.rows(index * num_rows, (index + 1) * num_rows) for index in range(replicas)]
-        given = [parts[rank // self._config.pipeline_workers] for rank in range(len(self._setups))]
+        given = [parts[rank // self._config.pipeline.pipeline_workers] for rank in range(len(self._setups))]
         return [
             (rows if needs_obs else dataclasses.replace(rows, obs={}), inputs)
             for rows, needs_obs in zip(given, self._needs_obs, strict=True)

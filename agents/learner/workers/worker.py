@@ -64,7 +64,7 @@ class WorkerSetup:
 
     Fields:
       plan: of the network; config: of the learner, with `stage_cut` filled in.
-      rank: of this worker among `config.num_workers`.
+      rank: of this worker among `config.pipeline.num_workers`.
       dtype: name of the compute type; device: "cpu" or "cuda:0".
       boundaries: what leaves each stage.
       rendezvous: where the workers find one another, an init_method of torch.distributed.
@@ -169,15 +169,15 @@ class GroupWorker:
             "nccl" if device.type == "cuda" else "gloo",
             init_method=setup.rendezvous,
             rank=setup.rank,
-            world_size=config.num_workers,
-            timeout=datetime.timedelta(seconds=config.stage_timeout_s),
+            world_size=config.pipeline.num_workers,
+            timeout=datetime.timedelta(seconds=config.pipeline.stage_timeout_s),
         )
         pipe_group, replica_group = _groups(setup)
         warm_up((pipe_group, replica_group), device)
         placement = Placement(
             dtype=getattr(torch, setup.dtype),
             device=device,
-            worker=setup.rank % config.pipeline_workers,
+            worker=setup.rank % config.pipeline.pipeline_workers,
             pipe_group=pipe_group,
             boundaries=setup.boundaries,
         )
@@ -194,7 +194,7 @@ class GroupWorker:
             objective=objective,
             optimizer=optimizer,
             heads=network.blocks[-1].module,
-            mode=make_update_mode(config.update_mode, replica_group),
+            mode=make_update_mode(config.pipeline.update_mode, replica_group),
             placement=placement,
             config=config,
         )
@@ -238,10 +238,10 @@ def warm_up(groups: Iterable[ProcessGroup | None], device: torch.device) -> None
 
 def _own_blocks(network: Network, config: LearnerConfig, placement: Placement) -> list[Block]:
     """The blocks that this worker trains."""
-    if config.backend_name != "torch_pipeline":
+    if config.pipeline.backend_name != "torch_pipeline":
         return list(network.blocks)
-    stages = cut_network(network, config.stage_cut)
-    return [block for stage in stages[placement.worker :: config.pipeline_workers] for block in stage.blocks]
+    stages = cut_network(network, config.pipeline.stage_cut)
+    return [block for stage in stages[placement.worker :: config.pipeline.pipeline_workers] for block in stage.blocks]
 
 
 def _groups(setup: WorkerSetup) -> tuple[ProcessGroup | None, ProcessGroup | None]:
@@ -249,7 +249,7 @@ def _groups(setup: WorkerSetup) -> tuple[ProcessGroup | None, ProcessGroup | Non
 
     Every worker makes every group, in the same order, whether it belongs to it or not: the library demands it.
     """
-    workers, replicas = setup.config.pipeline_workers, setup.config.replicas
+    workers, replicas = setup.config.pipeline.pipeline_workers, setup.config.pipeline.replicas
     replica, place = divmod(setup.rank, workers)
     pipe_group = replica_group = None
     for index in range(replicas):

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from agents.learner.algorithms.objective import LossWeights
-from agents.learner.config import LearnerConfig
+from agents.learner.config import LearnerConfig, PipelineConfig
 from agents.learner.data.batch import Batch, batch_from
 from agents.learner.step.backend import Placement
 from agents.nets.config import NetworkConfig
@@ -184,10 +184,12 @@ def largest_difference(first: dict[str, torch.Tensor], second: dict[str, torch.T
 
 
 def small_config(*, algorithm: str = "vtrace", **changes: object) -> LearnerConfig:
-    """A config for 12 rows of 5 steps; what is no setting of the learner is an option of the algorithm."""
+    """A config for 12 rows of 5 steps; pipeline settings and options of the algorithm may be given side by side."""
+    spread = {field.name for field in dataclasses.fields(PipelineConfig)}
+    pipeline = PipelineConfig(**{name: changes.pop(name) for name in list(changes) if name in spread})  # type: ignore[arg-type]
     known = {field.name for field in dataclasses.fields(LearnerConfig)}
     options = {name: changes.pop(name) for name in list(changes) if name not in known}
-    given = {"unroll_length": 5, "batch_rows": 12, "precision": "float32", **changes}
+    given = {"unroll_length": 5, "batch_rows": 12, "precision": "float32", "pipeline": pipeline, **changes}
     return LearnerConfig(algorithm={"kind": algorithm, **options}, **given)  # type: ignore[arg-type]
 
 

@@ -28,9 +28,9 @@ def test_unknown_names_are_refused(name) -> None:
     objective = make_objective(small_config(), network.head)
     with pytest.raises(ValueError, match=f"learner.algorithm {name!r}"):
         make_objective(small_config(algorithm=name), network.head)
-    with pytest.raises(ValueError, match=f"learner.backend {name!r}"):
+    with pytest.raises(ValueError, match=f"learner.pipeline.backend {name!r}"):
         make_backend(network, objective, small_config(backend=name), FLOAT32)
-    with pytest.raises(ValueError, match=f"learner.update_mode {name!r}"):
+    with pytest.raises(ValueError, match=f"learner.pipeline.update_mode {name!r}"):
         make_update_mode(name, None)
 
 

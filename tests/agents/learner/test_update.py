@@ -12,7 +12,7 @@ import torch
 
 from agents.learner.algorithms.objective import LossWeights
 from agents.learner.build import build_learner, choose_dtype, local_updater
-from agents.learner.config import LearnerConfig
+from agents.learner.config import LearnerConfig, PipelineConfig
 from agents.learner.errors import NonFiniteError
 from agents.learner.learner import Learner
 from agents.learner.step.optimizer import FlatOptimizer
@@ -317,14 +317,21 @@ def test_every_impossible_setting_is_named_at_once() -> None:
         microbatches=3,
         gamma=0.0,
         precision="int8",
-        schedule="zigzag",
         learning_rate=0.0,
-        stages=0,
+        pipeline=PipelineConfig(schedule="zigzag", stages=0),
         value_normalisation="batch",
         value_rate=0.0,
     )
     found = " | ".join(config.problems())
-    for name in ("batch_rows: 10", "gamma", "precision", "schedule", "learning_rate", "stages", *NEWER):
+    for name in (
+        "batch_rows: 10",
+        "gamma",
+        "precision",
+        "pipeline.schedule",
+        "learning_rate",
+        "pipeline.stages",
+        *NEWER,
+    ):
         assert name in found
     with pytest.raises(ValueError, match="gamma"):
         build_learner(BOARD_GAME, MLP, config, seed=0, dtype=torch.float32)

@@ -12,6 +12,7 @@ import torch
 from agents.acting.arena import Arena
 from agents.acting.policy import NetworkPolicy
 from agents.learner.build import build_learner
+from agents.learner.config import PipelineConfig
 from agents.nets.network import build_network
 from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from envs.registry import make
@@ -48,10 +49,10 @@ def recorded(config: RunConfig) -> Unrolls:
 def test_two_stages_on_ray_have_the_losses_of_one_process_for_fifty_updates(ray_cluster: Cluster) -> None:
     config = load_config(CONFIG)
     piped_settings = dataclasses.replace(config.learner, batch_rows=ROWS, precision="float32")
-    single_settings = dataclasses.replace(piped_settings, backend="single", stages=1, microbatches=1)
+    single_settings = dataclasses.replace(piped_settings, pipeline=PipelineConfig(), microbatches=1)
     spec = make(config.env, num_envs=1).spec
     unrolls = recorded(config)
-    assert piped_settings.backend_name == "torch_pipeline" and piped_settings.num_workers == 2
+    assert piped_settings.pipeline.backend_name == "torch_pipeline" and piped_settings.pipeline.num_workers == 2
     single = build_learner(spec, config.network, single_settings, seed=3, dtype=torch.float32)
     piped = build_learner(spec, config.network, piped_settings, seed=3, dtype=torch.float32, launcher=RayWorkerGroup)
     names = ("loss_policy", "loss_value", "entropy", "kl")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 import ray
 
-from agents.learner.config import LearnerConfig
+from agents.learner.config import LearnerConfig, PipelineConfig
 from league.config.run_config import RuntimeConfig
 from league.runtime.cluster import Cluster
 from league.runtime.learner_host import Workers
@@ -25,7 +25,11 @@ pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
 
 TWO_STAGES = LearnerConfig(
-    unroll_length=4, batch_rows=8, precision="float32", backend="torch_pipeline", stages=2, microbatches=2
+    unroll_length=4,
+    batch_rows=8,
+    precision="float32",
+    microbatches=2,
+    pipeline=PipelineConfig(backend="torch_pipeline", stages=2),
 )
 
 
