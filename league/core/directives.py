@@ -11,8 +11,6 @@ from league.core.matchmaking.quality import add_quality
 from league.core.matchmaking.roles import MAIN_ROLE, MatchmakingView
 from league.core.metagame.meta_game import mixture_weights
 from league.core.pbt.pbt import (
-    TRANSPLANT_KIND,
-    apply_transplant,
     own_config,
     transplant_after_snapshot,
     transplant_directive,
@@ -32,16 +30,12 @@ from league.core.state.events import (
     DirectiveIssued,
     Event,
     PlayerReset,
-    PlayerTransplanted,
     ProgressReported,
     SnapshotAdded,
 )
 from league.core.state.population import SNAPSHOT
-from league.core.state.records import Directive, SnapshotInfo
+from league.core.state.records import INITIAL, Directive, DirectiveKind, SnapshotInfo
 from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
-
-SNAPSHOT_KIND, RESET_KIND = "snapshot", "reset"
-INITIAL = "initial"
 
 
 def view_of(state: LeagueState, player: str) -> MatchmakingView:
@@ -71,7 +65,7 @@ def gate_directive(state: LeagueState, player: str, *, trained_steps: int) -> li
     verdict = plugin_calls.verdict(Trial(steps, gate_opponents, state.population.names, known, config.gate))
     if verdict is None:
         return []
-    directive = Directive(state.next_directive_id, SNAPSHOT_KIND, player, verdict.reason)
+    directive = Directive(state.next_directive_id, DirectiveKind.SNAPSHOT, player, verdict.reason)
     return [DirectiveIssued(directive, verdict.evidence, verdict.gate_opponents, verdict.expected_unbeaten)]
 
 
@@ -103,13 +97,13 @@ def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.rando
     if command.reason in (INITIAL, GATE, TIMEOUT):
         raise Refused(f"the reason {command.reason!r} is the league's own")
     for directive in state.open_directives(command.player):
-        if directive.kind == RESET_KIND:
+        if directive.kind == DirectiveKind.RESET:
             raise Refused(f"{command.player} is about to be reset; its weights are frozen already")
-        if directive.kind == TRANSPLANT_KIND:
+        if directive.kind == DirectiveKind.TRANSPLANT:
             raise Refused(f"{command.player} is about to take over the weights of {directive.donor}")
         if directive.reason == command.reason:
             return []
-    return [DirectiveIssued(Directive(state.next_directive_id, SNAPSHOT_KIND, command.player, command.reason))]
+    return [DirectiveIssued(Directive(state.next_directive_id, DirectiveKind.SNAPSHOT, command.player, command.reason))]
 
 
 def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.random.Generator) -> list[Event]:
@@ -118,7 +112,7 @@ def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.rando
     Raises:
       Refused: no such snapshot directive is open, or the numbers are negative.
     """
-    directive = _open_directive(state, command.directive_id, SNAPSHOT_KIND)
+    directive = state.open_directive(command.directive_id, DirectiveKind.SNAPSHOT)
     if min(command.version, command.trained_steps) < 0:
         raise Refused(f"snapshot directive {directive.directive_id}: version or trained_steps is negative")
     player = state.players[directive.player]
@@ -142,7 +136,10 @@ def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.rando
     source = start_again_from(state, player)
     if source is None:
         return [added]
-    return [added, DirectiveIssued(Directive(state.next_directive_id, RESET_KIND, player.name, reason, source=source))]
+    return [
+        added,
+        DirectiveIssued(Directive(state.next_directive_id, DirectiveKind.RESET, player.name, reason, source=source)),
+    ]
 
 
 def confirm_reset(state: LeagueState, command: ConfirmReset, rng: np.random.Generator) -> list[Event]:
@@ -151,7 +148,7 @@ def confirm_reset(state: LeagueState, command: ConfirmReset, rng: np.random.Gene
     Raises:
       Refused: no such reset directive is open.
     """
-    directive = _open_directive(state, command.directive_id, RESET_KIND)
+    directive = state.open_directive(command.directive_id, DirectiveKind.RESET)
     assert directive.source is not None
     return [PlayerReset(directive.directive_id, directive.player, directive.source)]
 
@@ -179,16 +176,12 @@ def apply_progress(state: LeagueState, event: ProgressReported) -> None:
 
 def apply_directive(state: LeagueState, event: DirectiveIssued) -> None:
     """The order is open."""
-    directive = event.directive
-    state.directives[directive.directive_id] = directive
-    state.next_directive_id = directive.directive_id + 1
-    if _blocks(directive):
-        state.fair_share.num_blocking.values[state.players[directive.player].index] += 1
+    state.issue_directive(event.directive)
 
 
 def apply_snapshot(state: LeagueState, event: SnapshotAdded) -> None:
     """The snapshot joins the population, and its player descends from it."""
-    _close_directive(state, event.directive_id)
+    state.close_directive(event.directive_id)
     snapshot = event.snapshot
     player = state.players[snapshot.player]
     state.snapshots[snapshot.snapshot_id] = snapshot
@@ -204,7 +197,7 @@ def apply_snapshot(state: LeagueState, event: SnapshotAdded) -> None:
 
 def apply_reset(state: LeagueState, event: PlayerReset) -> None:
     """All that was known of the old weights is void: payoff, checkpoint, and leases granted before."""
-    _close_directive(state, event.directive_id)
+    state.close_directive(event.directive_id)
     player = state.players[event.player]
     player.generation += 1
     player.parent = event.source
@@ -216,15 +209,9 @@ def apply_reset(state: LeagueState, event: PlayerReset) -> None:
     state.payoff.forget(player.policy)
 
 
-def apply_transplanted(state: LeagueState, event: PlayerTransplanted) -> None:
-    """The order is done, and the player is what the transplant made it."""
-    _close_directive(state, event.directive_id)
-    apply_transplant(state, event)
-
-
 def apply_dropped(state: LeagueState, event: DirectiveDropped) -> None:
     """The order is not wanted any more."""
-    _close_directive(state, event.directive_id)
+    state.close_directive(event.directive_id)
 
 
 def apply_checkpoint(state: LeagueState, event: CheckpointSaved) -> None:
@@ -244,25 +231,6 @@ def start_again_from(state: LeagueState, player: PlayerState, *, without: str = 
         if mains:
             return mains[-1]
     return next((snapshot.snapshot_id for snapshot in present if snapshot.player == player.name), None)
-
-
-def _blocks(directive: Directive) -> bool:
-    """Whether the player waits while the directive is open: its weights are not there yet, or about to be thrown
-    away."""
-    return directive.kind in (RESET_KIND, TRANSPLANT_KIND) or directive.reason == INITIAL
-
-
-def _close_directive(state: LeagueState, directive_id: int) -> None:
-    directive = state.directives.pop(directive_id)
-    if _blocks(directive):
-        state.fair_share.num_blocking.values[state.players[directive.player].index] -= 1
-
-
-def _open_directive(state: LeagueState, directive_id: int, kind: str) -> Directive:
-    directive = state.directives.get(directive_id)
-    if directive is None or directive.kind != kind:
-        raise Refused(f"no {kind} order {directive_id} is open")
-    return directive
 
 
 def _player(state: LeagueState, name: str) -> PlayerState:

@@ -55,7 +55,7 @@ APPLIERS: dict[type[Event], Applier] = {
     events.SnapshotAdded: directives.apply_snapshot,
     events.PlayerReset: directives.apply_reset,
     events.CheckpointSaved: directives.apply_checkpoint,
-    events.PlayerTransplanted: directives.apply_transplanted,
+    events.PlayerTransplanted: pbt.apply_transplant,
     events.DirectiveDropped: directives.apply_dropped,
     events.PolicyImported: lifecycle.apply_imported,
     events.SnapshotQuarantined: quarantine.apply_quarantined,

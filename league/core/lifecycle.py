@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from league.core.directives import INITIAL, SNAPSHOT_KIND
 from league.core.pbt.pbt import first_values
 from league.core.state.commands import (
     ChangeConfig,
@@ -32,7 +31,7 @@ from league.core.state.events import (
 )
 from league.core.state.payoff import empty_payoff
 from league.core.state.population import GUEST, PLAYER
-from league.core.state.records import IMPORTED_PREFIX, Directive, SnapshotInfo
+from league.core.state.records import IMPORTED_PREFIX, INITIAL, Directive, DirectiveKind, SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
 
 
@@ -58,7 +57,7 @@ def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Gene
         for number in range(config.count)
     ]
     directives = [
-        DirectiveIssued(Directive(state.next_directive_id + number, SNAPSHOT_KIND, event.player, INITIAL))
+        DirectiveIssued(Directive(state.next_directive_id + number, DirectiveKind.SNAPSHOT, event.player, INITIAL))
         for number, event in enumerate(added)
     ]
     created = LeagueCreated(command.seed, command.num_seats, command.teams, command.config, command.scoring)

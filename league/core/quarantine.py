@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from league.core.directives import RESET_KIND, start_again_from
+from league.core.directives import start_again_from
 from league.core.retention import RETIRED
 from league.core.state.commands import QuarantineSnapshot, Refused, RestoreSnapshot
 from league.core.state.events import (
@@ -16,7 +16,7 @@ from league.core.state.events import (
     SnapshotQuarantined,
     SnapshotRestored,
 )
-from league.core.state.records import Directive
+from league.core.state.records import Directive, DirectiveKind
 from league.core.state.state import LeagueState
 
 
@@ -89,12 +89,14 @@ def _replaced_resets(state: LeagueState, snapshot: str) -> list[Event]:
     events: list[Event] = []
     directive_id = state.next_directive_id
     for order in state.directives.values():
-        if order.kind != RESET_KIND or order.source != snapshot:
+        if order.kind != DirectiveKind.RESET or order.source != snapshot:
             continue
         source = start_again_from(state, state.players[order.player], without=snapshot)
         events.append(DirectiveDropped(order.directive_id, f"the weights of {snapshot} cannot be had"))
         if source is not None:
             reason = f"{order.reason}; from {source}, as the weights of {snapshot} cannot be had"
-            events.append(DirectiveIssued(Directive(directive_id, RESET_KIND, order.player, reason, source=source)))
+            events.append(
+                DirectiveIssued(Directive(directive_id, DirectiveKind.RESET, order.player, reason, source=source))
+            )
             directive_id += 1
     return events

@@ -7,10 +7,10 @@ import json
 from collections.abc import Iterator
 from typing import cast
 
-from league.core.directives import INITIAL, SNAPSHOT_KIND
 from league.core.gates.gates import GATE, TIMEOUT
 from league.core.league import apply
 from league.core.state.events import DirectiveIssued, Event, MixtureSolved, PlayerAdded, PolicyImported, SnapshotAdded
+from league.core.state.records import INITIAL, DirectiveKind
 from league.core.state.state import LeagueState, from_plain
 from league.errors import LeagueError
 from league.store.journal_reader import Head, JournalReader
@@ -65,7 +65,7 @@ def state_at(journal: JournalReader, seq: int) -> LeagueState:
 def belongs_to_the_one_before(event: Event) -> bool:
     """True if the event was decided together with the one before it, by the same command."""
     if isinstance(event, DirectiveIssued):
-        return event.directive.kind != SNAPSHOT_KIND or event.directive.reason in (INITIAL, GATE, TIMEOUT)
+        return event.directive.kind != DirectiveKind.SNAPSHOT or event.directive.reason in (INITIAL, GATE, TIMEOUT)
     return isinstance(event, PlayerAdded | MixtureSolved)
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from agents.restart_state import counters_in
 from envs.protocol import EnvError
 from league.config.run_config import RunConfig
-from league.core.pbt.pbt import TRANSPLANT_KIND, pinned_checkpoints
+from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import (
     Command,
     ConfirmReset,
@@ -29,7 +29,7 @@ from league.core.state.commands import (
     StopRun,
 )
 from league.core.state.events import CheckpointSaved, DirectiveIssued, Event, LeaseGranted, PlayerTransplanted
-from league.core.state.records import Directive, Lease, Progress
+from league.core.state.records import Directive, DirectiveKind, Lease, Progress
 from league.errors import CorruptSnapshot, MissingSnapshot
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent, budget_spent, fraction_spent
@@ -317,15 +317,20 @@ class Daemon:
     def _submit_directive(self, directive: Directive) -> None:
         if directive.player not in self._installed or directive.directive_id not in self._league.state.directives:
             return
-        if directive.kind == "snapshot":
-            self._runtime.submit(TakeSnapshot(directive.directive_id, directive.player))
-        elif directive.kind == TRANSPLANT_KIND:
-            self._transplant(directive)
-        else:
-            assert directive.source is not None
-            weights = self._frozen.of(directive.source)
-            if weights is not None:  # else the league has dropped the directive for another one
-                self._runtime.submit(ResetPlayer(directive.directive_id, directive.player, weights))
+        {
+            DirectiveKind.SNAPSHOT: self._take_snapshot,
+            DirectiveKind.RESET: self._reset,
+            DirectiveKind.TRANSPLANT: self._transplant,
+        }[directive.kind](directive)
+
+    def _take_snapshot(self, directive: Directive) -> None:
+        self._runtime.submit(TakeSnapshot(directive.directive_id, directive.player))
+
+    def _reset(self, directive: Directive) -> None:
+        assert directive.source is not None
+        weights = self._frozen.of(directive.source)
+        if weights is not None:  # else the league has dropped the directive for another one
+            self._runtime.submit(ResetPlayer(directive.directive_id, directive.player, weights))
 
     def _transplant(self, directive: Directive) -> None:
         """Give the player a copy of its donor's restart state; its learner takes it up once the journal says so."""

@@ -36,6 +36,7 @@ from league.core.state.records import (
     Assignment,
     AssignmentOutcome,
     Directive,
+    DirectiveKind,
     Lease,
     Progress,
 )
@@ -194,7 +195,7 @@ class Simulation:
             totals.transplants[event.player] += 1
         elif isinstance(event, MixtureSolved):
             totals.mixtures += 1
-        elif isinstance(event, DirectiveIssued) and event.directive.kind == "reset":
+        elif isinstance(event, DirectiveIssued) and event.directive.kind is DirectiveKind.RESET:
             totals.resets[event.directive.player] += 1
 
     def _grant(self, host: int) -> Lease:
@@ -241,13 +242,13 @@ class Simulation:
 
     def _carry_out(self, directive: Directive) -> None:
         player = self.state.players[directive.player]
-        if directive.kind == "snapshot":
+        if directive.kind is DirectiveKind.SNAPSHOT:
             name = f"{player.name}-s{player.num_snapshots}"
             self._frozen[name] = self._live[player.name]
             self._ask(commands.ConfirmSnapshot(directive.directive_id, NO_DIGEST, player.version, player.trained_steps))
             if len(self.state.population.snapshots()) > self._pace.most_snapshots:
                 self._ask(commands.RetireSnapshots(self._pace.most_snapshots))
-        elif directive.kind == "reset":
+        elif directive.kind is DirectiveKind.RESET:
             assert directive.source is not None
             self._live[player.name] = self._frozen[directive.source]
             self._ask(commands.ConfirmReset(directive.directive_id))

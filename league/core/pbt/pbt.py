@@ -20,11 +20,10 @@ from league.core.state.episodes import Episodes
 from league.core.state.events import DirectiveDropped, DirectiveIssued, Event, PlayerTransplanted
 from league.core.state.league_config import PlayerConfig
 from league.core.state.population_config import OWN_VALUES, PbtConfig, TunedConfig
-from league.core.state.records import Directive, Hyperparameter
+from league.core.state.records import Directive, DirectiveKind, Hyperparameter
 from league.core.state.registry import Options, options_of
 from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
 
-TRANSPLANT_KIND = "transplant"
 START_SPREAD = 3.0
 """First values lie within this power of the mutation factor around the initial one."""
 
@@ -148,7 +147,7 @@ def _copy_directive(state: LeagueState, player: str, rng: np.random.Generator) -
     assert donor.checkpoint is not None
     directive = Directive(
         state.next_directive_id,
-        TRANSPLANT_KIND,
+        DirectiveKind.TRANSPLANT,
         player,
         reason=f"{config.selection}: {copy.evidence} against {donor.name}",
         source=donor.parent,
@@ -165,7 +164,7 @@ def confirm_transplant(state: LeagueState, command: ConfirmTransplant, rng: np.r
     Raises:
       Refused: no such directive is open, or the numbers are negative.
     """
-    directive = _open_transplant(state, command.directive_id)
+    directive = state.open_directive(command.directive_id, DirectiveKind.TRANSPLANT)
     if min(command.version, command.trained_steps) < 0:
         raise Refused(f"transplant directive {directive.directive_id}: version or trained_steps is negative")
     assert directive.donor is not None
@@ -189,11 +188,16 @@ def drop_transplant(state: LeagueState, command: DropTransplant, rng: np.random.
     Raises:
       Refused: no such directive is open.
     """
-    return [DirectiveDropped(_open_transplant(state, command.directive_id).directive_id, command.reason)]
+    return [
+        DirectiveDropped(
+            state.open_directive(command.directive_id, DirectiveKind.TRANSPLANT).directive_id, command.reason
+        )
+    ]
 
 
 def apply_transplant(state: LeagueState, event: PlayerTransplanted) -> None:
     """All that was known of the old weights is void; restart state, ancestry and values are those of the transplant."""
+    state.close_directive(event.directive_id)
     player = state.players[event.player]
     player.hyperparameters = event.hyperparameters
     player.checkpoint = CheckpointPointer(event.digest, event.version, event.trained_steps)
@@ -222,7 +226,7 @@ def _is_ready(state: LeagueState, player: PlayerState) -> bool:
     config = state.config.pbt
     if player.checkpoint is None or player.trained_steps - player.fresh_steps < config.burn_in_steps:
         return False
-    if any(directive.kind != "snapshot" for directive in state.open_directives(player.name)):
+    if any(directive.kind is not DirectiveKind.SNAPSHOT for directive in state.open_directives(player.name)):
         return False
     if len(set(state.teams)) == 1:
         return player.return_games >= config.min_games
@@ -241,10 +245,3 @@ def _scores(state: LeagueState, players: list[PlayerState]) -> tuple[NDArray[np.
 
 def _bounded(item: TunedConfig, value: float) -> float:
     return float(min(max(value, item.low), item.high)) if math.isfinite(value) else item.initial
-
-
-def _open_transplant(state: LeagueState, directive_id: int) -> Directive:
-    directive = state.directives.get(directive_id)
-    if directive is None or directive.kind != TRANSPLANT_KIND:
-        raise Refused(f"no {TRANSPLANT_KIND} order {directive_id} is open")
-    return directive

@@ -6,6 +6,7 @@ Shape letter: S seats of the game.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 BOT_PREFIX, IMPORTED_PREFIX = "bot:", "imported:"
 """A policy id that starts so is a scripted bot (`bot:tactical`), or a frozen policy that was trained elsewhere; any
@@ -129,14 +130,26 @@ class SnapshotInfo:
     reason: str
 
 
+INITIAL = "initial"
+"""Reason of the snapshot of a player's first weights."""
+
+
+class DirectiveKind(StrEnum):
+    """What a learner host must do with a player: freeze its weights, start it again, or give it another's place."""
+
+    SNAPSHOT = "snapshot"
+    RESET = "reset"
+    TRANSPLANT = "transplant"
+
+
 @dataclass(frozen=True)
 class Directive:
     """What a learner host must do; open in the state until confirmed, so that a restart carries on with it.
 
     Fields:
       directive_id: unique in the journal.
-      kind: "snapshot" (freeze the player's weights), "reset" (start again from `source`) or "transplant" (go on from
-        the restart state of another player, with other hyperparameters).
+      kind: freeze the player's weights, start again from `source`, or continue from the restart state of another
+        player with other hyperparameters.
       player: whom it concerns.
       reason: why.
       source: for a reset, the snapshot whose weights it starts from; for a transplant, the one that the donor's weights
@@ -147,10 +160,15 @@ class Directive:
     """
 
     directive_id: int
-    kind: str
+    kind: DirectiveKind
     player: str
     reason: str
     source: str | None = None
     donor: str | None = None
     checkpoint: str | None = None
     hyperparameters: tuple[Hyperparameter, ...] = ()
+
+    @property
+    def blocks(self) -> bool:
+        """Whether the player waits meanwhile: its weights are not there yet, or about to be thrown away."""
+        return self.kind is not DirectiveKind.SNAPSHOT or self.reason == INITIAL

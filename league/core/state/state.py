@@ -7,13 +7,14 @@ import itertools
 import json
 from dataclasses import dataclass, field
 
+from league.core.state.commands import Refused
 from league.core.state.episodes import Episodes
 from league.core.state.fair_share import FairShare
 from league.core.state.growable_array import GrowableArray
 from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.core.state.payoff import Payoff, empty_payoff
 from league.core.state.population import Population
-from league.core.state.records import Directive, Hyperparameter, Lease, SnapshotInfo
+from league.core.state.records import Directive, DirectiveKind, Hyperparameter, Lease, SnapshotInfo
 from league.core.state.scoring import BY_WINS, Scoring
 from league.core.state.state_codec import Plain, decode, encode
 
@@ -168,6 +169,28 @@ class LeagueState:
     def env_steps_of(self, player: str) -> int:
         """Env steps of the finished leases of a player."""
         return int(self.fair_share.env_steps.values[self.players[player].index])
+
+    def open_directive(self, directive_id: int, kind: DirectiveKind) -> Directive:
+        """The open directive of that number and kind.
+
+        Raises:
+          Refused: there is none such.
+        """
+        directive = self.directives.get(directive_id)
+        if directive is None or directive.kind != kind:
+            raise Refused(f"no {kind} directive {directive_id} is open")
+        return directive
+
+    def issue_directive(self, directive: Directive) -> None:
+        """Open a directive; its player waits where it blocks."""
+        self.directives[directive.directive_id] = directive
+        self.next_directive_id = directive.directive_id + 1
+        self.fair_share.num_blocking.values[self.players[directive.player].index] += directive.blocks
+
+    def close_directive(self, directive_id: int) -> None:
+        """Close a directive that is carried out or dropped."""
+        directive = self.directives.pop(directive_id)
+        self.fair_share.num_blocking.values[self.players[directive.player].index] -= directive.blocks
 
     def open_directives(self, player: str) -> list[Directive]:
         """What the player's learner still has to do, oldest first."""

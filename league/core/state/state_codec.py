@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import types
 import typing
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,8 @@ def decode(kind: Any, plain: Plain) -> Any:
         return kind(plain) if kind is float else plain
     if kind == Options:
         return plain
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind(plain)
     return _unpack_generic(typing.get_origin(kind), typing.get_args(kind), plain)
 
 
