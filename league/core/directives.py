@@ -45,7 +45,7 @@ def view_of(state: LeagueState, player: str) -> MatchmakingView:
     return MatchmakingView(
         home=home,
         population=state.population,
-        posterior=state.payoff.posterior(home, state.population.staleness_clock.values),
+        posterior=state.posterior(home),
         config=own_config(state, player),
         quality=None if quality is None else quality.values,
         mixture=mixture_weights(state),
@@ -60,7 +60,7 @@ def gate_directive(state: LeagueState, player: str, *, trained_steps: int) -> li
     if steps < config.gate.min_steps or state.open_directives(player):
         return []
     view = view_of(state, player)
-    gate_opponents = plugin_calls.gate_opponents(view) if len(set(state.teams)) > 1 else np.array([], dtype=np.int64)
+    gate_opponents = plugin_calls.gate_opponents(view) if state.is_competitive else np.array([], dtype=np.int64)
     known = view.posterior.take(gate_opponents)
     verdict = plugin_calls.verdict(Trial(steps, gate_opponents, state.population.names, known, config.gate))
     if verdict is None:

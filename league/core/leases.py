@@ -71,7 +71,7 @@ def training_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[
         raise NothingToLease("every player waits for its learner to carry out a directive")
     player = state.player_at(index)
     config = state.config_of(player)
-    if len(set(state.teams)) == 1:
+    if not state.is_competitive:
         return player, paired_assignments(player, [(player, 1.0)], teams=state.teams, records=True)
     probabilities = with_fixed_opponents(state, player, plugin_calls.opponents(view_of(state, player), rng))
     chosen = sparse_probabilities(probabilities, limit=config.matchmaking.opponents_per_lease, rng=rng)
@@ -95,11 +95,11 @@ def rating_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[As
       Empty where there is nothing to rate: a game of one team, or fewer than two frozen policies that can be met.
     """
     frozen = state.population.frozen_present()
-    if len(set(state.teams)) == 1 or len(frozen) < 2:
+    if not state.is_competitive or len(frozen) < 2:
         return ()
     assert state.config is not None
     subject = int(frozen[state.rating_games.values[frozen].argmin()])
-    known = state.payoff.posterior(subject, state.population.staleness_clock.values)
+    known = state.posterior(subject)
     openness = np.zeros(len(state.population))
     openness[frozen] = (known.mean * (1.0 - known.mean) / (1.0 + known.games))[frozen]
     openness[subject] = 0.0

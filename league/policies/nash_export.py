@@ -34,7 +34,7 @@ def league_mixture(state: LeagueState) -> tuple[tuple[str, float], ...]:
     members = _highest(state, exported_snapshots(state))
     if not members:
         return ()
-    if len(set(state.teams)) == 1 or len(members) == 1:
+    if not state.is_competitive or len(members) == 1:
         return ((members[-1], 1.0),)
     known = set(members)
     others = _highest(state, [name for name in own_snapshots(state) if name not in known])

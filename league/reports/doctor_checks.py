@@ -195,7 +195,7 @@ def rating_drift(state: LeagueState, history: History) -> Iterator[Finding]:
 
 def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
     """A seat that wins far more, or far less, than the others of the same pairs."""
-    if len(set(state.teams)) == 1:
+    if not state.is_competitive:
         return
     totals = state.payoff.totals.values.sum(axis=0)
     decided = totals[:, WIN] + totals[:, LOSS]
@@ -215,7 +215,7 @@ def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
 def thin_exports(state: LeagueState, history: History) -> Iterator[Finding]:
     """Exports over so few snapshots that they are hardly more than the last one."""
     names = exported_snapshots(state)
-    if len(set(state.teams)) == 1 or state.totals.games < MIN_GAMES or len(names) >= MIN_EXPORTED:
+    if not state.is_competitive or state.totals.games < MIN_GAMES or len(names) >= MIN_EXPORTED:
         return
     owners = dict.fromkeys(state.snapshots[name].player for name in names)
     taken = [
@@ -241,7 +241,7 @@ def drawn_by_timeout(state: LeagueState, history: History) -> Iterator[Finding]:
     than drawn some had a result, and over many totals that shows. That draws are the longest games says nothing: a full
     board is a draw too.
     """
-    if not history.ends or len(set(state.teams)) == 1:
+    if not history.ends or not state.is_competitive:
         return
     drawn, games, cut = np.array(history.ends, dtype=np.float64).T
     decided_by_limit = float(np.maximum(cut - drawn, 0.0).sum())

@@ -89,7 +89,7 @@ def read_meta_game(path: Path) -> MetaGameReport:
 def meta_game_rows(state: LeagueState) -> tuple[MetaGameRow, ...]:
     """A row for each snapshot that was taken in this league; empty in games of one team and with fewer than two."""
     names = own_snapshots(state)
-    if len(set(state.teams)) == 1 or len(names) < 2:
+    if not state.is_competitive or len(names) < 2:
         return ()
     win_rates = snapshot_win_rates(state, names)
     mixture, exported = nash(win_rates), dict(league_mixture(state))

@@ -365,7 +365,7 @@ class Daemon:
         """
         self._snapshots.request_final(self._league.state)
         self._settle(lambda: not self._league.state.directives)
-        if len(set(self._league.state.teams)) == 1:
+        if not self._league.state.is_competitive:
             return
         allowance = rating_allowance(self._config, since=since, until=self._spent, limits=self._limits)
         phase = RatingPhase(allowance, self._league.state, begun=self._spent)

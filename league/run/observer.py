@@ -263,7 +263,7 @@ def episode_metrics(player: PlayerState) -> dict[str, float]:
 
 def mean_win_rate(state: LeagueState, player: PlayerState) -> float | None:
     """Mean of the posterior win rates over the opponents that the player has met; None before the first game."""
-    posterior = state.payoff.posterior(player.policy, state.population.staleness_clock.values)
+    posterior = state.posterior(player.policy)
     met = np.flatnonzero(posterior.games > 0)
     return float(posterior.mean[met].mean()) if len(met) else None
 
@@ -273,7 +273,7 @@ def gate_view(state: LeagueState, player: PlayerState) -> GateView | None:
     settings = state.config_of(player.name)
     steps = player.trained_steps - player.gate_steps
     beaten, gate_opponents = 0, np.array([], dtype=np.int64)
-    if len(set(state.teams)) > 1:
+    if state.is_competitive:
         view = view_of(state, player.name)
         gate_opponents = matchmaker_of(settings).gate_opponents(view)
         means = view.posterior.take(gate_opponents).mean
@@ -293,7 +293,7 @@ def payoff_view(state: LeagueState) -> PayoffView | None:
     columns = (*list(state.players)[: MAX_COLUMNS // 2], *newest)
     rows = []
     for player in state.players.values():
-        posterior = state.payoff.posterior(player.policy, population.staleness_clock.values)
+        posterior = state.posterior(player.policy)
         places = [population.index[name] for name in columns]
         rows.append(tuple(float(posterior.mean[p]) if posterior.games[p] > 0 else None for p in places))
     return PayoffView(rows=tuple(state.players), columns=columns, win_rates=tuple(rows))

@@ -215,7 +215,7 @@ def report_on(
 def starved_opponents(state: LeagueState, player: str) -> tuple[list[tuple[str, float]], int]:
     """Opponents of a player's gate with fewer effective games than the gate asks for, and the number of all
     opponents."""
-    if len(set(state.teams)) == 1:
+    if not state.is_competitive:
         return [], 0
     view = view_of(state, player)
     gate_opponents = matchmaker_of(view.config).gate_opponents(view)

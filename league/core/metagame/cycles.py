@@ -57,7 +57,7 @@ class CycleReport:
 def league_cycles(state: LeagueState) -> CycleReport | None:
     """The cycles among the newest snapshots of a league; None where fewer than three can be compared."""
     names = [name for name, snapshot in state.snapshots.items() if snapshot.player][-MAX_POLICIES:]
-    if len(set(state.teams)) == 1 or len(names) < 3:
+    if not state.is_competitive or len(names) < 3:
         return None
     rates = snapshot_win_rates(state, names)
     numbers = np.array([state.population.index[name] for name in names], dtype=np.int64)

@@ -63,7 +63,7 @@ def mixture_event(state: LeagueState) -> list[MixtureSolved]:
     assert state.config is not None
     config, games = state.config.meta_game, state.totals.rating_games
     num_snapshots = len(own_snapshots(state))
-    if not config.solve or len(set(state.teams)) == 1 or num_snapshots < 2:
+    if not config.solve or not state.is_competitive or num_snapshots < 2:
         return []
     known = state.mixture
     grown = games >= known.games * (1.0 + config.growth) + MIN_GAMES

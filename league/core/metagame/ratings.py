@@ -152,7 +152,7 @@ class RatingInputs:
 def rating_inputs(state: LeagueState) -> RatingInputs | None:
     """A copy of the games between frozen policies; None where nothing can be compared."""
     frozen = state.population.frozen()
-    if state.config is None or len(set(state.teams)) == 1 or not len(frozen):
+    if state.config is None or not state.is_competitive or not len(frozen):
         return None
     names = tuple(state.population.names[number] for number in frozen.tolist())
     places = {name: place for place, name in enumerate(names)}

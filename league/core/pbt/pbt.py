@@ -138,7 +138,7 @@ def _copy_directive(state: LeagueState, player: str, rng: np.random.Generator) -
     if player not in names or len(names) < 2:
         return []
     score, deviation = _scores(state, candidates)
-    is_rating = len(set(state.teams)) > 1
+    is_rating = state.is_competitive
     trial = SelectionTrial(names, names.index(player), score, deviation, is_rating, config)
     copy = donor_of(trial, rng)
     if copy is None:
@@ -228,15 +228,15 @@ def _is_ready(state: LeagueState, player: PlayerState) -> bool:
         return False
     if any(directive.kind is not DirectiveKind.SNAPSHOT for directive in state.open_directives(player.name)):
         return False
-    if len(set(state.teams)) == 1:
+    if not state.is_competitive:
         return player.return_games >= config.min_games
-    games = state.payoff.posterior(player.policy, state.population.staleness_clock.values).games
+    games = state.posterior(player.policy).games
     return float(games.sum()) >= config.min_games
 
 
 def _scores(state: LeagueState, players: list[PlayerState]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Strength of each player now, and its standard deviation."""
-    if len(set(state.teams)) > 1:
+    if state.is_competitive:
         return present_ratings(state, [player.policy for player in players])
     returns = np.array([player.mean_return for player in players])
     spread = float(returns.std()) or 1.0

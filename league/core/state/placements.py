@@ -15,13 +15,18 @@ Placements = tuple[tuple[tuple[int, ...], int], ...]
 """As `AssignmentOutcome.placements`."""
 
 
+def is_competitive(teams: Sequence[int]) -> bool:
+    """True for a game with opponents: more than one team. teams: [S] team of each seat."""
+    return len(set(teams)) > 1
+
+
 def has_placements(teams: Sequence[int]) -> bool:
     """Whether outcomes of such a game hold orders: it has more than one team and more than two seats.
 
     Args:
       teams: [S] team of each seat.
     """
-    return len(teams) > 2 and len(set(teams)) > 1
+    return len(teams) > 2 and is_competitive(teams)
 
 
 def placements_of(outcome: AssignmentOutcome, teams: Sequence[int]) -> Placements:

@@ -170,5 +170,5 @@ class Directive:
 
     @property
     def blocks(self) -> bool:
-        """Whether the player waits meanwhile: its weights are not there yet, or about to be thrown away."""
+        """True where the player waits meanwhile: its weights are not there yet, or about to be thrown away."""
         return self.kind is not DirectiveKind.SNAPSHOT or self.reason == INITIAL

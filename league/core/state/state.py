@@ -12,7 +12,8 @@ from league.core.state.episodes import Episodes
 from league.core.state.fair_share import FairShare
 from league.core.state.growable_array import GrowableArray
 from league.core.state.league_config import LeagueConfig, PlayerConfig
-from league.core.state.payoff import Payoff, empty_payoff
+from league.core.state.payoff import Payoff, Posterior, empty_payoff
+from league.core.state.placements import is_competitive
 from league.core.state.population import Population
 from league.core.state.records import Directive, DirectiveKind, Hyperparameter, Lease, SnapshotInfo
 from league.core.state.scoring import BY_WINS, Scoring
@@ -157,6 +158,15 @@ class LeagueState:
         """The settings of a player's group."""
         assert self.config is not None, "the league is not created"
         return self.config.players[self.players[player].group]
+
+    @property
+    def is_competitive(self) -> bool:
+        """True for a game with opponents: more than one team."""
+        return is_competitive(self.teams)
+
+    def posterior(self, policy: int) -> Posterior:
+        """Win rates of a policy against every other, their evidence aged by how far the weights have moved."""
+        return self.payoff.posterior(policy, self.population.staleness_clock.values)
 
     def player_at(self, index: int) -> str:
         """Id of the player at a place of the workload."""
