@@ -3,7 +3,7 @@ VENV ?= .venv
 PYTHON ?= python3
 BIN = $(VENV)/bin
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test check docs bench format clean
 
 demo: $(VENV)/.ready
 	$(BIN)/league train configs/connect_four.yaml
@@ -16,6 +16,10 @@ check: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/test_architecture.py
+
+docs: $(VENV)/.ready-dev
+	$(BIN)/python docs/generate.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 bench: $(VENV)/.ready-dev
 	$(BIN)/python -m benchmarks.throughput --env connect_four --json
@@ -38,4 +42,4 @@ $(VENV)/.ready-dev: $(VENV)/.ready
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache .hypothesis

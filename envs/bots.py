@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.plugins import PluginError, load
+from envs.plugins import PluginError, load, split_options
 from envs.protocol import BatchedEnv, EnvError, Turn
 from envs.registry import nearest
 from envs.sampling import uniform_legal
@@ -58,7 +58,7 @@ def make_bot(name: str, *, seed: int) -> Bot:
 
     Args:
       name: for the user's own bot, "module:attribute" or "path/file.py:attribute" of a class or function that takes
-        `seed` and returns a `Bot`.
+        `seed` and returns a `Bot`; options follow, as in "path/file.py:attribute?depth=3&slip=0.1".
     Raises:
       EnvError: the name is unknown (the message names the nearest), cannot be loaded, or N is not a positive number.
     """
@@ -86,7 +86,8 @@ def is_own_bot(name: str) -> bool:
 
 def _own_bot(name: str, *, seed: int) -> Bot:
     try:
-        bot: Bot = load(name)(seed=seed)
+        target, options = split_options(name)
+        bot: Bot = load(target)(seed=seed, **options)
     except PluginError as error:
         raise EnvError(f"the bot {name!r} cannot be loaded: {error}") from error
     except Exception as error:  # code of others: whatever it raises is their bot's error, not ours

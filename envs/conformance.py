@@ -361,7 +361,7 @@ def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
         "multi_categorical": f"sub-actions of {', '.join(map(str, code.nvec))} choices{masked}",
         "box": f"float32 {list(code.shape)} in [{code.low:g}, {code.high:g}]",
     }[code.kind]
-    yield Finding("fact", "seats", f"{spec.num_seats}: {', '.join(spec.seat_names)}{_sides(spec)}")
+    yield Finding("fact", "seats", f"{spec.num_seats}: {', '.join(_seat_names(spec))}{_sides(spec)}")
     yield Finding("fact", "observations", fields)
     yield Finding("fact", "actions", actions)
     if check.lengths:
@@ -381,10 +381,15 @@ def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
         yield Finding("fact", "speed", f"{speed:,.0f} actions a second, {env.num_envs} games at once")
 
 
+def _seat_names(spec: EnvSpec) -> tuple[str, ...]:
+    """The names of the seats, made up where the game gives none."""
+    return spec.seat_names or tuple(f"seat_{seat}" for seat in range(spec.num_seats))
+
+
 def _sides(spec: EnvSpec) -> str:
     """Text on the sides that play together; empty for one seat."""
     sides = [
-        [name for name, team in zip(spec.seat_names, spec.teams, strict=True) if team == side]
+        [name for name, team in zip(_seat_names(spec), spec.teams, strict=True) if team == side]
         for side in dict.fromkeys(spec.teams)
     ]
     if spec.num_seats == 1:

@@ -12,6 +12,7 @@ import difflib
 import hashlib
 import importlib
 import importlib.util
+import json
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -50,6 +51,27 @@ def load(name: str) -> Any:
         return operator.attrgetter(attribute)(module)
     except AttributeError:
         raise PluginError(f"{where} has no {attribute!r}{_defined_near(module, attribute)}") from None
+
+
+def split_options(name: str) -> tuple[str, dict[str, object]]:
+    """The parts of "module:attribute?name=value&name=value": what is loaded, and the options of the call.
+
+    A value is a number, true, false, null or text.
+
+    Raises:
+      PluginError: an option is not of that form.
+    """
+    target, _, text = name.partition("?")
+    options: dict[str, object] = {}
+    for option in filter(None, text.split("&")):
+        key, equals, value = option.partition("=")
+        if not equals or not key.isidentifier():
+            raise PluginError(f"the option {option!r} is not of the form name=value")
+        try:
+            options[key] = json.loads(value)
+        except ValueError:
+            options[key] = value
+    return target, options
 
 
 def resolve(name: str, registry: Mapping[str, str], *, what: str) -> Any:

@@ -126,8 +126,8 @@ class LearnerConfig:
       entropy_cost, entropy_cost_end: weight of the entropy per unit of advantage, falling linearly over the budget.
         Far above the usual 0.01: with less, self-play repeats a few lines and learns nothing more.
       value_normalisation: "popart" regresses on value targets divided by their running standard deviation, so that one
-        learning rate fits returns of any size; it needs `network.value_output: popart`. `value_rate`: share of a batch
-        in the running moments.
+        learning rate fits returns of any size; it needs `network.value_output: popart`.
+      value_rate: share of a batch in those running moments.
       teacher_cost, teacher_cost_end: weight of KL(teacher || policy), falling linearly over the budget; the teacher is
         a policy from outside with the same network, which never changes. With memory it begins every unroll with an
         empty one, since the recorded state is the policy's own. 0 for none.

@@ -33,6 +33,7 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("league", "ratings", "bots", "*"): "bot",
     ("league", "fixed_opponents", "*", "policy"): "bot",
     ("evaluation", "bots", "*"): "bot",
+    ("monitor", "sinks", "*"): "sink",
 }
 """Path in a configuration ("*" is any place of a list) -> what is named there: text, or a mapping with a `kind`."""
 

@@ -14,6 +14,7 @@ import yaml
 
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
+from envs.plugin_options import Component
 from envs.protocol import EnvConfig
 from league.config.algorithm_options import with_algorithm_options
 from league.core.state.league_config import LeagueConfig
@@ -132,6 +133,19 @@ class WandbConfig:
 
 
 @dataclass(frozen=True)
+class MonitorConfig:
+    """Metrics beside metrics.jsonl and wandb.
+
+    Fields:
+      sinks: metric sinks of the user's own, each a name or a mapping of its `kind` and its options.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    sinks: tuple[Component, ...] = ()
+
+
+@dataclass(frozen=True)
 class RetentionConfig:
     """Limits on the disk space of a run, however long it trains.
 
@@ -179,6 +193,7 @@ class RunConfig:
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     wandb: WandbConfig = field(default_factory=WandbConfig)
+    monitor: MonitorConfig = field(default_factory=MonitorConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
+from envs.plugin_options import Component, kind_of, options_argument
 from envs.plugins import resolve
+from league.errors import LeagueError
 from league.store.storage import Storage
 
 
@@ -66,12 +68,74 @@ METRIC_SINKS: Mapping[str, str] = {
 
 
 def open_sink(kind: str, context: SinkContext) -> MetricSink:
-    """A sink of a registered kind, or of a plug-in named as "module:attribute".
+    """Opens a sink of a registered kind.
 
     Raises:
       ValueError: no such kind.
     """
     return cast(MetricSink, resolve(kind, METRIC_SINKS, what="metric sink")(context))
+
+
+def check_plugin_sink(sink: Component, *, place: str) -> None:
+    """Refuses a sink of the user's own that cannot be loaded or does not take its options, without calling it.
+
+    Args:
+      place: dotted path of the sink in the configuration.
+    Raises:
+      ValueError: with the reason.
+    """
+    kind = kind_of(sink)
+    if kind in METRIC_SINKS:
+        raise ValueError(f"{place}: the sink {kind!r} is always open; name one of your own")
+    try:
+        factory = resolve(kind, METRIC_SINKS, what="metric sink")
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
+    options_argument(factory, sink, place=place)
+
+
+def open_plugin_sink(sink: Component, context: SinkContext) -> MetricSink:
+    """Opens a sink of the user's own; whatever it raises later is reported once and does not end the run.
+
+    Args:
+      sink: "module:attribute" or "path/file.py:attribute", called with the context and its options.
+    Raises:
+      LeagueError: it raised when it was called.
+    """
+    kind = kind_of(sink)
+    factory = resolve(kind, METRIC_SINKS, what="metric sink")
+    try:
+        made = factory(context, **options_argument(factory, sink, place="monitor.sinks"))
+    except Exception as error:  # code of others: whatever it raises is its mistake, not ours
+        raise LeagueError(f"the metric sink {kind!r} cannot be opened: {type(error).__name__}: {error}") from error
+    return GuardedSink(kind, cast(MetricSink, made), warn=context.warn)
+
+
+class GuardedSink:
+    """A sink of the user's own that cannot end a run: at its first exception it is reported and left out."""
+
+    def __init__(self, kind: str, sink: MetricSink, *, warn: Callable[[str], None]) -> None:
+        self._kind = kind
+        self._sink = sink
+        self._warn = warn
+        self._failed = False
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """As in the protocol."""
+        if not self._failed:
+            self._call(lambda: self._sink.log(step, values))
+
+    def close(self) -> None:
+        """As in the protocol."""
+        self._call(self._sink.close)
+
+    def _call(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:  # code of others: whatever it raises is its mistake, not ours
+            if not self._failed:
+                self._warn(f"The metric sink {self._kind} failed and gets no more values: {error!r}.")
+            self._failed = True
 
 
 class SinkGroup:

@@ -33,7 +33,6 @@ from league.core.state.commands import CreateLeague
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, JournalError, LeagueError, MissingSnapshot, StorageError
 from league.monitor.console import RunConsole
-from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
 from league.policies.imported import absent_imported, admit, find_imported, imported_networks, remarks, trust_sources
 from league.policies.policy_store import PolicyStore, network_plain
 from league.policies.teacher import find_teacher, teacher_weights
@@ -41,6 +40,7 @@ from league.policies.trust import mark, names_of_league, read_config, require_tr
 from league.run.budget import ClockFile, Limits, Meter, Spent
 from league.run.config_changes import noted_config, settled_config
 from league.run.daemon import BUDGET, Daemon
+from league.run.metric_sinks import open_sinks, require_working_sinks
 from league.run.observer import Observer
 from league.run.preset_remarks import preset_remarks
 from league.run.resume_files import files_to_note, read_noted
@@ -81,10 +81,11 @@ def train(
     if trust:
         trust_sources(config, folder=config_path.parent)
     spec = spec_of(config.env)
-    config = _with_precision(config, spec)
     config, imported = find_imported(config, spec, folder=config_path.parent)
     config = find_teacher(config, spec, folder=config_path.parent)
     require_working_names(config, spec, source=str(config_path))
+    require_working_sinks(config, source=str(config_path))
+    config = _with_precision(config, spec)
     scoring = scoring_of(config.league.payoff, spec)
     path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
     folder = RunFolder.create(path, config_yaml=dump_config(config))
@@ -215,7 +216,7 @@ def _session(
         console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
         for note in (*notes, *mark(folder, _names_of_run(config, fixed_opponents))):
             console.say(note)
-        sink = stack.enter_context(contextlib.closing(_sinks(config, folder, console)))
+        sink = stack.enter_context(contextlib.closing(open_sinks(config, folder, console)))
         noted = league.noted_files
         clock = _read_clock(folder, noted, console)
         begun = _begun(clock, league.state, limits)
@@ -285,21 +286,6 @@ def _signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _sinks(config: RunConfig, folder: RunFolder, console: RunConsole) -> SinkGroup:
-    context = SinkContext(
-        run_path=folder.path,
-        run_name=folder.path.name,
-        config=config_plain(config),
-        settings=config.wandb,
-        warn=console.say,
-        clock=time.time,
-        storage=folder.storage,
-        metrics_bytes=round(config.retention.metrics_mib * 2**20),
-        spool_bytes=round(config.retention.spool_mib * 2**20),
-    )
-    return SinkGroup(tuple(open_sink(kind, context) for kind in METRIC_SINKS))
 
 
 def _snapshot_store(folder: RunFolder) -> LocalSnapshotStore:

@@ -17,8 +17,10 @@ other is a player or a snapshot."""
 class Hyperparameter:
     """A tuned value of a player.
 
-    `learning_rate` and `entropy_cost` are factors on what is configured (1 is unchanged), `discount` is a factor on
-    1 - gamma; `pfsp_exponent` and `self_play` are the values themselves.
+    Fields:
+      name: `learning_rate`, `entropy_cost`, `discount`, `pfsp_exponent` or `self_play`.
+      value: of `learning_rate` and `entropy_cost` a factor on what is configured (1 is unchanged), of `discount` a
+        factor on 1 - gamma; of the others the value itself.
     """
 
     name: str

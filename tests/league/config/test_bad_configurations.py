@@ -153,6 +153,11 @@ SETTINGS = [
     ("evaluation.bots=['mcts:none']", "needs a number of simulations"),
     ("evaluation.bots=['plug.py:Bt']", "has no 'Bt'; did you mean Bot"),
     ("evaluation.bots=['plug.py:Bot']", "without act"),
+    ("evaluation.bots=['plug.py:Bot?depth=3']", "unexpected keyword argument 'depth'"),
+    ("evaluation.bots=['plug.py:Bot?depth']", "the option 'depth' is not of the form name=value"),
+    ("monitor.sinks=['x:y']", "there is no module 'x'"),
+    ("monitor.sinks=[jsonl]", "monitor.sinks.0: the sink 'jsonl' is always open"),
+    ("monitor.sinks=[{kind: 'plug.py:Bot', colour: 1}]", "monitor.sinks.0.colour: unknown key"),
     ("evaluation.games=3", "half from either seat"),
     ("league.ratings.bots=['bot:rndom']", "did you mean random"),
     ("league.ratings.bots=[random]", "bot:NAME"),
@@ -273,3 +278,9 @@ def test_a_bad_argument_is_told(arguments: list[str], words: str, made: Path, co
 
 def test_there_are_ninety() -> None:
     assert len(SETTINGS) + len(ARGUMENTS) >= 90
+
+
+def test_a_bad_name_is_told_where_the_precision_is_measured(made: Path, command) -> None:  # type: ignore[no-untyped-def]
+    settings = ("-s", "learner.precision=auto", "-s", "network.encoder=mlpp")
+    code, said = command("train", str(made / "good.yaml"), *settings)
+    is_told(code, said, "unknown encoder 'mlpp' (did you mean 'mlp'?)")

@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from league.config.run_config import WandbConfig
+from league.errors import LeagueError
 from league.monitor.jsonl_sink import JsonlSink, decode_row
 from league.monitor.names import METRICS, RATING, metric_of
-from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, open_sink
+from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, check_plugin_sink, open_plugin_sink, open_sink
 from league.store.storage import Storage
 
 
@@ -118,3 +121,67 @@ def test_metrics_have_a_largest_size_and_the_oldest_rows_stand_farthest_apart(tm
     gaps = np.diff(kept)
     assert kept[0] == 0 and kept[-200:] == list(range(19_800, 20_000))
     assert gaps.min() >= 1 and gaps[:20].mean() > 20 * gaps[-20:].mean()
+
+
+@dataclass(frozen=True)
+class RecorderConfig:
+    """Options of `Recorder`."""
+
+    label: str = ""
+    fails: bool = False
+
+
+class Recorder:
+    """A sink of the user's own."""
+
+    def __init__(self, context: SinkContext, options: RecorderConfig) -> None:
+        self.path = context.run_path / f"{options.label}.txt"
+        self.fails = options.fails
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        if self.fails:
+            raise RuntimeError("disk of the user's own is full")
+        self.path.write_text(f"{step} {dict(values)}")
+
+    def close(self) -> None:
+        self.path.with_suffix(".closed").touch()
+
+
+OWN = f"{__name__}:Recorder"
+
+
+def test_a_sink_of_the_users_own_gets_its_options_and_every_value(tmp_path: Path) -> None:
+    sink = open_plugin_sink({"kind": OWN, "label": "mine"}, context_of(tmp_path, []))
+    sink.log(7, {"league/games": 3.0})
+    sink.close()
+    assert (tmp_path / "mine.txt").read_text() == "7 {'league/games': 3.0}"
+    assert (tmp_path / "mine.closed").exists()
+
+
+def test_a_sink_that_raises_is_reported_once_and_left_out(tmp_path: Path) -> None:
+    warnings: list[str] = []
+    sink = open_plugin_sink({"kind": OWN, "label": "mine", "fails": True}, context_of(tmp_path, warnings))
+    sink.log(1, {})
+    sink.log(2, {})
+    sink.close()
+    assert len(warnings) == 1 and "Recorder failed" in warnings[0] and "is full" in warnings[0]
+
+
+def test_a_sink_that_cannot_be_made_is_an_error_of_the_users(tmp_path: Path) -> None:
+    with pytest.raises(LeagueError, match="cannot be opened"):
+        open_plugin_sink("pathlib:Path", context_of(tmp_path, []))
+
+
+@pytest.mark.parametrize(
+    ("sink", "problem"),
+    [
+        ({"kind": OWN, "colour": 1}, r"monitor.sinks.0.colour: unknown key"),
+        ({"kind": OWN, "fails": "yes"}, r"monitor.sinks.0.fails: 'yes' does not fit"),
+        ("jsonl", "always open"),
+        ("csv", "unknown metric sink"),
+        (f"{__name__}:Recoder", "did you mean Recorder"),
+    ],
+)
+def test_a_sink_that_could_not_be_called_is_refused_without_a_call(sink: str | dict[str, object], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        check_plugin_sink(sink, place="monitor.sinks.0")

@@ -1,0 +1,100 @@
+"""Writes the pages that are generated from the code: `python docs/generate.py`. A test compares them with the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from league.cli import app
+from league.config import reference
+
+DOCS = Path(__file__).parent
+EXAMPLE = re.compile(r"```(python|yaml)\n# docs/examples/(\S+)\n.*?```", re.DOTALL)
+
+
+def configuration() -> str:
+    """docs/configuration.md."""
+    return reference.markdown()
+
+
+def commands() -> str:
+    """docs/commands.md: every command with its arguments and options."""
+    group: Any = typer.main.get_command(app)
+    lines = [
+        "# Commands",
+        "",
+        "Generated from the code by `python docs/generate.py`; a test compares the two.",
+        "",
+        "User errors print one sentence and exit with code 2.",
+        "",
+        "| command | what it does |",
+        "|---|---|",
+        *(f"| [`league {name}`](#league-{name}) | {_cell(command.help)} |" for name, command in _by_name(group)),
+    ]
+    for name, command in _by_name(group):
+        lines += ["", f"## league {name}", "", command.help.strip(), "", f"    {_usage(name, command)}", ""]
+        lines += ["| argument or option | meaning | default |", "|---|---|---|"]
+        for parameter in command.params:
+            if parameter.name != "help":
+                lines.append(f"| `{_names(parameter)}` | {_cell(parameter.help)} | {_default(parameter)} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_examples(text: str) -> str:
+    """A page with each code block that begins with `# docs/examples/NAME` filled with that file."""
+
+    def fill(found: re.Match[str]) -> str:
+        content = (DOCS / "examples" / found[2]).read_text()
+        return f"```{found[1]}\n# docs/examples/{found[2]}\n{content}```"
+
+    return EXAMPLE.sub(fill, text)
+
+
+def pages() -> dict[Path, str]:
+    """Every generated page and its text."""
+    extending = DOCS / "extending.md"
+    return {
+        DOCS / "configuration.md": configuration(),
+        DOCS / "commands.md": commands(),
+        extending: with_examples(extending.read_text()),
+    }
+
+
+def _by_name(group: Any) -> list[tuple[str, Any]]:
+    return list(group.commands.items())
+
+
+def _usage(name: str, command: Any) -> str:
+    arguments = [_names(parameter) for parameter in command.params if parameter.param_type_name == "argument"]
+    return " ".join(["league", name, *arguments, "[OPTIONS]"])
+
+
+def _names(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return str(parameter.metavar or parameter.name.upper())
+    flags = ", ".join(parameter.opts) + "".join(f" / {other}" for other in parameter.secondary_opts)
+    kinds = {int: "N", float: "N", Path: "PATH"}
+    value = parameter.metavar or kinds.get(parameter.type_descriptor.annotation, "TEXT")
+    return flags if parameter.is_flag else f"{flags} {value}"
+
+
+def _default(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return "required" if parameter.required else ""
+    if parameter.required:
+        return "required"
+    if isinstance(parameter.show_default, str):
+        return f"`{parameter.show_default}`"
+    return "" if parameter.is_flag or parameter.default is None else f"`{parameter.default}`"
+
+
+def _cell(text: str | None) -> str:
+    return " ".join((text or "").split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    for path, text in pages().items():
+        path.write_text(text)

@@ -1,0 +1,69 @@
+"""Trains with the plug-ins of the documents, all in one run, and looks for what each of them does."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from league.config.loading import load_config
+from league.config.plugin_names import outside_names
+from league.config.run_config import config_plain
+from league.core.state.events import DirectiveIssued, LeaseGranted
+from league.reports.env_check import check_environment
+from league.run.budget import Limits
+from league.run.launch import train
+from tests.docs.pages import ROOT
+from tests.league.tiny_runs import events_of, state_of
+
+EXAMPLES = ROOT / "docs" / "examples"
+CONFIG = EXAMPLES / "plugins.yaml"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of docs/examples/plugins.yaml."""
+    path = tmp_path_factory.mktemp("plugins") / "run"
+    train(CONFIG, overrides=["wandb.mode=disabled"], run_dir=path, limits=Limits(env_steps=3000))
+    return path
+
+
+def test_every_example_is_named_in_the_configuration() -> None:
+    named = {Path(found.name.partition(":")[0]).name for found in outside_names(config_plain(load_config(CONFIG)))}
+    assert named == {path.name for path in EXAMPLES.glob("*.py")}
+
+
+def test_the_loss_and_the_network_part_learn(run: Path) -> None:
+    player = state_of(run).players["main-0"]
+    assert player.version > 5
+    assert player.checkpoint is not None
+
+
+def test_the_gate_fires_by_steps_alone(run: Path) -> None:
+    reasons = [event.directive.reason for event in events_of(run) if isinstance(event, DirectiveIssued)]
+    assert reasons.count("gate") >= 3 and "timeout" not in reasons
+
+
+def test_the_matchmaker_meets_the_oldest_most(run: Path) -> None:
+    met: Counter[str] = Counter()
+    for event in events_of(run):
+        if isinstance(event, LeaseGranted) and event.lease.home is not None:
+            for assignment in event.lease.assignments:
+                for policy in {*assignment.policies} - {"main-0"}:
+                    met[policy] += assignment.probability
+    assert met["main-0-s0"] > 1.5 * met["main-0-s1"] > 0
+
+
+def test_the_bot_is_met(run: Path) -> None:
+    assert any("first_legal_bot.py" in name for name in state_of(run).population.index)
+
+
+def test_the_sink_has_written_rows(run: Path) -> None:
+    rows = list(csv.reader((run / "metrics.csv").open()))
+    assert rows and len(rows[0]) == 3
+
+
+def test_the_game_keeps_the_contract() -> None:
+    assert not check_environment(f"{EXAMPLES / 'nim.py'}:make", ["stones=9"], steps=200).problems

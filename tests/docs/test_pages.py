@@ -1,0 +1,55 @@
+"""Keeps the documents short, plain, and equal to the code that they are generated from."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from league.config.reference import entries
+from tests.docs.pages import ROOT, WRITTEN
+
+IDIOMS = re.compile(r"\b(?:anew|of late|is told|goes on with|surely|by heart|of no account|what is more)\b", re.I)
+
+every_page = pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
+
+
+def test_generated_pages_equal_the_code() -> None:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None and spec.loader is not None
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    for path, text in generate.pages().items():
+        assert path.read_text() == text, f"{path.name} is not up to date: run `python docs/generate.py`"
+
+
+def test_every_key_has_a_meaning() -> None:
+    assert [entry.key for entry in entries() if not entry.meaning] == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+@every_page
+def test_lines_of_text_are_at_most_120_characters(path: Path) -> None:
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        assert len(line) <= 120 or line.startswith("|"), f"{path.name}:{number} has {len(line)} characters"
+
+
+@every_page
+def test_no_idioms(path: Path) -> None:
+    assert not IDIOMS.search(path.read_text()), path.name
+
+
+def test_the_site_builds_strictly(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
+    assert (tmp_path / "site" / "configuration" / "index.html").is_file()
