@@ -1,1 +1,1 @@
-"""Who acts and learns: networks, policies, unrolls, losses, learners. Imports torch, numpy, and lz4 in the codec."""
+"""Acting and learning: networks, policies, unrolls, losses, learners. Imports torch, numpy, and lz4 in the codec."""

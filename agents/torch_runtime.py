@@ -1,4 +1,4 @@
-"""What a process that acts or learns sets once before it starts: one thread, and memory that it keeps."""
+"""Settings of a process that acts or learns, made once at its start: one thread, and malloc keeps its memory."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ PAD_BYTES = 64 << 20
 
 
 def prepare_process() -> None:
-    """Use one torch thread, and have malloc keep what it once got from the kernel.
+    """Use one torch thread, and make malloc keep the memory that it once got from the kernel.
 
-    Several processes with several threads each on a few cores lose up to a factor of ten. And by default every large
-    buffer of an update goes back to the kernel and comes again page by page: a third of a float32 update's time.
+    Several processes with several threads each on a few cores lose up to a factor of ten. By default every large
+    buffer of an update returns to the kernel and comes back page by page: a third of a float32 update's time.
     """
     torch.set_num_threads(1)
     if not sys.platform.startswith("linux"):

@@ -1,4 +1,4 @@
-"""One flat float32 vector per version of a network: what is published, adopted, digested and stored.
+"""Weights of a network as one flat float32 vector per version, to publish, adopt, digest and store.
 
 Shape letter: P number of parameters of the network.
 """
@@ -21,7 +21,7 @@ class WeightsError(Exception):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each parameter lies in the flat vector.
+    """The place of each parameter in the flat vector.
 
     Fields:
       names: parameter names in the network's own order.
@@ -66,7 +66,7 @@ class Weights:
         }
 
     def digest(self) -> str:
-        """sha256 (hex) over layout and values, the version left out: equal weights have equal digests."""
+        """sha256 (hex) over layout and values without the version: equal weights have equal digests."""
         state = hashlib.sha256(repr((self.layout.names, self.layout.shapes)).encode())
         state.update(np.ascontiguousarray(self.vector).tobytes())
         return state.hexdigest()
@@ -76,7 +76,7 @@ def layout_of(network: nn.Module) -> Layout:
     """The layout of a network's parameters.
 
     Raises:
-      WeightsError: a parameter is not float32, which the flat vector could not carry exactly.
+      WeightsError: a parameter is not float32, and the flat vector could not hold it exactly.
     """
     names, shapes = [], []
     for name, parameter in network.named_parameters():
@@ -105,7 +105,7 @@ def from_named(named: Mapping[str, NDArray[np.generic]], layout: Layout, *, vers
 
 
 def require_finite(vector: NDArray[np.float32]) -> None:
-    """Refuse a vector that holds NaN or infinity, before anybody adopts it.
+    """Refuse a vector that holds NaN or infinity, before it is adopted.
 
     Raises:
       WeightsError: the index of the first bad element is named.
@@ -118,9 +118,9 @@ def require_finite(vector: NDArray[np.float32]) -> None:
 
 
 class FlatParameters:
-    """A network's parameters and gradients as two flat tensors that the network's own tensors are views of.
+    """A network's parameters and gradients as two flat tensors; the network's own tensors are views of them.
 
-    One tensor to clip and to step instead of dozens; nothing is copied in between.
+    Clipping and stepping then touch one tensor instead of dozens, without copies.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -133,7 +133,7 @@ class FlatParameters:
     def replace(self) -> None:
         """Give the network new parameters of the same values, and new gradients of 0.
 
-        Whoever still computes with the parameters of before adds to gradients that nobody reads.
+        Threads that still compute with the old parameters add to gradients that nobody reads.
         """
         fresh = {id(old): nn.Parameter(old.detach()) for old in self._network.parameters()}
         self.gradients = torch.zeros_like(self.values)
@@ -143,7 +143,7 @@ class FlatParameters:
                 setattr(module, name, fresh[id(old)])
 
     def _point(self, parameters: list[nn.Parameter]) -> None:
-        """Make parameters, in the order of the layout, views of the flat tensors."""
+        """Make the parameters, in the order of the layout, views of the flat tensors."""
         offset = 0
         for parameter in parameters:
             end = offset + parameter.numel()

@@ -1,7 +1,7 @@
-"""Actions made of several parts: ratios clipped per group of parts instead of over their product.
+"""Losses of sub-actions: ratios are clipped per group of sub-actions instead of over their product.
 
-H heads (parts of one action), G groups, T unroll length, B batch. The ratio of a whole structured action is a product
-of many factors, and one clip over it would cut nearly every trace. An action in one piece is one group.
+H heads (sub-actions of one action), G groups, T unroll length, B batch. The ratio of a whole structured action is a
+product of many factors, and one clip over it would cut nearly every trace. An undivided action is one group.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from agents.losses.vtrace import VTraceReturns, clip_ratios, vtrace
 
 
 def group_sums(log_terms: Tensor, groups: tuple[tuple[int, ...], ...], *, used: Tensor | None = None) -> Tensor:
-    """Float [G, T, B]: log-probabilities, or log-ratios, summed over each group's heads.
+    """Sum log-probabilities or log-ratios over each group's heads, float [G, T, B].
 
     Args:
-      log_terms: float [H, T, B] of each head's part.
+      log_terms: float [H, T, B] of each head's sub-action.
       groups: the heads of each group; every head in exactly one.
-      used: bool [H, T, B], whether the head took part in the action; None when all did.
+      used: bool [H, T, B], True if the sub-action was used; None if all were.
     Raises:
       ValueError: a head is in no group or in several.
     Source: Vinyals et al. 2019, AlphaStar, supplementary pseudocode (action type, delay, all other arguments).
@@ -83,7 +83,7 @@ def grouped_upgo(
 ) -> UpgoReturns:
     """UPGO with a clipped ratio per group; arguments as in `upgo`, the log-ratios and the advantages [G, T, B].
 
-    The upgoing returns [T, B] know no ratio, so that there is one for all groups.
+    The upgoing returns [T, B] contain no ratio, so that all groups have the same ones.
     """
     plain = upgo(
         torch.zeros_like(values), discounts, rewards, values, bootstrap_value, clip_pg_rho=clip_pg_rho, valid=valid
@@ -97,7 +97,7 @@ def grouped_upgo(
 def grouped_policy_gradient_loss(
     grouped_log_probs: Tensor, advantages: Tensor, *, valid: Tensor | None = None
 ) -> Tensor:
-    """-sum over groups of log-probability times advantage, a scalar; groups weigh equally.
+    """-sum over groups of log-probability times advantage, a scalar; all groups have equal weight.
 
     Args:
       grouped_log_probs: float [G, T, B] under the trained policy; carries the gradient.

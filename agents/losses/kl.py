@@ -1,4 +1,4 @@
-"""How far a policy is from another: from a teacher, or from a target network of itself (a magnet).
+"""KL terms between a policy and another one: a teacher, or a target network of itself (a magnet).
 
 T unroll length, B batch, A actions, D dimensions of a box action. Sums over valid steps.
 """
@@ -12,7 +12,7 @@ from agents.nets.distributions import log_softmax
 
 
 def categorical_kl(logits: Tensor, other_logits: Tensor) -> Tensor:
-    """KL(p || q) float32 [...] in nats of masked logits [..., A]: p of the first, q of the second.
+    """KL(p || q), float32 [...] in nats, of masked logits [..., A]; p is the first argument, q the second.
 
     Actions that are illegal in both add exactly 0.
     """
@@ -21,9 +21,9 @@ def categorical_kl(logits: Tensor, other_logits: Tensor) -> Tensor:
 
 
 def gaussian_kl(dist_params: Tensor, other_dist_params: Tensor) -> Tensor:
-    """KL(p || q) float32 [...] in nats of independent normals, mean and log standard deviation side by side [..., 2 D].
+    """KL(p || q), float32 [...] in nats, of independent normals; p is the first argument, q the second.
 
-    p of the first, q of the second.
+    Each argument is [..., 2 D]: means, then log standard deviations.
     """
     mean, log_std = dist_params.chunk(2, dim=-1)
     other_mean, other_log_std = other_dist_params.chunk(2, dim=-1)
@@ -33,7 +33,7 @@ def gaussian_kl(dist_params: Tensor, other_dist_params: Tensor) -> Tensor:
 
 
 def teacher_loss(teacher_logits: Tensor, logits: Tensor, *, valid: Tensor | None = None) -> Tensor:
-    """KL(teacher || policy), a scalar: the policy must keep to everything that the teacher does.
+    """KL(teacher || policy), a scalar: the policy must cover everything that the teacher does.
 
     Args:
       teacher_logits: float [T, B, A], masked; taken as constants.
@@ -45,7 +45,7 @@ def teacher_loss(teacher_logits: Tensor, logits: Tensor, *, valid: Tensor | None
 
 
 def magnet_loss(logits: Tensor, magnet_logits: Tensor, *, valid: Tensor | None = None) -> Tensor:
-    """KL(policy || magnet), a scalar: the policy may drop actions of the magnet but not invent others at will.
+    """KL(policy || magnet), a scalar: the policy may drop actions of the magnet but pays for adding others.
 
     Args:
       logits: float [T, B, A], masked; carries the gradient.

@@ -1,4 +1,4 @@
-"""NeuRD: a policy gradient that moves logits as if the softmax were not there, so that rare actions can come back.
+"""NeuRD: a policy gradient that bypasses the softmax, so that rare actions can come back.
 
 T unroll length, B batch, A actions. Sums over valid steps.
 """
@@ -23,15 +23,15 @@ def neurd_loss(
 ) -> Tensor:
     """-sum of the chosen action's centred logit times advantage / max(pi, min_prob), a scalar.
 
-    A softmax gradient carries a factor pi and dies where an action has become rare; here sampling an action with
-    probability pi and weighing it by 1 / pi cancel instead.
+    A softmax gradient carries a factor pi and vanishes for actions that have become rare. Here the sampling
+    probability pi and the weight 1 / pi cancel instead.
 
     Args:
       logits: float [T, B, A], illegal actions masked; carries the gradient. Centred over the legal actions.
-      actions: int64 [T, B], what was played.
+      actions: int64 [T, B], the actions played.
       advantages: float [T, B], importance weight included (as V-trace returns them); taken as constants.
       min_prob: floor of the probability in the weight: bounds the step at advantage / min_prob.
-      max_logit: where a centred logit is beyond +-max_logit and would move further out, it gets no gradient.
+      max_logit: a centred logit beyond +-max_logit that would move further out gets no gradient.
         None for no bound.
       valid: bool [T, B], None when every step is valid.
     Source: Hennes et al. 2020, Neural replicator dynamics: multiagent learning via hedging policy gradients.

@@ -1,6 +1,6 @@
 """Policy losses: IMPALA's policy gradient, PPO's clipped surrogate, APPO's surrogate with a target network.
 
-T unroll length, B batch. A loss is a SUM over valid steps; whoever calls divides by the global count of valid steps, so
+T unroll length, B batch. A loss is a SUM over valid steps; the caller divides by the global count of valid steps, so
 that microbatches, stages and replicas add up to the same gradient. Minimising a loss improves the policy.
 """
 
@@ -14,12 +14,12 @@ from torch import Tensor
 from agents.losses.shapes import check_time_major
 
 MAX_LOG_RATIO = 20.0
-"""Bound of a log-ratio before it is exponentiated: beyond every clip, and far below 88, where float32's exp overflows
-and the branch that a clip discards would send 0 * inf = NaN back."""
+"""Bound of a log-ratio before it is exponentiated: beyond every clip and far below 88, where float32's exp overflows.
+Without it the branch that a clip discards would send 0 * inf = NaN back."""
 
 
 def zero_invalid(terms: Tensor, valid: Tensor | None) -> Tensor:
-    """Terms [T, B] with 0 in invalid steps, so that what stands there has neither influence nor gradient.
+    """Set terms [T, B] to 0 in invalid steps, so that their values have neither influence nor gradient.
 
     Apply it before anything non-linear: a gradient of 0 times the infinite slope of garbage would be NaN.
 
@@ -31,7 +31,7 @@ def zero_invalid(terms: Tensor, valid: Tensor | None) -> Tensor:
 
 
 def bounded_ratio(log_ratio: Tensor) -> Tensor:
-    """exp of log-ratios held within +-`MAX_LOG_RATIO`. The bound itself stops no gradient."""
+    """exp of log-ratios clamped to +-`MAX_LOG_RATIO`; gradients pass the clamp unchanged."""
     bounded = log_ratio.detach().clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO)
     return torch.exp(bounded + (log_ratio - log_ratio.detach()))
 
@@ -86,7 +86,7 @@ def ppo_loss(
       log_probs: float [T, B] under the trained policy; carries the gradient.
       behaviour_log_probs: float [T, B] under the policy that acted.
       advantages: float [T, B] without importance weight; taken as constants.
-      clip: how far the ratio may leave 1 before its gradient stops.
+      clip: largest distance of the ratio from 1 before its gradient stops.
       valid: bool [T, B], None when every step is valid.
     Raises:
       ValueError: shapes disagree.
@@ -109,14 +109,14 @@ def appo_loss(
 ) -> Tensor:
     """IMPACT's surrogate: PPO's clip around a slowly moving target policy instead of the one that acted, a scalar.
 
-    The ratio is min(mu / pi_target, clip_target) * pi / mu: pi / pi_target as long as the bound does not bite.
+    The ratio is min(mu / pi_target, clip_target) * pi / mu: pi / pi_target while the bound is inactive.
 
     Args:
       log_probs: float [T, B] under the trained policy; carries the gradient.
       behaviour_log_probs: float [T, B] under mu, the policy that acted.
       target_log_probs: float [T, B] under the target network.
       advantages: float [T, B], V-trace's with the target network's ratios; taken as constants.
-      clip: how far the ratio may leave 1 before its gradient stops.
+      clip: largest distance of the ratio from 1 before its gradient stops.
       clip_target: upper bound of mu / pi_target.
       valid: bool [T, B], None when every step is valid.
     Raises:

@@ -49,7 +49,7 @@ def gae(
 
 @dataclass(frozen=True)
 class UpgoReturns:
-    """What UPGO computes; both without gradient.
+    """The results of UPGO, both without gradient.
 
     Fields:
       returns: float [T, B].
@@ -71,7 +71,7 @@ def upgo(
     clip_pg_rho: float | None = 1.0,
     valid: Tensor | None = None,
 ) -> UpgoReturns:
-    """Upgoing returns: the actual return while it went better than expected, else the value.
+    """Upgoing returns: the actual return while it exceeds the expectation, else the value.
 
     G_t = r_t + discount_t * (G_{t+1} if r_{t+1} + discount_{t+1} * V_{t+2} >= V_{t+1} else V_{t+1}), with
     G_{T-1} = r_{T-1} + discount_{T-1} * bootstrap_value.

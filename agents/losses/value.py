@@ -26,13 +26,13 @@ def value_loss(values: Tensor, targets: Tensor, *, valid: Tensor | None = None) 
 def clipped_value_loss(
     values: Tensor, old_values: Tensor, targets: Tensor, *, clip: float, valid: Tensor | None = None
 ) -> Tensor:
-    """Half the sum of the larger of two squared errors: of the value, and of the value held near its old one.
+    """Half the sum of the larger of two squared errors: of the value, and of the value clipped around its old one.
 
     Args:
       values: float [T, B]; carries the gradient.
       old_values: float [T, B], before the first pass over this batch; taken as constants.
       targets: float [T, B]; taken as constants.
-      clip: how far a value may leave its old one, in units of the return.
+      clip: largest distance of a value from its old one, in units of the return.
       valid: bool [T, B], None when every step is valid.
     Raises:
       ValueError: shapes disagree.

@@ -1,4 +1,4 @@
-"""V-trace: value targets and advantages for unrolls that an older policy played. T unroll length, B batch."""
+"""V-trace: value targets and advantages for unrolls of an older policy. T unroll length, B batch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MAX_RATIO = math.exp(MAX_LOG_RATIO)
 
 @dataclass(frozen=True)
 class VTraceReturns:
-    """What V-trace computes; both without gradient.
+    """The results of V-trace, both without gradient.
 
     Fields:
-      targets: float [T, B], what the value of each step is regressed on.
-      advantages: float [T, B], what weighs the log-probability of each step's action.
+      targets: float [T, B], regression targets of the values.
+      advantages: float [T, B], weights of the log-probability of each step's action.
     """
 
     targets: Tensor
@@ -47,7 +47,7 @@ def vtrace(
       log_rhos: float [T, B], log pi(a_t|x_t) - log mu(a_t|x_t); pi is trained, mu acted.
       discounts: float [T, B], gamma for an ordinary step, 0 where the episode terminated, so that no credit crosses the
         boundary. A truncated step keeps gamma and is followed by an invalid step that holds its final observation.
-      rewards: float [T, B], what followed the action of the step.
+      rewards: float [T, B], the reward for the action of each step.
       values: float [T, B], V of each step's observation; finite in every step, invalid ones too.
       bootstrap_value: float [B], V of the observation after the last step.
       clip_rho: upper bound of the ratio in the temporal difference; it decides which policy's value is learned.
@@ -92,7 +92,7 @@ def scan_backward(terms: Tensor, decays: Tensor) -> None:
     Args:
       terms: float [T, ...], overwritten by the sums. Rows are updated in place because T small allocations cost more
         than the arithmetic.
-      decays: float [T, ...]; the last row is not used, nothing lies behind it.
+      decays: float [T, ...]; the last row is not used, because no step follows it.
     """
     sums, factors = terms.unbind(), decays.unbind()
     for step in range(len(sums) - 2, -1, -1):
@@ -100,5 +100,5 @@ def scan_backward(terms: Tensor, decays: Tensor) -> None:
 
 
 def clip_ratios(ratios: Tensor, bound: float | None) -> Tensor:
-    """Ratios cut at `bound`; without one at exp(20), so that an overflow to infinity cannot become 0 * inf = NaN."""
+    """Clip ratios at `bound`; without one at exp(20), so that an overflow to infinity cannot become 0 * inf = NaN."""
     return ratios.clamp(max=MAX_RATIO if bound is None else bound)

@@ -1,1 +1,1 @@
-"""Networks: encoders, cores and heads as ordered lists of named blocks, and what their heads state."""
+"""Networks: encoders, cores and heads as ordered lists of named blocks, and the distributions of the heads."""

@@ -1,6 +1,6 @@
-"""The parts of a transformer: normalisation, attention and feed-forward layers, with orthogonal weights.
+"""Transformer layers: normalisation, attention and feed-forward, with orthogonal weights.
 
-Shape letters: N rows, Q places that ask, S places that are asked, W width, H attention heads.
+Shape letters: N rows, Q query places, S places attended to, W width, H attention heads.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from torch import Tensor, nn
 from agents.nets.blocks import compute_dtype, orthogonal_dense
 
 HIDDEN_FACTOR = 4
-"""Width of a feed-forward layer's middle. Source: Vaswani et al. 2017, Attention is all you need, 3.3."""
+"""Hidden width of a feed-forward layer. Source: Vaswani et al. 2017, Attention is all you need, 3.3."""
 
 EXCLUDED = -1e9
-"""Score of a place that must not be asked: its weight is exactly 0, and a row of nothing else makes no NaN."""
+"""Score of a masked place: its weight is exactly 0, and a row with nothing else makes no NaN."""
 
 
 class Norm(nn.LayerNorm):
-    """Layer normalisation that answers in the dtype it is given; the kernel computes in float32 whatever that is."""
+    """Layer normalisation that keeps the dtype of its input; the kernel always computes in float32."""
 
     def forward(self, features: Tensor) -> Tensor:
         """[..., W] -> [..., W]."""
         weight, bias = self.weight.to(features.dtype), self.bias.to(features.dtype)
         if not torch.is_autocast_enabled(features.device.type):
             return nn.functional.layer_norm(features, self.normalized_shape, weight, bias, self.eps)
-        with torch.autocast(features.device.type, enabled=False):  # which would double the bytes of every result
+        with torch.autocast(features.device.type, enabled=False):  # autocast would double the bytes of every result
             return nn.functional.layer_norm(features, self.normalized_shape, weight, bias, self.eps)
 
 
@@ -48,7 +48,7 @@ class Attention(nn.Module):
             nn.init.orthogonal_(half, gain=1.0, generator=generator)
 
     def forward(self, asking: Tensor, asked: Tensor, scores: Tensor) -> Tensor:
-        """What each place gathers from the others.
+        """Attend from each query place to the others.
 
         Args:
           asking: [N, Q, W]; asked: [N, S, W], both of the compute dtype.
@@ -95,12 +95,12 @@ class TransformerLayer(nn.Module):
         self.feed_forward = FeedForward(size, generator)
 
     def forward(self, features: Tensor, scores: Tensor, *, memory: Tensor | None = None) -> Tensor:
-        """One layer.
+        """Apply the layer.
 
         Args:
           features: [N, Q, W] of the compute dtype.
           scores: as in `Attention.forward`, for the S = M + Q places of memory and features together.
-          memory: [N, M, W] places that are asked and do not ask; None for none.
+          memory: [N, M, W] places that are attended to but have no queries; None for none.
         Returns:
           [N, Q, W].
         """
@@ -112,5 +112,5 @@ class TransformerLayer(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype:
-        """What the layer computes in."""
+        """The compute dtype of the layer."""
         return compute_dtype(self.attention.query.weight)

@@ -1,11 +1,11 @@
-"""The autoregressive head: one part of an action after the other, each knowing the choices before it, and pointers.
+"""The autoregressive head: chooses sub-actions one by one, each given the choices before it, with pointers.
 
-A context vector goes from part to part; every choice is added to it. A part that points at entities compares a query
-with their keys, which the encoder carries past the core; an entity that is not there is never chosen.
+A context vector passes from one sub-action to the next; every choice is added to it. A sub-action that points at
+entities compares a query with their keys, which the encoder carries past the core. Absent entities are never chosen.
 
-Shape letters: ... leading axes, H parts, n choices of one part, W width of the context, K width of a key, E entities of
-one set, A entries of the action mask. Parameters are float32 [..., W + sum of (E * K + E) + A], laid out as
-[context | keys and flags of each set | mask].
+Shape letters: ... leading axes, H sub-actions, n choices of one sub-action, W width of the context, K width of a key,
+E entities of one set, A entries of the action mask. dist_params are float32 [..., W + sum of (E * K + E) + A], laid
+out as [context | keys and flags of each set | mask].
 
 Source: Vinyals et al. 2019, Grandmaster level in StarCraft II, supplementary data, detailed architecture.
 """
@@ -31,14 +31,14 @@ from envs.protocol import ActionSpec, SubActionMask
 
 @dataclass(frozen=True)
 class Targets:
-    """What a pointer may choose from: keys float32 [..., E, K], and bool [..., E] which are there."""
+    """The entities that a pointer chooses from: keys float32 [..., E, K], and bool [..., E], True if present."""
 
     keys: Tensor
     present: Tensor
 
 
 class NumberedChoice(nn.Module):
-    """A part that chooses one of n numbers; the last part of an action is not followed by any that would hear of it."""
+    """A sub-action that chooses one of n numbers; the last one has no embedding, because nothing follows it."""
 
     def __init__(self, num_choices: int, size: int, generator: torch.Generator, *, is_last: bool) -> None:
         super().__init__()
@@ -47,19 +47,19 @@ class NumberedChoice(nn.Module):
         self.embedding = None if is_last else orthogonal_dense(num_choices, size, gain=1.0, generator=generator)
 
     def logits(self, context: Tensor, targets: Targets | None) -> Tensor:
-        """Float32 [..., n] of the context [..., W]."""
+        """Logits float32 [..., n] of the context [..., W]."""
         assert targets is None, "numbers have no keys"
         return _apply(self.output, _apply(self.hidden, context))
 
     def embed(self, action: Tensor, targets: Targets | None) -> Tensor:
-        """Float32 [..., W], what the choice int64 [...] adds to the context."""
+        """Embeds the choice int64 [...] as a term float32 [..., W] of the context."""
         assert targets is None, "numbers have no keys"
-        assert self.embedding is not None, "nothing follows the last part"
+        assert self.embedding is not None, "nothing follows the last sub-action"
         return nn.functional.embedding(action, self.embedding.weight.t()).float() + self.embedding.bias.float()
 
 
 class PointerChoice(nn.Module):
-    """A part that chooses one of E entities by their keys."""
+    """A sub-action that chooses one of E entities by their keys."""
 
     def __init__(self, size: int, key_size: int, generator: torch.Generator, *, is_last: bool) -> None:
         super().__init__()
@@ -68,22 +68,22 @@ class PointerChoice(nn.Module):
         self.embedding = None if is_last else orthogonal_dense(key_size, size, gain=1.0, generator=generator)
 
     def logits(self, context: Tensor, targets: Targets | None) -> Tensor:
-        """Float32 [..., E] of the context [..., W]."""
+        """Logits float32 [..., E] of the context [..., W]."""
         assert targets is not None, "a pointer needs keys"
         query = _apply(self.query, _apply(self.hidden, context))
         scores = torch.matmul(targets.keys, query.unsqueeze(-1)).squeeze(-1) / math.sqrt(query.shape[-1])
         return mask_logits(scores, targets.present)
 
     def embed(self, action: Tensor, targets: Targets | None) -> Tensor:
-        """Float32 [..., W], what the choice int64 [...] adds to the context."""
+        """Embeds the choice int64 [...] as a term float32 [..., W] of the context."""
         assert targets is not None, "a pointer needs keys"
-        assert self.embedding is not None, "nothing follows the last part"
+        assert self.embedding is not None, "nothing follows the last sub-action"
         index = action[..., None, None].expand(*action.shape, 1, targets.keys.shape[-1])
         return _apply(self.embedding, targets.keys.gather(-2, index).squeeze(-2))
 
 
 class AutoregressiveHead(SubActionsHead):
-    """Parts in sequence, over the numbers and the entities that the game's action spec names."""
+    """Sub-actions in sequence, over the numbers and the entities that the game's action spec names."""
 
     output_gain = 2.0**0.5
 
@@ -109,7 +109,7 @@ class AutoregressiveHead(SubActionsHead):
             )
 
     def dist_params_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
-        """Context, keys and flags as they come, and the mask as zeros and ones, float32 [..., P]."""
+        """Context, keys and flags unchanged, then the mask as zeros and ones, float32 [..., P]."""
         outputs = outputs.float()
         if action_mask is None:
             mask = outputs.new_ones(*outputs.shape[:-1], self.num_mask)
@@ -118,7 +118,7 @@ class AutoregressiveHead(SubActionsHead):
         return torch.cat([outputs, mask], dim=-1)
 
     def sub_actions(self, dist_params: Tensor, choose: Choose) -> list[SubAction]:
-        """[H] as in `SubActionsHead`, one after the other."""
+        """[H] as in `SubActionsHead`, each given the choices before it."""
         context, passed_through, mask = torch.split(
             dist_params, [self.num_outputs, self.num_passthrough, self.num_mask], dim=-1
         )
@@ -146,7 +146,7 @@ class AutoregressiveHead(SubActionsHead):
 
 
 def _legal(mask: Tensor, place: SubActionMask, earlier: Sequence[SubAction]) -> Tensor:
-    """Bool [..., n], the legal choices of a part in the mask [..., A], given the choices before it."""
+    """Bool [..., n], the legal choices of a sub-action in the mask [..., A], given the choices before it."""
     choices = mask[..., place.start : place.start + place.rows * place.size] > 0.5
     if place.given < 0:
         return choices
@@ -156,6 +156,6 @@ def _legal(mask: Tensor, place: SubActionMask, earlier: Sequence[SubAction]) -> 
 
 
 def _apply(layer: Dense, features: Tensor) -> Tensor:
-    """The layer in its compute dtype, float32 in and out, because parameters and log-probabilities are."""
+    """Apply a layer in its compute dtype, with float32 in and out, as dist_params and log-probabilities are."""
     output: Tensor = layer(features.to(compute_dtype(layer.weight)))
     return output.float()

@@ -1,7 +1,7 @@
-"""What a network is made of: named blocks in order, each saying which side inputs it needs beside the features.
+"""Blocks of a network: named, in order, each declaring the side inputs that it needs beyond the features.
 
-Shape letters: B rows, T steps, D features. Between two blocks goes one floating-point tensor [..., D] and nothing else,
-so that a pipeline may cut between any two of them.
+Shape letters: B rows, T steps, D features. Only one floating-point tensor [..., D] passes between two blocks, so that
+a pipeline may cut between any two of them.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ SIDE_INPUTS = ("obs", "resets", "core", "action_mask")
 
 @dataclass(frozen=True)
 class Block:
-    """One piece of a network that always runs on one device.
+    """A piece of a network that always runs on one device.
 
     Fields:
       name: unique within its network; the prefix of its parameters' names.
       module: called as `module(features, **side inputs)`; the first block of a network gets no features.
-      side_inputs: which of `SIDE_INPUTS` the module takes as keywords. A module that takes "core" returns
+      side_inputs: the names from `SIDE_INPUTS` that the module takes as keywords. A module that takes "core" returns
         (features, core state after the last step), every other one returns features; the last block returns
         (policy parameters, values).
     """
@@ -56,7 +56,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class SideInputs:
-    """What blocks may take beside the features; fields as in `Network.forward`."""
+    """Inputs of blocks beyond the features; fields as in `Network.forward`."""
 
     obs: Mapping[str, Tensor]
     resets: Tensor | None
@@ -75,9 +75,9 @@ def run_block(block: Block, features: Tensor | None, side: SideInputs) -> Tensor
 
 @dataclass(frozen=True)
 class Encoder:
-    """What an encoder's builder returns: blocks, of which the first takes "obs", and the width of their features.
+    """The result of an encoder's builder: blocks, of which the first takes "obs", and the width of their features.
 
-    `num_passthrough` further floats behind the `num_features` go past the core to the head: the keys of entities.
+    `num_passthrough` more floats after the `num_features` bypass the core and reach the head: the keys of entities.
     """
 
     blocks: tuple[Block, ...]
@@ -87,10 +87,10 @@ class Encoder:
 
 @dataclass(frozen=True)
 class Core:
-    """What a core's builder returns: blocks, the width of their features and C, the floats of their packed state.
+    """The result of a core's builder: blocks, the width of their features and C, the floats of their packed state.
 
-    Each block that takes "core" is given the whole state and returns it with its own share replaced, so that it makes
-    no difference whether blocks are given the state from before the step or the one returned by the block before.
+    Each block that takes "core" receives the whole state and returns it with its own slice replaced. Blocks may
+    therefore receive the state from before the step or the one that the previous block returned.
     """
 
     blocks: tuple[Block, ...]
@@ -100,11 +100,11 @@ class Core:
 
 @dataclass(frozen=True)
 class Trunk:
-    """Everything in front of the heads.
+    """All blocks before the heads.
 
     Fields:
-      encoder, core: blocks in order; no core where there is no memory.
-      num_features: width in front of the heads, what is carried past the core left out.
+      encoder, core: blocks in order; no core if there is no memory.
+      num_features: width before the heads, without the floats that bypass the core.
       core_size: C.
     """
 
@@ -144,7 +144,7 @@ class CoreBuilder(Protocol):
 def orthogonal_dense(
     num_inputs: int, num_outputs: int, *, gain: float, generator: torch.Generator, relu: bool = False
 ) -> Dense:
-    """A layer with orthogonal weights and zero bias, drawn from `generator` alone; ReLU follows where asked for."""
+    """A layer with orthogonal weights and zero bias, drawn from `generator` alone; `relu` appends a ReLU."""
     # On the meta device the constructor's own initialisation neither costs nor touches the global random state.
     layer = Dense(num_inputs, num_outputs, relu=relu, device="meta").to_empty(device="cpu")
     nn.init.orthogonal_(layer.weight, gain=gain, generator=generator)
@@ -153,6 +153,6 @@ def orthogonal_dense(
 
 
 def compute_dtype(parameter: Tensor) -> torch.dtype:
-    """The dtype that a layer with this parameter computes in: autocast's where it is on, else the parameter's own."""
+    """The compute dtype of a layer with this parameter: autocast's if it is on, else the parameter's own."""
     kind = parameter.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else parameter.dtype

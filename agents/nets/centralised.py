@@ -1,7 +1,7 @@
-"""What a centralised value needs beside a trunk of its own: the fields of a game divided, and zeros for missing ones.
+"""Fields of a centralised value: splits them from the policy's fields, and fills missing ones with zeros.
 
-In training the value also sees the game's `value_fields`; no policy does, with whatever value. Where nobody trains the
-fields may be missing: the policy acts the same, and values, and the value's share of the core state, mean nothing.
+In training the value also sees the game's `value_fields`; the policy never does. Outside training the fields may be
+missing: the policy acts the same, and the values and their slice of the core state mean nothing.
 
 Shape letters: ... leading axes, D features.
 """
@@ -18,7 +18,7 @@ from envs.protocol import ArraySpec, EnvSpec
 
 
 class ZerosForMissing(nn.Module):
-    """A first block whose observation fields may be missing: those are 0."""
+    """A first block that fills missing observation fields with 0."""
 
     def __init__(self, module: nn.Module, fields: Mapping[str, ArraySpec]) -> None:
         super().__init__()
@@ -38,10 +38,10 @@ class ZerosForMissing(nn.Module):
 
 
 def policy_fields(spec: EnvSpec) -> dict[str, ArraySpec]:
-    """The observation fields that a policy may look at.
+    """The observation fields that a policy may read.
 
     Raises:
-      ValueError: a value field is not observed, or there is nothing else.
+      ValueError: a value field is not observed, or there is no other field.
     """
     unknown = [name for name in spec.value_fields if name not in spec.observations]
     if unknown:
@@ -55,7 +55,7 @@ def policy_fields(spec: EnvSpec) -> dict[str, ArraySpec]:
 
 
 def check_central(spec: EnvSpec) -> None:
-    """Refuse a centralised value in a game that shows it nothing more.
+    """Refuse a centralised value in a game without value fields.
 
     Raises:
       ValueError: the game has no value fields.
@@ -67,7 +67,7 @@ def check_central(spec: EnvSpec) -> None:
 
 
 def tolerate_missing(encoder: Encoder, spec: EnvSpec) -> Encoder:
-    """The same encoder, with zeros for fields that are not shown."""
+    """The same encoder, with zeros for missing fields."""
     first = encoder.blocks[0]
     block = Block(first.name, ZerosForMissing(first.module, spec.observations), first.side_inputs)
     return Encoder((block, *encoder.blocks[1:]), encoder.num_features, encoder.num_passthrough)

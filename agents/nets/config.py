@@ -1,4 +1,4 @@
-"""How a network is described in a config: which encoder, core and value head, how wide, how initialised."""
+"""The configuration of a network: its encoder, core, heads and value, their widths and their initialisation."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ _AT_LEAST_ONE = (
 )
 
 MAX_WIDTH = 65_536
-"""Of a layer: two such layers in a row take 17 GB."""
+"""Largest width of a layer: two such layers in a row take 17 GB."""
 
 
 @dataclass(frozen=True)
 class NetworkConfig:
-    """The shape of a network; what it sees and answers comes from the game's spec.
+    """The shape of a network; observations and actions come from the game's spec.
 
     An encoder, core or head of your own may have options: give a mapping of its `kind` and of them.
 
     Fields:
-      encoder: entry of `registry.ENCODERS` or "module:attribute", turns an observation into features.
+      encoder: entry of `registry.ENCODERS` or "module:attribute"; turns an observation into features.
       hidden: widths of the encoder's fully connected layers, one block each.
       channels: widths of the convolutional layers or stages, for encoders that have them.
       activation: between layers. ReLU costs half of tanh in the forward pass on a CPU.
       core: entry of `registry.CORES` or "module:attribute"; "none" for a network without memory.
       core_size: width of one layer of the core.
       core_layers: number of stacked layers of the core.
-      core_context: earlier steps that each layer of a transformer core looks back at.
+      core_context: number of earlier steps that each layer of a transformer core attends to.
       attention_heads: of every attention layer; they divide core_size and entity_size.
       entity_size, entity_layers: width and number of the transformer layers over entities.
-      head: entry of `registry.HEADS` or "module:attribute"; "auto" for the entry named like the game's kind of action.
-      head_size: width of what an autoregressive head carries from part to part.
+      head: entry of `registry.HEADS` or "module:attribute"; "auto" takes the entry named as the game's kind of action.
+      head_size: width of the context of an autoregressive head.
       pointer_size: width of the keys by which a head points at entities.
-      value: "shared" puts the value on the policy's trunk, "separate" gives it a trunk of its own, "centralised" one of
-        its own that also sees the game's `value_fields`.
-      value_output: "linear", "tanh" where returns lie in [-1, 1], or "popart", which holds running moments of the value
+      value: "shared" puts the value on the policy's trunk, "separate" gives it its own trunk, "centralised" its own
+        trunk that also sees the game's `value_fields`.
+      value_output: "linear", "tanh" for returns in [-1, 1], or "popart", which keeps running moments of the value
         targets for `learner.value_normalisation: popart`.
       init_gain: gain of the MLP's first layer's orthogonal initialisation; later layers take the activation's own gain
         (sqrt 2 for ReLU). With the framework's default initialisation a handful of 0/1 inputs (a poker player's
-        information) leaves all states nearly one feature vector: rare ones are dragged along with frequent ones, and
+        information) maps all states to nearly one feature vector: updates of frequent states also move rare ones, and
         a tanh network stays at five times the reachable exploitability of Kuhn poker even on exact gradients.
-        Orthogonal layers reach it with sqrt 2, 2 and 4 alike; sampled runs on such inputs did best with 4, so raise
-        it there. Where many inputs are on at a time sqrt 2 is enough.
+        Orthogonal layers reach it with sqrt 2, 2 and 4 alike. Sampled runs on such inputs did best with 4, so raise
+        it there. If many inputs are non-zero at a time, sqrt 2 is enough.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  read by pydantic where this record is part of a config

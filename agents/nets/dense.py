@@ -1,7 +1,7 @@
-"""Fully connected layers; float32 on a CPU through oneDNN, with product, bias and ReLU in one kernel.
+"""Fully connected layers; float32 on a CPU runs in oneDNN, with product, bias and ReLU in one kernel.
 
-torch sends float32 products on a CPU to MKL, which runs an AMD core at half of its speed; oneDNN, which ships inside
-torch for bfloat16 and for compiled graphs, reaches the full one. Where the build lacks it, and on other devices, the
+torch sends float32 products on a CPU to MKL, which runs an AMD core at half of its speed. oneDNN, which ships inside
+torch for bfloat16 and for compiled graphs, reaches full speed. If the build lacks it, and on other devices, the
 ordinary operators run; results agree to rounding.
 
 Shape letters: N rows, I inputs, O outputs.
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 _MIN_WORK = {torch.float32: 1 << 20, torch.bfloat16: 0}
-"""Multiplications from which the fused kernel wins: it lays out the weights anew in every call."""
+"""Multiplications from which the fused kernel wins: it repacks the weights in every call."""
 
 _ONEDNN: bool = torch.backends.mkldnn.is_available() and hasattr(  # type: ignore[no-untyped-call]
     torch.ops.mkldnn, "_linear_pointwise"
@@ -40,7 +40,7 @@ def product(inputs: Tensor, weight: Tensor, bias: Tensor | None = None, *, activ
 
 
 def _packed(matrix: Tensor) -> Tensor:
-    """The matrix, copied where it is the transpose of a slice: there the fused kernel is 500 times slower."""
+    """The matrix, copied if it is the transpose of a slice, on which the fused kernel is 500 times slower."""
     by_row = matrix.stride(1) == 1 and matrix.stride(0) >= matrix.shape[1]
     return matrix if by_row or matrix.t().is_contiguous() else matrix.t().contiguous().t()
 
@@ -50,7 +50,7 @@ def weight_gradient(of_outputs: Tensor, inputs: Tensor) -> Tensor:
     if of_outputs.dtype != torch.float32:
         return of_outputs.t() @ inputs  # other dtypes reach the fast kernels by themselves
     if inputs.shape[1] < of_outputs.shape[1]:
-        return product(inputs.t(), of_outputs.t()).t()  # the kernel wants the wider operand on this side
+        return product(inputs.t(), of_outputs.t()).t()  # the kernel is faster with the wider operand as its weight
     return product(of_outputs.t(), inputs.t())
 
 
@@ -86,13 +86,13 @@ def dense(inputs: Tensor, weight: Tensor, bias: Tensor, *, activation: str = "no
     elif _ONEDNN and rows.dtype == torch.float32 and rows.device.type == "cpu":
         output = _DenseFunction.apply(rows, weight, bias, activation)  # type: ignore[no-untyped-call]
     else:
-        output = nn.functional.linear(rows, weight, bias)  # left to autocast, which casts a weight once per context
+        output = nn.functional.linear(rows, weight, bias)  # autocast casts the weight, once per context
         output = output.relu_() if activation == "relu" else output
     return output.view(*inputs.shape[:-1], -1)
 
 
 class Dense(nn.Linear):
-    """A linear layer, followed by ReLU where asked for; the same parameters as `nn.Linear`."""
+    """A linear layer with an optional ReLU; the same parameters as `nn.Linear`."""
 
     def __init__(self, num_inputs: int, num_outputs: int, *, relu: bool = False, device: str | None = None) -> None:
         super().__init__(num_inputs, num_outputs, device=device)

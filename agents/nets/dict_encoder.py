@@ -1,4 +1,4 @@
-"""The encoder for observations of several fields: each goes where its shape belongs, and all meet in one trunk.
+"""The encoder for observations of several fields: a branch for each kind of shape, joined in one trunk.
 
 A field of rank 3 is a picture and goes through convolutions; a field of rank 2 is a set of entities and goes through
 the transformer (conventions in `entities`); all others are flattened, side by side, into one fully connected layer.
@@ -22,7 +22,7 @@ from envs.protocol import ArraySpec
 
 
 class Branches(nn.Module):
-    """Modules that each take the observation, their features side by side."""
+    """Modules that each take the observation; their features are concatenated."""
 
     def __init__(self, branches: Mapping[str, nn.Module]) -> None:
         super().__init__()
@@ -40,8 +40,10 @@ def build_fields(
     *,
     pointers: tuple[str, ...] = (),
 ) -> Encoder:
-    """Convolutions of `config.channels`, `config.entity_layers` transformer layers, a layer of width `config.hidden[0]`
-    over plain numbers, and the layers of `config.hidden` over all of them together.
+    """Branches for pictures, entities and plain numbers, then the layers of `config.hidden` over their features.
+
+    Pictures go through convolutions of `config.channels`, entities through `config.entity_layers` transformer layers,
+    and plain numbers through a layer of width `config.hidden[0]`.
 
     Raises:
       ValueError: a mask of entities does not fit them, or a pointer names no set of entities.
@@ -67,7 +69,7 @@ def build_fields(
 
 
 def _vector_branch(fields: FlattenFields, config: NetworkConfig, generator: torch.Generator) -> tuple[nn.Module, int]:
-    """A layer over flattened fields and its width; the fields themselves in a network without hidden layers."""
+    """A layer over flattened fields, and its width; the fields themselves if the network has no hidden layers."""
     if not config.hidden:
         return IdentityInput(fields), fields.num_features
     layer = DenseLayer(

@@ -1,7 +1,7 @@
-"""Log-probabilities, entropies and samples of the distributions that policies state, always in float32.
+"""Log-probabilities, entropies and samples of the distributions of policies, always in float32.
 
 Shape letters: ... any leading axes, A actions, D dimensions of a box action.
-Noise is uniform in [0, 1) for every distribution, so that whoever samples needs one kind of generator only.
+Noise is uniform in [0, 1) for every distribution, so that sampling needs only one kind of generator.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 ILLEGAL_LOGIT = -1e9
-"""Logit of an illegal action: exp() of it is exactly 0 in float32 and, unlike -inf, it makes no NaN in a gradient."""
+"""Logit of an illegal action: its exp() is exactly 0 in float32 and, unlike -inf, makes no NaN in a gradient."""
 
 _FEW_ACTIONS = 64
 
@@ -22,14 +22,14 @@ def mask_logits(logits: Tensor, action_mask: Tensor | None) -> Tensor:
 
     Args:
       logits: floating [..., A].
-      action_mask: bool [..., A], True where legal, at least one True a row; None where everything is legal.
+      action_mask: bool [..., A], True where legal, at least one True per row; None if everything is legal.
     """
     logits = logits.float()
     return logits if action_mask is None else torch.where(action_mask, logits, ILLEGAL_LOGIT)
 
 
 def log_softmax(logits: Tensor) -> Tensor:
-    """Log-probabilities [..., A] of masked logits [..., A] (float32 whatever comes in)."""
+    """Log-probabilities float32 [..., A] of masked logits [..., A]."""
     num_actions = logits.shape[-1]
     logits = logits.float()
     if num_actions > _FEW_ACTIONS or logits.device.type != "cpu":
@@ -95,7 +95,7 @@ def sample_gaussian(mean: Tensor, log_std: Tensor, uniforms: Tensor) -> tuple[Te
       Actions float32 [..., D] and their log-densities float32 [...].
     """
     mean, log_std = mean.float(), log_std.float()
-    limit = 1.0 - torch.finfo(torch.float32).eps  # a uniform of exactly 0 would be minus infinity
+    limit = 1.0 - torch.finfo(torch.float32).eps  # a uniform of exactly 0 would map to minus infinity
     normals = math.sqrt(2.0) * torch.erfinv((2.0 * uniforms - 1.0).clamp(-limit, limit))
     actions = torch.addcmul(mean, normals, log_std.exp())
     return actions, gaussian_log_prob(mean, log_std, actions)

@@ -1,12 +1,12 @@
-"""The entity encoder: sets of entities through a transformer, joined by whatever else is observed.
+"""The entity encoder: a transformer over sets of entities, joined by the other observation fields.
 
-An observation field of rank 2, [E, D], is a set of E entities of D numbers each. A bool field [E] of the same name with
-"_mask" behind it says which of them are there; without one all are. Entities that are not there change nothing,
-whatever their rows hold, and the order of those that are changes nothing but the order of their keys. All sets are one
-set to the transformer, each with an embedding of its own. Other fields are the business of the module that is given.
+An observation field of rank 2, [E, D], is a set of E entities of D numbers each. A bool field [E] of the same name
+with the suffix "_mask" marks the present ones; without it all are present. Absent entities change nothing, whatever
+their rows hold. The order of present entities changes only the order of their keys. The transformer treats all sets
+as one, each with its own embedding. Another module encodes the other fields.
 
 Shape letters: ... leading axes, E entities of all sets, W width of an entity, F features of other fields, K width of a
-key. Features between the blocks are laid out as [E * W | E | F]: entities, 1 where one is there, the rest.
+key. Features between the blocks are laid out as [E * W | E | F]: entities, 1 for each present one, the rest.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class EntitySet:
     """One field of entities.
 
     Fields:
-      name: of the field; mask_name: of the field that says which are there, None where all are.
-      start, count: place among the entities of all sets.
+      name: of the field; mask_name: of the field that marks the present ones, None if all are present.
+      start, count: range among the entities of all sets.
       num_numbers: D of this set.
     """
 
@@ -47,7 +47,7 @@ class EntitySet:
 
 @dataclass(frozen=True)
 class EntityLayout:
-    """The sets of a game, and how features between the blocks are taken apart."""
+    """The sets of a game; splits features between the blocks into their sections."""
 
     sets: tuple[EntitySet, ...]
     size: int
@@ -59,11 +59,11 @@ class EntityLayout:
 
     @property
     def field_names(self) -> frozenset[str]:
-        """Observation fields that the sets use up."""
+        """Observation fields that the sets consume."""
         return frozenset(name for one in self.sets for name in (one.name, one.mask_name) if name is not None)
 
     def take_apart(self, features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Entities [N, E, W], bool [N, E] which are there, and the rest [..., F]; N = all leading axes."""
+        """Entities [N, E, W], their presence bool [N, E], and the rest [..., F]; N = all leading axes."""
         wide = self.num_entities * self.size
         entities = features[..., :wide].reshape(-1, self.num_entities, self.size)
         present = features[..., wide : wide + self.num_entities].reshape(-1, self.num_entities) > 0.5
@@ -71,7 +71,7 @@ class EntityLayout:
 
 
 class EntityInput(nn.Module):
-    """The first block: entities to vectors of width W, beside the features of other fields."""
+    """The first block: maps entities to vectors of width W and appends the features of other fields."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class EntityInput(nn.Module):
                 present = torch.ones(numbers.shape[:-1], dtype=torch.bool, device=numbers.device)
             else:
                 present = obs[one.mask_name].bool()
-                # Padding may hold anything, also what is not a number, and that times 0 is still none.
+                # Padding may hold NaN, and NaN times 0 is still NaN.
                 numbers = torch.where(present.unsqueeze(-1), numbers, 0.0)
             entities.append(embedding(numbers).flatten(-2))
             flags.append(present.to(dtype))
@@ -124,7 +124,7 @@ class EntityLayer(nn.Module):
 
 
 class PointerKeys(nn.Module):
-    """What a head compares its query with."""
+    """The keys that a head compares its query with."""
 
     def __init__(self, size: int, key_size: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -137,7 +137,7 @@ class PointerKeys(nn.Module):
 
 
 class EntityPool(nn.Module):
-    """Mean of the entities that are there (zeros where none is), and keys of those that a head points at."""
+    """Mean of the present entities (zeros if there is none), and keys of those that a head points at."""
 
     def __init__(
         self, layout: EntityLayout, pointers: Sequence[EntitySet], key_size: int, generator: torch.Generator
@@ -149,7 +149,7 @@ class EntityPool(nn.Module):
         self.keys = nn.ModuleList(PointerKeys(layout.size, key_size, generator) for _ in pointers)
 
     def forward(self, features: Tensor) -> Tensor:
-        """[..., E * W + E + F] -> [..., W + F], and for each set pointed at its keys [E' * K] and flags [E']."""
+        """[..., E * W + E + F] -> [..., W + F], with keys [E' * K] and flags [E'] of each set pointed at."""
         entities, present, rest = self.layout.take_apart(features)
         leading = features.shape[:-1]
         entities = self.norm(entities)
@@ -186,7 +186,7 @@ def entity_layout(observations: Mapping[str, ArraySpec], size: int) -> EntityLay
 
 
 class Flattened(nn.Module):
-    """Fields as they are, side by side."""
+    """Concatenates fields without a layer."""
 
     def __init__(self, fields: FlattenFields) -> None:
         super().__init__()
@@ -207,7 +207,7 @@ def build_entities(
 ) -> Encoder:
     """`config.entity_layers` transformer layers over the entities, then the layers of `config.hidden`.
 
-    Other fields are flattened and join the entities' mean behind the transformer.
+    Other fields are flattened and join the entities' mean after the transformer.
 
     Raises:
       ValueError: there are no entities, or a mask does not fit.

@@ -1,6 +1,6 @@
-"""What a policy's numbers mean: heads turn features into the parameters of a distribution over actions, and a value.
+"""Heads: turn features into the parameters of a distribution over actions, and a value.
 
-Shape letters: ... any leading axes, D features, A actions, P parameters of the distribution.
+Shape letters: ... any leading axes, D features, A actions, P dist_params (parameters of the distribution).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ VALUE_GAIN = 1.0
 
 
 class Head(Protocol):
-    """A distribution over actions, stated by `num_outputs` numbers of the network's last layer.
+    """A distribution over actions, given by `num_outputs` outputs of the network's last layer.
 
-    A head may hold layers of its own, which it uses in all of its methods: it belongs to the last block.
+    A head may hold its own layers, which all of its methods use: it belongs to the last block.
 
     Attributes:
-      num_outputs: numbers asked of the last layer; output_gain: orthogonal gain of their rows.
-      num_noise: uniform numbers that one sample takes.
+      num_outputs: outputs needed from the last layer; output_gain: orthogonal gain of their rows.
+      num_noise: uniform numbers per sample.
       pointers: observation fields whose entities the actions point at.
-      num_passthrough: floats that the encoder sends past the core for them.
+      num_passthrough: floats for them that bypass the core.
     """
 
     num_outputs: int
@@ -51,7 +51,7 @@ class Head(Protocol):
     num_passthrough: int
 
     def dist_params_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
-        """Float32 parameters [..., P] of the last layer's outputs [..., num_outputs], what is carried behind them."""
+        """dist_params float32 [..., P] of the last layer's outputs [..., num_outputs] and the passthrough after it."""
         ...
 
     def sample(self, dist_params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
@@ -65,7 +65,7 @@ class Head(Protocol):
     def entropy(self, dist_params: Tensor, actions: Tensor | None = None) -> Tensor:
         """Entropy float32 [...] in nats.
 
-        actions: for heads whose later parts depend on earlier ones, the choices to go by; None for the likeliest.
+        actions: the choices to condition on, if sub-actions depend on earlier ones; None for the likeliest.
         """
         ...
 
@@ -79,17 +79,17 @@ HeadBuilder = Callable[[ActionSpec, NetworkConfig, torch.Generator], Head]
 
 
 def require_kind(actions: ActionSpec, kind: str, *, head: str) -> None:
-    """Refuse a head for actions that it cannot answer.
+    """Refuse a head for a kind of action that it does not support.
 
     Raises:
-      ValueError: the actions are of another kind.
+      ValueError: the game takes another kind.
     """
     if actions.kind != kind:
         raise ValueError(f"head: {head} answers {kind} actions, the game takes {actions.kind}; use head: auto")
 
 
 class CategoricalHead(nn.Module):
-    """One of A actions, illegal ones masked. Parameters are the masked logits [..., A], actions are int64 [...]."""
+    """One of A actions, illegal ones masked; dist_params are the masked logits [..., A], actions int64 [...]."""
 
     num_noise = 1
     pointers: tuple[str, ...] = ()
@@ -119,16 +119,16 @@ class CategoricalHead(nn.Module):
         return categorical_entropy(dist_params)
 
     def mode(self, dist_params: Tensor) -> Tensor:
-        """Actions int64 [...] of the largest logit."""
+        """Actions int64 [...] with the largest logit."""
         return dist_params.argmax(-1)
 
 
 class GaussianHead(nn.Module):
     """Independent normals around the outputs, one learned log standard deviation per dimension.
 
-    Parameters are mean and log standard deviation side by side [..., 2 * A], A = the flattened size of the action;
-    actions are float32 [..., *shape], not clipped: the environment's bounds are the acting side's business, because a
-    clipped action has no density.
+    dist_params are means, then log standard deviations [..., 2 * A], A = the flattened size of the action.
+    Actions are float32 [..., *shape] and not clipped, because a clipped action has no density: the acting side
+    applies the environment's bounds.
     """
 
     pointers: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ class GaussianHead(nn.Module):
         self.log_std = nn.Parameter(torch.zeros(self.num_outputs))
 
     def dist_params_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
-        """Mean and log standard deviation float32 [..., 2 * A]; there is nothing to mask."""
+        """Mean and log standard deviation float32 [..., 2 * A]; the mask is ignored."""
         mean = outputs.float()
         return torch.cat([mean, self.log_std.float().expand_as(mean)], dim=-1)
 
@@ -186,7 +186,7 @@ class HeadsBlock(nn.Module):
             nn.init.orthogonal_(self.linear.weight[head.num_outputs :], gain=VALUE_GAIN, generator=generator)
 
     def forward(self, features: Tensor, *, action_mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Parameters float32 [..., P] and values float32 [...] of features [..., D] and what is carried behind them."""
+        """dist_params float32 [..., P] and values float32 [...] of features [..., D] and the passthrough after them."""
         passed_through = features[..., self.num_features :] if self.head.num_passthrough else None
         if passed_through is not None:
             features = features[..., : self.num_features]
@@ -196,15 +196,15 @@ class HeadsBlock(nn.Module):
         return self.head.dist_params_of(outputs, action_mask), self.value_activation(values)
 
     def value_row(self) -> tuple[nn.Linear, int]:
-        """The layer that states the value, and which of its outputs it is."""
+        """The layer that outputs the value, and the index of that output."""
         return self.linear, self.num_outputs
 
 
 def value_activation(value_output: str) -> nn.Module:
-    """What follows the value's row of weights; `value_output` as in `NetworkConfig`."""
+    """The module after the value's output; `value_output` as in `NetworkConfig`."""
     return {"linear": nn.Identity, "tanh": nn.Tanh, "popart": ValueScale}[value_output]()
 
 
 def with_passthrough(outputs: Tensor, passed_through: Tensor | None) -> Tensor:
-    """Outputs [..., num_outputs], with what is carried [..., num_carried] in float32 behind them."""
+    """Append the passthrough [..., num_carried] in float32 to outputs [..., num_outputs]."""
     return outputs if passed_through is None else torch.cat([outputs.float(), passed_through.float()], dim=-1)

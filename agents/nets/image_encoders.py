@@ -1,7 +1,7 @@
 """Encoders for pictures and boards: plain convolutions, and IMPALA's residual network.
 
 Shape letters: ... leading axes, H height, W width, C channels, D features. A field of rank 3 is a picture with channels
-last, as environments show it; fields of other ranks are flattened and join the picture's features behind the
+last, as environments give it. Fields of other ranks are flattened and join the picture's features after the
 convolutions.
 """
 
@@ -22,7 +22,7 @@ PICTURE_RANK = 3
 
 
 class ResidualPair(nn.Module):
-    """Two convolutions whose result is added to their input."""
+    """Two convolutions with a residual connection."""
 
     def __init__(self, num_channels: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class ResidualStage(nn.Module):
 
 
 class PlainStage(nn.Module):
-    """Convolution and activation; height and width stay, so that it suits small boards."""
+    """Convolution and activation; keeps height and width, which suits small boards."""
 
     def __init__(self, num_inputs: int, num_outputs: int, activation: str, generator: torch.Generator) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class PlainStage(nn.Module):
 
 
 class PictureInput(nn.Module):
-    """The first block: every picture through stages of its own, flattened, side by side with the other fields."""
+    """The first block: runs each picture through its own stages, flattens it and appends the other fields."""
 
     def __init__(
         self, observations: Mapping[str, ArraySpec], make_stages: Callable[[int], nn.Sequential], *, relu: bool
@@ -74,7 +74,7 @@ class PictureInput(nn.Module):
         if not pictures:
             shapes = {name: spec.shape for name, spec in observations.items()}
             raise ValueError(f"no field of rank {PICTURE_RANK} (height, width, channels) among {shapes}; use 'mlp'")
-        # Bytes are colours; what they mean is fixed here, so that actors and learners cannot differ in it.
+        # Bytes are colours; their scale is fixed here, so that actors and learners cannot differ in it.
         self.pictures = tuple((name, 1.0 / 255.0 if spec.dtype == "uint8" else 1.0) for name, spec in pictures.items())
         self.stages = nn.ModuleList(make_stages(spec.shape[2]) for spec in pictures.values())
         self.rest = FlattenFields({name: spec for name, spec in observations.items() if name not in pictures})
@@ -139,7 +139,7 @@ def _encoder(pictures: PictureInput, config: NetworkConfig, generator: torch.Gen
 
 
 def _convolution(num_inputs: int, num_outputs: int, generator: torch.Generator, *, gain: float) -> nn.Conv2d:
-    """3x3 at full size, orthogonal weights, zero bias, drawn from `generator` alone."""
+    """A 3x3 convolution at full size, with orthogonal weights and zero bias drawn from `generator` alone."""
     convolution = nn.Conv2d(num_inputs, num_outputs, kernel_size=3, padding=1, device="meta").to_empty(device="cpu")
     nn.init.orthogonal_(convolution.weight, gain=gain, generator=generator)
     assert convolution.bias is not None

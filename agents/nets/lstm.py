@@ -1,4 +1,4 @@
-"""The LSTM core: one or more stacked layers whose state is zeroed inside the unroll wherever an episode begins.
+"""The LSTM core: stacked layers whose state is zeroed inside the unroll at each start of an episode.
 
 Shape letters: B rows, T steps, D input features, H width of a layer, L layers, C = 2 * L * H.
 """
@@ -17,8 +17,8 @@ from agents.nets.lstm_scan import lstm_scan
 class LSTMCore(nn.Module):
     """Stacked LSTM layers, batch-major, with resets.
 
-    The packed state is float32 [B, C], laid out as [L, 2, H] per row: hidden, then cell state of each layer. It stays
-    float32 whatever the layers compute in, so that it can travel and be stored in one form.
+    The packed state is float32 [B, C], laid out as [L, 2, H] per row: hidden, then cell state of each layer. It is
+    float32 for any compute dtype, so that it is sent and stored in one form.
     """
 
     def __init__(self, num_features: int, size: int, num_layers: int, generator: torch.Generator) -> None:
@@ -39,7 +39,7 @@ class LSTMCore(nn.Module):
 
         Args:
           features: floating [B, T, D].
-          resets: bool [B, T], True where the state is zeroed before the step; None where no step is.
+          resets: bool [B, T], True where the state is zeroed before the step; None if no step is.
           core: float32 [B, C], state before the first step.
         Returns:
           Features [B, T, H] in the compute dtype, and the state float32 [B, C] after the last step.
@@ -47,7 +47,7 @@ class LSTMCore(nn.Module):
         dtype = compute_dtype(self.lstm.all_weights[0][0])
         features = features.to(dtype)
         state = core.view(-1, self.num_layers, 2, self.size).permute(2, 1, 0, 3).to(dtype)  # [2, L, B, H]
-        # Asking a GPU whether any flag is set would stall it in every call; there the stepwise form runs instead.
+        # Reading a flag back from a GPU would stall it in every call; there the stepwise form runs instead.
         if resets is None or (resets.device.type == "cpu" and not resets.any()):
             outputs, last = self.lstm(features, (state[0].contiguous(), state[1].contiguous()))
             state = torch.stack(last)
@@ -56,10 +56,10 @@ class LSTMCore(nn.Module):
         return outputs, state.permute(2, 1, 0, 3).reshape(-1, self.core_size).float()
 
     def _run_with_resets(self, features: Tensor, state: Tensor, keep: Tensor) -> tuple[Tensor, Tensor]:
-        """What the fused layers compute, step by step; state [2, L, B, H], keep bool [B, T]."""
+        """The fused layers' computation, step by step; state [2, L, B, H], keep bool [B, T]."""
         last = []
         for layer, (input_weight, recurrent_weight, input_bias, recurrent_bias) in enumerate(self.lstm.all_weights):
-            # The inputs' share of all T steps is one matrix product; only the recurrent share must wait for its step.
+            # The input terms of all T steps are one matrix product; only the recurrent terms must wait for their step.
             inputs = dense(features, input_weight, input_bias + recurrent_bias)
             features, layer_state = lstm_scan(inputs, recurrent_weight.to(inputs.dtype), state[:, layer], keep)
             last.append(layer_state)
@@ -67,6 +67,6 @@ class LSTMCore(nn.Module):
 
 
 def build_lstm(num_features: int, config: NetworkConfig, generator: torch.Generator) -> Core:
-    """`config.core_layers` layers of width `config.core_size`."""
+    """Build `config.core_layers` layers of width `config.core_size`."""
     module = LSTMCore(num_features, config.core_size, config.core_layers, generator)
     return Core((Block("core", module, ("resets", "core")),), config.core_size, module.core_size)

@@ -1,7 +1,7 @@
 """One LSTM layer over T steps with resets, with its gradient written out.
 
-Shape letters: B rows, T steps, H width. Plain autograd through the same loop multiplies the recurrent weight's gradient
-step by step, where one product over all steps will do, and stores three times as much.
+Shape letters: B rows, T steps, H width. Plain autograd through the same loop computes the recurrent weight's gradient
+step by step instead of in one product over all steps, and stores three times as much.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def lstm_scan(inputs: Tensor, weight: Tensor, state: Tensor, keep: Tensor) -> tu
     """Run one layer over all steps; differentiable in the first three arguments.
 
     Args:
-      inputs: [B, T, 4 * H], the inputs' share of the gates, biases included; in the order input, forget, candidate,
+      inputs: [B, T, 4 * H], the input terms of the gates, biases included; in the order input, forget, candidate,
         output, as in `nn.LSTM`.
       weight: [4 * H, H], the recurrent weight.
       state: [2, B, H], hidden and cell state before the first step.

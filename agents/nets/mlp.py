@@ -1,4 +1,4 @@
-"""The MLP encoder: every observation field flattened, side by side, through fully connected layers."""
+"""The MLP encoder: flattens and concatenates all observation fields, then applies fully connected layers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from envs.protocol import ArraySpec
 
 
 class FlattenFields(nn.Module):
-    """Cast every field to the compute dtype, flatten it and lay the fields side by side in the order of the spec."""
+    """Casts every field to the compute dtype, flattens it and concatenates the fields in the order of the spec."""
 
     def __init__(self, observations: Mapping[str, ArraySpec]) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ def build_mlp(observations: Mapping[str, ArraySpec], config: NetworkConfig, gene
 
 
 def dense_blocks(width: int, config: NetworkConfig, generator: torch.Generator) -> tuple[list[Block], int]:
-    """The layers of `config.hidden` behind features of a width, one block each, and the width of what comes out."""
+    """The layers of `config.hidden` after features of `width`, one block each, and the width of their output."""
     blocks, gain = [], ACTIVATIONS[config.activation][1]
     for index, next_width in enumerate(config.hidden):
         layer = DenseLayer(width, next_width, activation=config.activation, gain=gain, generator=generator)

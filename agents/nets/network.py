@@ -1,6 +1,6 @@
-"""A whole network: blocks in order, run over unrolls for learning and over single steps for acting.
+"""A whole network: an ordered list of blocks, run over unrolls for learning and over single steps for acting.
 
-Shape letters: B rows, T steps, K slots that act now, A actions, P policy parameters (A for a categorical policy),
+Shape letters: B rows, T steps, K slots that act now, A actions, P dist_params (A for a categorical policy),
 C floats of core state per row (0 without a core).
 """
 
@@ -38,11 +38,11 @@ __all__ = ["Network", "NetworkOutput", "SideInputs", "build_network", "run_block
 
 @dataclass(frozen=True, slots=True)
 class NetworkOutput:
-    """What a network says about observations; ... is [B, T] for an unroll and [K] for a step.
+    """The outputs of a network; ... is [B, T] for an unroll and [K] for a step.
 
     Fields:
-      logits: float32 [..., P], parameters for `Network.head`: masked logits of a categorical policy, mean and log
-        standard deviation of a box policy, what the head's own layers go on with in an autoregressive one.
+      logits: float32 [..., P], dist_params for `Network.head`: masked logits of a categorical policy, mean and log
+        standard deviation of a box policy, inputs of the head's own layers in an autoregressive one.
       values: float32 [...].
       core: float32 [B, C] or [K, C], state after the last step.
     """
@@ -56,7 +56,7 @@ class Network(nn.Module):
     """A policy and a value as an ordered list of named blocks.
 
     Attributes:
-      blocks: in the order in which they run; what a pipeline cuts.
+      blocks: in the order in which they run; a pipeline cuts between them.
       core_size: C.
     """
 
@@ -71,7 +71,7 @@ class Network(nn.Module):
 
     @property
     def head(self) -> Head:
-        """What the policy parameters mean; it belongs to the last block."""
+        """The distribution that the dist_params describe; it belongs to the last block."""
         return cast(Head, self.blocks[-1].module.head)
 
     @property
@@ -92,9 +92,9 @@ class Network(nn.Module):
         Args:
           obs: name -> [B, T, ...] of any dtype.
           resets: bool [B, T], True where the step is the first of its episode: the core state is zeroed before it.
-            None where there is none.
+            None if there is none.
           core: float32 [B, C] before the first step; None for zeros.
-          action_mask: bool [B, T, A], True where legal; None where everything is.
+          action_mask: bool [B, T, A], True where legal; None if everything is.
         Returns:
           Logits [B, T, P], values [B, T], core [B, C].
         """
@@ -103,7 +103,7 @@ class Network(nn.Module):
             core = self.initial_core(rows)
         if self.core_size:
             return self._run(SideInputs(obs, resets, core, action_mask))
-        # Without memory the steps are independent: one flat batch spares every layer the handling of two axes.
+        # Without memory the steps are independent: one flat batch saves every layer the handling of two axes.
         flat = {name: field.flatten(0, 1) for name, field in obs.items()}
         mask = None if action_mask is None else action_mask.flatten(0, 1)
         output = self._run(SideInputs(flat, None, core, mask))
@@ -112,7 +112,7 @@ class Network(nn.Module):
     def step(
         self, obs: Mapping[str, Tensor], *, core: Tensor | None = None, action_mask: Tensor | None = None
     ) -> NetworkOutput:
-        """Run one step of each slot; whoever acts zeroes the core rows of new episodes first.
+        """Run one step of each slot; the caller zeroes the core rows of new episodes first.
 
         Args:
           obs: name -> [K, ...].
@@ -149,15 +149,15 @@ class Network(nn.Module):
 
 
 def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:
-    """The network that a config describes for a game.
+    """Build the network that a config describes for a game.
 
     Args:
-      spec: what the policy sees and answers.
+      spec: observations and actions of the game.
       config: encoder, core, heads.
-      seed: of the initial weights; equal seeds give equal weights, and no other random state is touched.
+      seed: of the initial weights; equal seeds give equal weights, and no other random state is used.
     Raises:
-      UnknownPartError: the config names a part that does not exist.
-      ValueError: a part does not fit the game or another part.
+      UnknownPartError: the config names an encoder, core or head that does not exist.
+      ValueError: one of these does not fit the game or another one.
     """
     generator = torch.Generator().manual_seed(seed)
     build_head = cast(
@@ -188,7 +188,7 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
 def _encoder(
     fields: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator, *, head: Head | None = None
 ) -> Encoder:
-    """An encoder, which carries what the head points at.
+    """Build an encoder that carries the entities that the head points at.
 
     Raises:
       ValueError: the encoder carries no entities, or others than the head expects.
@@ -205,7 +205,7 @@ def _encoder(
         shapes = {name: fields[name].shape for name in head.pointers}
         raise ValueError(
             f"the encoder carries {encoder.num_passthrough} floats of {shapes}, the head expects "
-            f"{head.num_passthrough}: nvec must hold the number of entities for each part that points at them"
+            f"{head.num_passthrough}: nvec must hold the number of entities for each sub-action that points at them"
         )
     return encoder
 

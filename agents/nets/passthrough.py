@@ -1,6 +1,6 @@
-"""Features of which a part goes past a module unchanged, so that one tensor between blocks can serve a later block.
+"""Passes the last features around a module unchanged, so that one tensor between blocks can serve a later block.
 
-Shape letters: ... leading axes, D features of the module, R floats that go past it, B rows, T steps, C core state.
+Shape letters: ... leading axes, D features of the module, R floats that bypass it, B rows, T steps, C core state.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from agents.nets.blocks import Block
 
 
 class Passthrough(nn.Module):
-    """A module without side inputs on all but the last R features."""
+    """Applies a module without side inputs to all but the last R features."""
 
     def __init__(self, module: nn.Module, num_passthrough: int) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Passthrough(nn.Module):
 
 
 class PassthroughCore(nn.Module):
-    """A block of a core on all but the last R features."""
+    """Applies a core's block to all but the last R features."""
 
     def __init__(self, module: nn.Module, num_passthrough: int) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class PassthroughCore(nn.Module):
 
 
 def passthrough(block: Block, num_passthrough: int) -> Block:
-    """The same block with `num_passthrough` floats going past it; the block itself where there are none."""
+    """The same block with `num_passthrough` floats that bypass it; the block itself if there are none."""
     if not num_passthrough:
         return block
     wrap = PassthroughCore if "core" in block.side_inputs else Passthrough

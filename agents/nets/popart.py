@@ -1,8 +1,8 @@
-"""PopArt: the value output regresses on normalised targets and answers in units of the return.
+"""PopArt: the value output fits normalised targets, and its values are in units of the return.
 
 Targets are normalised by running moments, and the last layer is rescaled so that no value changes. The moments are
-parameters without a gradient, so that they travel with the weights: through snapshots, checkpoints and resets, and to
-whichever stage holds the heads.
+parameters without a gradient, so that they follow the weights through snapshots, checkpoints and resets to the
+stage that holds the heads.
 
 Source: van Hasselt et al. 2016, Learning values across many orders of magnitude, section 2.
 """
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class ValueStatistics:
-    """Running moments of the value targets; travels with the weights and is part of a checkpoint.
+    """Running moments of the value targets; they are sent with the weights and belong to a checkpoint.
 
     Fields:
       mean: float32 [], of the targets.
@@ -34,16 +34,16 @@ class ValueStatistics:
 
 
 def denormalise_values(outputs: Tensor, statistics: ValueStatistics) -> Tensor:
-    """What the network says -> values in units of the return, in which V-trace and the others compute."""
+    """Convert the network's normalised outputs to values in units of the return, as V-trace and the others need."""
     return outputs * statistics.std + statistics.mean
 
 
 @torch.no_grad()
 def rescale_output(layer: nn.Linear, row: int, old: ValueStatistics, new: ValueStatistics) -> None:
-    """Change one output of a linear layer in place so that its denormalised value is what it was before.
+    """Change one output of a linear layer in place so that its denormalised value stays the same.
 
     Args:
-      row: which of the layer's outputs is the value.
+      row: index of the layer's output that is the value.
       old, new: statistics before and after the batch.
     """
     layer.weight[row].mul_(old.std / new.std)
@@ -51,7 +51,7 @@ def rescale_output(layer: nn.Linear, row: int, old: ValueStatistics, new: ValueS
 
 
 class ValueScale(nn.Module):
-    """Mean and second moment of the value targets, float32 [2]; at first 0 and 1, which changes nothing."""
+    """Mean and second moment of the value targets, float32 [2]; initially 0 and 1, which changes nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,15 +59,15 @@ class ValueScale(nn.Module):
 
     @property
     def statistics(self) -> ValueStatistics:
-        """A copy of the moments as they are now."""
+        """A copy of the present moments."""
         mean, second_moment = self.moments.detach().clone()
         return ValueStatistics(mean=mean, second_moment=second_moment)
 
     def forward(self, raw: Tensor) -> Tensor:
-        """Values float32 [...] in units of the return, of what the layer says [...].
+        """Values float32 [...] in units of the return, from the layer's outputs [...].
 
         The gradient is that of the normalised error: half a squared error of these values, differentiated, moves the
-        layer by (raw - normalised target), however large returns are.
+        layer by (raw - normalised target), independent of the size of returns.
         """
         statistics = self.statistics
         unit = raw / statistics.std
@@ -78,9 +78,9 @@ class ValueScale(nn.Module):
         """Move the moments towards a batch's, and rescale the layer so that no value changes.
 
         Args:
-          layer, row: whose output is the value.
+          layer, row: the layer and the index of its output that is the value.
           mean, second_moment: of the batch's value targets.
-          rate: in (0, 1], share of the batch in the new moments.
+          rate: in (0, 1], weight of the batch in the new moments.
         """
         old = self.statistics
         self.moments.lerp_(self.moments.new_tensor([mean, second_moment]), rate)

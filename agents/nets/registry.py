@@ -1,4 +1,4 @@
-"""Which encoders, cores and heads exist, by name, and how a name becomes the builder that it stands for."""
+"""Registers encoders, cores and heads by name, and resolves a name to its builder."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ HEADS: dict[str, str] = {
 
 
 class UnknownPartError(ValueError):
-    """A network names an encoder, core or head that does not exist; the message lists what does."""
+    """A network names an encoder, core or head that does not exist; the message lists those that do."""
 
 
 def resolve(choice: Component, registry: Mapping[str, str], *, kind: str) -> Callable[..., object]:
     """The builder behind a registered name or a "module:attribute" string, its options filled in.
 
     Args:
-      choice: a key of `registry`, "module:attribute" of a part that lives outside this package, or a mapping of such a
-        kind and of the part's own options, see `envs.plugin_options`.
+      choice: a key of `registry`, "module:attribute" of a builder outside this package, or a mapping of such a kind
+        and the builder's own options, see `envs.plugin_options`.
       registry: name -> "module:attribute".
-      kind: what is looked up, for the message.
+      kind: "encoder", "core" or "head", for the message.
     Raises:
       UnknownPartError: neither registered nor importable.
       OptionsError: the options do not fit.

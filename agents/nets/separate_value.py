@@ -1,7 +1,7 @@
-"""A value network of its own: every block twice, policy half and value half side by side in one tensor.
+"""A separate value network: every block twice, with the policy's and the value's features in one tensor.
 
 Shape letters: ... any leading axes; D features and C floats of core state of the policy's half, D2 and C2 of the
-value's; P policy parameters. Blocks stay a plain list this way, and a pipeline cuts both halves at the same places.
+value's; P dist_params. Blocks stay a plain list this way, and a pipeline cuts both halves at the same places.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from agents.nets.heads import VALUE_GAIN, Head, value_activation, with_passthrou
 from envs.protocol import ArraySpec
 
 WAIT = Block("wait", nn.Identity())
-"""Stands where one trunk has no block beside the other's."""
+"""Replaces a block where one trunk has fewer blocks than the other."""
 
 
 class TwinInput(nn.Module):
-    """The first blocks of both halves, each on its fields of the observation."""
+    """The first blocks of both halves; each reads its own observation fields."""
 
     def __init__(self, policy: nn.Module, value: nn.Module) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class TwinLayer(nn.Module):
 
 
 class TwinCore(nn.Module):
-    """Two cores; their packed states lie side by side, as their features do."""
+    """Two cores; their packed states are concatenated, as their features are."""
 
     def __init__(self, policy: nn.Module, value: nn.Module, num_policy: int, policy_core_size: int) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class TwinCore(nn.Module):
 
 
 class TwinHeads(nn.Module):
-    """The last block: the policy reads the first part of the features, the value the rest."""
+    """The last block: the policy reads the first features, the value the rest."""
 
     def __init__(
         self, head: Head, num_policy: int, num_value: int, *, value_output: str, generator: torch.Generator
@@ -82,7 +82,7 @@ class TwinHeads(nn.Module):
         self.value = orthogonal_dense(num_value, 1, gain=VALUE_GAIN, generator=generator)
 
     def forward(self, features: Tensor, *, action_mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Parameters float32 [..., P] and values float32 [...] of features [..., D + carried + D2]."""
+        """dist_params float32 [..., P] and values float32 [...] of features [..., D + carried + D2]."""
         widths = [self.num_policy, self.head.num_passthrough, self.num_value]
         policy, passed_through, value = torch.split(features.to(compute_dtype(self.policy.weight)), widths, dim=-1)
         values = self.value(value).float().squeeze(-1)
@@ -91,12 +91,12 @@ class TwinHeads(nn.Module):
         return dist_params, self.value_activation(values)
 
     def value_row(self) -> tuple[nn.Linear, int]:
-        """The layer that states the value, and which of its outputs it is."""
+        """The layer that outputs the value, and the index of that output."""
         return self.value, 0
 
 
 def pair_trunks(policy: Trunk, value: Trunk, observations: Mapping[str, ArraySpec]) -> Trunk:
-    """Two trunks as one, with the policy's features in front; where one encoder has fewer blocks, its features wait.
+    """Join two trunks, the policy's features first; the encoder with fewer blocks passes its features on unchanged.
 
     observations: fields that the policy's trunk takes.
     Raises:
@@ -127,7 +127,7 @@ def pair_trunks(policy: Trunk, value: Trunk, observations: Mapping[str, ArraySpe
 
 @torch.no_grad()
 def _widths(blocks: Sequence[Block], observations: Mapping[str, ArraySpec], core_size: int) -> list[int]:
-    """Width of the features behind each block, found by running one step of zeros."""
+    """Width of the features after each block, measured by running one step of zeros."""
     obs = {name: torch.zeros(1, 1, *spec.shape) for name, spec in observations.items()}
     side = SideInputs(obs, None, torch.zeros(1, core_size), None)
     features: Tensor | None = None

@@ -1,7 +1,7 @@
-"""Actions of several parts, each a masked categorical of its own; the head whose parts are independent of each other.
+"""Sub-actions as masked categoricals, and the head whose sub-actions are independent of each other.
 
-Shape letters: ... leading axes, H parts, n choices of one part, A entries of the action mask, P policy parameters.
-A part of which no choice is legal takes no part: it is answered with 0, its log-probability and entropy are 0.
+Shape letters: ... leading axes, H sub-actions, n choices of one sub-action, A entries of the action mask,
+P dist_params. A sub-action without a legal choice is unused: its answer, log-probability and entropy are 0.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from agents.nets.heads import POLICY_GAIN, Head, require_kind
 from envs.protocol import ActionSpec
 
 Choose = Callable[[int, Tensor], Tensor]
-"""(number of the part, its masked logits [..., n]) -> its action int64 [...]."""
+"""(number of the sub-action, its masked logits [..., n]) -> its choice int64 [...]."""
 
 
 @dataclass(frozen=True)
 class SubAction:
-    """One part of an action.
+    """One sub-action and its chosen value.
 
     Fields:
       logits: masked float32 [..., n].
-      used: bool [...], whether any choice is legal.
+      used: bool [...], True if any choice is legal.
       action: int64 [...], 0 where not used.
     """
 
@@ -44,51 +44,51 @@ class SubAction:
 
     @property
     def log_prob(self) -> Tensor:
-        """Float32 [...] of the action, 0 where the part is not used."""
+        """Log-probability float32 [...] of the choice, 0 where unused."""
         return torch.where(self.used, categorical_log_prob(self.logits, self.action), 0.0)
 
     @property
     def entropy(self) -> Tensor:
-        """Float32 [...] in nats, 0 where the part is not used."""
+        """Entropy float32 [...] in nats, 0 where unused."""
         return torch.where(self.used, categorical_entropy(self.logits), 0.0)
 
 
 def num_sub_actions(head: Head) -> int:
-    """H of a head whose actions have parts, else 0: how many log-probabilities are recorded beside the whole one."""
+    """H for a head with sub-actions, else 0: the log-probabilities recorded beside that of the whole action."""
     return head.num_noise if isinstance(head, SubActionsHead) else 0
 
 
 def sub_action_of(number: int, logits: Tensor, choose: Choose) -> SubAction:
-    """The part of this number with masked logits [..., n], chosen."""
+    """Choose the sub-action of this number from masked logits [..., n]."""
     used = logits.detach().amax(-1) > ILLEGAL_LOGIT / 2
     return SubAction(logits, used, torch.where(used, choose(number, logits), 0))
 
 
 def drawn_by(noise: Tensor) -> Choose:
-    """Draws with uniform noise [..., H]."""
+    """A `Choose` that samples with uniform noise [..., H]."""
     return lambda number, logits: sample_categorical(logits, noise[..., number])[0]
 
 
 def given_by(actions: Tensor) -> Choose:
-    """Repeats actions [..., H], whole numbers of any dtype."""
+    """A `Choose` that repeats given actions [..., H], integers of any dtype."""
     chosen = actions.long()
     return lambda number, logits: chosen[..., number]
 
 
 def likeliest(number: int, logits: Tensor) -> Tensor:
-    """Takes the largest logit."""
+    """A `Choose` that takes the largest logit."""
     del number
     return logits.argmax(-1)
 
 
 class SubActionsHead(nn.Module, ABC):
-    """What heads of several parts share; actions are int64 [..., H]. A subclass says how the parts hang together."""
+    """Base of heads with sub-actions int64 [..., H]; a subclass defines the dependence between sub-actions."""
 
     num_noise: int
 
     @abstractmethod
     def sub_actions(self, dist_params: Tensor, choose: Choose) -> list[SubAction]:
-        """[H] the parts under parameters [..., P], chosen in order."""
+        """[H] sub-actions under dist_params [..., P], chosen in order."""
 
     def sample(self, dist_params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Actions int64 [..., H] and log-probabilities float32 [...] from noise [..., H]."""
@@ -96,7 +96,7 @@ class SubActionsHead(nn.Module, ABC):
         return actions, by_sub_action.sum(0)
 
     def sample_sub_actions(self, dist_params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
-        """As `sample`, with the log-probabilities float32 [H, ...] of the parts."""
+        """As `sample`, with the log-probabilities float32 [H, ...] of the sub-actions."""
         sub_actions = self.sub_actions(dist_params, drawn_by(noise))
         return _actions(sub_actions), torch.stack([sub_action.log_prob for sub_action in sub_actions])
 
@@ -105,32 +105,32 @@ class SubActionsHead(nn.Module, ABC):
         return _sum(sub_action.log_prob for sub_action in self.sub_actions(dist_params, given_by(actions)))
 
     def sub_action_log_probs(self, dist_params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities float32 [H, ...] of the parts, and bool [H, ...] which are used, for action groups."""
+        """Log-probabilities float32 [H, ...] of the sub-actions and bool [H, ...], True if used, for action groups."""
         sub_actions = self.sub_actions(dist_params, given_by(actions))
         return torch.stack([sub_action.log_prob for sub_action in sub_actions]), torch.stack(
             [sub_action.used for sub_action in sub_actions]
         )
 
     def entropy(self, dist_params: Tensor, actions: Tensor | None = None) -> Tensor:
-        """Sum float32 [...] of the entropies of the parts, each given the choices before it.
+        """Sum float32 [...] of the entropies of the sub-actions, each given the choices before it.
 
         Args:
-          actions: [..., H] choices to go by; None for the likeliest. Where parts depend on each other and the actions
-            come from the policy itself, the mean over them is the entropy of the whole action.
+          actions: [..., H] choices to condition on; None for the likeliest. If sub-actions depend on each other and the
+            actions come from the policy itself, the mean over them is the entropy of the whole action.
         """
         choose = likeliest if actions is None else given_by(actions)
         return _sum(sub_action.entropy for sub_action in self.sub_actions(dist_params, choose))
 
     def mode(self, dist_params: Tensor) -> Tensor:
-        """Actions int64 [..., H]: the likeliest choice of each part, given those before it."""
+        """Actions int64 [..., H]: the likeliest choice of each sub-action, given those before it."""
         return _actions(self.sub_actions(dist_params, likeliest))
 
 
 class MultiCategoricalHead(SubActionsHead):
-    """Independent parts. Parameters are their masked logits side by side [..., A].
+    """Independent sub-actions; dist_params are their concatenated masked logits [..., A].
 
     Raises:
-      ValueError: the legal choices of a part depend on another part.
+      ValueError: the legal choices of a sub-action depend on another one.
     """
 
     pointers: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class MultiCategoricalHead(SubActionsHead):
         require_kind(actions, "multi_categorical", head="multi_categorical")
         if any(given >= 0 for given in actions.mask_given):
             raise ValueError(
-                f"mask_given {actions.mask_given}: independent parts cannot obey masks that depend on other parts; "
+                f"mask_given {actions.mask_given}: independent sub-actions cannot obey masks that depend on others; "
                 "set head: autoregressive"
             )
         self.nvec = actions.nvec

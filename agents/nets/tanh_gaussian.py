@@ -1,4 +1,4 @@
-"""The squashed Gaussian head: normals through tanh into the bounds of a box, so that every action is within them.
+"""The tanh Gaussian head: squashes normals into the bounds of a box, so that every action is within them.
 
 Shape letters: ... leading axes, A = the flattened size of the action, Q points of the quadrature.
 """
@@ -16,20 +16,20 @@ from agents.nets.heads import GaussianHead, require_kind
 from envs.protocol import ActionSpec
 
 MIN_MARGIN = 1e-6
-"""Distance of |tanh| from 1 from which on a sample is put on the bound: float32 has about 17 steps in between."""
+"""A sample with |tanh| closer to 1 than this is put on the bound: float32 has about 17 steps in between."""
 
 MARGIN_STEPS = 8
-"""The same in steps of float32 at the larger bound, for boxes that are narrow and far from 0."""
+"""The same distance in float32 steps at the larger bound, for boxes that are narrow and far from 0."""
 
 QUADRATURE_REACH = 6.0
 QUADRATURE_POINTS = 49
 
 
 class TanhGaussianHead(GaussianHead):
-    """low + (high - low) * (tanh(x) + 1) / 2 of x from the normals that the parameters state, as in `GaussianHead`.
+    """low + (high - low) * (tanh(x) + 1) / 2, with x drawn from the normals of `GaussianHead`.
 
-    A sample so far out that its tanh cannot be told from 1 is put on the bound. There the policy has a probability
-    instead of a density, the mass of the normal's tail: both add up to 1, so the mean of the score is 0.
+    A sample so far out that its tanh rounds to 1 is put on the bound. There the policy has a probability instead of
+    a density, the mass of the normal's tail. Both add up to 1, so the mean of the score is 0.
 
     Source: Haarnoja et al. 2018, Soft actor-critic, appendix C; for the bounds, as a censored normal (Tobin 1958).
 
@@ -53,15 +53,15 @@ class TanhGaussianHead(GaussianHead):
         """Actions float32 [..., *shape] within the bounds and log-densities from noise [..., A]."""
         mean, log_std = dist_params.chunk(2, dim=-1)
         actions = self._squash(sample_gaussian(mean, log_std, noise)[0])
-        # Of the rounded action, as the learner sees it: near the bounds rounding moves the density visibly.
+        # The density of the rounded action, as the learner sees it: near the bounds rounding changes it visibly.
         return actions, self.log_prob(dist_params, actions)
 
     def log_prob(self, dist_params: Tensor, actions: Tensor) -> Tensor:
-        """Log-densities float32 [...] of actions [..., *shape]; of those on a bound, the log of their probability."""
+        """Log-densities float32 [...] of actions [..., *shape]; on a bound, the log of the probability."""
         mean, log_std = dist_params.chunk(2, dim=-1)
         unit = (actions.reshape(mean.shape).to(mean.dtype) - self.low) * (2.0 / (self.high - self.low)) - 1.0
         on_bound = unit.abs() >= self.max_squashed
-        # Each branch is given numbers that suit it also where it is not chosen: 0 times infinity would be NaN.
+        # Each branch gets valid inputs even where it is not selected: 0 times infinity would be NaN.
         raw = torch.atanh(torch.where(on_bound, 0.0, unit))
         inside = gaussian_log_densities(mean, log_std, raw) - self._log_slope(raw)
         beyond = (unit.sign() * mean - self.max_raw) * torch.exp(-log_std)
@@ -69,9 +69,9 @@ class TanhGaussianHead(GaussianHead):
         return torch.where(on_bound, tail, inside).sum(-1)
 
     def entropy(self, dist_params: Tensor, actions: Tensor | None = None) -> Tensor:
-        """Differential entropy float32 [...] of the squashed action: that of the normals plus the mean log-slope.
+        """Differential entropy float32 [...] of the squashed action: that of the normals plus the mean log slope.
 
-        It goes on falling where the policy is on a bound already, so that an entropy cost leads it back.
+        It keeps falling as the policy moves beyond a bound, so that an entropy cost leads it back.
         """
         del actions
         mean, log_std = dist_params.chunk(2, dim=-1)
@@ -82,7 +82,7 @@ class TanhGaussianHead(GaussianHead):
         return gaussian_entropy(log_std) + (self._log_slope(raw) * weights).sum((-1, -2))
 
     def mode(self, dist_params: Tensor) -> Tensor:
-        """The squashed means float32 [..., *shape], which are the medians of the actions."""
+        """The squashed means float32 [..., *shape], which are medians of the actions."""
         return self._squash(dist_params.chunk(2, dim=-1)[0])
 
     def _squash(self, raw: Tensor) -> Tensor:

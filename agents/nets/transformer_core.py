@@ -1,7 +1,7 @@
-"""The transformer core: each step looks back at the last steps of its own episode.
+"""The transformer core: each step attends to the last steps of its own episode.
 
-Every layer keeps what it was given in the last L steps, so that a step costs one step's work and a stack of layers sees
-further back than L. Unrolled or step by step, results are equal: a step may look at itself and at the L before it.
+Every layer keeps its inputs of the last L steps, so that a step costs one step's work and a stack of layers sees
+further back than L. Unrolled or step by step, results are equal: a step attends to itself and the L before it.
 
 Shape letters: B rows, T steps, W width, L steps of memory, D input features, C = layers * L * (W + 1).
 """
@@ -16,11 +16,11 @@ from agents.nets.blocks import Block, Core, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
 
 DISTANCE_STD = 0.02
-"""Of the scores that steps get for their distance alone: small against 1, so that content decides at first."""
+"""Initial scale of the scores by distance: small against 1, so that content decides at first."""
 
 
 class CoreInput(nn.Module):
-    """Features to the width of the core."""
+    """Maps features to the width of the core."""
 
     def __init__(self, num_features: int, size: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -35,8 +35,8 @@ class CoreInput(nn.Module):
 class MemoryLayer(nn.Module):
     """One transformer layer over the steps of an unroll and the L before it.
 
-    Its share of the packed state is float32 [B, L * (W + 1)]: L flags, 1 where a step is remembered, then L times what
-    the layer was given, oldest first, 0 where nothing is remembered. A state of zeros is an empty memory.
+    Its slice of the packed state is float32 [B, L * (W + 1)]: L flags, 1 for a remembered step, then the layer's
+    inputs of these steps, oldest first, 0 where nothing is remembered. A state of zeros is an empty memory.
     """
 
     def __init__(self, size: int, num_heads: int, context: int, slice_start: int, generator: torch.Generator) -> None:
@@ -54,10 +54,10 @@ class MemoryLayer(nn.Module):
 
         Args:
           features: floating [B, T, W].
-          resets: bool [B, T], True where the step is the first of its episode; None where no step is.
+          resets: bool [B, T], True where the step is the first of its episode; None if no step is.
           core: float32 [B, C] of all layers, before the first step.
         Returns:
-          Features [B, T, W] in the compute dtype, and the state [B, C] with this layer's share replaced.
+          Features [B, T, W] in the compute dtype, and the state [B, C] with this layer's slice replaced.
         """
         features = features.to(self.layer.dtype)
         rows, steps, size = features.shape
@@ -73,14 +73,14 @@ class MemoryLayer(nn.Module):
         return output, torch.cat([before, known.float(), kept.float(), after], dim=1)
 
     def _episodes(self, remembered: Tensor, resets: Tensor | None, steps: int) -> Tensor:
-        """int64 [B, L + T], number of the episode that each place belongs to, 0 at the start; -1 for no step at all."""
+        """int64 [B, L + T], episode number of each place, 0 at the start; -1 if there is no step."""
         earlier = remembered.long() - 1
         if resets is None:
             return torch.cat([earlier, earlier.new_zeros(earlier.shape[0], steps)], dim=1)
         return torch.cat([earlier, resets.long().cumsum(1)], dim=1)
 
     def _scores(self, episodes: Tensor, steps: int) -> Tensor:
-        """Float [B, H, T, L + T]: of the distance where a step may look, else so low that it does not."""
+        """Attention scores, float [B, H, T, L + T]: by distance if a step may attend, else so low that it does not."""
         places = torch.arange(self.context + steps, device=episodes.device)
         distance = places[self.context :, None] - places
         near = (distance >= 0) & (distance <= self.context)
@@ -90,7 +90,7 @@ class MemoryLayer(nn.Module):
 
 
 def build_transformer(num_features: int, config: NetworkConfig, generator: torch.Generator) -> Core:
-    """`config.core_layers` layers of width `config.core_size`, each looking back `config.core_context` steps."""
+    """Build `config.core_layers` layers of width `config.core_size` with a context of `config.core_context` steps."""
     size, context = config.core_size, config.core_context
     blocks = [Block("core_input", CoreInput(num_features, size, generator))]
     for index in range(config.core_layers):

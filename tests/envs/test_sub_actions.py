@@ -26,7 +26,7 @@ MASK = np.array([[1, 1, 0, 1, 0, 0, 0, 0, 0, 1]], np.bool_)
 LEGAL = {(0, 1, 1), (1, 0, 1)}
 
 
-def test_legal_is_what_every_part_may_answer_after_those_before_it() -> None:
+def test_legal_choices_depend_on_the_sub_actions_before() -> None:
     every = np.array(list(itertools.product(range(-1, 3), range(-1, 4), range(-1, 3))), np.int64)
     found = sub_actions_are_legal(CHAINED, every, mask=np.repeat(MASK, len(every), axis=0))
     assert {tuple(row) for row in every[found].tolist()} == LEGAL

@@ -48,7 +48,7 @@ def test_a_separate_value_has_the_same_gains() -> None:
     assert singular_values(heads.value.weight) == pytest.approx((1.0, 1.0), rel=1e-4)
 
 
-def test_transformers_and_heads_of_several_parts_are_orthogonal_too() -> None:
+def test_transformers_and_heads_of_sub_actions_are_orthogonal_too() -> None:
     spec = EnvSpec(
         "units",
         2,

@@ -288,7 +288,7 @@ def test_a_box_network_states_mean_and_deviation() -> None:
         (NetworkConfig(encoder="no_such_module:build"), "cannot be loaded"),
     ],
 )
-def test_an_unknown_part_is_an_error_that_names_the_nearest(config: NetworkConfig, message: str) -> None:
+def test_an_unknown_builder_is_an_error_that_names_the_nearest(config: NetworkConfig, message: str) -> None:
     with pytest.raises(UnknownPartError, match=message):
         build_network(CATEGORICAL, config, seed=0)
 

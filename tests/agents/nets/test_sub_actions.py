@@ -86,7 +86,7 @@ def legal_choices(
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("extreme", [0.0, 1.0 - 2**-24, None])
-def test_no_part_is_ever_illegal_and_unused_ones_are_zero(name: str, extreme: float | None) -> None:
+def test_no_sub_action_is_ever_illegal_and_unused_ones_are_zero(name: str, extreme: float | None) -> None:
     network, actions = build(name), CASES[name][0]
     obs, mask = draw(actions, rows=512)
     output = network.step(obs, action_mask=mask)
@@ -161,7 +161,7 @@ def test_samples_follow_their_probabilities(name: str) -> None:
     assert ((counts - num_samples * exact).abs() <= bound).all()
 
 
-def test_a_later_part_depends_on_the_choice_before_it() -> None:
+def test_a_later_sub_action_depends_on_the_choice_before_it() -> None:
     network = build("autoregressive")
     obs, _ = draw(INDEPENDENT, rows=1)
     parameters = network.step(obs).logits
@@ -210,7 +210,7 @@ def exact_entropy(head: SubActionsHead, parameters: Tensor, actions: ActionSpec)
     return -(log_probs.exp() * log_probs).sum(0)
 
 
-def test_entropy_of_independent_parts_is_that_of_the_whole_action() -> None:
+def test_entropy_of_independent_sub_actions_is_that_of_the_whole_action() -> None:
     network = build("independent")
     parameters = network.step(draw(INDEPENDENT, rows=8)[0]).logits
     exact = exact_entropy(network.head, parameters, INDEPENDENT)
@@ -286,14 +286,14 @@ def test_what_does_not_fit_together_is_refused() -> None:
         attempt(ActionSpec("box", shape=(2,)), head="autoregressive")
 
 
-def test_impossible_parts_are_refused_where_the_spec_is_made() -> None:
+def test_impossible_sub_actions_are_refused_where_the_spec_is_made() -> None:
     with pytest.raises(ValueError, match="equally many"):
         multi_categorical((2, 3), mask_given=(-1,))
     with pytest.raises(ValueError, match="at least one choice"):
         multi_categorical((2, 0))
-    with pytest.raises(ValueError, match="earlier part only"):
+    with pytest.raises(ValueError, match="depends on an earlier one"):
         multi_categorical((2, 3), mask_given=(1, -1))
-    with pytest.raises(ValueError, match="equally many choices"):
+    with pytest.raises(ValueError, match="need equal nvec"):
         multi_categorical((2, 3), points_at=("units", "units"))
     assert STRUCTURED.num_actions == 3 + 3 * UNITS + 2 + UNITS * UNITS
     assert STRUCTURED.shape == (4,)

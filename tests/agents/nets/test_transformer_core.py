@@ -90,7 +90,7 @@ def test_distance_alone_tells_steps_apart() -> None:
     assert not torch.allclose(run(core, features)[0][:, -1], run(core, swapped)[0][:, -1], atol=1e-6)
 
 
-def test_each_layer_is_a_block_that_replaces_its_own_share_only() -> None:
+def test_each_layer_is_a_block_that_replaces_its_own_slice_only() -> None:
     core = build(layers=3)
     assert [block.name for block in core.blocks] == ["core_input", "core_0", "core_1", "core_2", "core_norm"]
     share = 3 * (SIZE + 1)
