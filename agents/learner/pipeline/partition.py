@@ -1,4 +1,4 @@
-"""Where to cut a network into stages: times its blocks, cuts where the slowest stage is fastest, says what to expect.
+"""Cuts a network into stages: times its blocks, minimises the slowest stage, and predicts bubble and memory.
 
 Shape letters: S stages, M microbatches, b rows of one microbatch, T unroll length.
 """
@@ -24,12 +24,12 @@ from agents.nets.network import Network, NetworkOutput
 REPEATS = 3
 
 BYTES_PER_PARAMETER = 16
-"""Weight, gradient and Adam's two moments in float32."""
+"""Bytes per parameter: weight, gradient and Adam's two moments in float32."""
 
 
 @dataclass(frozen=True)
 class BlockCost:
-    """What one block costs with one microbatch.
+    """The cost of one block for one microbatch.
 
     Fields:
       name: of the block.
@@ -46,7 +46,7 @@ class BlockCost:
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """A cut and what it promises.
+    """A cut into stages, with its predicted costs.
 
     Fields:
       schedule, num_microbatches, stages_per_worker: as configured.
@@ -72,7 +72,7 @@ class PipelinePlan:
 
     @property
     def predicted_bubble(self) -> float:
-        """Share of the workers' time that is idle, in [0, 1): of this cut for gpipe and 1f1b, of equal stages else."""
+        """Idle fraction of the workers' time, in [0, 1): of this cut for gpipe and 1f1b, else of equal stages."""
         if self.schedule in LOOPED_SCHEDULES:
             return ideal_bubble(
                 self.schedule,
@@ -90,14 +90,14 @@ class PipelinePlan:
         return 1.0 - work / (len(self.cut) * span) if span else 0.0
 
     def memory_bytes(self, stage: int) -> int:
-        """Of a stage: parameters with their optimizer state, and what the microbatches in flight keep."""
+        """Memory of a stage: parameters with optimizer state, and the saved tensors of the microbatches in flight."""
         in_flight = self.num_microbatches
         if self.schedule != "gpipe":
             in_flight = min(self.num_microbatches, len(self.cut) - stage)
         return sum(block.parameter_bytes + in_flight * block.saved_bytes for block in self.stages[stage])
 
     def describe(self) -> str:
-        """The cut as lines of text."""
+        """Describes the cut in lines of text."""
         ideal = ideal_bubble(
             self.schedule,
             num_stages=len(self.cut),
@@ -130,7 +130,7 @@ def plan_pipeline(
 
     Args:
       network: on the placement's device.
-      batch: one microbatch, of the size that will be trained with.
+      batch: one microbatch, of the size used in training.
       clock: seconds.
     Raises:
       ValueError: the network has fewer blocks than stages.
@@ -145,14 +145,14 @@ def plan_pipeline(
 
 
 def balance(seconds: Sequence[float], num_stages: int) -> tuple[int, ...]:
-    """Numbers of consecutive blocks, [num_stages], such that the slowest stage is as fast as can be.
+    """Numbers of consecutive blocks, [num_stages], that minimise the time of the slowest stage.
 
     Raises:
       ValueError: there are fewer blocks than stages.
     """
     even_cut(len(seconds), num_stages)
     stats = [0.0, *itertools.accumulate(seconds)]
-    # best[end]: slowest stage and cut of the first `end` blocks; one more stage with each round.
+    # best[end]: slowest stage and cut of the first `end` blocks; each round adds one stage.
     best: dict[int, tuple[float, tuple[int, ...]]] = {end: (stats[end], (end,)) for end in range(1, len(stats))}
     for stages in range(2, num_stages + 1):
         best = {
@@ -173,7 +173,7 @@ def measure_blocks(
     *,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[BlockCost]:
-    """Shortest of a few forward and backward passes of every block; the gradients are left as they were."""
+    """Time a few forward and backward passes of every block and take the shortest; gradients stay unchanged."""
     stages = cut_network_into_blocks(network)
     batch = _with_precomputed(network, objective, batch, placement)
     features: Tensor | None = None
@@ -193,7 +193,7 @@ def measure_blocks(
 
 
 def cut_network_into_blocks(network: Network) -> list[Stage]:
-    """Every block as a stage of its own, whether it has parameters or not."""
+    """Make each block its own stage, also those without parameters."""
     count = len(network.blocks)
     return [Stage(index, count, (block,), flat=network.core_size == 0) for index, block in enumerate(network.blocks)]
 
@@ -207,7 +207,7 @@ def _forward(
     placement: Placement,
     clock: Callable[[], float],
 ) -> tuple[int, Tensor, float]:
-    """Bytes kept for the backward pass, the block's features or loss, and seconds."""
+    """Run a forward pass; returns bytes kept for the backward pass, features or loss, and seconds."""
     kept: dict[int, int] = {}
     own = {parameter.data_ptr() for parameter in stage.modules.parameters()}
 
@@ -231,7 +231,7 @@ def _forward(
 def _backward(
     stage: Stage, features: Tensor | None, result: Tensor, placement: Placement, clock: Callable[[], float]
 ) -> float:
-    """Seconds of the backward pass; parameters keep the gradients that they had."""
+    """Time a backward pass in seconds; the parameters' gradients stay unchanged."""
     wanted: list[Tensor | nn.Parameter] = list(stage.modules.parameters())
     if features is not None:
         wanted.append(features)

@@ -1,4 +1,4 @@
-"""In which order the stages of a pipeline work on microbatches, and how much of the time they idle. Pure arithmetic.
+"""Schedules of pipeline stages: their order of tasks and their idle fraction. Pure arithmetic.
 
 Shape letters: S stages, M microbatches.
 """
@@ -20,13 +20,13 @@ class Task:
 
 
 def tasks_of(schedule: str, *, stage: int, num_stages: int, num_microbatches: int) -> tuple[Task, ...]:
-    """What a stage that has a worker to itself does, in order.
+    """The tasks, in order, of a stage that has its own worker.
 
     Args:
       schedule: "gpipe": all forward passes, then all backward passes; "1f1b": S - stage forward passes, then one
         backward for one forward pass, so that at most S - stage microbatches are in memory.
     Raises:
-      ValueError: another schedule.
+      ValueError: the schedule is neither of these.
     """
     forwards = [Task(backward=False, microbatch=index) for index in range(num_microbatches)]
     backwards = [Task(backward=True, microbatch=index) for index in range(num_microbatches)]
@@ -44,7 +44,7 @@ def tasks_of(schedule: str, *, stage: int, num_stages: int, num_microbatches: in
 
 
 def ideal_bubble(schedule: str, *, num_stages: int, num_microbatches: int, stages_per_worker: int = 1) -> float:
-    """Share of the time in which a worker idles when all stages take equally long, in [0, 1).
+    """Idle fraction of a worker's time, in [0, 1), if all stages take equally long.
 
     (W - 1) / (v M + W - 1) for W workers of v stages each; with one stage each (S - 1) / (M + S - 1).
 
@@ -56,12 +56,12 @@ def ideal_bubble(schedule: str, *, num_stages: int, num_microbatches: int, stage
 
 
 def makespan(schedule: str, *, forward_s: Sequence[float], backward_s: Sequence[float], num_microbatches: int) -> float:
-    """Seconds from the first task to the end of the last, each stage on a worker of its own.
+    """Seconds from the start of the first task to the end of the last, with one worker per stage.
 
     Args:
       forward_s, backward_s: [S] seconds of each stage for one microbatch.
     Raises:
-      ValueError: the schedule has no order for one stage per worker, or its tasks wait for one another for ever.
+      ValueError: the schedule has no order for one stage per worker, or its tasks deadlock.
     """
     num_stages = len(forward_s)
     waiting = [
@@ -87,7 +87,7 @@ def makespan(schedule: str, *, forward_s: Sequence[float], backward_s: Sequence[
 
 
 def _ready_at(task: Task, stage: int, num_stages: int, ended: dict[tuple[int, Task], float]) -> float | None:
-    """When what a task needs is there; None if it is not there yet."""
+    """The time at which a task's inputs are ready; None if they are not ready yet."""
     if not task.backward:
         return ended.get((stage - 1, task)) if stage else 0.0
     if stage == num_stages - 1:

@@ -1,4 +1,4 @@
-"""A network cut into stages: consecutive blocks, with one floating-point tensor between two stages and nothing else.
+"""A network cut into stages of consecutive blocks; only one floating-point tensor passes between two stages.
 
 Shape letters: B rows, T unroll length, S stages.
 """
@@ -25,7 +25,7 @@ class Stage:
     Fields:
       index: place in the pipeline, from 0; num_stages: S.
       blocks: in the order in which they run.
-      flat: the network has no memory, so that its blocks see [B * (T+1), ...] instead of [B, T+1, ...].
+      flat: True if the network has no memory: its blocks then see [B * (T+1), ...] instead of [B, T+1, ...].
     """
 
     index: int
@@ -35,12 +35,12 @@ class Stage:
 
     @property
     def is_first(self) -> bool:
-        """Takes observations instead of features."""
+        """True for the stage that takes observations instead of features."""
         return self.index == 0
 
     @property
     def is_last(self) -> bool:
-        """Answers with policy parameters and values instead of features."""
+        """True for the stage that returns dist_params and values instead of features."""
         return self.index == self.num_stages - 1
 
     @property
@@ -49,16 +49,16 @@ class Stage:
         return nn.ModuleDict({block.name: block.module for block in self.blocks})
 
     def run(self, features: Tensor | None, batch: Batch) -> Tensor | NetworkOutput:
-        """Features for the next stage, or the answer of the last, as of `Network.forward`.
+        """Run the stage; returns features for the next stage, or from the last one the result of `Network.forward`.
 
         Args:
-          features: of the stage before; None for the first.
+          features: of the previous stage; None for the first.
           batch: the microbatch, for the side inputs.
         """
         side = self._side_inputs(batch)
         for block in self.blocks if not self.is_last else self.blocks[:-1]:
             result = run_block(block, features, side)
-            # The state after the last step stays here: nothing downstream needs it.
+            # The state after the last step is dropped: no later stage needs it.
             features = result[0] if isinstance(result, tuple) else result
         if not self.is_last:
             assert features is not None, "a stage has at least one block"
@@ -77,7 +77,7 @@ class Stage:
 
 
 def cut_network(network: Network, cut: Sequence[int]) -> tuple[Stage, ...]:
-    """The stages of a network.
+    """Cut a network into stages.
 
     Args:
       cut: [S] number of blocks of each stage, first to last.
@@ -102,7 +102,7 @@ def cut_network(network: Network, cut: Sequence[int]) -> tuple[Stage, ...]:
 
 @torch.no_grad()
 def boundaries_of(stages: Sequence[Stage], batch: Batch, placement: Placement) -> tuple[Boundary, ...]:
-    """What leaves each stage, found by running a small batch through all of them where they are.
+    """The output of each stage, found by running a small batch through all stages on their devices.
 
     Raises:
       ValueError: features do not have rows and steps as their leading axes, or are not floating-point.
@@ -127,7 +127,7 @@ def boundaries_of(stages: Sequence[Stage], batch: Batch, placement: Placement) -
 
 
 def even_cut(num_blocks: int, num_stages: int) -> tuple[int, ...]:
-    """Numbers of blocks that differ by at most one, for when nothing has been measured.
+    """Numbers of blocks that differ by at most one, for a cut without measurements.
 
     Raises:
       ValueError: there are fewer blocks than stages.

@@ -1,4 +1,4 @@
-"""A pipeline in one process: a thread for each stage (and a CUDA stream where there is a GPU), queues in between.
+"""A pipeline in one process: a thread per stage (with a CUDA stream on a GPU) and queues in between.
 
 Shape letters: S stages, M microbatches.
 """
@@ -31,7 +31,7 @@ class _Stopped(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class _Parcel:
-    """What goes from stage to stage: a microbatch with its features, or a gradient; `ready` on the giver's stream."""
+    """A message between stages: a microbatch with its features, or a gradient; `ready` on the sender's stream."""
 
     tensor: Tensor | None
     batch: Batch | None = None
@@ -40,12 +40,12 @@ class _Parcel:
 
 @dataclass
 class _Run:
-    """One batch on its way through the stages.
+    """One batch in the pipeline.
 
     Fields:
-      forward, backward: [S] what lies before each stage.
+      forward, backward: [S] queues of inputs of each stage.
       stacked: [1] sum of the loss columns so far.
-      beats: [S] tasks done; errors: what stages raised; ended: stages that are through.
+      beats: [S] tasks done; errors: raised by stages; ended: stages that have finished.
     """
 
     loss_weights: LossWeights
@@ -60,16 +60,16 @@ class _Run:
     finished: dict[int, torch.cuda.Event] = field(default_factory=dict)
 
     def stop(self) -> None:
-        """Let every stage give up before its next task, those that wait at once."""
+        """Make every stage give up before its next task; waiting stages give up at once."""
         self.stopped = True
         for box in (*self.forward, *self.backward):
             box.put(None)
 
 
 class ThreadedPipelineBackend:
-    """Stages that work at the same time on different microbatches.
+    """Stages that work in parallel on different microbatches.
 
-    On CPU cores the stages compute side by side; on one GPU the gain is what a single stage's kernels leave idle.
+    On CPU cores the stages compute in parallel; on one GPU the gain is the time that a single stage's kernels leave idle.
     """
 
     def __init__(self, network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> None:
@@ -118,7 +118,7 @@ class ThreadedPipelineBackend:
         return run.stacked
 
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
-        """As in the protocol; in the calling thread, one stage after the other."""
+        """As in the protocol; runs the stages one by one in the calling thread."""
         return self._whole.evaluate(microbatches)
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class ThreadedPipelineBackend:
         self._end(timeout_s=self._config.pipeline.stage_timeout_s)
 
     def _end(self, *, timeout_s: float) -> str:
-        """End the threads; returns the names of those that are still at work after `timeout_s` seconds."""
+        """End the threads; returns the names of those that still run after `timeout_s` seconds."""
         for jobs in self._jobs:
             jobs.put(None)
         deadline = time.monotonic() + timeout_s
@@ -134,7 +134,7 @@ class ThreadedPipelineBackend:
             thread.join(timeout=max(0.0, deadline - time.monotonic()))
         stuck = ", ".join(thread.name for thread in self._threads if thread.is_alive())
         if self._placement.device.type == "cuda" and not stuck:
-            # The threads have ended, what they asked of the GPU may not: it still adds to the gradients.
+            # The threads have ended, but their GPU work may still add to the gradients.
             torch.cuda.synchronize(self._placement.device)
         self._jobs, self._threads = [], []
         return stuck
@@ -157,7 +157,7 @@ class ThreadedPipelineBackend:
             raise ValueError(f"the pipeline was given {count} microbatches, it is set up for {expected}")
 
     def _wait(self, run: _Run) -> None:
-        """Until all stages are through or one failed; a stage counts as hung when nobody gets on."""
+        """Wait until all stages finish or one fails; if no stage makes progress, one counts as hung."""
         limit, seen, since = self._config.pipeline.stage_timeout_s, list(run.beats), time.monotonic()
         through = 0
         while through < len(self._stages) and not run.errors:
@@ -170,12 +170,12 @@ class ThreadedPipelineBackend:
                 behind = [
                     f"stage {index} did {beats} of {tasks} tasks" for index, beats in enumerate(seen) if beats < tasks
                 ]
-                raise StageHungError(f"no stage got on for {limit:g} s: {', '.join(behind)}")
+                raise StageHungError(f"no stage made progress for {limit:g} s: {', '.join(behind)}")
         if run.errors:
             raise run.errors[0]
 
     def _serve(self, stage: Stage, jobs: queue.SimpleQueue[_Run | None]) -> None:
-        """The life of a stage's thread: one run after the other."""
+        """The loop of a stage's thread: serves one run after the other."""
         cuda = self._placement.device.type == "cuda"
         stream = torch.cuda.Stream(self._placement.device) if cuda else None  # type: ignore[no-untyped-call]
         while (run := jobs.get()) is not None:
@@ -212,7 +212,7 @@ class ThreadedPipelineBackend:
             run.beats[stage.index] += 1
 
     def _forward(self, stage: Stage, run: _Run) -> tuple[Tensor | None, Tensor]:
-        """Returns what the stage was given and what it made of it: features, or the loss in the last stage."""
+        """Run a forward pass; returns the stage's input and its output: features, or the loss in the last stage."""
         parcel = self._take(run.forward[stage.index])
         assert parcel.batch is not None, "a forward parcel carries its microbatch"
         features = None if parcel.tensor is None else parcel.tensor.requires_grad_()
@@ -239,7 +239,7 @@ class ThreadedPipelineBackend:
             stream = torch.cuda.current_stream(self._placement.device)
             stream.wait_event(parcel.ready)
             tensors = [] if parcel.batch is None else parcel.batch.tensors()
-            # Their memory belongs to the giver's stream: without this it could be reused while this stage reads it.
+            # The memory belongs to the sender's stream: without this it could be reused while this stage reads it.
             for tensor in tensors if parcel.tensor is None else [*tensors, parcel.tensor]:
                 tensor.record_stream(stream)
         return parcel

@@ -1,10 +1,10 @@
-"""One worker's stages of a pipeline over torch.distributed.pipelining: GPipe, 1F1B, interleaved, with real processes.
+"""One worker's stages of a torch.distributed.pipelining pipeline: GPipe, 1F1B or interleaved, across processes.
 
 Shape letters: b rows of one microbatch, T unroll length, S stages, M microbatches, W workers of the pipeline.
 
-What goes through the library is what it handles in every version since 2.9: between two stages one contiguous
-floating-point tensor whose shape is stated beforehand, a summed loss that is not scaled, and the number of the
-microbatch as input, keyword and target. Everything else (observations, masks, resets, actions) is looked up by it.
+The library gets only what every version since 2.9 handles: one contiguous floating-point tensor of known shape
+between two stages, a summed loss without scaling, and the number of the microbatch as input, keyword and target.
+Everything else (observations, masks, resets, actions) is looked up by that number.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FORWARD_ONLY = {False: "ScheduleGPipe", True: "ScheduleLoopedBFS"}
 
 
 class _ContiguousGradient(torch.autograd.Function):
-    """The identity; the transport needs gradients whose memory is in order, which a transposing layer does not give."""
+    """The identity with contiguous gradients, which the transport needs and a transposing layer does not give."""
 
     @staticmethod
     def forward(context: Any, features: Tensor) -> Tensor:
@@ -50,7 +50,7 @@ class _ContiguousGradient(torch.autograd.Function):
 
 @dataclass
 class _Desk:
-    """What the stages of this worker look up by the number of the microbatch."""
+    """Data that the stages of this worker look up by the number of the microbatch."""
 
     microbatches: Sequence[Batch]
     loss_weights: LossWeights | None
@@ -59,7 +59,7 @@ class _Desk:
 
 
 class _Wire(nn.Module):
-    """A stage as the library calls it."""
+    """A stage with the signature that the library calls."""
 
     def __init__(self, stage: Stage, placement: Placement, desk: _Desk, *, copy_output: bool) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class _Wire(nn.Module):
         return self._sendable(result.logits), self._sendable(result.values)
 
     def _sendable(self, tensor: Tensor) -> Tensor:
-        # A schedule that splits the backward pass detaches outputs in place, which a view does not allow.
+        # Copy views: a schedule that splits the backward pass detaches outputs in place, which a view does not allow.
         return tensor.clone(memory_format=torch.contiguous_format) if self._copy_output else tensor.contiguous()
 
 
@@ -106,7 +106,7 @@ class TorchPipelineBackend:
 
     @property
     def holds_last(self) -> bool:
-        """Whether losses and answers come out of this worker."""
+        """True if this worker returns losses and outputs."""
         return self._own[-1].is_last
 
     def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
@@ -131,7 +131,7 @@ class TorchPipelineBackend:
         return join_outputs(self._desk.outputs) if self.holds_last else None
 
     def close(self) -> None:
-        """Nothing is held beside the process group, which belongs to the worker."""
+        """Does nothing: the only resource is the process group, which belongs to the worker."""
 
     def _checked(self, microbatches: Iterable[Batch]) -> list[Batch]:
         parts = list(microbatches)
@@ -152,12 +152,12 @@ class TorchPipelineBackend:
 
     def _run(self, schedule: Any, given: dict[str, Any]) -> None:
         index = self._numbers()
-        # The library sends positional input to the first stage only; a number per microbatch is all that it needs.
+        # The library sends positional input to the first stage only; the number of each microbatch suffices.
         inputs = (index.float().to(self._placement.device)[:, None],) if self._own[0].is_first else ()
         schedule.step(*inputs, index=index, **given)
 
     def _schedule(self, microbatch: Batch, *, train: bool) -> Any:
-        """Shapes are frozen at a schedule's first step, so there is one for each size of microbatch."""
+        """The schedule for this size of microbatch: shapes are frozen at a schedule's first step."""
         rows, steps = microbatch.num_rows, int(microbatch.resets.shape[1])
         key = (rows, steps, train)
         if key not in self._schedules:

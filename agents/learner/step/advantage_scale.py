@@ -1,4 +1,4 @@
-"""The running root mean square of the advantages, which policy losses divide them by."""
+"""The running root mean square of the advantages, by which policy losses divide them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ DECAY = 0.99
 """Decay per update of the running mean square."""
 
 MIN_SCALE = 1e-3
-"""Smallest scale: smaller advantages are not enlarged further."""
+"""Smallest scale: smaller advantages are not scaled up further."""
 
 MAX_GROWTH = 100.0
-"""Largest factor by which a batch's mean square may exceed the running one; the rest of it is left out.
+"""Largest factor by which a batch's mean square may exceed the running one; the excess is ignored.
 
 One such batch moves a settled scale by a factor of at most 1.41, half of which is forgotten after 80 updates.
-Advantages that truly grow reach the scale all the same: half of a thousandfold growth after 42 updates instead of 29.
+The scale still follows real growth: it reaches half of a thousandfold growth after 42 updates instead of 29.
 """
 
 
@@ -36,10 +36,10 @@ class AdvantageScale:
         return max(math.sqrt(self._mean_square / self._weight), MIN_SCALE)
 
     def update(self, mean_square: float) -> None:
-        """Take the mean squared advantage of a batch in; one that is not finite says nothing and is ignored."""
+        """Add the mean squared advantage of a batch; one that is not finite is ignored."""
         if not math.isfinite(mean_square):
             return
-        # At the smallest scale nothing has been measured yet: the first batch with advantages sets the scale.
+        # At the smallest scale there is no measurement yet: the first batch with advantages sets the scale.
         if self._weight and self.value > MIN_SCALE:
             mean_square = min(mean_square, MAX_GROWTH * self._mean_square / self._weight)
         self._mean_square = DECAY * self._mean_square + (1.0 - DECAY) * mean_square
@@ -50,7 +50,7 @@ class AdvantageScale:
         return np.array([self._mean_square, self._weight], np.float64)
 
     def load(self, saved: NDArray[np.generic]) -> None:
-        """Continue from `save`d numbers; from numbers that are not finite, start over."""
+        """Continue from the numbers of `save`; start over if they are not finite."""
         numbers = np.asarray(saved, np.float64)
         if not np.isfinite(numbers).all():
             numbers = np.zeros(2)

@@ -1,4 +1,4 @@
-"""The step backend: leaves the summed gradient of a batch in the parameters' `.grad`, whatever way it is computed."""
+"""Step backends: each leaves the summed gradient of a batch in the parameters' `.grad`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from envs.plugins import resolve
 
 
 class StepBackend(Protocol):
-    """Computes gradients. The tail that divides, clips and steps is the same for all."""
+    """Computes gradients. `FlatOptimizer`, which divides, clips and steps, is the same for all backends."""
 
     def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
         """Add the gradient of the summed loss to the network's gradients; returns the columns of the loss (see
         `stats`).
 
-        A microbatch is taken from the iterable when it is needed, so that work starts before the last one has arrived.
+        It takes a microbatch from the iterable when it needs it, so that work starts before the last one has arrived.
         """
         ...
 
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:
-        """The network's answers to all rows, without gradient; None in a worker that does not hold the last stage."""
+        """The network's outputs for all rows, without gradient; None in a worker that does not hold the last stage."""
         ...
 
     def close(self) -> None:
@@ -42,7 +42,7 @@ class StepBackend(Protocol):
 
 @dataclass(frozen=True)
 class Boundary:
-    """The tensor that leaves a stage: its axes behind rows and steps, and its type."""
+    """The output of a stage: its axes after rows and steps, and its dtype."""
 
     inner: tuple[int, ...]
     dtype: torch.dtype
@@ -50,13 +50,13 @@ class Boundary:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a backend works.
+    """The place of a backend: device, dtype and pipeline.
 
     Fields:
       dtype: compute type of the forward pass; device: of the parameters.
       worker: place of this process among the workers of its pipeline, from 0.
-      pipe_group: the process group of that pipeline; None where the whole network is in this process.
-      boundaries: what leaves each stage of that pipeline, first to last; empty where the whole network is here.
+      pipe_group: the process group of that pipeline; None if the whole network is in this process.
+      boundaries: outputs of that pipeline's stages, first to last; empty if the whole network is in this process.
     """
 
     dtype: torch.dtype
@@ -66,14 +66,14 @@ class Placement:
     boundaries: tuple[Boundary, ...] = ()
 
     def autocast(self) -> contextlib.AbstractContextManager[object]:
-        """Mixed precision for a forward pass, in the calling thread."""
+        """Context of mixed precision for a forward pass in the calling thread."""
         if self.dtype in (torch.float32, torch.float64):
             return contextlib.nullcontext()
         return torch.autocast(self.device.type, dtype=self.dtype)
 
 
 def make_backend(network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> StepBackend:
-    """The backend that the settings name, a registered one or "module:attribute".
+    """Make the backend that the config names: a registered one or "module:attribute".
 
     Raises:
       ValueError: there is no such backend.
@@ -84,11 +84,11 @@ def make_backend(network: Network, objective: Objective, config: LearnerConfig, 
 
 
 class SingleBackend:
-    """One device, microbatches one after the other: the gradients of a large batch in the memory of a small one."""
+    """Runs microbatches one by one on one device: gradients of a large batch in the memory of a small one."""
 
     def __init__(self, network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> None:
         self._network = network
-        # A replayed CUDA graph writes its answers where those of the run before lie.
+        # A replayed CUDA graph overwrites the outputs of the previous run, so copy them.
         self._overwrites = config.compile_mode == "reduce-overhead"
         if config.compile_mode != "none":
             network.compile(mode=config.compile_mode)
@@ -115,7 +115,7 @@ class SingleBackend:
         return join_outputs(outputs)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: there is nothing to release."""
 
     def _forward(self, batch: Batch) -> NetworkOutput:
         with self._placement.autocast():
@@ -126,12 +126,12 @@ class SingleBackend:
 
 
 def copy_of(output: NetworkOutput) -> NetworkOutput:
-    """The same answers in memory of their own."""
+    """A copy of the outputs in new memory."""
     return NetworkOutput(logits=output.logits.clone(), values=output.values.clone(), core=output.core.clone())
 
 
 def join_outputs(outputs: Sequence[NetworkOutput]) -> NetworkOutput:
-    """All rows of the answers to several microbatches, in order."""
+    """Concatenate the outputs of several microbatches, in order."""
     if len(outputs) == 1:
         return outputs[0]
     return NetworkOutput(

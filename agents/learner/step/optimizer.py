@@ -1,4 +1,4 @@
-"""The tail that every backend shares: divide by one global count, clip one global norm, step one fused optimizer.
+"""The optimizer step after every backend: divide by one global count, clip one global norm, one fused step.
 
 Shape letter: P parameters held here: all of the network's, or those of one worker's stages.
 """
@@ -23,9 +23,9 @@ class FlatOptimizer:
     """Parameters, optimizer and target network of one process.
 
     Args:
-      module: what the backend trains; its parameters become views of one flat tensor.
+      module: trained by the backend; its parameters become views of one flat tensor.
       config: settings.
-      keep_target: whether a target network of the weights is kept (a target network, a magnet).
+      keep_target: if True, keep a target network: a slowly moving average of the weights, for a target or a magnet.
     """
 
     def __init__(self, module: nn.Module, config: LearnerConfig, *, keep_target: bool) -> None:
@@ -45,28 +45,28 @@ class FlatOptimizer:
 
     @property
     def values(self) -> Tensor:
-        """float32 [P], the weights themselves."""
+        """float32 [P], the live weights."""
         return self._parameters.values
 
     @property
     def gradients(self) -> Tensor:
-        """float32 [P], what the next step uses; zero it before a batch."""
+        """float32 [P], the summed gradient for the next step; zero it before a batch."""
         return self._parameters.gradients
 
     def replace_parameters(self) -> None:
-        """SubAction from threads that may still add to the gradients of before; weights and optimizer stay."""
+        """Detach from threads that may still add to the old gradients; weights and optimizer stay."""
         self._parameters.replace()
         self.values.grad = self._parameters.gradients
 
     def step(self, *, count: float, learning_rate: float, total: Callable[[Tensor], Tensor]) -> float:
-        """Divide the summed gradient, clip its norm and step, unless it is not finite or there is nothing to learn.
+        """Divide the summed gradient, clip its norm and step; no step if it is not finite or `count` is 0.
 
         Args:
-          count: decisions learnt from, over all microbatches and replicas.
+          count: learnt-from decisions over all microbatches and replicas.
           learning_rate: step size.
-          total: adds a tensor up over the workers that hold the other parameters.
+          total: sums a tensor over the workers that hold the other parameters.
         Returns:
-          the global norm before clipping; 0 where `count` is, and no step then: Adam's momentum alone would move the
+          the global norm before clipping; 0 if `count` is 0, without a step: Adam's momentum alone would move the
           weights.
         """
         if count == 0.0:
@@ -87,12 +87,12 @@ class FlatOptimizer:
         return norm
 
     def target_weights(self) -> contextlib.AbstractContextManager[None]:
-        """The network computes with the target network for the time of the context; forward passes only."""
+        """Context in which the network computes with the target network's weights; for forward passes only."""
         assert self._target is not None, "this objective did not ask for a target network"
         return self._borrowed(self._target)
 
     def teacher_weights(self) -> contextlib.AbstractContextManager[None]:
-        """The network computes with the teacher's weights for the time of the context; forward passes only."""
+        """Context in which the network computes with the teacher's weights; for forward passes only."""
         assert self._teacher is not None, "no teacher was loaded"
         return self._borrowed(self._teacher)
 
@@ -106,7 +106,7 @@ class FlatOptimizer:
             self.values.copy_(kept)
 
     def save(self) -> Arrays:
-        """Plain arrays; `VECTORS` are float32 [P] or empty."""
+        """The state as plain arrays; `VECTORS` are float32 [P] or empty."""
         state = self._optimizer.state.get(self.values, {})
         empty = np.zeros(0, np.float32)
         arrays: Arrays = {WEIGHTS: _array(self.values)}
@@ -118,7 +118,7 @@ class FlatOptimizer:
         return arrays
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """Go on from saved arrays; moments and target network start anew where the arrays hold none, the teacher stays.
+        """Continue from saved arrays. Moments and target network are reset if the arrays hold none; the teacher stays.
 
         Raises:
           ValueError: the arrays are for a network of another size.

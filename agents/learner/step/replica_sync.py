@@ -1,7 +1,7 @@
-"""How replicas of a network agree on one set of weights: a swap point, with the exact way as its first entry.
+"""Synchronisation of a network's replicas: a swap point whose first entry is exact all-reduce.
 
-Local SGD, parameter servers, Hogwild and gossip are other answers to the same two questions: what happens to the
-gradients before a step, and what to the weights after it.
+An update mode changes the gradients before a step and the weights after it. Local SGD, parameter servers, Hogwild and
+gossip fit the same protocol.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from envs.plugins import resolve
 
 
 class UpdateMode(Protocol):
-    """Built as `mode(group)`, `group` being the workers that hold the same parameters (None: there is one)."""
+    """Synchronises replicas; built as `mode(group)`, the workers with the same parameters (None: only one)."""
 
     def before_step(self, gradients: Tensor) -> None:
         """Change the summed gradients [P] in place."""
@@ -28,23 +28,23 @@ class UpdateMode(Protocol):
         ...
 
     def total(self, tensor: Tensor) -> Tensor:
-        """Counts, loss sums and statistics added up over the replicas whose gradients make one step."""
+        """Sum counts, losses and statistics over the replicas that contribute to one step."""
         ...
 
 
 class AllReduce:
-    """Every replica steps with the sum of all gradients: the same numbers as one replica with the whole batch."""
+    """Every replica steps with the sum of all gradients, exactly as one replica with the whole batch."""
 
     def __init__(self, group: ProcessGroup | None) -> None:
         self._group = group
 
     def before_step(self, gradients: Tensor) -> None:
-        """Add up in place."""
+        """Sum over replicas in place."""
         if self._group is not None:
             torch.distributed.all_reduce(gradients, group=self._group)
 
     def after_step(self, values: Tensor) -> None:
-        """Equal gradients from equal weights: nothing to agree on."""
+        """Does nothing: equal gradients keep equal weights equal."""
 
     def total(self, tensor: Tensor) -> Tensor:
         """The sum over replicas."""
@@ -52,7 +52,7 @@ class AllReduce:
 
 
 def make_update_mode(name: str, group: ProcessGroup | None) -> UpdateMode:
-    """The registered mode of that name, or "module:attribute".
+    """Make the registered mode of that name, or the one of "module:attribute".
 
     Raises:
       ValueError: there is no such mode.
@@ -62,7 +62,7 @@ def make_update_mode(name: str, group: ProcessGroup | None) -> UpdateMode:
 
 
 def total_over(tensor: Tensor, group: ProcessGroup | None) -> Tensor:
-    """The sum of a tensor over a process group, as a new tensor; the tensor itself where there is no group."""
+    """The sum of a tensor over a process group, as a new tensor; the tensor itself if there is no group."""
     if group is None:
         return tensor
     summed = tensor.clone()

@@ -1,4 +1,4 @@
-"""One process's share of an update: a backend for the gradients, an update mode between replicas, the shared tail."""
+"""Updates in one process: a backend for the gradients, an update mode between replicas, then the optimizer."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from agents.unroll.unroll import Unrolls
 
 @dataclass(frozen=True)
 class UpdateInputs:
-    """What is to be done with a batch.
+    """The arguments of one update.
 
     Fields:
       learning_rate: step size.
       loss_weights: of the loss.
       oldest_version: decisions of older weights are not learnt from.
-      microbatches_per_block: into how many microbatches each block of rows is cut.
+      microbatches_per_block: number of microbatches cut from each block of rows.
     """
 
     learning_rate: float
@@ -48,12 +48,12 @@ class UpdateInputs:
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What was done.
+    """The result of one update.
 
     Fields:
       stats: over the whole batch, in the last epoch.
-      gradient_norm: before clipping, in the last epoch; not finite where that epoch was left out.
-      optimizer_steps: epochs that changed the weights; 0 where there was no decision to learn from.
+      gradient_norm: before clipping, in the last epoch; not finite if that epoch was skipped.
+      optimizer_steps: epochs that changed the weights; 0 if there was no decision to learn from.
     """
 
     stats: LossStats
@@ -62,13 +62,13 @@ class UpdateResult:
 
 
 class Updater(Protocol):
-    """Holds weights and optimizer and changes them. In this process, or spread over several."""
+    """Holds weights and optimizer and updates them, in this process or distributed over several."""
 
     def update(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> UpdateResult:
-        """Learn from blocks of rows; an epoch whose norm is not finite changes nothing and is the last.
+        """Learn from blocks of rows; an epoch with a norm that is not finite changes nothing and is the last.
 
         Raises:
-          StageError: a worker died or hung; `load` starts the workers again.
+          StageError: a worker died or hung; `load` restarts the workers.
         """
         ...
 
@@ -77,13 +77,13 @@ class Updater(Protocol):
         ...
 
     def save(self) -> Arrays:
-        """Weights, optimizer and target network as plain arrays that do not depend on how the work is spread."""
+        """Weights, optimizer and target network as plain arrays, independent of the number of workers."""
         ...
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """Go on from `save`d arrays; of `weights_alone`, with a fresh optimizer.
+        """Continue from the arrays of `save`; with those of `weights_alone`, the optimizer is reset.
 
-        The weights of a teacher among them stay until others are given, and are never saved.
+        The weights of a teacher among them stay until replaced, and are never saved.
         """
         ...
 
@@ -96,10 +96,10 @@ class LocalUpdater:
     """The updater of one process: the only one of a small run, or one worker of a group.
 
     Args:
-      backend, objective, optimizer, mode: the parts.
-      heads: the network's last block, whose value may be normalised and whose head says what a teacher's answers mean;
-        of no account where another worker trains it.
-      placement: where the rows go.
+      backend, objective, optimizer, mode: the components.
+      heads: the network's last block, with the value to normalise and the head that interprets a teacher's outputs;
+        unused if another worker trains it.
+      placement: device of the rows.
       config: settings.
     """
 
@@ -137,14 +137,14 @@ class LocalUpdater:
         return UpdateResult(stats, norm, optimizer_steps)
 
     def gradients(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> LossStats:
-        """Leave the summed gradient over all replicas in the tail, without a step."""
+        """Compute the summed gradient over all replicas without a step."""
         microbatches = list(self._microbatches(blocks, inputs))
         if self._wants_precomputed(inputs):
             microbatches = self._with_precomputed(microbatches, inputs)
         return sums_of(self._accumulate(microbatches, inputs))
 
     def gradient_vector(self) -> NDArray[np.float32]:
-        """float32 [P], a copy of what `gradients` left."""
+        """float32 [P], a copy of the result of `gradients`."""
         vector: NDArray[np.float32] = self._optimizer.gradients.cpu().numpy().copy()
         return vector
 
@@ -166,7 +166,7 @@ class LocalUpdater:
         self._backend.close()
 
     def _step(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> tuple[LossStats, float]:
-        """One epoch: sums over the batch, and the gradient's norm before clipping."""
+        """Run one epoch; returns sums over the batch and the gradient's norm before clipping."""
         stacked = self._accumulate(microbatches, inputs)
         stats = sums_of(stacked)
         norm = self._optimizer.step(
@@ -180,9 +180,9 @@ class LocalUpdater:
         return stats, norm
 
     def _normalise_values(self, stats: LossStats) -> None:
-        """After the step, by the same sums in every worker, so that replicas stay alike.
+        """Update the value normalisation after the step, from sums equal in every worker, so that replicas stay equal.
 
-        Targets whose squares overflow are left out: infinite moments would stay so, and make every value NaN.
+        Targets whose squares overflow are skipped: infinite moments would stay infinite and make every value NaN.
         """
         heads = self._heads
         if self._config.value_normalisation == "popart" and stats.steps and math.isfinite(stats.squared_target):
@@ -194,7 +194,7 @@ class LocalUpdater:
             )
 
     def _accumulate(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> Tensor:
-        """Columns over all workers; the gradients are left in the tail."""
+        """Accumulate gradients; returns the loss columns summed over all workers."""
         self._optimizer.gradients.zero_()
         try:
             stacked = self._backend.accumulate(microbatches, inputs.loss_weights)
@@ -214,7 +214,7 @@ class LocalUpdater:
 
     @torch.no_grad()
     def _with_precomputed(self, microbatches: list[Batch], inputs: UpdateInputs) -> list[Batch]:
-        """The microbatches with what the objective fixes for the whole batch; as they are where it fixes nothing."""
+        """Add the targets that the objective precomputes for the whole batch to its microbatches."""
         passes, whole = self._objective.passes, join(microbatches)
         precomputed: dict[str, Tensor] = {}
         current = self._backend.evaluate(microbatches) if passes.current else None
@@ -236,7 +236,7 @@ class LocalUpdater:
         ]
 
     def _taught(self, microbatches: list[Batch], whole: Batch) -> Mapping[str, Tensor]:
-        """What the teacher says, its memory empty at the start of every unroll; nothing in a worker without heads."""
+        """The teacher's targets, its memory reset at the start of every unroll; empty in a worker without heads."""
         blank = [replace(batch, core=torch.zeros_like(batch.core)) for batch in microbatches]
         with self._optimizer.teacher_weights():
             teacher = self._backend.evaluate(blank)

@@ -1,4 +1,4 @@
-"""An updater spread over workers: replicas, stages, or both. The weights look whole from outside.
+"""An updater distributed over workers: replicas, stages, or both. Callers see whole weights.
 
 Shape letters: P parameters of the whole network.
 """
@@ -37,7 +37,7 @@ from agents.weights import Layout
 
 
 class UpdaterGroup:
-    """Workers that hold the weights and optimizer between them.
+    """Workers that together hold the weights and the optimizer.
 
     Args:
       setups: one for each rank.
@@ -95,11 +95,11 @@ class UpdaterGroup:
         return answers[0].stats
 
     def gradient_vector(self) -> NDArray[np.float32]:
-        """float32 [P], what `gradients` found."""
+        """float32 [P], the result of the last `gradients`."""
         return self._gradient
 
     def weights(self) -> NDArray[np.float32]:
-        """As in the protocol of `Updater`; those of the last update are here already."""
+        """As in the protocol of `Updater`; the workers sent them with the last update."""
         if self._weights is None:
             answers = self._ask_first_replica(GiveWeights())
             self._weights = self._assemble([cast("NDArray[np.float32]", answer) for answer in answers])
@@ -115,7 +115,7 @@ class UpdaterGroup:
         return saved
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """As in the protocol of `Updater`; starts the workers again where they were lost.
+        """As in the protocol of `Updater`; restarts lost workers.
 
         Raises:
           ValueError: the arrays are for a network of another size.
@@ -142,7 +142,7 @@ class UpdaterGroup:
             self._workers = None
 
     def _call(self, requests: Sequence[Request | None], *, timeout_s: float | None = None) -> list[Answer]:
-        """Ask the worker group; where a worker is lost, the others are ended too, because they wait for it."""
+        """Call the worker group; if a worker is lost, end the others too, because they wait for it."""
         if self._workers is None:
             raise StageDiedError("the workers are not running")
         try:
@@ -157,7 +157,7 @@ class UpdaterGroup:
         return self._call([*([request] * workers), *([None] * silent)])[:workers]
 
     def _rows_per_worker(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> list[tuple[Unrolls, UpdateInputs]]:
-        """What each worker is given: the rows of its replica, observations only where they are looked at."""
+        """The inputs of each worker: the rows of its replica, with observations only if its blocks need them."""
         rows = concatenate(list(blocks))
         replicas, microbatches = self._config.pipeline.replicas, self._config.microbatches
         if rows.num_rows % (replicas * microbatches):
@@ -175,7 +175,7 @@ class UpdaterGroup:
         ]
 
     def _assemble(self, vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
-        """float32 [P] from the parts of the first replica's workers."""
+        """Assemble float32 [P] from the parameters of the first replica's workers."""
         whole = np.zeros(self._layout.size, np.float32)
         for places, vector in zip(self._places, vectors, strict=False):
             for there, here in places:
@@ -184,7 +184,7 @@ class UpdaterGroup:
 
 
 def _places(part: Layout, whole: Layout) -> list[tuple[slice, slice]]:
-    """For each parameter of a part: where it lies in the whole vector, and where in the part's."""
+    """For each parameter of a worker: its slice of the whole vector and its slice of the worker's vector."""
     ends = np.cumsum(whole.sizes)
     starts = {name: (int(end) - size, int(end)) for name, size, end in zip(whole.names, whole.sizes, ends, strict=True)}
     places, offset = [], 0

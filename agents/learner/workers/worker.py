@@ -1,6 +1,6 @@
-"""One worker of a group: a replica's stages, joined to the other workers by process groups. Knows nothing of transport.
+"""One worker of a group: a replica's stages, joined to the other workers by process groups. Independent of transport.
 
-Whoever hosts it (a child process, a Ray actor) makes one `GroupWorker` from its setup and passes requests to `handle`.
+Its host (a child process, a Ray actor) makes one `GroupWorker` from its setup and passes requests to `handle`.
 
 Shape letters: R replicas, W workers of one replica's pipeline. Rank = replica * W + place in the pipeline.
 """
@@ -42,10 +42,10 @@ BUILDER = "agents.nets.network:build_network"
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """How every worker builds the same network.
+    """The arguments from which every worker builds the same network.
 
     Fields:
-      spec, config, seed: what the builder is given. builder: "module:attribute" with the signature of `build_network`.
+      spec, config, seed: arguments of the builder. builder: "module:attribute" with the signature of `build_network`.
     """
 
     spec: EnvSpec
@@ -54,20 +54,20 @@ class NetworkPlan:
     builder: str = BUILDER
 
     def build(self) -> Network:
-        """The network, freshly initialised, on the CPU."""
+        """Build the network, freshly initialised, on the CPU."""
         return cast(Network, load(self.builder)(self.spec, self.config, seed=self.seed))
 
 
 @dataclass(frozen=True)
 class WorkerSetup:
-    """What a worker is started with.
+    """The arguments that start a worker.
 
     Fields:
       plan: of the network; config: of the learner, with `stage_cut` filled in.
       rank: of this worker among `config.pipeline.num_workers`.
       dtype: name of the compute type; device: "cpu" or "cuda:0".
-      boundaries: what leaves each stage.
-      rendezvous: where the workers find one another, an init_method of torch.distributed.
+      boundaries: output of each stage.
+      rendezvous: address at which the workers meet, an init_method of torch.distributed.
     """
 
     plan: NetworkPlan
@@ -81,10 +81,10 @@ class WorkerSetup:
 
 @dataclass(frozen=True)
 class Update:
-    """Learn from rows: answered with an `Updated`.
+    """Request to learn from rows: answered with an `Updated`.
 
     Fields:
-      gives_weights: whether the new weights are wanted with the answer: asking for them costs as much as an update.
+      gives_weights: True if the answer shall hold the new weights: a separate request costs as much as an update.
     """
 
     rows: Unrolls
@@ -94,7 +94,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Updated:
-    """What an update did, and float32 [P] of this worker's own parameters after it, or None if not asked for."""
+    """The result of an update, and float32 [P] of this worker's parameters after it, or None if not requested."""
 
     result: UpdateResult
     weights: NDArray[np.float32] | None
@@ -102,7 +102,7 @@ class Updated:
 
 @dataclass(frozen=True)
 class Gradients:
-    """The gradient of rows, without a step: answered with `GradientAnswer`."""
+    """Request for the gradient of rows, without a step: answered with `GradientAnswer`."""
 
     rows: Unrolls
     inputs: UpdateInputs
@@ -110,7 +110,7 @@ class Gradients:
 
 @dataclass(frozen=True)
 class GradientAnswer:
-    """Sums over the whole batch, and float32 [P] of this worker's own parameters."""
+    """Sums over the whole batch, and the gradient float32 [P] of this worker's parameters."""
 
     stats: LossStats
     vector: NDArray[np.float32]
@@ -118,16 +118,16 @@ class GradientAnswer:
 
 @dataclass(frozen=True)
 class Describe:
-    """Answered with a `Description`."""
+    """Request for a `Description`."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """A worker's own part.
+    """The section of the network that a worker holds.
 
     Fields:
-      layout: of its parameters. needs_obs: whether any of its blocks looks at observations.
-      device_type: "cpu" or "cuda", where it computes.
+      layout: of its parameters. needs_obs: True if any of its blocks reads observations.
+      device_type: "cpu" or "cuda".
     """
 
     layout: Layout
@@ -137,17 +137,17 @@ class Description:
 
 @dataclass(frozen=True)
 class GiveWeights:
-    """Answered with float32 [P] of this worker's own parameters."""
+    """Request for float32 [P] of this worker's parameters."""
 
 
 @dataclass(frozen=True)
 class Save:
-    """Answered with the arrays of this worker's tail."""
+    """Request for the arrays of this worker's optimizer."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """Go on from arrays for this worker's own parameters: answered with None."""
+    """Request to continue from arrays of this worker's parameters: answered with None."""
 
     saved: Arrays
 
@@ -157,7 +157,7 @@ Answer = Updated | GradientAnswer | Description | NDArray[np.float32] | Arrays |
 
 
 class GroupWorker:
-    """Joins the group when it is made; the constructor returns when all workers have come."""
+    """Joins the group in its constructor, which returns when all workers have joined."""
 
     def __init__(self, setup: WorkerSetup) -> None:
         config, device = setup.config, torch.device(setup.device)
@@ -200,7 +200,7 @@ class GroupWorker:
         )
 
     def handle(self, request: Request) -> Answer:
-        """Do what is asked; every worker of a group is asked the same things in the same order."""
+        """Serve a request; every worker of a group gets the same requests in the same order."""
         match request:
             case Update(rows, inputs, gives_weights):
                 result = self._updater.update([rows], inputs)
@@ -228,7 +228,7 @@ class GroupWorker:
 def warm_up(groups: Iterable[ProcessGroup | None], device: torch.device) -> None:
     """Connect the members of each group before the first batch.
 
-    Where shapes are stated beforehand the library sends nothing first. NCCL would build its communicator inside
+    With shapes given in advance the library sends nothing first. NCCL would then build its communicator inside
     a mixed batch of sends and receives, where two workers may wait for each other.
     """
     for group in groups:
@@ -247,7 +247,7 @@ def _own_blocks(network: Network, config: LearnerConfig, placement: Placement) -
 def _groups(setup: WorkerSetup) -> tuple[ProcessGroup | None, ProcessGroup | None]:
     """The group of this worker's pipeline, and that of the workers with the same stages in the other replicas.
 
-    Every worker makes every group, in the same order, whether it belongs to it or not: the library demands it.
+    Every worker makes every group, its own or not, in the same order: the library demands it.
     """
     workers, replicas = setup.config.pipeline.pipeline_workers, setup.config.pipeline.replicas
     replica, place = divmod(setup.rank, workers)

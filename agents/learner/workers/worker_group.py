@@ -1,7 +1,7 @@
-"""Workers as child processes of the learner: started, asked, and killed without leaving anything behind.
+"""Workers as child processes of the learner: starts them, calls them, and kills them without leftovers.
 
-A worker group is the transport of a group. This one starts `python -m agents.learner.workers.worker_process` on this
-machine; a runtime that hosts workers elsewhere provides another.
+A worker group is the transport between an updater and its workers. This one starts
+`python -m agents.learner.workers.worker_process` on this machine; other runtimes provide their own.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from agents.learner.errors import StageDiedError, StageHungError
 from agents.learner.workers.worker import Answer, Request, WorkerSetup
 
 SETTLE_S = 0.5
-"""Seconds for the peers of a lost worker to fail as well, and for its exit code to be known."""
+"""Seconds for the peers of a lost worker to fail as well, and for its exit code to arrive."""
 
 
 class _LostError(StageDiedError):
-    """The process is gone, not merely its answer bad."""
+    """The process has ended, as opposed to a bad answer."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Failed:
-    """A worker's answer when it raised: what, and where."""
+    """A worker's answer if it raised: the error and its place."""
 
     text: str
 
@@ -41,7 +41,7 @@ class WorkerGroup(Protocol):
     """All workers of a group, in the order of their ranks."""
 
     def call(self, requests: Sequence[Request | None], *, timeout_s: float) -> list[Answer]:
-        """Ask every worker its own request (None: nothing) and wait for all answers.
+        """Send every worker its request (None: no request) and wait for all answers.
 
         Raises:
           StageDiedError: a worker ended or raised; StageHungError: one did not answer in time. Kill the worker group
@@ -87,7 +87,7 @@ class ProcessWorkerGroup:
         }
         done, open_ = concurrent.futures.wait(asked, timeout=timeout_s, return_when=concurrent.futures.FIRST_EXCEPTION)
         if any(future.exception() is not None for future in done):
-            # A lost worker makes its peers fail as well, sometimes sooner: name the one that was lost.
+            # A lost worker makes its peers fail as well, sometimes sooner: name the lost one.
             done, _ = concurrent.futures.wait(asked, timeout=SETTLE_S)
             errors = [error for future in done if (error := future.exception()) is not None]
             raise next((error for error in errors if isinstance(error, _LostError)), errors[0])
@@ -115,7 +115,7 @@ class ProcessWorkerGroup:
 
     def _start(self, setup: WorkerSetup) -> None:
         ours, theirs = socket.socketpair()
-        # A worker that computes does not read; this second line tells it in any state that its parent is gone.
+        # A computing worker does not read requests; this second pipe always tells it that its parent is gone.
         lifeline, watched = socket.socketpair()
         self._lifelines.append(lifeline)
         self._connections.append(Connection(ours.detach()))
@@ -133,7 +133,7 @@ class ProcessWorkerGroup:
                     pass_fds=(theirs.fileno(), watched.fileno()),
                     env=_environment(),
                     stdin=subprocess.DEVNULL,
-                    # An interrupt at the terminal is the learner's to handle.
+                    # The learner alone handles an interrupt at the terminal.
                     start_new_session=True,
                 )
             )
@@ -158,7 +158,7 @@ class ProcessWorkerGroup:
 
 
 def _environment() -> dict[str, str]:
-    """The learner's own, so that a worker imports the same modules; one thread each, and no detour over the network."""
+    """The learner's environment, so that imports are the same; one thread each, loopback instead of the network."""
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     environment.setdefault("OMP_NUM_THREADS", "1")

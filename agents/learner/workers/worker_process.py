@@ -1,4 +1,4 @@
-"""A worker as a process: reads requests from one descriptor, and ends when its parent does."""
+"""The process of a worker: reads requests from one descriptor, and ends when its parent does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def main(descriptor: int, lifeline: int) -> None:
 
     Args:
       descriptor: of the connection for requests; the first message is a `WorkerSetup`.
-      lifeline: never carries a byte; its end means that the parent is gone.
+      lifeline: never carries a byte; its end of file means that the parent is gone.
     """
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
     connection = Connection(descriptor)
@@ -30,7 +30,7 @@ def main(descriptor: int, lifeline: int) -> None:
         os._exit(0)
     except Exception:  # a process boundary: the learner reports what happened here
         connection.send(Failed(traceback.format_exc(limit=-3).strip()))
-        # Not a return: the destructors of a broken process group may wait for peers that wait for this process.
+        # No return: the destructors of a broken process group may wait for peers that wait for this process.
         os._exit(1)
 
 
