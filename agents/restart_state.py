@@ -1,4 +1,4 @@
-"""The layout of a learner's restart state: the one file that knows which array is stored under which name.
+"""The layout of a learner's restart state; only this file knows the names of its arrays.
 
 Shape letter: P parameters of the network.
 """
@@ -17,19 +17,19 @@ Arrays = dict[str, NDArray[np.generic]]
 WEIGHTS, TARGET, TEACHER = "values", "slow", "teacher"
 MOMENTS = ("exp_avg", "exp_avg_sq")
 VECTORS = (WEIGHTS, *MOMENTS, TARGET, TEACHER)
-"""Entries of one number per parameter, empty where there are none yet. The teacher is taken from what is loaded and
-never saved: it does not change, and whoever loads has it."""
+"""Entries with one number per parameter, empty if there are none yet. A teacher is loaded but never saved: it does
+not change, and the caller of `load` has it."""
 
 _COUNTERS, _SCALES = "counters", "scales"
 
 
 class RestartStateError(Exception):
-    """Arrays are no restart state; the message names what is missing."""
+    """Arrays are no restart state; the message names the missing entry."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """Fields: version: learner updates; trained_steps: decisions learnt from; the others as `Learner` counts them."""
+    """Counters of a learner. version: updates; trained_steps: decisions learnt from; the others as in `Learner`."""
 
     version: int
     trained_steps: int
@@ -38,12 +38,12 @@ class Counters:
 
 
 def restart_state(updater: Arrays, counters: Counters, scales: NDArray[np.generic]) -> Arrays:
-    """The whole restart state of a learner, around that of its updater."""
+    """Make the restart state of a learner from that of its updater."""
     return {**updater, _COUNTERS: np.array(astuple(counters), np.int64), _SCALES: scales}
 
 
 def weights_alone(vector: NDArray[np.float32], *, teacher: NDArray[np.float32] | None = None) -> Arrays:
-    """What an updater loads to start from weights [P] with a fresh optimizer."""
+    """Arrays from which an updater starts with weights [P] and a new optimizer."""
     return with_teacher({WEIGHTS: vector}, teacher)
 
 
@@ -53,17 +53,17 @@ def with_teacher(saved: Mapping[str, NDArray[np.generic]], teacher: NDArray[np.f
 
 
 def weights_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32]:
-    """float32 [P], the weights. Raises RestartStateError where there are none."""
+    """float32 [P], the weights. Raises RestartStateError if there are none."""
     return np.asarray(_entry(saved, WEIGHTS, "weights"), np.float32)
 
 
 def counters_in(saved: Mapping[str, NDArray[np.generic]]) -> Counters:
-    """How far the learner was. Raises RestartStateError where it does not say."""
+    """The counters of the learner. Raises RestartStateError if there are none."""
     return Counters(*(int(value) for value in np.asarray(_entry(saved, _COUNTERS, "counters"), np.int64)))
 
 
 def scales_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.generic]:
-    """The running scales. Raises RestartStateError where there are none."""
+    """The running scales. Raises RestartStateError if there are none."""
     return _entry(saved, _SCALES, "scales")
 
 

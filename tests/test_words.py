@@ -69,14 +69,7 @@ def test_no_private_word_is_left(path) -> None:  # type: ignore[no-untyped-def]
         assert not GONE_PREFIXES.match(token.string), f"{where}: {token.string}"
 
 
-PLAIN = (
-    "envs",
-    "agents/nets",
-    "agents/losses",
-    "agents/learner/pipeline",
-    "agents/learner/step",
-    "agents/learner/workers",
-)
+PLAIN = ("envs", "agents")
 """Packages and folders whose prose is held to the rules below."""
 
 HEAD = re.compile(r"(?:What|How|Whether|Who|Which|Why)\b")

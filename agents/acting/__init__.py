@@ -1,1 +1,1 @@
-"""Acts in batched games and counts the outcomes."""
+"""Acting in batched games, and counts of their outcomes."""

@@ -1,10 +1,10 @@
-"""From assignments to games to unrolls and outcomes: an arena steps N games and lets each seat's policy answer for it.
+"""The arena: steps N games under assignments of policies to seats, and returns unrolls and outcomes.
 
 Shape letters: N games, S seats, K slots that act in one turn, C core state size. Row of a slot = env_index * S + seat.
 
-An arena outlives the leases under which it is run: games in flight keep the assignment that they started with, and
-only an episode that starts draws from the table of the present lease. So no opponent changes inside an episode and
-nothing is thrown away at the end of a lease.
+An arena outlives its leases: games in flight keep the assignment that they started with, and only a starting episode
+draws from the table of the present lease. So no opponent changes inside an episode and the end of a lease discards
+nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from envs.sampling import pack_stream, unpack_stream
 
 
 class AssignmentLike(Protocol):
-    """One way to fill the seats: [S] policy ids, [S] which seats are recorded, share of the new episodes."""
+    """One way to fill the seats: [S] policy ids, [S] flags of recorded seats, probability among new episodes."""
 
     @property
     def policies(self) -> tuple[str, ...]: ...
@@ -36,11 +36,11 @@ class AssignmentLike(Protocol):
 
 
 class Arena:
-    """N games of one env, stepped in lockstep, their seats held by policies.
+    """N games of one env, stepped in lockstep, with policies in their seats.
 
     Args:
-      env: the games; owned by the arena from here on.
-      unrolls: what is recorded; its core size and sub-actions are those of the policies that are recorded.
+      env: the games; the arena owns them and closes them.
+      unrolls: spec of the recorded unrolls, with core size and sub-actions of the recorded policies.
       max_core: largest core state of any other policy that will play here.
       seed: of the games, the assignments and the sampled actions.
     """
@@ -85,8 +85,8 @@ class Arena:
         """Step every game `steps` times under a table of assignments; yields unrolls as they become complete.
 
         Args:
-          assignments: table from which each episode that starts now draws.
-          policies: every policy named in the table. Games in flight go on with the objects of their own start.
+          assignments: table from which each new episode draws.
+          policies: every policy named in the table. Games in flight keep the objects from their start.
         Raises:
           EnvError: from the env.
         """
@@ -107,7 +107,7 @@ class Arena:
         self._env.close()
 
     def save(self) -> dict[str, NDArray[np.generic]] | None:
-        """Everything needed to go on exactly as now, as plain arrays; None where the env cannot be saved."""
+        """The full state as plain arrays; None if the env cannot be saved."""
         if not isinstance(self._env, ForkableEnv) or self._turn is None:
             return None
         arrays: dict[str, NDArray[np.generic]] = {
@@ -121,7 +121,7 @@ class Arena:
         return arrays
 
     def saved_assignments(self) -> tuple[AssignmentLike, ...]:
-        """The table that `arena.assignment_of` of `save` points into."""
+        """The table that `arena.assignment_of` in the saved arrays indexes."""
         return tuple(self._assignments)
 
     def load(
@@ -130,7 +130,7 @@ class Arena:
         assignments: Sequence[AssignmentLike],
         policies: Mapping[str, Policy],
     ) -> None:
-        """Go on from `save`. Args: the saved arrays and table, and the policies that the table names."""
+        """Continue from `save`. Args: the saved arrays and table, and the policies that the table names."""
         assert isinstance(self._env, ForkableEnv)
         self._rng = unpack_stream(saved["arena.rng"])
         self._take_table(assignments, policies)
@@ -141,8 +141,7 @@ class Arena:
         self._place(np.arange(self._env.num_envs), np.asarray(saved["arena.assignment_of"], np.int64))
 
     def _take_table(self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy]) -> int:
-        """Append a table, after dropping the assignments that no game in flight holds; returns where the table
-        starts."""
+        """Append a table, after dropping assignments that no game in flight holds; returns its first index."""
         live, inverse = np.unique(self._assignment_of, return_inverse=True)
         kept = [int(index) for index in live if index >= 0]
         names = {self._policy_ids[p]: self._policies[p] for p in range(len(self._policies))}
@@ -208,7 +207,7 @@ class Arena:
             self._seat(ended, first, probabilities)
 
     def _within_bounds(self, actions: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Box actions clipped to what the env takes; recorded is what was drawn, since a clipped one has no density."""
+        """Clip box actions to the env's bounds; unrolls record them unclipped, since clipped ones have no density."""
         code = self._env.spec.actions
         return np.clip(actions, code.low, code.high) if code.kind == "box" else actions
 
@@ -226,7 +225,7 @@ class Arena:
         )
 
     def _choose(self, turn: Turn, rows: NDArray[np.int64]) -> tuple[ActOutputs, NDArray[np.int32]]:
-        """Every slot's choice, one call per policy; and the version that acted."""
+        """Act for every slot, one call per policy; returns also the version that acted in each slot."""
         holders = self._policy_of[turn.env_index, turn.seat]
         core = self._core[rows]
         present = np.flatnonzero(np.bincount(holders, minlength=len(self._policies)))

@@ -1,6 +1,6 @@
-"""Counts ended episodes per assignment: who beat whom, who earned what, and in what order the teams finished.
+"""Counts ended episodes per assignment: wins and draws between seats, returns, and placements of teams.
 
-Shape letters: G episodes booked at a time, S seats, K teams.
+Shape letters: G episodes recorded at a time, S seats, K teams.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 Placements = tuple[tuple[tuple[int, ...], int], ...]
-"""(ranks, games) each: ranks [K] is how many teams finished before each one, the teams in the order of first seat."""
+"""(ranks, games) each: ranks [K] is the number of teams placed before each team, in the order of their first seats."""
 FIRST_FINISHES = 256
-"""Rows that the table of finishes starts with."""
+"""Initial rows of the table of placements."""
 
 
 @dataclass(frozen=True)
 class AssignmentTotals:
-    """What became of the episodes of one assignment since the last report.
+    """Totals over the episodes of one assignment since the last report.
 
     Fields:
       policies: [S] policy ids.
-      games: episodes ended; decisions: in them, all seats together; truncated: those of them that a time limit ended.
+      games: episodes ended; decisions: in them, summed over seats; truncated: episodes ended by a time limit.
       wins: int64 [S, S], wins[i, j] = games in which seat i's team had a higher return than seat j's; draws likewise.
       return_sums: float64 [S].
-      placements: how often the teams finished in which order, sorted; empty where `wins` and `draws` say it all: in
-        games of two seats or of one team.
+      placements: count of each ranking of the teams, sorted; empty in games of two seats or of one team, whose
+        rankings `wins` and `draws` already give.
     """
 
     policies: tuple[str, ...]
@@ -41,7 +41,7 @@ class AssignmentTotals:
 
 
 class OutcomeCounter:
-    """Counts ended episodes per assignment; G episodes are booked at a time, whatever their assignments."""
+    """Counts ended episodes per assignment; records G episodes at a time, of any assignments."""
 
     def __init__(self, teams: Sequence[int]) -> None:
         seats = len(teams)
@@ -58,7 +58,7 @@ class OutcomeCounter:
         self._num_finishes = 0
 
     def index_of(self, policies: tuple[str, ...]) -> int:
-        """The number under which episodes of an assignment are booked, until the next `take`."""
+        """The index for episodes of an assignment, valid until the next `take`."""
         index = self._index.setdefault(policies, len(self._index))
         if index == len(self._wins):
             self._counts = np.pad(self._counts, ((0, 0), (0, 1)))
@@ -75,7 +75,7 @@ class OutcomeCounter:
         decisions: NDArray[np.int64],
         truncated: NDArray[np.bool_],
     ) -> None:
-        """Records ended episodes.
+        """Record ended episodes.
 
         Args:
           indices: int64 [G], assignments by `index_of`.
@@ -96,7 +96,7 @@ class OutcomeCounter:
             self._note_finishes(indices, team_returns[:, self._first_seats])
 
     def take(self) -> tuple[AssignmentTotals, ...]:
-        """The totals since the last call, sorted by policies; counting starts again and numbers are given out anew."""
+        """The totals since the last call, sorted by policies; resets the counts and the indices."""
         placements = self._placements()
         totals = tuple(
             AssignmentTotals(
@@ -119,7 +119,7 @@ class OutcomeCounter:
         return totals
 
     def _note_finishes(self, indices: NDArray[np.int64], team_returns: NDArray[np.float64]) -> None:
-        """Put assignments [G] and ranks [G, K] by the returns [G, K] at the end of a table that doubles when full."""
+        """Append assignments [G] and ranks [G, K], from the returns [G, K], to a table that doubles when full."""
         start, end = self._num_finishes, self._num_finishes + len(indices)
         while end > len(self._finishes):
             self._finishes = np.concatenate([self._finishes, np.zeros_like(self._finishes)])
@@ -128,7 +128,7 @@ class OutcomeCounter:
         self._num_finishes = end
 
     def _placements(self) -> dict[int, list[tuple[tuple[int, ...], int]]]:
-        """Assignment -> its orders and how often each, sorted."""
+        """Assignment -> its rankings and their counts, sorted."""
         rows, games = np.unique(self._finishes[: self._num_finishes], axis=0, return_counts=True)
         placements: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         for (index, *ranks), times in zip(rows.tolist(), games.tolist(), strict=True):

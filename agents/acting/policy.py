@@ -1,6 +1,6 @@
-"""Acting: a network, a frozen copy of one, or a scripted bot behind one door.
+"""Policies: a network, a frozen copy of one, or a scripted bot behind one protocol.
 
-Shape letters: K slots to act for, A actions, H parts of an action, C core state size.
+Shape letters: K slots to act for, A actions, H sub-actions, C core state size.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from envs.bots import Bot
 from envs.protocol import BatchedEnv, Turn
 
 BLOCK_SLOTS = 64
-"""Forward passes take a whole number of blocks of so many rows. The slots of one policy are another number every turn,
-and the matrix library builds and keeps a kernel for every number that it meets: time, and hundreds of megabytes."""
+"""Forward passes take a whole number of blocks of this many rows. The number of a policy's slots changes every turn,
+and the matrix library builds and keeps a kernel for every number it meets, at a cost of hundreds of megabytes."""
 
 
 @dataclass(frozen=True)
 class ActInputs:
-    """What a policy is asked about: some of the slots of a turn.
+    """Inputs of a policy: some of the slots of a turn.
 
     Fields:
-      env, turn: the games as they stand.
+      env, turn: the games and their present turn.
       slots: int64 [K], positions in the turn.
       core: float32 [K, C], the slots' core states (zero at the start of an episode).
     """
@@ -42,13 +42,13 @@ class ActInputs:
 
 @dataclass(frozen=True)
 class ActOutputs:
-    """The answer.
+    """Outputs of a policy.
 
     Fields:
       actions: [K] int64, or [K, ...] float32 for box actions.
-      log_probs: float32 [K] under the distribution that was sampled; 0 for bots, which are never recorded.
+      log_probs: float32 [K] under the sampled distribution; 0 for bots, which are never recorded.
       core: float32 [K, C], core states after this decision.
-      sub_action_log_probs: float32 [K, H], what each part adds to `log_probs`; None where actions are of one piece.
+      sub_action_log_probs: float32 [K, H], term of each sub-action in `log_probs`; None without sub-actions.
     """
 
     actions: NDArray[np.generic]
@@ -58,7 +58,7 @@ class ActOutputs:
 
 
 class Policy(Protocol):
-    """Whoever can hold a seat. `version` is the learner update that its weights come from, -1 for a bot."""
+    """Acts for a seat. `version` is the learner update that its weights come from, -1 for a bot."""
 
     version: int
 
@@ -66,7 +66,7 @@ class Policy(Protocol):
 
 
 class BotPolicy:
-    """A scripted bot as a seat policy."""
+    """A scripted bot as a policy."""
 
     version = -1
 
@@ -74,17 +74,17 @@ class BotPolicy:
         self._bot = bot
 
     def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
-        """Ask the bot; `rng` is not used, a bot has its own."""
+        """Let the bot act; `rng` is not used, because a bot has its own."""
         actions = self._bot.act(view.env, view.turn, view.slots)
         return ActOutputs(actions=actions, log_probs=np.zeros(len(view.slots), np.float32), core=view.core)
 
 
 class NetworkPolicy:
-    """A network that samples (or, greedy, takes the likeliest action).
+    """A network that samples actions or, if greedy, takes the likeliest one.
 
     Args:
-      network: shares no tensor with any learner; made bfloat16 here where `dtype` says so.
-      dtype: compute type of the forward pass; log-probabilities are float32 whatever it is.
+      network: has no tensor in common with any learner; converted here to `dtype`.
+      dtype: compute type of the forward pass; log-probabilities are always float32.
       greedy: take the likeliest action instead of sampling.
     """
 
@@ -99,7 +99,7 @@ class NetworkPolicy:
         return self._network.core_size
 
     def adopt(self, weights: Weights) -> None:
-        """Take over published weights. Raises WeightsError where they do not fit."""
+        """Copy published weights. Raises WeightsError if they do not fit."""
         adopt(self._network, weights)
         self.version = weights.version
 
@@ -121,7 +121,7 @@ class NetworkPolicy:
 
     def _forward(self, view: ActInputs) -> tuple[torch.Tensor, NDArray[np.float32]]:
         turn, slots = view.turn, view.slots
-        core = np.ascontiguousarray(view.core[:, : self.core_size])  # a policy with a larger one may play here too
+        core = np.ascontiguousarray(view.core[:, : self.core_size])  # rows fit the largest core state of all policies
         count = len(slots)
         filled = _filled(slots)
         whole = count == len(filled) == len(turn.env_index)
@@ -135,6 +135,6 @@ class NetworkPolicy:
 
 
 def _filled(slots: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The slots, the first of them repeated at the end up to a whole number of blocks."""
+    """Pad the slots to a whole number of blocks by repeating the first one."""
     missing = -len(slots) % BLOCK_SLOTS if len(slots) > BLOCK_SLOTS else 0
     return np.concatenate([slots, np.full(missing, slots[0])]) if missing else slots

@@ -1,1 +1,1 @@
-"""From unrolls to the next weights: feeding, losses, the step backends and the tail that they share."""
+"""From unrolls to the next weights: feeding, losses, step backends and the optimizer."""

@@ -1,4 +1,4 @@
-"""A learner from its settings: network, device, precision, backend. The one place where they are wired together."""
+"""Builds a learner from its config: wires network, device, precision and backend together."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 PROBE_ROWS = 1024
 PROBE_REPEATS = 5
 MIN_SPEED_UP = 1.1
-"""bfloat16 must be this much faster than float32 in the probe to be chosen: below it the rounding buys nothing."""
+"""bfloat16 must be this much faster than float32 in the probe to be chosen: otherwise the rounding gains nothing."""
 
 
 def build_learner(
@@ -50,16 +50,16 @@ def build_learner(
     launcher: WorkerGroupLauncher = ProcessWorkerGroup,
     stage_device: torch.device | None = None,
 ) -> Learner:
-    """A learner with freshly initialised weights on the GPU where there is one.
+    """Build a learner with freshly initialised weights, on the GPU if there is one.
 
     Args:
       spec: the game.
       network_config, config: settings.
       seed: of the initial weights.
       dtype: compute type of the forward pass (see `choose_dtype`).
-      teacher: weights of the policy that `config.teacher_cost` is about, of the same network.
-      launcher: starts workers where the settings ask for any.
-      stage_device: where those workers will compute; None for a GPU each where this machine has as many, else the CPU.
+      teacher: weights of the teacher of `config.teacher_cost`, of the same network.
+      launcher: starts workers if the config needs any.
+      stage_device: device of those workers; None for a GPU each if this machine has as many, else the CPU.
     Raises:
       ValueError: a setting is impossible; the message lists all.
       WeightsError: the teacher is of another network, or not finite.
@@ -90,10 +90,10 @@ def build_updater(
     launcher: WorkerGroupLauncher = ProcessWorkerGroup,
     stage_device: torch.device | None = None,
 ) -> tuple[UpdaterGroup | LocalUpdater, Layout]:
-    """What changes the weights, and their layout; arguments and errors as of `build_learner`.
+    """Build the updater and the layout of its weights; arguments and errors as of `build_learner`.
 
-    Where the settings spread the network over stages or replicas, or compile it, the workers are started, and the
-    gradients compared with plain autograd's, before this returns. The cut into stages is timed where they will compute.
+    If the config spreads the network over stages or replicas, or compiles it, this starts the workers and compares the
+    gradients with plain autograd's before it returns. The cut into stages is timed on the stages' device.
     """
     problems = [*config.problems(), *config.problems_with(plan.config.value_output)]
     if config.has_teacher and teacher is None:
@@ -130,9 +130,9 @@ def build_updater(
 
 
 def _device_of_workers(config: LearnerConfig, stated: torch.device | None) -> torch.device:
-    """Where to time and place stages: as stated, else a GPU for each worker where there are as many, else the CPU.
+    """The device to time and place stages on: as stated, else a GPU per worker if there are as many, else the CPU.
 
-    Stages on GPUs of other machines are timed on the CPU where this process sees no GPU.
+    Stages on GPUs of other machines are timed on the CPU if this process sees no GPU.
     """
     gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if stated is None:
@@ -141,7 +141,7 @@ def _device_of_workers(config: LearnerConfig, stated: torch.device | None) -> to
 
 
 def _check_teacher(teacher: Weights | None, layout: Layout) -> None:
-    """Refuse a teacher whose weights cannot stand in for the policy's.
+    """Refuse a teacher whose weights cannot replace the policy's.
 
     Raises:
       WeightsError: it has another network, or a weight that is not finite.
@@ -165,7 +165,7 @@ def _teach(updater: Updater, teacher: Weights | None) -> None:
 def _planned(
     network: Network, spec: UnrollSpec, config: LearnerConfig, placement: Placement
 ) -> tuple[LearnerConfig, tuple[Boundary, ...]]:
-    """The config with its cut, and what leaves each stage; says what to expect in the log."""
+    """The config with its cut, and the output of each stage; logs the predicted costs."""
     network = network.to(placement.device)
     unrolls = synthetic_unrolls(spec, rows=config.microbatch_rows, seed=PROBE_SEED)
     batch = batch_from(unrolls, oldest_version=0, device=placement.device)
@@ -185,7 +185,7 @@ def _group(
     placement: Placement,
     launcher: WorkerGroupLauncher,
 ) -> UpdaterGroup:
-    """Workers, started on the placement's device, a GPU each; the launcher may place them elsewhere."""
+    """Start workers on the placement's device, a GPU each; the launcher may place them elsewhere."""
     on_gpu = placement.device.type == "cuda"
     setups = [
         WorkerSetup(
@@ -216,7 +216,7 @@ def _check(
 ) -> None:
     """Compare the updater's gradients with those of the whole network in this process.
 
-    They are computed on the device of the updater's workers, where this process has one: other devices round otherwise.
+    They are computed on the device of the updater's workers if this process has it: other devices round differently.
     """
     alone = dataclasses.replace(config, pipeline=PipelineConfig(backend="single"), microbatches=1, compile_mode="none")
     computes = updater.device_type if isinstance(updater, UpdaterGroup) else placement.device.type
@@ -236,7 +236,7 @@ def _check(
 
 
 def local_updater(network: Network, config: LearnerConfig, placement: Placement) -> LocalUpdater:
-    """An updater in this process; the network moves to the placement's device and belongs to it from here on."""
+    """Build an updater in this process; it owns the network and moves it to the placement's device."""
     network = network.to(placement.device)
     objective = make_objective(config, network.head)
     optimizer = FlatOptimizer(network, config, keep_target=objective.passes.target)
@@ -252,12 +252,12 @@ def local_updater(network: Network, config: LearnerConfig, placement: Placement)
 
 
 def default_device() -> torch.device:
-    """The GPU where there is one."""
+    """The GPU if there is one, else the CPU."""
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def choose_dtype(spec: EnvSpec, network_config: NetworkConfig, precision: str) -> torch.dtype:
-    """The compute type that a precision setting means on this machine; "auto" times both on a small batch."""
+    """The compute type of a precision setting on this machine; "auto" times both types on a small batch."""
     meant = PRECISIONS[precision]
     if meant != "auto":
         return torch.bfloat16 if meant == "bfloat16" else torch.float32
@@ -268,7 +268,7 @@ def choose_dtype(spec: EnvSpec, network_config: NetworkConfig, precision: str) -
 
 
 def _probe(network: Network, spec: EnvSpec, dtype: torch.dtype, device: torch.device) -> float:
-    """Shortest of a few forward and backward passes, in seconds of this process's CPU time (of wall time on a GPU)."""
+    """Time of the shortest of a few forward and backward passes, in seconds of CPU time (on a GPU of wall time)."""
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     obs = {
         name: torch.from_numpy(np.zeros((PROBE_ROWS, 1, *array.shape), np.dtype(array.dtype))).to(device)

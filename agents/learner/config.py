@@ -1,4 +1,4 @@
-"""What a learner may be told: batch, loss weights, schedules, precision, and how the work is spread."""
+"""The configuration of a learner: batch, loss weights, schedules, precision, and distribution over workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOPED_SCHEDULES = ("interleaved", "interleaved_zero_bubble")
 """Schedules in which a worker holds more than one stage."""
 
 COMPILE_MODES = ("none", "default", "reduce-overhead")
-"""The last one replays CUDA graphs where there is a GPU."""
+"""The last one replays CUDA graphs on a GPU."""
 
 DEFAULT_ALGORITHM = "vtrace"
 
@@ -29,7 +29,7 @@ CHOICES = {
 
 
 MAX_UNROLL_LENGTH = 4096
-"""LossInputs in one unroll: an actor host keeps one of it for every game and seat."""
+"""Most decisions in one unroll: an actor host keeps one unroll for every game and seat."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class PipelineConfig:
     """How the learner's work is spread over stages, replicas and workers.
 
     Fields:
-      backend: who computes gradients: "single", "threaded_pipeline" (a thread per stage in this process),
-        "torch_pipeline" (a worker per stage), or "auto": "torch_pipeline" where there are several stages, else
+      backend: computes gradients: "single", "threaded_pipeline" (a thread per stage in this process),
+        "torch_pipeline" (a worker per stage), or "auto": "torch_pipeline" if there are several stages, else
         "single".
-      stages: S, pieces that the network is cut into. schedule: order of their work, see `SCHEDULES`.
+      stages: S, number of stages of the network. schedule: order of their tasks, see `SCHEDULES`.
       stages_per_worker: stages that one worker holds under a looped schedule.
       stage_cut: blocks of each stage, first to last; empty for a cut by measured times.
-      replicas: copies that each learn from their own rows of the batch. update_mode: how they agree.
-      stage_timeout_s: seconds after which a worker that has not answered counts as hung.
+      replicas: copies that each learn from their own rows of the batch. update_mode: their synchronisation.
+      stage_timeout_s: seconds after which a worker without an answer counts as hung.
       start_timeout_s: the same for the start of all workers, which includes importing and compiling.
     """
 
@@ -69,14 +69,14 @@ class PipelineConfig:
 
     @property
     def pipeline_workers(self) -> int:
-        """Workers that one replica of the network is spread over."""
+        """Number of workers of one replica of the network."""
         if self.backend_name != "torch_pipeline":
             return 1
         return self.stages // self.stages_per_worker if self.schedule in LOOPED_SCHEDULES else self.stages
 
     @property
     def num_workers(self) -> int:
-        """Worker processes beside the learner's own; 0 where it computes by itself."""
+        """Number of worker processes beside the learner's own; 0 if it computes by itself."""
         workers = self.replicas * self.pipeline_workers
         return 0 if workers == 1 and self.backend_name != "torch_pipeline" else workers
 
@@ -113,14 +113,14 @@ class PipelineConfig:
 
 @dataclass(frozen=True)
 class LearnerConfig:
-    """Settings of one learner; the defaults are those that learnt Connect Four and poker fastest when measured.
+    """The configuration of one learner; the defaults learnt Connect Four and poker fastest in measurements.
 
     Fields:
       unroll_length: T, decisions of one seat in one unroll.
       batch_rows: unrolls in one update.
       microbatches: M, equal blocks of rows whose gradients are summed before the update (per replica).
-      algorithm: "vtrace", "ppo", "appo" or "module:attribute" of an objective, or a mapping of this `kind` and of its
-        options, see `algorithms.config`.
+      algorithm: "vtrace", "ppo", "appo" or "module:attribute" of an objective, or a mapping of its name as `kind` and
+        its options, see `algorithms.config`.
       learning_rate, learning_rate_end: Adam's step size, falling linearly over the budget.
       adam_eps: added to the root of the second moment.
       entropy_cost, entropy_cost_end: weight of the entropy per unit of advantage, falling linearly over the budget.
@@ -129,17 +129,17 @@ class LearnerConfig:
         learning rate fits returns of any size; it needs `network.value_output: popart`.
       value_rate: share of a batch in those running moments.
       teacher_cost, teacher_cost_end: weight of KL(teacher || policy), falling linearly over the budget; the teacher is
-        a policy from outside with the same network, which never changes. With memory it begins every unroll with an
-        empty one, since the recorded state is the policy's own. 0 for none.
+        an imported policy with the same network, which never changes. Its memory is empty at the start of every
+        unroll, since the recorded state is the policy's own. 0 for none.
       gamma: discount of one own decision.
       target_every, target_rate: the target network (APPO's target, the magnet) moves by `target_rate` every
         `target_every` updates.
       normalise_advantages: divide advantages by their running root mean square (PPO: standardise them over the batch).
       max_grad_norm: global norm that the gradient is clipped to.
-      max_policy_lag: updates; decisions of older behaviour are masked out and counted.
-      precision: "float32" ("fp32"), "bfloat16" ("bf16"), or "auto": bfloat16 where a probe at start finds it faster.
-      compile_mode: torch.compile's mode for a network that is in one piece, or "none"; it costs tens of seconds at the
-        start and a C++ compiler, and pays for networks of many small layers.
+      max_policy_lag: in updates; decisions of older behaviour policies are masked out and counted.
+      precision: "float32" ("fp32"), "bfloat16" ("bf16"), or "auto": bfloat16 if a probe at the start finds it faster.
+      compile_mode: torch.compile's mode for an undivided network, or "none"; it needs a C++ compiler and tens of
+        seconds at the start, and pays off for networks of many small layers.
       rollback_after: consecutive non-finite updates after which the last finite state is restored.
       pipeline: how the work is spread over stages and workers.
     """
@@ -176,20 +176,20 @@ class LearnerConfig:
         return self.batch_rows // (self.pipeline.replicas * self.microbatches)
 
     def learning_rate_at(self, budget_fraction: float) -> float:
-        """Step size when `budget_fraction` of the budget is spent, share in [0, 1]."""
+        """Step size when `budget_fraction` of the budget is spent, in [0, 1]."""
         return _linear(self.learning_rate, self.learning_rate_end, budget_fraction)
 
     def entropy_cost_at(self, budget_fraction: float) -> float:
-        """Entropy weight when `budget_fraction` of the budget is spent, share in [0, 1]."""
+        """Entropy weight when `budget_fraction` of the budget is spent, in [0, 1]."""
         return _linear(self.entropy_cost, self.entropy_cost_end, budget_fraction)
 
     def teacher_cost_at(self, budget_fraction: float) -> float:
-        """Weight of the KL to the teacher when `budget_fraction` of the budget is spent, share in [0, 1]."""
+        """Weight of the KL to the teacher when `budget_fraction` of the budget is spent, in [0, 1]."""
         return _linear(self.teacher_cost, self.teacher_cost_end, budget_fraction)
 
     @property
     def has_teacher(self) -> bool:
-        """Whether a teacher has any weight, now or later."""
+        """True if a teacher has any weight, now or later."""
         return self.teacher_cost > 0 or self.teacher_cost_end > 0
 
     def problems(self) -> list[str]:
@@ -219,7 +219,7 @@ class LearnerConfig:
         return found
 
     def problems_with(self, value_output: str) -> list[str]:
-        """What does not go together with `NetworkConfig.value_output`."""
+        """Conflicts with `NetworkConfig.value_output`, one sentence each."""
         if (self.value_normalisation == "popart") == (value_output == "popart"):
             return []
         return [

@@ -1,18 +1,18 @@
-"""What can go wrong in a learner that its caller may want to tell apart."""
+"""Errors of a learner that its caller can distinguish."""
 
 from __future__ import annotations
 
 
 class LearnerError(Exception):
-    """Any of the below."""
+    """Base of a learner's errors."""
 
 
 class NonFiniteError(LearnerError):
-    """Updates stayed non-finite even after going back to the last finite state."""
+    """Updates stayed non-finite even after a rollback to the last finite state."""
 
 
 class StageError(LearnerError):
-    """A worker was lost; the message says which one and what is known. The group can be started again."""
+    """A worker was lost; the message names it and the cause, if known. The group can be restarted."""
 
 
 class StageDiedError(StageError):
@@ -24,7 +24,7 @@ class StageHungError(StageError):
 
 
 class FeederError(LearnerError):
-    """Any trouble of the feeder; the message says which."""
+    """Base of the feeder's errors."""
 
 
 class FeederFullError(FeederError):
@@ -32,12 +32,12 @@ class FeederFullError(FeederError):
 
 
 class FeederTimeoutError(FeederError):
-    """No rows came within the deadline."""
+    """No rows arrived within the deadline."""
 
 
 class FeederClosedError(FeederError):
-    """The feeder was closed while it was waited for."""
+    """The feeder was closed during a wait."""
 
 
 class GradientCheckError(LearnerError):
-    """A backend's gradients differ from plain autograd's: training with it would be wrong, so it does not start."""
+    """A backend's gradients differ from plain autograd's: training with it would be wrong and does not start."""

@@ -1,6 +1,7 @@
-"""The check before training starts: a backend's gradient of a tiny batch against plain autograd's.
+"""Compares a backend's gradient of a tiny batch with plain autograd's before training starts.
 
-It catches schedules with wrong gradients, wrong scaling, stale buffers and masks that count differently. One step long.
+It catches schedules with wrong gradients, wrong scaling, stale buffers and masks that count differently. It takes one
+step.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ PROBE_SEED = 20
 
 
 class HasGradients(Protocol):
-    """An updater that can be asked for a gradient without a step."""
+    """An updater that can compute a gradient without a step."""
 
     def gradients(self, blocks: Iterable[Unrolls], inputs: UpdateInputs) -> LossStats: ...
 
@@ -49,12 +50,12 @@ def check_gradients(
     config: LearnerConfig,
     at_most: float,
 ) -> float:
-    """Compare the gradients of a made-up batch: a tiny one, or where the network is compiled one of the size to come.
+    """Compare the gradients of a synthetic batch: a tiny one, or one of the training size if the network is compiled.
 
-    A compiled network is compiled for each size that it meets, so that a tiny batch would prove nothing of the next.
+    A network is compiled for each batch size that it meets, so that a tiny batch would prove nothing about others.
 
     Args:
-      candidate: what is to be trained with; reference: one process, the whole network, the same weights.
+      candidate: the updater for training; reference: one process, the whole network, the same weights.
       spec: of the unrolls in training; layout: of the network.
       at_most: largest relative difference allowed, see `tolerance`.
     Returns:
@@ -80,7 +81,7 @@ def check_gradients(
 
 
 def tolerance(dtype: torch.dtype, *, same_device: bool) -> float:
-    """Largest relative difference that is rounding. Args: the compute type of both, and whether they share a device."""
+    """Largest relative difference that counts as rounding. dtype: of both; same_device: if both use one device."""
     return MAX_DIFFERENCE[dtype] if same_device else max(MAX_DIFFERENCE[dtype], ACROSS_DEVICES)
 
 

@@ -1,4 +1,4 @@
-"""One player's learner: a batch of unrolls in, the next version of its weights out.
+"""The learner of one player: turns a batch of unrolls into the next version of its weights.
 
 Shape letter: P parameters of the network.
 """
@@ -27,22 +27,22 @@ KEEP_GOOD_EVERY = 50
 """Updates between copies of a finite state to roll back to."""
 
 MAX_RESTARTS_IN_A_ROW = 3
-"""Lost workers after which the learner gives up: what kills them every time will not go away by itself."""
+"""Lost workers in a row after which the learner gives up: a permanent cause will not go away by itself."""
 
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """What one update did; means are per learnt-from decision.
+    """The results of one update; means are per learnt-from decision.
 
     Fields:
       version: after the update; trained_steps: decisions learnt from since the start.
       steps, stale_steps: decisions of this batch learnt from, and left out because they were too old.
       loss_policy, loss_value, entropy, kl, rho_clip_fraction: means. effective_sample_fraction: in (0, 1].
-      gradient_norm: before clipping; skipped: the update was not finite, or a worker was lost, and it was left out. Of
-        several epochs those before it stand, under a new version.
+      gradient_norm: before clipping; skipped: True if the update was not finite, or a worker was lost. Earlier epochs
+        of the same batch keep their effect, under a new version.
       lag_mean, lag_p95, lag_max: age of the decisions in updates.
       learning_rate, entropy_cost: in force.
-      loss_extra: mean of the optional terms, weighted; teacher_kl: KL(teacher || policy), 0 where it has no weight.
+      loss_extra: mean of the optional terms, weighted; teacher_kl: KL(teacher || policy), 0 if it has no weight.
       waited_s, update_s: seconds spent waiting for rows, and in the whole call.
     """
 
@@ -70,7 +70,7 @@ class UpdateReport:
 
 
 class _Intake:
-    """Hands blocks on while it notes the age of their decisions and the time spent waiting for them."""
+    """Passes blocks on and records the age of their decisions and the time spent waiting for them."""
 
     def __init__(self, blocks: Iterable[Unrolls], *, version: int, clock: Callable[[], float]) -> None:
         self._blocks = iter(blocks)
@@ -86,7 +86,7 @@ class _Intake:
             self.waited_s += self._clock() - start
             if block is None:
                 return
-            # Actors may be ahead of a learner that went back to a restart state: their decisions are as new as any.
+            # Actors may be ahead of a learner that returned to a restart state: their decisions count as new.
             self._ages.append(np.maximum(self._version - block.versions[block.valid], 0))
             yield block
 
@@ -102,7 +102,7 @@ class Learner:
       updater: changes weights.
       layout: of the whole network.
       config: settings.
-      teacher: float32 [P], weights of the policy that `config.teacher_cost` holds this one to; the updater has them.
+      teacher: float32 [P], weights of the teacher of `config.teacher_cost`; the updater has them.
       clock: seconds, for the times in the reports.
     """
 
@@ -134,7 +134,7 @@ class Learner:
 
         Args:
           unrolls: the batch.
-          budget_fraction: part of the budget spent, in [0, 1]; schedules read it.
+          budget_fraction: fraction of the budget spent, in [0, 1]; schedules read it.
         Raises:
           NonFiniteError: `rollback_after` updates in a row were not finite, twice over without a good one in between.
           StageError: a worker was lost in `MAX_RESTARTS_IN_A_ROW` updates in a row.
@@ -144,14 +144,14 @@ class Learner:
         )
 
     def update_stream(self, blocks: Iterable[Unrolls], *, budget_fraction: float) -> UpdateReport:
-        """Learn from a batch that comes as blocks of equally many rows, one microbatch each.
+        """Learn from a batch given as blocks of equally many rows, one microbatch each.
 
         Work on a block starts when the iterable hands it over. Same gradient as `update` on all rows together.
         """
         return self._update(blocks, budget_fraction=budget_fraction, microbatches_per_block=1)
 
     def publish(self) -> Weights:
-        """The newest weights. Raises WeightsError where one is not finite."""
+        """The newest weights. Raises WeightsError if one is not finite."""
         try:
             vector = self._updater.weights()
         except StageError as error:
@@ -162,9 +162,9 @@ class Learner:
         return Weights(vector=vector, layout=self._layout, version=self.version)
 
     def reset(self, weights: Weights) -> None:
-        """Start again from given weights: fresh optimizer and scales; step counts go on.
+        """Restart from given weights with a new optimizer and new scales; step counts continue.
 
-        The version goes up by one, so that unrolls of the past self can be told from those of the new one.
+        The version increases by one, so that unrolls of the old policy differ from those of the new one.
 
         Raises:
           WeightsError: the layout differs.
@@ -173,7 +173,7 @@ class Learner:
         self.version += 1
 
     def load_weights(self, weights: Weights, *, trained_steps: int) -> None:
-        """Go on from published weights and their version, where no restart state is left: fresh optimizer and scales.
+        """Continue from published weights and their version without a restart state: new optimizer and new scales.
 
         Raises:
           WeightsError: the layout differs.
@@ -192,7 +192,7 @@ class Learner:
         return restart_state(state, counters, self._scale.save())
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """Go on from `save`d arrays.
+        """Continue from the arrays of `save`.
 
         Raises:
           ValueError: the arrays are for a network of another size.
@@ -264,7 +264,7 @@ class Learner:
         return self._scale.value if self._config.normalise_advantages else 1.0
 
     def _after(self, result: UpdateResult) -> None:
-        """Count the update. One in which no epoch stepped leaves version and scale alone: the weights are the same."""
+        """Count the update. If no epoch stepped, version and scale stay the same, as the weights do."""
         finite, stats = math.isfinite(result.gradient_norm), result.stats
         if result.optimizer_steps:
             self.version += 1
@@ -281,7 +281,7 @@ class Learner:
                 self._keep_good()
 
     def _keep_good(self) -> None:
-        """Copy the present state, which is finite, to go back to."""
+        """Copy the present state, which is finite, for a later rollback."""
         self._good, self._good_scale = self._updater.save(), self._scale.save()
 
     def _roll_back(self) -> None:
@@ -294,7 +294,7 @@ class Learner:
         self.version += 1
 
     def _restart(self, error: StageError) -> None:
-        """Start lost workers again from the last good state; the version goes on, none is ever used twice."""
+        """Restart lost workers from the last good state; the version increases, so that none is used twice."""
         self.restarts += 1
         self.skipped_updates += 1
         self._restarts_in_a_row += 1
@@ -318,5 +318,5 @@ class Learner:
         self._scale.load(self._good_scale)
 
     def _load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """Into the updater, with the teacher: workers that were lost took theirs with them."""
+        """Load arrays into the updater, with the teacher, which restarted workers no longer have."""
         self._updater.load(with_teacher(saved, self._teacher))

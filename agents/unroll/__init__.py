@@ -1,1 +1,1 @@
-"""The record of an unroll, and its way from the actor to the learner."""
+"""The record of an unroll, and its transport from the actor to the learner."""

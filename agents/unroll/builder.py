@@ -2,8 +2,8 @@
 
 Shape letters: R rows (one per slot), T unroll length, A actions, C core state size, K slots that act in one turn.
 
-The builder writes into one preallocated buffer [R, T+1, ...] with a cursor per row, so envs, seats and episodes may run
-out of step with one another and no Python object exists per step.
+The builder writes into one preallocated buffer [R, T+1, ...] with a cursor per row. So envs, seats and episodes need
+not be in step with one another, and no Python object exists per step.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs.protocol import Turn
 
 OUTCOMES = ("rewards", "discounts", "valid")
-"""Fields per decision that the policy does not know: the builder fills them in."""
+"""Fields per decision that the builder fills in instead of the policy."""
 
 
 class UnrollBuilder:
     """Cuts the decisions of many slots into unrolls of T steps.
 
-    Call `observe` with the slots that record before they act, `act` with what they chose, `end` when episodes end. A
-    row is complete when the slot observes for the (T+1)-th time: that observation is the bootstrap row of one unroll
-    and the first of the next.
+    Call `observe` with the recorded slots before they act, `act` with their decisions, `end` when episodes end. A row
+    is complete at the slot's (T+1)-th observation, which is the bootstrap row of one unroll and the first of the
+    next.
     """
 
     def __init__(self, spec: UnrollSpec, *, num_rows: int) -> None:
@@ -52,13 +52,13 @@ class UnrollBuilder:
         rewards: NDArray[np.float32],
         core: NDArray[np.float32] | None,
     ) -> Unrolls | None:
-        """Close each row's last decision with its reward and write what the slot sees now.
+        """Close each row's last decision with its reward and write the slot's present observation.
 
         Args:
           rows: int64 [K], distinct.
           obs: name -> [K, ...]; action_mask: bool [K, A] or None.
-          rewards: float32 [K], earned since the slot's last decision (ignored where that decision was closed by `end`).
-          core: float32 [K, C], core state before this observation, None where C is 0.
+          rewards: float32 [K], earned since the slot's last decision (ignored if `end` closed that decision).
+          core: float32 [K, C], core state before this observation, None if C is 0.
         Returns:
           the unrolls that became complete, or None.
         """
@@ -77,11 +77,11 @@ class UnrollBuilder:
         return done
 
     def act(self, rows: NDArray[np.int64], **decided: NDArray[np.generic] | None) -> None:
-        """Record what the rows just observed chose.
+        """Record the decisions of the rows just observed.
 
         Args:
           rows: int64 [K], distinct.
-          decided: [K, ...] of every field per decision but `OUTCOMES`; what the spec has no room for is left out.
+          decided: [K, ...] of every field per decision but `OUTCOMES`; fields that the spec lacks are ignored.
         """
         cursor = self._cursor[rows]
         for name, array in self._decided.items():
@@ -107,8 +107,8 @@ class UnrollBuilder:
         Args:
           rows: int64 [K], distinct; rows without an open decision are only marked to start a new episode.
           rewards: float32 [K].
-          terminated: bool [K]; where False the episode was truncated and `final_obs` is what the slot saw last.
-          final_obs: name -> [K, ...] (rows of terminated episodes are ignored), None where none was truncated.
+          terminated: bool [K]; if False the episode was truncated and `final_obs` is the slot's last observation.
+          final_obs: name -> [K, ...] (rows of terminated episodes are ignored), None if none was truncated.
         Returns:
           the unrolls that became complete (a truncated one whose bootstrap row is the final observation), or None.
         """
@@ -122,11 +122,11 @@ class UnrollBuilder:
         return self._mark_truncation(rows[marked], marked, final_obs) if marked.any() else None
 
     def save(self) -> dict[str, NDArray[np.generic]]:
-        """Everything under construction, as plain arrays."""
+        """All unfinished unrolls, as plain arrays."""
         return {name: array.copy() for name, array in self._state().items()}
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """Go on from `save`d arrays."""
+        """Continue from the arrays of `save`."""
         for name, array in self._state().items():
             array[...] = saved[name]
 

@@ -1,4 +1,4 @@
-"""A trajectory chunk as bytes: a checked header, then one block per field (bits, lz4 or raw), all under one checksum.
+"""Encodes unrolls as a chunk of bytes: a checked header, one block per field (bits, lz4 or raw), and a checksum.
 
 Layout, little-endian: magic "LGC1" | u32 header bytes | header (JSON) | field blocks | 16 bytes blake2b over all
 before. Nothing is allocated before the header has been checked against the caps, and nothing nested is ever
@@ -29,25 +29,25 @@ MAX_FIELDS = 64
 MAX_DIMS = 8
 ALLOWED_DTYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"})
 FORMER_HEADER_FIELDS = frozenset({"opponents"})
-"""Fields that chunks of this schema may carry and that nothing reads."""
+"""Fields that chunks of this schema may carry but no code reads."""
 MAX_RATIO = 255
-"""No lz4 block grows by more when it is decompressed: one that claims to is refused before there is memory for it."""
+"""Largest growth of an lz4 block on decompression: one that claims more is refused before memory is allocated."""
 MIN_RATIO = 1.3
 """Below this ratio a field is stored raw: decompressing would cost more than the bytes saved."""
 REMEASURE_EVERY = 64
-"""Chunks after which the choice for a field is measured again."""
+"""Chunks after which the choice of a field's compression is measured again."""
 
 
 class ChunkError(Exception):
-    """Bytes that are no valid chunk, or arrays that may not become one; the message says which check failed."""
+    """Bytes that are no valid chunk, or arrays that cannot become one; the message names the failed check."""
 
 
 @dataclass(frozen=True)
 class ChunkHeader:
-    """What travels beside the arrays.
+    """Facts about a chunk beyond its arrays.
 
     Fields:
-      run, player: whose learner it is for.
+      run, player: run and player whose learner it is for.
       version_min, version_max: versions of the weights that acted.
     """
 
@@ -58,14 +58,14 @@ class ChunkHeader:
 
 
 class Lz4Codec:
-    """Unrolls to bytes and back: bool fields as bits, every field through lz4 where that pays by measure."""
+    """Converts unrolls to bytes and back: bool fields as bits, fields through lz4 if a measurement shows a gain."""
 
     def __init__(self) -> None:
         self._compress: dict[str, bool] = {}
         self._chunks = 0
 
     def encode(self, unrolls: Unrolls, header: ChunkHeader) -> bytes:
-        """Raises ChunkError where a field holds NaN or infinity, or a cap is exceeded."""
+        """Encode unrolls. Raises ChunkError if a field holds NaN or infinity, or a cap is exceeded."""
         if self._chunks % REMEASURE_EVERY == 0:
             self._compress.clear()
         self._chunks += 1
@@ -91,7 +91,7 @@ class Lz4Codec:
         return body + hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
 
     def peek(self, chunk: bytes) -> tuple[ChunkHeader, int]:
-        """The header and the number of rows, nothing decompressed; raises ChunkError as far as that can tell."""
+        """The header and the number of rows, without decompression; raises ChunkError for faults found so far."""
         head, offset = _checked_head(chunk)
         table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
         rows = [shape[0] for name, _, shape, _, _ in table if name == "resets" and shape]
@@ -100,7 +100,7 @@ class Lz4Codec:
         return _chunk_header(head["header"]), rows[0]
 
     def decode(self, chunk: bytes) -> tuple[ChunkHeader, Unrolls]:
-        """Raises ChunkError where the bytes are not exactly what `encode` made."""
+        """Decode a chunk. Raises ChunkError if the bytes are not exactly the output of `encode`."""
         head, offset = _checked_head(chunk)
         table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
         arrays: dict[str, NDArray[np.generic]] = {}
@@ -121,7 +121,7 @@ class Lz4Codec:
 
 
 def _unrolls(arrays: Mapping[str, NDArray[np.generic]]) -> Unrolls:
-    """The unrolls, once every field is there and its shape and dtype agree with the others'."""
+    """Make the unrolls, after checking that all fields are present and their shapes and dtypes agree."""
     plain = {name: array for name, array in arrays.items() if not name.startswith("obs.")}
     obs = {name.removeprefix("obs."): array for name, array in arrays.items() if name.startswith("obs.")}
     required = {line.name for line in FIELDS if not line.optional}
@@ -140,7 +140,7 @@ def _unrolls(arrays: Mapping[str, NDArray[np.generic]]) -> Unrolls:
 def _check_extents(
     name: str, array: NDArray[np.generic], axes: tuple[str, ...], rows: int, steps: int, *, dtype: str = ANY
 ) -> None:
-    """Raises ChunkError where the rows, steps, number of axes or dtype of a field are not those of its line."""
+    """Raise ChunkError if the rows, steps, number of axes or dtype of a field are not those of its line."""
     sizes = {"R": rows, "T": steps, "T+1": steps + 1}
     leading = tuple(sizes[axis] for axis in axes if axis in sizes)
     wrong = array.shape[: len(leading)] != leading or (ANY not in axes and array.ndim != len(axes))

@@ -1,4 +1,4 @@
-"""Preallocated rows for unrolls on their way to a learner, written and read in circles.
+"""A preallocated ring buffer of unrolls on their way to a learner.
 
 Shape letter: C capacity in rows.
 """
@@ -15,7 +15,7 @@ from agents.unroll.unroll import Unrolls, UnrollSpec, learnt_dtype
 from agents.unroll.unroll_check import check_unrolls
 
 MAX_REASON = 500
-"""Characters of a reason for refusing rows: what they say of themselves may be long."""
+"""Most characters of a reason for refusing rows: their own field names may be long."""
 
 
 class UnrollRing:
@@ -30,16 +30,16 @@ class UnrollRing:
     def __init__(self, spec: UnrollSpec, *, capacity: int, pinned: bool) -> None:
         self.capacity = capacity
         self._game = spec.game
-        # Actions are kept as the loss wants them, so that the conversion happens here and not in the learner's thread.
+        # Actions are stored in the loss's dtype, so that the conversion happens here and not in the learner's thread.
         self._rows = spec.allocate(
             capacity, zeros=_pinned_zeros if pinned else np.zeros, action_dtype=learnt_dtype(spec.action_dtype)
         )
 
     def check(self, unrolls: Unrolls) -> None:
-        """Compare rows with those of the ring, and their values with the game, before any is written.
+        """Check rows against those of the ring, and their values against the game, before any is written.
 
         Raises:
-          ValueError: a field is missing, left over, of another shape or dtype, or holds what cannot have been recorded.
+          ValueError: a field is missing, left over, of another shape or dtype, or holds impossible values.
         """
         mine, theirs = self._rows.arrays(), unrolls.arrays()
         if mine.keys() != theirs.keys():
@@ -49,14 +49,14 @@ class UnrollRing:
         for name, array in theirs.items():
             if array.shape[1:] != mine[name].shape[1:] or array.shape[:1] != (unrolls.num_rows,):
                 raise ValueError(f"field {name} has rows of shape {array.shape[1:]}, the ring {mine[name].shape[1:]}")
-            # No cast between kinds or to fewer bits: it would make infinities, and other games' numbers look like ours.
+            # No cast between kinds or to fewer bits: it could make infinities, or values of another game look valid.
             whole_numbers = name == "actions" and mine[name].dtype.kind == "i" and array.dtype.kind in "iu"
             if array.dtype != mine[name].dtype and not whole_numbers:
                 raise ValueError(f"field {name} is {array.dtype}, the game's is {mine[name].dtype}")
         check_unrolls(unrolls, self._game.actions)
 
     def write(self, unrolls: Unrolls, *, at: int) -> None:
-        """Copy rows to position `at` modulo C and on, around the end if need be."""
+        """Copy rows to positions from `at` modulo C, wrapping around the end."""
         start, done, theirs = at % self.capacity, 0, unrolls.arrays()
         while done < unrolls.num_rows:
             count = min(unrolls.num_rows - done, self.capacity - start)
@@ -65,7 +65,7 @@ class UnrollRing:
             start, done = 0, done + count
 
     def read(self, *, at: int, count: int) -> Unrolls:
-        """Views of `count` rows from position `at` modulo C; they must not lie around the end."""
+        """Views of `count` rows from position `at` modulo C; they must not wrap around the end."""
         start = at % self.capacity
         assert start + count <= self.capacity, "blocks divide the capacity"
         return self._rows.rows(start, start + count)

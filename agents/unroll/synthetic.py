@@ -1,6 +1,6 @@
-"""Made-up unrolls of a game's shape, for timing blocks and comparing gradients before any game has been played.
+"""Synthetic unrolls of a game's shape, to time blocks and compare gradients before any game has been played.
 
-Shape letters: B rows, T unroll length, A actions, C core state size, H parts of an action, n choices of one part.
+Shape letters: B rows, T unroll length, A actions, C core state size, H sub-actions, n choices of one sub-action.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def synthetic_unrolls(spec: UnrollSpec, *, rows: int, seed: int) -> Unrolls:
     """Random unrolls with legal actions, resets, ends, invalid steps and core states that are not zero.
 
     Args:
-      spec: of the unrolls that are imitated.
+      spec: of the imitated unrolls.
       rows: B.
       seed: equal seeds give equal unrolls.
     """
@@ -63,7 +63,7 @@ def synthetic_unrolls(spec: UnrollSpec, *, rows: int, seed: int) -> Unrolls:
 def _numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> NDArray[np.generic]:
     if dtype.kind == "b":
         flags: NDArray[np.bool_] = rng.random(shape) < 0.3
-        flags[..., :1] = True  # where the field says which entities are there, the first one is
+        flags[..., :1] = True  # if the field marks present entities, the first one is present
         return flags
     if dtype.kind == "f":
         return rng.normal(size=shape).astype(dtype)
@@ -71,7 +71,7 @@ def _numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype[n
 
 
 def _always_legal(actions: ActionSpec) -> list[int]:
-    """Entries of the action mask without which a row would have no legal action: the first choice of every part."""
+    """Entries of the action mask that are always legal, so that each row has an action: each sub-action's first."""
     if actions.kind == "categorical":
         return [0]
     return [
@@ -88,7 +88,7 @@ def _actions(
     mask: NDArray[np.bool_] | None,
     obs: Mapping[str, NDArray[np.generic]],
 ) -> NDArray[np.generic]:
-    """Any legal choice, or one of every part where there are several; any number of a box."""
+    """Draw legal choices, one per sub-action if there are any; normal numbers for a box."""
     game, steps = spec.game.actions, spec.unroll_length
     if game.kind == "box":
         return rng.normal(size=(rows, steps, *game.shape)).astype(np.float32)
@@ -108,7 +108,7 @@ def _sub_actions(
     mask: NDArray[np.bool_] | None,
     obs: Mapping[str, NDArray[np.generic]],
 ) -> NDArray[np.generic]:
-    """Whole numbers [B, T, H], legal choices of every part given those before it; 0 where it has none."""
+    """Integers [B, T, H], a legal choice of each sub-action given those before it; 0 if there is none."""
     steps, actions = spec.unroll_length, spec.game.actions
     shape = (rows, steps)
     chosen = np.zeros((*shape, len(actions.nvec)), spec.action_dtype)

@@ -1,4 +1,4 @@
-"""The record of an unroll, T decisions of one seat and the observation to bootstrap from, and the table of its fields.
+"""The unroll (T decisions of one seat and the observation to bootstrap from) and the table of its fields.
 
 Shape letters: R rows (one per slot in the builder, one per unroll in a record), T unroll length, A actions,
 H sub-actions, C core state size.
@@ -20,7 +20,7 @@ Record = TypeVar("Record", bound="UnrollFields[Any]")
 Allocator = Callable[[tuple[int, ...], "np.dtype[Any]"], "NDArray[Any]"]
 
 ANY = "..."
-"""Among the axes of a field: the shape of one action of the game. As its dtype: that of the game's actions."""
+"""As an axis of a field: the shape of one action of the game. As its dtype: that of the game's actions."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class UnrollField:
 
     Fields:
       name: of the attribute and of the field in a chunk.
-      axes: shape letters; the first is R, the second says whether it counts observations (T+1) or decisions (T).
+      axes: shape letters; the first is R, the second T+1 for observations or T for decisions.
       dtype: numpy's name, or `ANY`.
-      optional: None where one of its axes has no extent, as the mask of a game without one.
+      optional: None if one of its axes has no extent, as for the mask of a game without one.
     """
 
     name: str
@@ -41,12 +41,12 @@ class UnrollField:
 
     @property
     def per_decision(self) -> bool:
-        """[R, T, ...]."""
+        """True for [R, T, ...]."""
         return self.axes[1:2] == ("T",)
 
     @property
     def per_observation(self) -> bool:
-        """[R, T+1, ...]."""
+        """True for [R, T+1, ...]."""
         return self.axes[1:2] == ("T+1",)
 
 
@@ -56,19 +56,19 @@ def _line(axes: str, dtype: str) -> dict[str, tuple[str, str]]:
 
 @dataclass(frozen=True, kw_only=True)
 class UnrollFields(Generic[Array]):
-    """The table of an unroll's fields, in the order of a chunk. Arrays are numpy's on the way and torch's in a batch.
+    """The table of an unroll's fields, in the order of a chunk; arrays are numpy's in transport, torch's in a batch.
 
-    A new field is one line here, and code where it is recorded and where it is used. Builder, codec, ring, batch and
-    made-up unrolls read this table. A field per decision is zero in the marker after a truncation.
+    A new field is one line here, and code that records and uses it. Builder, codec, ring, batch and synthetic unrolls
+    read this table. A field per decision is zero in the marker after a truncation.
 
     Fields:
       obs: name -> [R, T+1, ...]; the last is the bootstrap observation.
-      action_mask: None where the game has no mask.
-      sub_action_log_probs: what each sub-action adds to `log_probs`; None where actions have no sub-actions.
+      action_mask: None if the game has no mask.
+      sub_action_log_probs: term of each sub-action in `log_probs`; None without sub-actions.
       resets: the observation is the first of its episode (core state is zeroed before it).
       actions: integers, [R, T, H] of actions with sub-actions, or float32 [R, T, ...] of box actions.
       log_probs: log-probability that the behaviour policy gave to the action.
-      rewards: what the seat earned between this decision and its next (or its episode's end).
+      rewards: earned by the seat between this decision and its next (or its episode's end).
       discounts: 0 where the episode terminated after this decision, else 1; the learner applies its gamma.
       valid: False for the marker after a truncation: it holds the episode's final observation, so that the step before
         it bootstraps from there, and is no decision itself.
@@ -89,7 +89,7 @@ class UnrollFields(Generic[Array]):
     core: Array = field(metadata=_line("R C", "float32"))
 
     def arrays(self) -> dict[str, Array]:
-        """Every array by name, those of a mapping as "obs.NAME"; what is None is left out."""
+        """Every array by name, those of a mapping as "obs.NAME"; fields that are None are omitted."""
         found: dict[str, Array] = {}
         for name, value in vars(self).items():
             if isinstance(value, Mapping):
@@ -114,7 +114,7 @@ def _of_each(function: Callable[[Any], Any], value: Any) -> Any:
 
 
 def joined(parts: Sequence[Record], *, join: Callable[[list[Any]], Any]) -> Record:
-    """All rows of all parts in order. join: arrays to one array, along the rows."""
+    """Join the rows of several records in order. join: arrays to one array, along the rows."""
     values: dict[str, Any] = {}
     for name, value in vars(parts[0]).items():
         pieces = [getattr(part, name) for part in parts]
@@ -152,12 +152,12 @@ class Unrolls(UnrollFields[NDArray[Any]]):
 
 
 def concatenate(parts: list[Unrolls]) -> Unrolls:
-    """All rows of all parts in order."""
+    """Join the rows of several unrolls in order."""
     return parts[0] if len(parts) == 1 else joined(parts, join=np.concatenate)
 
 
 class ActingNetwork(Protocol):
-    """The network whose decisions are recorded, as far as the shape of an unroll depends on it."""
+    """The facts of the recorded network on which the shape of an unroll depends."""
 
     core_size: int
 
@@ -170,10 +170,10 @@ class UnrollSpec:
     """Shape and dtype of every field of the unrolls of a game.
 
     Fields:
-      game: what is played.
+      game: spec of the env.
       unroll_length: T.
-      core_size: C of the network that acts.
-      num_sub_actions: H where the log-probabilities of sub-actions are recorded, else 0.
+      core_size: C of the acting network.
+      num_sub_actions: H if the log-probabilities of sub-actions are recorded, else 0.
     """
 
     game: EnvSpec
@@ -187,7 +187,7 @@ class UnrollSpec:
 
     @classmethod
     def of(cls, game: EnvSpec, network: ActingNetwork, *, unroll_length: int) -> UnrollSpec:
-        """The spec of unrolls in which this network acts."""
+        """The spec of unrolls of this network."""
         return cls(game, unroll_length, core_size=network.core_size, num_sub_actions=network.num_sub_actions)
 
     @property
@@ -210,7 +210,7 @@ class UnrollSpec:
 
     @property
     def action_dtype(self) -> np.dtype[Any]:
-        """Dtype in which actions are recorded: float32 of a box, else int16, or int32 where int16 overflows."""
+        """Dtype of recorded actions: float32 for a box, else int16, or int32 if int16 overflows."""
         actions = self.game.actions
         if actions.kind == "box":
             return np.dtype(np.float32)
@@ -220,7 +220,7 @@ class UnrollSpec:
     def allocate(
         self, num_rows: int, *, zeros: Allocator = np.zeros, action_dtype: np.dtype[Any] | None = None
     ) -> Unrolls:
-        """Rows of zeros.
+        """Allocate rows of zeros.
 
         Args:
           num_rows: R.
@@ -240,5 +240,5 @@ class UnrollSpec:
 
 
 def learnt_dtype(recorded: np.dtype[Any]) -> np.dtype[Any]:
-    """Dtype of actions in a loss: int64 of whole numbers, with which torch indexes."""
+    """Dtype of actions in a loss: int64 for integers, with which torch indexes."""
     return np.dtype(np.int64) if recorded.kind in "iu" else recorded

@@ -1,7 +1,7 @@
 """Refuses unrolls that no actor of the game can have recorded, before they reach a learner.
 
-A learner indexes with actions and adds numbers up: an action beyond the policy's outputs, or a number that
-is not finite would stop the learner of everybody on its host.
+A learner indexes with actions and sums numbers: an action beyond the policy's outputs, or a number that is not finite,
+would stop every learner on its host.
 
 Shape letters: R rows, T unroll length, A entries of the action mask, H sub-actions.
 """
@@ -15,17 +15,17 @@ from agents.unroll.unroll import Unrolls
 from envs.protocol import ActionSpec
 
 MAX_REWARD = 1e15
-"""Largest magnitude of a reward: the squares of a million of them still add up within float32."""
+"""Largest magnitude of a reward: the sum of a million squares still fits float32."""
 
 
 def check_unrolls(unrolls: Unrolls, actions: ActionSpec) -> None:
-    """Check the values of unrolls whose shapes and dtypes are right.
+    """Check the values of unrolls with valid shapes and dtypes.
 
     Args:
       unrolls: R rows.
       actions: of the game.
     Raises:
-      ValueError: a number is not finite, an action is none of the game's or illegal under its mask, a reward is beyond
+      ValueError: a number is not finite, an action is out of range or illegal under its mask, a reward is beyond
         `MAX_REWARD`, a discount outside [0, 1] or a version negative. The message names the field and the value.
     """
     for name, array in unrolls.arrays().items():
@@ -39,7 +39,7 @@ def check_unrolls(unrolls: Unrolls, actions: ActionSpec) -> None:
 
 
 def _check_actions(unrolls: Unrolls, actions: ActionSpec) -> None:
-    """Range and legality of whole-number actions."""
+    """Check the range and the legality of integer actions."""
     if actions.kind == "categorical":
         _check_range("actions", unrolls.actions, 0, actions.num_actions - 1)
         entries = unrolls.actions.astype(np.int64)[..., None]
@@ -52,7 +52,7 @@ def _check_actions(unrolls: Unrolls, actions: ActionSpec) -> None:
     mask = unrolls.action_mask[:, : entries.shape[1]]
     illegal = ~np.take_along_axis(mask, entries, axis=-1) & unrolls.valid[..., None]
     if actions.kind == "multi_categorical":
-        illegal &= unrolls.actions != 0  # what a sub-action without a legal choice is answered with
+        illegal &= unrolls.actions != 0  # 0 is the answer of a sub-action without a legal choice
     elif illegal.any():
         illegal &= mask.any(-1, keepdims=True)
     if illegal.any():
@@ -61,7 +61,7 @@ def _check_actions(unrolls: Unrolls, actions: ActionSpec) -> None:
 
 
 def _mask_entries(chosen: NDArray[np.int64], actions: ActionSpec) -> NDArray[np.int64]:
-    """int64 [R, T, H], the entry of the mask [A] that says whether each sub-action of `chosen` is legal."""
+    """int64 [R, T, H], the index in the mask [A] of each sub-action of `chosen`."""
     rows = [0 if place.given < 0 else chosen[..., place.given] for place in actions.sub_action_masks]
     return np.stack(
         [
@@ -73,7 +73,7 @@ def _mask_entries(chosen: NDArray[np.int64], actions: ActionSpec) -> NDArray[np.
 
 
 def _check_range(name: str, array: NDArray[np.generic], least: float, most: float) -> None:
-    """Raises ValueError where a number is outside [least, most]."""
+    """Raise ValueError if a number is outside [least, most]."""
     if array.size and not (least <= array.min() and array.max() <= most):
         found = array.max() if array.max() > most else array.min()
         raise ValueError(f"field {name} holds {found}, which is not between {least:g} and {most:g}")
@@ -81,6 +81,8 @@ def _check_range(name: str, array: NDArray[np.generic], least: float, most: floa
 
 def _all_finite(array: NDArray[np.generic]) -> bool:
     with np.errstate(all="ignore"):
-        if np.isfinite(array.sum()):  # several times faster than asking every number; it may overflow by itself
+        if np.isfinite(
+            array.sum()
+        ):  # several times faster than a test of every number, which follows if the sum overflows
             return True
     return bool(np.isfinite(array).all())

@@ -1,1 +1,1 @@
-"""V-trace, PPO and APPO, and the terms their losses share."""
+"""V-trace, PPO and APPO, and the terms common to their losses."""

@@ -1,7 +1,7 @@
-"""The frame of the actor-critic objectives: policy, value, entropy and optional terms, weighted, with their statistics.
+"""Base of the actor-critic objectives: weighted policy, value, entropy and optional terms, with statistics.
 
-An objective of this family defines its `terms`; PPO and APPO also what is fixed for the whole batch. Everything else
-that a loss needs stands here once.
+An objective of this family defines its `terms`; PPO and APPO also define targets precomputed for the whole batch.
+Everything else that a loss needs is here.
 
 Shape letters: B rows, T unroll length.
 """
@@ -31,12 +31,12 @@ from agents.nets.sub_actions import num_sub_actions
 
 @dataclass(frozen=True)
 class Terms:
-    """What one objective has of its own.
+    """The terms that differ between objectives.
 
     Fields:
       policy, value: summed losses, scalars; they carry gradients.
       advantages: float32 [T, B], raw; targets: float32 [T, B], of the values. Both for the statistics.
-      clipped: bool [T, B], where the ratio was cut.
+      clipped: bool [T, B], True if the ratio was clipped.
     """
 
     policy: Tensor
@@ -48,7 +48,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class OptionalTerms:
-    """The terms that the config switches on, scalars.
+    """The terms that the config can switch on, scalars.
 
     Fields:
       weighted: sum of the UPGO loss and of the KLs to the target network and to the teacher, each times its cost.
@@ -73,8 +73,8 @@ class ActorCritic(ABC):
         """The policy and value losses of a microbatch.
 
         Args:
-          inputs: its decisions; batch: the same, with what was precomputed.
-          advantage_scale: root mean square that advantages are divided by.
+          inputs: its decisions; batch: the same, with precomputed targets.
+          advantage_scale: root mean square by which advantages are divided.
         """
 
     def entropy_loss(self, inputs: LossInputs, entropy: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ class ActorCritic(ABC):
         return -entropy
 
     def inputs(self, output: NetworkOutput, batch: Batch) -> LossInputs:
-        """The decisions of a microbatch and what the network answers to them."""
+        """The decisions of a microbatch with the network's outputs for them."""
         gamma, action_groups = self._config.gamma, self._options.action_groups
         return loss_inputs_of(output, batch, head=self._head, gamma=gamma, action_groups=action_groups)
 
@@ -94,17 +94,17 @@ class ActorCritic(ABC):
 
     @property
     def passes(self) -> ForwardPasses:
-        """The target network where there is a magnet."""
+        """The target network if there is a magnet."""
         return ForwardPasses(target=self._options.magnet_cost > 0)
 
     def precomputed(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
-        """Nothing."""
+        """No targets."""
         del batch, current, total
         return {}
 
     @torch.no_grad()
     def target_precomputed(self, batch: Batch, *, target: NetworkOutput) -> Mapping[str, Tensor]:
-        """The policy that the magnet pulls towards."""
+        """The magnet's policy."""
         return magnet_targets(self._head, target, batch)
 
     def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
@@ -152,16 +152,16 @@ def _check_head(config: LearnerConfig, head: Head, options: ActorCriticConfig) -
     """Refuse terms that the policy's distribution does not have.
 
     Raises:
-      ValueError: a magnet or a teacher is asked for and the head has no known KL, or the groups are not of its parts.
+      ValueError: a magnet or a teacher needs a KL that the head lacks, or the groups are not of its sub-actions.
     """
     for name, wanted in (("magnet_cost", options.magnet_cost > 0), ("teacher_cost", config.has_teacher)):
         if wanted and not has_kl(head):
-            raise ValueError(
-                f"{name}: the KL between two policies of a {type(head).__name__} is not known; set it to 0"
-            )
+            raise ValueError(f"{name}: policies of a {type(head).__name__} have no KL in closed form; set it to 0")
     grouped = sum(len(group) for group in options.action_groups)
     if grouped and grouped != num_sub_actions(head):
-        raise ValueError(f"action_groups: {grouped} parts are in groups, the actions have {num_sub_actions(head)}")
+        raise ValueError(
+            f"action_groups: {grouped} sub-actions are in groups, the actions have {num_sub_actions(head)}"
+        )
 
 
 @torch.no_grad()

@@ -1,6 +1,6 @@
-"""APPO (IMPACT): PPO's clip around a target network of the policy, so that old data may be used more than once.
+"""APPO (IMPACT): PPO's clip around a target network of the policy, so that data may be used more than once.
 
-Shape letters: B rows, T unroll length, G groups of an action's parts.
+Shape letters: B rows, T unroll length, G groups of sub-actions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class APPOObjective(ActorCritic):
 
     @property
     def epochs(self) -> int:
-        """As configured: the surrogate's clip bounds how far several steps on one batch go."""
+        """The configured number; the surrogate's clip bounds the effect of several steps on one batch."""
         return self._options.epochs
 
     @property
@@ -48,13 +48,13 @@ class APPOObjective(ActorCritic):
 
     @torch.no_grad()
     def target_precomputed(self, batch: Batch, *, target: NetworkOutput) -> Mapping[str, Tensor]:
-        """Float32 [B, T, G] log-probabilities of the choices under the target network, and what the frame adds."""
+        """Log-probabilities float32 [B, T, G] of the choices under the target network, and the base's targets."""
         dist_params = target.logits[:, : batch.valid.shape[1]]
         log_probs = group_log_probs(dist_params, batch, head=self._head, action_groups=self._options.action_groups)
         return {TARGET_LOG_PROBS: log_probs.permute(2, 1, 0), **super().target_precomputed(batch, target=target)}
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
-        """As in the frame."""
+        """As in the base."""
         clip, learn, groups = self._options.clip_ratio, inputs.learn, inputs.groups
         target_log_probs = batch.precomputed[TARGET_LOG_PROBS].permute(2, 1, 0)
         log_rhos = zero_invalid(target_log_probs - groups.behaviour, inputs.valid).contiguous()

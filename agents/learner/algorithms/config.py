@@ -14,9 +14,9 @@ class ActorCriticConfig:
     Fields:
       value_cost: weight of half the squared value error.
       upgo_cost: weight of the upgoing policy gradient; magnet_cost: weight of the KL to the target network. 0 for none.
-      action_groups: for actions of several parts: parts whose ratio is clipped together, every part in one group; empty
-        for one ratio of the whole action, which cuts nearly every trace where there are many parts.
-      lambda_: how far V-trace and GAE look beyond one step.
+      action_groups: groups of sub-actions whose ratio is clipped together, each sub-action in one group. Empty for one
+        ratio of the whole action, which cuts nearly every trace if there are many sub-actions.
+      lambda_: decay of V-trace's and GAE's sums over steps; 0 looks one step ahead.
       clip_rho, clip_c, clip_pg_rho: V-trace's clips of the importance ratios; null for no clip.
     """
 
@@ -30,13 +30,15 @@ class ActorCriticConfig:
     clip_pg_rho: float | None = 1.0
 
     def problems(self) -> list[str]:
-        """Every option that cannot work, one sentence each, the field named first."""
+        """Every invalid option, one sentence each that starts with the field's name."""
         found = []
         if not 0 <= self.lambda_ <= 1:
             found.append(f"lambda_: {self.lambda_} is not in [0, 1]")
         sub_actions = sorted(part for group in self.action_groups for part in group)
         if sub_actions != list(range(len(sub_actions))) or not all(self.action_groups):
-            found.append(f"action_groups: {self.action_groups} must hold every part, counted from 0, exactly once")
+            found.append(
+                f"action_groups: {self.action_groups} must hold every sub-action, counted from 0, exactly once"
+            )
         return found
 
 
@@ -62,7 +64,7 @@ class VTraceConfig(ActorCriticConfig):
         if self.neurd_max_logit is not None and self.neurd_max_logit <= 0:
             found.append(f"neurd_max_logit: {self.neurd_max_logit} must be greater than 0")
         if self.action_groups and self.policy_loss != "policy_gradient":
-            found.append(f"action_groups: {self.policy_loss} is for one categorical, whose action has no parts")
+            found.append(f"action_groups: {self.policy_loss} is for one categorical, without sub-actions")
         return found
 
 
@@ -71,8 +73,9 @@ class PPOConfig(ActorCriticConfig):
     """Options of `ppo`.
 
     Fields:
-      clip_ratio: how far the ratio may leave 1. clip_value: how far a value may leave its old one; null for no clip.
-      targets: advantages by "gae", or by "vtrace" where the data is old.
+      clip_ratio: largest distance of the ratio from 1. clip_value: largest distance of a value from its old one; null
+        for no clip.
+      targets: advantages by "gae", or by "vtrace" for old data.
       epochs: optimizer steps on one batch.
     """
 
@@ -91,7 +94,7 @@ class APPOConfig(ActorCriticConfig):
     """Options of `appo`.
 
     Fields:
-      clip_ratio: how far the ratio to the target network may leave 1.
+      clip_ratio: largest distance from 1 of the ratio to the target network.
       epochs: optimizer steps on one batch.
     """
 

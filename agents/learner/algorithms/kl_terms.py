@@ -1,8 +1,8 @@
-"""The KL to another policy, for every kind of head: what is kept of the other one, and the term.
+"""KL terms to another policy, for every kind of head: the targets kept from the other policy, and the loss.
 
-Two others are known: the target network of the policy (the magnet), and a teacher from outside that never changes.
+The other policy is the target network (the magnet), or an imported teacher that never changes.
 
-Shape letters: B rows, T unroll length, P policy parameters, H parts of an action, n choices of one part.
+Shape letters: B rows, T unroll length, P dist_params, H sub-actions, n choices of one sub-action.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ TEACHER = "teacher"
 
 
 def has_kl(head: Head) -> bool:
-    """Whether a KL between two policies of this head is known in closed form."""
+    """True if the KL between two policies of this head has a closed form."""
     return isinstance(head, (CategoricalHead, GaussianHead, SubActionsHead))
 
 
 def magnet_targets(head: Head, target: NetworkOutput, batch: Batch) -> Mapping[str, Tensor]:
-    """What the term needs of the target network; call it while the network holds the target weights."""
+    """Targets from the target network; call it while the network holds the target weights."""
     return {MAGNET: _kept(head, target, batch)}
 
 
 def teacher_targets(head: Head, teacher: NetworkOutput, batch: Batch) -> Mapping[str, Tensor]:
-    """What the term needs of the teacher; call it while the network holds the teacher's weights."""
+    """Targets from the teacher; call it while the network holds the teacher's weights."""
     return {TEACHER: _kept(head, teacher, batch)}
 
 
@@ -43,28 +43,28 @@ def magnet_sum(head: Head, dist_params: Tensor, batch: Batch) -> Tensor:
 
     Args:
       dist_params: float32 [B, T, P] of the policy; carry the gradient.
-      batch: with the constants of `magnet_targets`.
-    Source: Sokota et al. 2023, as `losses.kl.magnet_loss`; parts as in the KL of AlphaStar, summed over the arguments.
+      batch: with the targets of `magnet_targets`.
+    Source: Sokota et al. 2023, as `losses.kl.magnet_loss`; summed over sub-actions, as the KL of AlphaStar.
     """
     return _kl_sum(head, dist_params, batch.precomputed[MAGNET], batch, from_policy=True)
 
 
 def teacher_sum(head: Head, dist_params: Tensor, batch: Batch) -> Tensor:
-    """KL(teacher || policy) summed over the learnt-from decisions, a scalar: what the teacher does must stay likely.
+    """KL(teacher || policy) summed over the learnt-from decisions, a scalar: the teacher's actions stay likely.
 
     Args:
       dist_params: float32 [B, T, P] of the policy; carry the gradient.
-      batch: with the constants of `teacher_targets`.
-    Source: Vinyals et al. 2019, AlphaStar, as `losses.kl.teacher_loss`; summed over the arguments of an action.
+      batch: with the targets of `teacher_targets`.
+    Source: Vinyals et al. 2019, AlphaStar, as `losses.kl.teacher_loss`; summed over sub-actions.
     """
     return _kl_sum(head, dist_params, batch.precomputed[TEACHER], batch, from_policy=False)
 
 
 @torch.no_grad()
 def _kept(head: Head, other: NetworkOutput, batch: Batch) -> Tensor:
-    """Float32 [B, T, ...] of the other policy.
+    """Targets float32 [B, T, ...] of the other policy.
 
-    Of a head with parts these are the masked logits of each part side by side, given the choices that were made.
+    For a head with sub-actions these are the concatenated masked logits, given the choices that were made.
     """
     dist_params = other.logits[:, : batch.valid.shape[1]]
     if isinstance(head, SubActionsHead):
@@ -74,7 +74,7 @@ def _kept(head: Head, other: NetworkOutput, batch: Batch) -> Tensor:
 
 def _kl_sum(head: Head, dist_params: Tensor, kept: Tensor, batch: Batch, *, from_policy: bool) -> Tensor:
     """KL(policy || other) with `from_policy`, else KL(other || policy); summed over the learnt-from decisions."""
-    if isinstance(head, GaussianHead):  # squashing is one-to-one: it changes both densities alike
+    if isinstance(head, GaussianHead):  # tanh is one-to-one and changes both densities by the same factor
         pair = (dist_params, kept) if from_policy else (kept, dist_params)
         return zero_invalid(gaussian_kl(*pair), batch.learn).sum()
     sub_actions, used = [dist_params], [batch.learn]

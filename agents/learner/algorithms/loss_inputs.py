@@ -1,7 +1,6 @@
 """Arranges the decisions of a microbatch time-major, with the log-probabilities that every objective needs.
 
-Shape letters: B rows, T unroll length, P policy parameters, G groups of an action's parts (1 where they are not told
-apart).
+Shape letters: B rows, T unroll length, P dist_params, G groups of sub-actions (1 for the whole action).
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from agents.nets.network import NetworkOutput
 from agents.nets.sub_actions import SubActionsHead
 
 Groups = tuple[tuple[int, ...], ...]
-"""The parts of an action in each group, counted from 0; empty for the whole action as one."""
+"""The sub-actions of each group, counted from 0; empty for the whole action as one group."""
 
 
 @dataclass(frozen=True)
 class ActionGroups:
-    """The decisions by the groups of their parts, whose ratios are clipped each by itself; float32 [G, T, B] each.
+    """The decisions by groups of sub-actions, whose ratios are clipped separately; float32 [G, T, B] each.
 
     Fields:
-      log_probs: of what each group chose; carries gradients.
+      log_probs: of each group's choices; carries gradients.
       behaviour: the same of the policy that acted; log_rhos: their difference, a constant.
     """
 
@@ -39,14 +38,14 @@ class ActionGroups:
 
 @dataclass(frozen=True)
 class LossInputs:
-    """T decisions of B rows, time-major.
+    """T decisions of B rows, time-major, as an objective needs them.
 
     Fields:
-      dist_params: float32 [B, T, P], as the network answered them; actions: [B, T, ...].
-      log_probs: float32 [T, B] of the actions; values: float32 [T, B]. These and the parameters carry gradients.
-      bootstrap: float32 [B], the value behind the last decision, a constant.
+      dist_params: float32 [B, T, P], outputs of the network; actions: [B, T, ...].
+      log_probs: float32 [T, B] of the actions; values: float32 [T, B]. These and dist_params carry gradients.
+      bootstrap: float32 [B], the value after the last decision, a constant.
       log_rhos: float32 [T, B], log-ratio of the trained to the behaviour policy, a constant; garbage in invalid steps.
-      groups: the same ratios and log-probabilities apart.
+      groups: the same ratios and log-probabilities by groups.
       rewards, discounts: float32 [T, B], gamma applied; valid, learn: bool [T, B].
     """
 
@@ -64,7 +63,7 @@ class LossInputs:
 
 
 def vtrace_of(inputs: LossInputs, log_rhos: Tensor, *, options: ActorCriticConfig) -> VTraceReturns:
-    """V-trace of the decisions by groups. log_rhos: float32 [G, T, B], of the policy that the returns are of."""
+    """V-trace of the decisions by groups. log_rhos: float32 [G, T, B], of the policy whose returns are estimated."""
     return grouped_vtrace(
         log_rhos,
         inputs.discounts,
@@ -82,10 +81,10 @@ def vtrace_of(inputs: LossInputs, log_rhos: Tensor, *, options: ActorCriticConfi
 def loss_inputs_of(
     output: NetworkOutput, batch: Batch, *, head: Head, gamma: float, action_groups: Groups
 ) -> LossInputs:
-    """The decisions of a microbatch and what the network says of them.
+    """Arrange the decisions of a microbatch and the network's outputs for them.
 
     Raises:
-      ValueError: ratios per group are asked for and the unrolls do not hold the log-probabilities of the parts.
+      ValueError: ratios per group are configured and the unrolls lack the log-probabilities of sub-actions.
     """
     steps = batch.valid.shape[1]
     dist_params = output.logits[:, :steps]
@@ -107,19 +106,19 @@ def loss_inputs_of(
 
 
 def group_log_probs(dist_params: Tensor, batch: Batch, *, head: Head, action_groups: Groups) -> Tensor:
-    """Float32 [G, T, B] that parameters [B, T, P] give to what each group of parts chose."""
+    """Log-probabilities float32 [G, T, B] of each group's choices under dist_params [B, T, P]."""
     if not action_groups:
         return head.log_prob(dist_params, batch.actions).t()[None]
     return group_sums(_sub_action_log_probs(dist_params, batch, head)[0], action_groups)
 
 
 def _by_groups(dist_params: Tensor, batch: Batch, *, head: Head, action_groups: Groups) -> tuple[Tensor, ActionGroups]:
-    """Log-probabilities float32 [T, B] of the whole actions, and what concerns the groups of their parts."""
+    """Log-probabilities float32 [T, B] of the whole actions, and their groups of sub-actions."""
     if not action_groups:
         log_probs, behaviour = head.log_prob(dist_params, batch.actions).t(), batch.log_probs.t()
         return log_probs, ActionGroups(log_probs[None], behaviour[None], (log_probs.detach() - behaviour)[None])
     if batch.sub_action_log_probs is None:
-        raise ValueError("action_groups: the unrolls were recorded without the log-probabilities of the parts")
+        raise ValueError("action_groups: the unrolls were recorded without the log-probabilities of sub-actions")
     by_sub_action, used = _sub_action_log_probs(dist_params, batch, head)
     behaviour_by_sub_action = batch.sub_action_log_probs.permute(2, 1, 0)
     return by_sub_action.sum(0), ActionGroups(
@@ -130,7 +129,7 @@ def _by_groups(dist_params: Tensor, batch: Batch, *, head: Head, action_groups: 
 
 
 def _sub_action_log_probs(dist_params: Tensor, batch: Batch, head: Head) -> tuple[Tensor, Tensor]:
-    """[H, T, B] log-probabilities of the parts, 0 where one was not used, and which were."""
+    """[H, T, B] log-probabilities of the sub-actions, 0 where unused, and flags of the used ones."""
     assert isinstance(head, SubActionsHead), "checked when the objective was built"
     by_sub_action, used = head.sub_action_log_probs(dist_params, batch.actions)
     return by_sub_action.transpose(1, 2), used.transpose(1, 2)

@@ -1,4 +1,4 @@
-"""The sums over decisions that losses report: added over microbatches, stages and replicas, divided once."""
+"""Statistics of losses as sums over decisions: added over microbatches, stages and replicas, then divided once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class LossStats:
     """Sums over the learnt-from decisions of a batch.
 
     Fields:
-      steps: how many decisions.
+      steps: number of decisions.
       policy, value, entropy: the three terms, unweighted. extra: weighted sum of the optional terms (UPGO, magnet,
         teacher). teacher_kl: of teacher to policy, unweighted.
       squared_advantage: of the raw advantages. target, squared_target: of the value targets.
-      rho_clipped: decisions whose ratio was cut.
+      rho_clipped: decisions whose ratio was clipped.
       rho, squared_rho: of the unclipped ratios, for the effective sample size.
       kl: of behaviour to target, by the estimator (rho - 1) - log rho.
     """
@@ -41,7 +41,7 @@ COLUMNS = tuple(column.name for column in fields(LossStats))
 
 
 def stack_stats(**parts: Tensor) -> Tensor:
-    """Sums as one float64 [K] tensor in the order of `COLUMNS`, so that a device is asked once an update.
+    """Stack sums in the order of `COLUMNS` to one float64 [K] tensor, so that a device is read once per update.
 
     Args:
       parts: every column by its name, scalars.
@@ -55,5 +55,5 @@ def empty_stats(device: torch.device) -> Tensor:
 
 
 def sums_of(stacked: Tensor) -> LossStats:
-    """The record that a tensor of columns stands for."""
+    """Convert a tensor of columns to its record."""
     return LossStats(*stacked.tolist())

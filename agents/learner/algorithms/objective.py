@@ -1,4 +1,4 @@
-"""What is learnt from a microbatch: the swap point between algorithms, and what they are told in each update.
+"""The protocol of objectives, the swap point between algorithms, and their inputs in each update.
 
 Shape letters: B rows, T unroll length. Networks answer batch-major [B, T+1]; losses work time-major [T, B].
 """
@@ -22,16 +22,16 @@ from envs.plugins import resolve
 PLACE = "learner.algorithm"
 
 Total = Callable[[Tensor], Tensor]
-"""Adds a tensor up over all replicas; the identity where there is one."""
+"""Sums a tensor over all replicas; the identity if there is one."""
 
 
 @dataclass(frozen=True)
 class LossWeights:
-    """What changes from update to update.
+    """The weights that change from update to update.
 
     Fields:
       entropy_cost: weight of the entropy; teacher_cost: of the KL to the teacher, 0 for none.
-      advantage_scale: root mean square that advantages are divided by.
+      advantage_scale: root mean square by which advantages are divided.
     """
 
     entropy_cost: float
@@ -41,12 +41,11 @@ class LossWeights:
 
 @dataclass(frozen=True)
 class ForwardPasses:
-    """Forward-only passes over the whole batch that an objective wants before microbatches are cut.
+    """Forward-only passes over the whole batch that an objective needs before microbatches are cut.
 
     Fields:
-      current: with the weights being trained, for `precomputed`; slow: with the target network, for
-        `target_precomputed`. That of the teacher is asked for by the update itself: what a teacher says is the same
-        for every objective.
+      current: with the trained weights, for `precomputed`; target: with the target network, for `target_precomputed`.
+        The update itself runs the teacher's pass, which is the same for every objective.
     """
 
     current: bool = False
@@ -66,32 +65,34 @@ class Objective(Protocol):
 
     @property
     def passes(self) -> ForwardPasses:
-        """Which constants are wanted."""
+        """The forward passes that this objective needs."""
         ...
 
     def precomputed(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
-        """Tensors [B, ...] that stay fixed for all microbatches and epochs of this batch; statistics of the whole batch
-        belong here, because those of a microbatch would change the gradient. Asked for where `passes.current` is set.
+        """Targets [B, ...] that stay fixed for all microbatches and epochs of this batch; called if `passes.current`.
+
+        Statistics of the whole batch belong here, because those of a microbatch would change the gradient.
         """
         ...
 
     def target_precomputed(self, batch: Batch, *, target: NetworkOutput) -> Mapping[str, Tensor]:
-        """The same from the target network; asked for where `passes.target` is set. The network, and so the head with
-        layers
-        of its own, holds the target weights during the call."""
+        """Targets from the target network; called if `passes.target`.
+
+        The network, and so a head with its own layers, holds the target weights during the call.
+        """
         ...
 
     def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
-        """Summed loss (a scalar; differentiate it) and the columns of its parts, see `stats.stack_stats`.
+        """Summed loss (a scalar to differentiate) and the columns of its terms, see `loss_stats.stack_stats`.
 
         Args:
-          output: the network on all T+1 observations of `batch`, a microbatch with its constants.
+          output: the network on all T+1 observations of `batch`, a microbatch with its precomputed targets.
         """
         ...
 
 
 def make_objective(config: LearnerConfig, head: Head) -> Objective:
-    """The objective that `config.algorithm` names, a registered one or "module:attribute", with its options.
+    """Make the objective of `config.algorithm`, a registered one or "module:attribute", with its options.
 
     Raises:
       ValueError: there is no such objective, or its options do not fit.

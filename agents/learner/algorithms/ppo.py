@@ -26,7 +26,7 @@ from agents.nets.network import NetworkOutput
 
 
 class PPOObjective(ActorCritic):
-    """Advantages by GAE, or by V-trace where the data is old (option `targets`); a clipped ratio per group of parts.
+    """Advantages by GAE, or by V-trace for old data (option `targets`); a clipped ratio per group of sub-actions.
 
     Source: Schulman et al. 2017, Proximal policy optimisation algorithms; Huang et al. 2022, The 37 implementation
     details of proximal policy optimisation (here the advantages are normalised over the batch, not a minibatch).
@@ -39,17 +39,17 @@ class PPOObjective(ActorCritic):
 
     @property
     def epochs(self) -> int:
-        """As configured: the surrogate's clip bounds how far several steps on one batch go."""
+        """The configured number; the surrogate's clip bounds the effect of several steps on one batch."""
         return self._options.epochs
 
     @property
     def passes(self) -> ForwardPasses:
-        """One pass for values and ratios before the first step; the target network where there is a magnet."""
+        """One pass for values and ratios before the first step; the target network if there is a magnet."""
         return replace(super().passes, current=True)
 
     @torch.no_grad()
     def precomputed(self, batch: Batch, *, current: NetworkOutput, total: Total) -> Mapping[str, Tensor]:
-        """advantages, targets, old_values: float32 [B, T] each."""
+        """`advantages`, `targets` and `old_values`, float32 [B, T] each."""
         inputs = self.inputs(current, batch)
         advantages, targets = self._estimates(inputs)
         if self._config.normalise_advantages:
@@ -58,7 +58,7 @@ class PPOObjective(ActorCritic):
         return {name: tensor.t().contiguous() for name, tensor in fixed.items()}
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
-        """As in the frame."""
+        """As in the base."""
         del advantage_scale
         clip, learn = self._options.clip_ratio, inputs.learn
         advantages, targets = batch.precomputed["advantages"].t(), batch.precomputed["targets"].t()
@@ -96,6 +96,6 @@ class PPOObjective(ActorCritic):
             return advantages, advantages + values
         by_group = vtrace_of(inputs, inputs.groups.log_rhos, options=options)
         targets = by_group.targets.mean(0)
-        # The ratio is in the surrogate already: here the advantage goes without it.
+        # The surrogate already has the ratio: the advantage is taken without it.
         next_targets = torch.cat([targets[1:], inputs.bootstrap[None]])
         return zero_invalid(inputs.rewards + inputs.discounts * next_targets - values, inputs.valid), targets

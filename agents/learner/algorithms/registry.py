@@ -1,4 +1,4 @@
-"""Which objectives, step backends and update modes exist, by name."""
+"""Registers objectives, step backends and update modes by name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The V-trace actor-critic, IMPALA's loss: targets from the microbatch's own values, every row by itself.
+"""The V-trace actor-critic, IMPALA's loss: computes targets from the microbatch's own values, row by row.
 
-Shape letters: B rows, T unroll length, G groups of an action's parts.
+Shape letters: B rows, T unroll length, G groups of sub-actions.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from agents.nets.heads import CategoricalHead, Head
 class VTraceObjective(ActorCritic):
     """Policy gradient with V-trace corrections, or NeuRD in its place.
 
-    Every group of an action's parts has a ratio and a trace of its own; the value regresses on the mean of the groups'
-    targets.
+    Every group of sub-actions has its own ratio and trace; the value fits the mean of the groups' targets.
 
     Source: Espeholt et al. 2018, IMPALA, section 4.2.
     """
@@ -37,7 +36,7 @@ class VTraceObjective(ActorCritic):
             raise ValueError(f"policy_loss: neurd moves the logits of one categorical, not of a {type(head).__name__}")
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
-        """As in the frame."""
+        """As in the base."""
         del batch
         returns = vtrace_of(inputs, inputs.groups.log_rhos, options=self._options)
         targets = returns.targets.mean(0)
@@ -50,7 +49,7 @@ class VTraceObjective(ActorCritic):
         )
 
     def _policy_loss(self, inputs: LossInputs, advantages: Tensor) -> Tensor:
-        """A scalar. advantages: float32 [G, T, B], scaled, importance weight included."""
+        """The policy's loss, a scalar. advantages: float32 [G, T, B], scaled, importance weight included."""
         if self._options.policy_loss != "neurd":
             return grouped_policy_gradient_loss(inputs.groups.log_probs, advantages, valid=inputs.learn)
         return neurd_loss(
@@ -70,5 +69,5 @@ class VTraceObjective(ActorCritic):
 
 
 def _log_of(bound: float | None) -> float:
-    """Logarithm of a clip, infinity where there is none."""
+    """Logarithm of a clip, infinity if there is none."""
     return math.inf if bound is None else math.log(bound)

@@ -18,11 +18,11 @@ from agents.unroll.unroll import UnrollFields, Unrolls, joined, learnt_dtype
 
 @dataclass(frozen=True, kw_only=True)
 class Batch(UnrollFields[Tensor]):
-    """B unrolls, batch-major; a microbatch is a block of rows. Whole-number actions are int64.
+    """B unrolls, batch-major; a microbatch is a block of rows. Integer actions are int64.
 
     Fields:
       learn: bool [B, T], valid and not too stale to learn from.
-      precomputed: name -> [B, ...], what an objective fixed for the whole batch before microbatches were cut.
+      precomputed: name -> [B, ...], targets that an objective fixed for the whole batch before microbatches were cut.
     """
 
     learn: Tensor
@@ -38,7 +38,7 @@ class Batch(UnrollFields[Tensor]):
         return list(self.arrays().values())
 
     def microbatches(self, number: int) -> list[Batch]:
-        """`number` equal blocks of rows.
+        """Cut the batch into `number` equal blocks of rows.
 
         Raises:
           ValueError: the rows do not divide.
@@ -51,12 +51,12 @@ class Batch(UnrollFields[Tensor]):
         return [self.rows(start, start + size) for start in range(0, self.num_rows, size)]
 
     def with_precomputed(self, precomputed: Mapping[str, Tensor]) -> Batch:
-        """The same rows with these constants."""
+        """The same rows with these precomputed targets."""
         return replace(self, precomputed=precomputed)
 
 
 def join(microbatches: Sequence[Batch]) -> Batch:
-    """All rows of all microbatches in order, constants left out."""
+    """Join the rows of all microbatches in order, without precomputed targets."""
     if len(microbatches) == 1:
         return microbatches[0].with_precomputed({})
     first, *others = microbatches
@@ -69,7 +69,7 @@ def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -
     Args:
       unrolls: B rows.
       oldest_version: decisions of older weights are not learnt from.
-      device: where the tensors go.
+      device: of the tensors.
     """
     learn = unrolls.valid & (unrolls.versions >= oldest_version)
     actions = unrolls.actions.astype(learnt_dtype(unrolls.actions.dtype), copy=False)
@@ -78,9 +78,9 @@ def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -
 
 
 class Stager:
-    """Copies blocks of unrolls to the learner's device, on a GPU in a stream of its own beside the computing one.
+    """Copies blocks of unrolls to the learner's device, on a GPU in its own stream beside the computing one.
 
-    The arrays of a block must stay as they are until the update has returned.
+    The arrays of a block must not change until the update has returned.
     """
 
     def __init__(self, device: torch.device) -> None:
@@ -88,7 +88,7 @@ class Stager:
         self._stream: torch.cuda.Stream | None = None
 
     def batch(self, unrolls: Unrolls, *, oldest_version: int) -> Batch:
-        """As `batch_from`, ordered before whatever is computed next."""
+        """As `batch_from`; on a GPU, later computations wait for the copy."""
         if self._device.type != "cuda":
             return batch_from(unrolls, oldest_version=oldest_version, device=self._device)
         if self._stream is None:
@@ -98,7 +98,7 @@ class Stager:
         computing = torch.cuda.current_stream(self._device)
         computing.wait_stream(self._stream)
         for tensor in batch.tensors():
-            # Its memory belongs to the copying stream: without this it could be reused while still being read.
+            # The memory belongs to the copying stream: without this it could be reused while still being read.
             tensor.record_stream(computing)
         return batch
 

@@ -1,7 +1,7 @@
-"""Between the network and the learner: chunks are decoded in a thread of their own and stand ready as blocks of rows.
+"""Feeds a learner: decodes chunks in a thread of its own and provides them as blocks of rows.
 
-The learner starts on the first block of a batch while the last is still on its way. Producers are held back by credits:
-nobody may push more rows than the ring has room for, and nothing is dropped.
+The learner starts on the first block of a batch before the last has arrived. Credits hold producers back: nobody may
+push more rows than the ring has room for, and nothing is dropped.
 
 Shape letters: B rows of a batch, M microbatches.
 """
@@ -21,17 +21,17 @@ from agents.unroll.ring import UnrollRing
 from agents.unroll.unroll import Unrolls, UnrollSpec
 
 BATCHES_DEEP = 2
-"""Batches in the ring: one that is learnt from and one that fills."""
+"""Batches in the ring: one being learnt from and one being filled."""
 
 
 @dataclass(frozen=True)
 class FeederReport:
-    """What went through since the last report.
+    """Counts since the last report.
 
     Fields:
-      chunks, rows: decoded. refused: chunks that were not what they should be; reason: of the last of them.
+      chunks, rows: decoded. refused: invalid chunks; reason: of the last of them.
       decode_s: seconds of the decoding thread. waited_s: seconds in which the learner waited for rows.
-      idle_fraction: waited_s by the seconds that passed, in [0, 1].
+      idle_fraction: waited_s divided by the seconds since the last report, in [0, 1].
     """
 
     chunks: int
@@ -54,15 +54,15 @@ class _Counts:
 
 
 class Feeder:
-    """A decoding thread and a ring.
+    """A decoding thread and a ring buffer of rows.
 
     Args:
-      spec: of the unrolls; config: of the learner that is fed.
-      decode: bytes to unrolls. refusable: what it raises (beside ValueError) where the bytes are bad; anything else
-        ends the feeder.
-      chunk_rows: most rows of one chunk; the ring is deep enough that a producer only ever waits while a whole batch
-        is there to be learnt from.
-      changed: notified of everything that happens here, for whoever waits for several feeders at once.
+      spec: of the unrolls; config: of the learner.
+      decode: bytes to unrolls. refusable: its error (beside ValueError) for bad bytes; any other error ends the
+        feeder.
+      chunk_rows: most rows of one chunk; the ring is deep enough that a producer only waits while a whole batch is
+        ready to be learnt from.
+      changed: notified of every event here, for callers that wait for several feeders at once.
       pinned: see `UnrollRing`.
       clock: seconds.
     """
@@ -92,7 +92,7 @@ class Feeder:
         self._changed = threading.Condition() if changed is None else changed
         self._chunks: queue.SimpleQueue[tuple[bytes, int] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="feeder", daemon=True)
-        # Rows since the start: promised to producers, written into the ring, done with.
+        # Rows since the start: promised to producers, written into the ring, released by the learner.
         self._promised = self._written = self._freed = 0
         self._counts = _Counts()
         self._reported_at = clock()
@@ -104,7 +104,7 @@ class Feeder:
         self._thread.start()
 
     def close(self) -> None:
-        """End the thread and wake whoever waits; may be called twice."""
+        """End the thread and wake all waiting threads; may be called twice."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -125,7 +125,7 @@ class Feeder:
 
     @property
     def rows_ready(self) -> int:
-        """Rows that are decoded and not yet done with.
+        """Rows that are decoded and not yet released.
 
         Raises:
           FeederError: the feeder is closed or has failed.
@@ -138,7 +138,7 @@ class Feeder:
         """Hand over a chunk; returns before it is decoded.
 
         Args:
-          timeout_s: how long to wait for as many credits.
+          timeout_s: deadline for as many credits.
         Raises:
           FeederFullError: there are not as many credits within the deadline.
           FeederError: the feeder is closed or has failed.
@@ -152,7 +152,7 @@ class Feeder:
         self._chunks.put((chunk, num_rows))
 
     def wait_for_credits(self, num_rows: int, *, timeout_s: float) -> bool:
-        """Wait until that many rows may be pushed; False where they may not within the deadline.
+        """Wait until that many rows may be pushed; False if the deadline passes first.
 
         Raises:
           FeederError: the feeder is closed or has failed, or the ring is smaller.
@@ -166,13 +166,13 @@ class Feeder:
 
     @contextlib.contextmanager
     def batch(self, *, timeout_s: float) -> Iterator[Iterator[Unrolls]]:
-        """The next B rows as M blocks, each as soon as it is there; views that are good until the context ends.
+        """The next B rows as M blocks, each as soon as it is ready; views that are valid until the context ends.
 
         Args:
           timeout_s: deadline for each block.
         Raises:
-          FeederTimeoutError: from the iterator, a block did not come in time; the rows that came stay in the ring.
-            After any other error they are given up: a batch that cannot be learnt from must not come again and again.
+          FeederTimeoutError: from the iterator, a block did not arrive in time; the rows that came stay in the ring.
+            After any other error they are dropped, so that a batch that cannot be learnt from does not return forever.
         """
         start = self._freed
         try:
@@ -208,7 +208,7 @@ class Feeder:
             yield self._ring.read(at=at, count=self._block_rows)
 
     def _serve(self) -> None:
-        """The life of the decoding thread."""
+        """The loop of the decoding thread."""
         while (item := self._chunks.get()) is not None and not self._closed:
             try:
                 self._store(*item)
@@ -232,7 +232,7 @@ class Feeder:
                 self._counts.reason = str(error)
                 self._changed.notify_all()
             return
-        # Credits say that these rows are free, and this thread alone writes: no lock is held while copying.
+        # Credits guarantee that these rows are free, and only this thread writes: no lock while copying.
         self._ring.write(unrolls, at=self._written)
         with self._changed:
             self._written += num_rows
@@ -243,7 +243,7 @@ class Feeder:
 
     def _free(self, end: int) -> None:
         with self._changed:
-            if self._written >= end:  # a batch of which rows are missing starts again where it started
+            if self._written >= end:  # a batch with missing rows starts again from the same row
                 self._freed = end
             self._changed.notify_all()
 

@@ -183,7 +183,7 @@ def test_a_assignment_holds_for_a_whole_episode_and_only_recorded_seats_are_reco
     assert set(ended) == {assignment.policies for assignment in SEATINGS}
 
 
-def test_shares_of_the_table_are_honoured() -> None:
+def test_probabilities_of_the_table_are_honoured() -> None:
     policies = {"home": RulePolicy(), "frozen": RulePolicy()}
     env = TurnProbe(num_envs=64, episode_length=2)
     arena, _ = play(env, steps=200, unroll_length=8, assignments=SEATINGS, policies=policies)
@@ -318,7 +318,7 @@ def test_an_env_that_cannot_be_saved_says_so_and_a_fresh_arena_has_nothing_to_sa
 
 
 @pytest.mark.parametrize("teams", [(0, 1, 2), (2, 0, 1, 0), (0, 1, 0, 1), (3, 1, 2, 0, 4)], ids=str)
-def test_finishing_orders_are_those_of_the_single_games(teams: tuple[int, ...]) -> None:
+def test_placements_are_those_of_the_single_games(teams: tuple[int, ...]) -> None:
     rng = np.random.default_rng(8)
     tally, sides = OutcomeCounter(teams), list(dict.fromkeys(teams))
     for _ in range(2):  # what was taken is forgotten
@@ -338,7 +338,7 @@ def test_finishing_orders_are_those_of_the_single_games(teams: tuple[int, ...]) 
 
 
 @pytest.mark.parametrize("teams", [(0,), (0, 1), (0, 0, 0)], ids=str)
-def test_where_wins_say_it_all_no_orders_are_kept(teams: tuple[int, ...]) -> None:
+def test_placements_are_empty_where_wins_say_it_all(teams: tuple[int, ...]) -> None:
     tally = OutcomeCounter(teams)
     number = tally.index_of(("a",) * len(teams))
     returns = np.ones((2, len(teams)), np.float32)

@@ -64,7 +64,7 @@ def test_example_choices_are_legal_given_those_before_and_differ() -> None:
         assert len(batch.actions[..., part].unique()) == num_choices
 
 
-def test_choices_of_several_parts_are_recorded_as_whole_numbers() -> None:
+def test_sub_actions_are_recorded_as_integers() -> None:
     rows = UnrollSpec(COMMANDS, unroll_length=4).allocate(2)
     assert rows.actions.dtype == np.int16 and rows.actions.shape == (2, 4, 3)
 
@@ -103,7 +103,7 @@ def test_magnet_is_zero_at_itself_and_positive_elsewhere(spec, config) -> None:
     assert all(p.grad is None or torch.isfinite(p.grad).all() for p in network.parameters())
 
 
-def test_magnet_of_parts_counts_used_parts_of_learnt_decisions_alone() -> None:
+def test_magnet_counts_only_used_sub_actions_of_learnt_decisions() -> None:
     network, other = network_of(COMMANDS, ENTITIES), network_of(COMMANDS, ENTITIES, seed=2)
     batch = batch_of(COMMANDS, network, rows=6, steps=5)
     fixed = batch.with_precomputed(magnet_targets(other.head, answers(other, batch), batch))
@@ -140,7 +140,7 @@ def grouped_loss(batch, network, **changes: object):  # type: ignore[no-untyped-
     return sums_of(columns), gradients_of(network)
 
 
-def test_one_group_of_all_parts_is_the_ratio_of_the_whole_action() -> None:
+def test_one_group_of_all_sub_actions_is_the_ratio_of_the_whole_action() -> None:
     network = network_of(COMMANDS, ENTITIES, policy_scale=1.0)
     unrolls = unrolls_of(COMMANDS, network, rows=12, steps=5)
     assert unrolls.sub_action_log_probs is not None
@@ -167,17 +167,17 @@ def test_groups_are_exact_over_microbatches() -> None:
     np.testing.assert_allclose(vectors[1], vectors[0], atol=1e-5 * np.abs(vectors[0]).max())
 
 
-def test_groups_that_do_not_fit_the_parts_are_refused() -> None:
+def test_groups_that_do_not_fit_the_sub_actions_are_refused() -> None:
     head = network_of(COMMANDS, ENTITIES).head
     assert "exactly once" in VTraceConfig(action_groups=((0,), (0, 1))).problems()[0]
-    assert "no parts" in VTraceConfig(action_groups=((0,),), policy_loss="neurd").problems()[0]
-    with pytest.raises(ValueError, match="2 parts are in groups, the actions have 3"):
+    assert "without sub-actions" in VTraceConfig(action_groups=((0,),), policy_loss="neurd").problems()[0]
+    with pytest.raises(ValueError, match="2 sub-actions are in groups, the actions have 3"):
         make_objective(small_config(action_groups=((0,), (1,))), head)
-    with pytest.raises(ValueError, match="1 parts are in groups, the actions have 0"):
+    with pytest.raises(ValueError, match="1 sub-actions are in groups, the actions have 0"):
         make_objective(small_config(action_groups=((0,),)), network_of(BOARD_GAME, MLP).head)
 
 
-def test_log_probs_of_parts_go_from_the_policy_through_chunk_and_ring_into_the_batch() -> None:
+def test_log_probs_of_sub_actions_pass_from_the_policy_through_chunk_and_ring_into_the_batch() -> None:
     network = network_of(COMMANDS, ENTITIES, policy_scale=1.0)
     rng = np.random.default_rng(0)
     spec = UnrollSpec.of(COMMANDS, network, unroll_length=5)

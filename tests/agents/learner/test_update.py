@@ -253,7 +253,7 @@ def test_streaming_takes_a_block_only_when_the_one_before_is_done() -> None:
 
 
 @pytest.mark.parametrize("budget_fraction", [0.0, 0.25, 1.0, 7.0])
-def test_schedules_run_linearly_with_the_share_of_the_budget(budget_fraction) -> None:
+def test_schedules_run_linearly_with_the_budget_fraction(budget_fraction) -> None:
     learner = learner_of(learning_rate=1e-2, learning_rate_end=2e-3, entropy_cost=0.5, entropy_cost_end=0.1)
     report = learner.update(batch(), budget_fraction=budget_fraction)
     spent = min(budget_fraction, 1.0)

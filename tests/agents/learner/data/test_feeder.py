@@ -170,7 +170,7 @@ def test_closing_wakes_a_waiting_learner(feeder) -> None:
     assert raised
 
 
-def test_idle_share_is_the_time_waited_by_the_time_passed() -> None:
+def test_idle_fraction_is_the_time_waited_by_the_time_passed() -> None:
     now = [0.0]
     feeder = Feeder(UnrollSpec(BOARD_GAME, 5), small_config(), decode=decode, clock=lambda: now[0])
     network = build_network(BOARD_GAME, MLP, seed=1)

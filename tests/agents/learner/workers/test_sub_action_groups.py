@@ -112,7 +112,7 @@ def test_ppo_clips_each_group_by_itself(case: Case) -> None:
     assert 0 < stats.rho_clipped < stats.steps
 
 
-def test_appo_clips_each_group_by_itself_around_the_slow_copy(monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
+def test_appo_clips_each_group_by_itself_around_the_target_network(monkeypatch: pytest.MonkeyPatch, case: Case) -> None:
     seen = {}
 
     def spy(log_rhos, *given, **named):  # type: ignore[no-untyped-def]
