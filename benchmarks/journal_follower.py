@@ -1,4 +1,4 @@
-"""A run as its neighbours see it: a command as a child process, a journal read from outside, processes by number."""
+"""Follows a run from outside: its command as a child process, its journal as a reader, its processes by number."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def wait_for(
     look_s: float = LOOK_S,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> bool:
-    """Whether a condition came true before the deadline."""
+    """Wait for a condition; returns True if it came true before the deadline."""
     end = monotonic() + deadline_s
     while not condition():
         if monotonic() >= end:

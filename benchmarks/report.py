@@ -1,4 +1,4 @@
-"""The last line that every benchmark prints: one JSON object with its rows."""
+"""Prints the last line of every benchmark: one JSON object with its rows."""
 
 from __future__ import annotations
 

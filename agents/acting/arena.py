@@ -180,6 +180,7 @@ class Arena:
         assert turn is not None
         rows = turn.env_index * self._seats + turn.seat
         recorded = np.flatnonzero(self._records[turn.env_index, turn.seat])
+        # Observe before acting: the record needs the core state from before this observation.
         if len(recorded):
             done = self._observe(turn, rows, recorded)
             if done is not None:
@@ -200,6 +201,7 @@ class Arena:
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
         self._turn = calls.step(self._env, self._within_bounds(choice.actions))
         ended = np.flatnonzero(self._turn.ended)
+        # Count ended episodes before new assignments are drawn: `_end` reads the old ones.
         if len(ended):
             done = self._end(self._turn, ended)
             if done is not None:
@@ -229,7 +231,7 @@ class Arena:
         holders = self._policy_of[turn.env_index, turn.seat]
         core = self._core[rows]
         present = np.flatnonzero(np.bincount(holders, minlength=len(self._policies)))
-        if len(present) == 1:
+        if len(present) == 1:  # the usual case in self-play: no copies of slots and results
             policy = self._policies[int(present[0])]
             choice = policy.act(ActInputs(self._env, turn, np.arange(len(rows)), core), self._rng)
             return choice, np.full(len(rows), policy.version, np.int32)

@@ -20,8 +20,8 @@ from envs.bots import Bot
 from envs.protocol import BatchedEnv, Turn
 
 BLOCK_SLOTS = 64
-"""Forward passes take a whole number of blocks of this many rows. The number of a policy's slots changes every turn,
-and the matrix library builds and keeps a kernel for every number it meets, at a cost of hundreds of megabytes."""
+"""Forward passes take a whole number of blocks of this many rows. The number of a policy's slots changes every turn.
+The matrix library builds and keeps a kernel for every number it meets, which would cost hundreds of megabytes."""
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,8 @@ def build_updater(
 ) -> tuple[UpdaterGroup | LocalUpdater, Layout]:
     """Build the updater and the layout of its weights; arguments and errors as of `build_learner`.
 
-    If the config spreads the network over stages or replicas, or compiles it, this starts the workers and compares the
-    gradients with plain autograd's before it returns. The cut into stages is timed on the stages' device.
+    With stages, replicas or a compiled network, this starts the workers and compares the gradients with plain
+    autograd's. The cut into stages is timed on the stages' device.
     """
     problems = [*config.problems(), *config.problems_with(plan.config.value_output)]
     if config.has_teacher and teacher is None:

@@ -34,7 +34,7 @@ MAX_UNROLL_LENGTH = 4096
 
 @dataclass(frozen=True)
 class PipelineConfig:
-    """How the learner's work is spread over stages, replicas and workers.
+    """Distribution of the learner's work over stages, replicas and workers.
 
     Fields:
       backend: computes gradients: "single", "threaded_pipeline" (a thread per stage in this process),
@@ -81,7 +81,7 @@ class PipelineConfig:
         return 0 if workers == 1 and self.backend_name != "torch_pipeline" else workers
 
     def problems(self) -> list[str]:
-        """Every setting that cannot work, one sentence each, the field named first."""
+        """Every invalid setting, one sentence each that starts with the field's name."""
         found = []
         if self.stages < 1:
             found.append(f"stages: {self.stages} must be at least 1")
@@ -193,7 +193,7 @@ class LearnerConfig:
         return self.teacher_cost > 0 or self.teacher_cost_end > 0
 
     def problems(self) -> list[str]:
-        """Every setting that cannot work, one sentence each, the field named first."""
+        """Every invalid setting, one sentence each that starts with the field's name."""
         found = [*self._batch_problems(), *self._joint_problems()]
         found += [f"pipeline.{problem}" for problem in self.pipeline.problems()]
         for name in ("gamma", "value_rate"):
@@ -238,7 +238,7 @@ class LearnerConfig:
         return []
 
     def _joint_problems(self) -> list[str]:
-        """What does not go together with the pipeline."""
+        """Conflicts of other settings with the pipeline, one sentence each."""
         found, pipeline = [], self.pipeline
         if self.compile_mode != "none" and pipeline.stages > 1:
             found.append(

@@ -1,8 +1,8 @@
 """Returns and advantages without off-policy value correction: GAE, UPGO. T unroll length, B batch.
 
 `discounts`, `rewards`, `values`, `bootstrap_value` and `valid` mean the same in every function as in `vtrace.vtrace`:
-discounts are 0 where the episode terminated, a truncated step keeps its discount and is followed by an invalid step
-that holds its final observation, whose target is its own value and whose advantage is 0. No result has a gradient.
+discounts are 0 where the episode terminated. A truncated step keeps its discount; the invalid step after it holds its
+final observation, with its own value as target and 0 as advantage. No result has a gradient.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One LSTM layer over T steps with resets, with its gradient written out.
 
-Shape letters: B rows, T steps, H width. Plain autograd through the same loop computes the recurrent weight's gradient
-step by step instead of in one product over all steps, and stores three times as much.
+Shape letters: B rows, T steps, H width. Plain autograd through the same loop stores three times as much. It computes
+the recurrent weight's gradient step by step instead of in one product over all steps.
 """
 
 from __future__ import annotations

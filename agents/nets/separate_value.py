@@ -1,4 +1,4 @@
-"""A separate value network: every block twice, with the policy's and the value's features in one tensor.
+"""The separate value network: every block twice, with the policy's and the value's features in one tensor.
 
 Shape letters: ... any leading axes; D features and C floats of core state of the policy's half, D2 and C2 of the
 value's; P dist_params. Blocks stay a plain list this way, and a pipeline cuts both halves at the same places.

@@ -1,6 +1,6 @@
 """The transformer core: each step attends to the last steps of its own episode.
 
-Every layer keeps its inputs of the last L steps, so that a step costs one step's work and a stack of layers sees
+Every layer keeps its inputs of the last L steps, so that a step costs one step's work. A stack of layers sees
 further back than L. Unrolled or step by step, results are equal: a step attends to itself and the L before it.
 
 Shape letters: B rows, T steps, W width, L steps of memory, D input features, C = layers * L * (W + 1).

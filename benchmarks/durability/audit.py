@@ -1,4 +1,4 @@
-"""Whether a journal still tells, once each, what an outside reader had seen in it."""
+"""Checks that a journal still holds, exactly once, every lease that an outside reader saw in it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Kills the daemon, the actor host and the learner host of a live run at random moments, and counts what that cost.
+"""Kills the daemon, the actor host and the learner host of a live run at random moments, and counts the losses.
 
-A reader outside the run follows its journal and notes every finished lease it sees: whatever it has
-read was acknowledged. In the end every noted lease must still be there once, with the same content and under the same
-number, the journal must replay to the stored state, and the league's totals must be the sum of its leases. Ten seconds
-after the end of a daemon nothing that ran below it may be left: no process, no folder of its Ray, no shared memory.
+A reader outside the run follows its journal and records every finished lease: all that it reads was acknowledged. In
+the end every recorded lease must be there exactly once, with the same content and number. The journal must replay to
+the stored state, and the league's totals must be the sum of its leases. Ten seconds after the end of a daemon
+nothing of it may be left: no process, no folder of its Ray, no shared memory.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from league.core.state.events import LeaseFinished, LeaseGranted
 from league.runtime.reaper import descendants
 
 TARGETS = {"daemon": "daemon", "actor": "actor_host", "learner": "learner_host"}
-"""What may be killed -> its kind in `league status`."""
+"""Targets to kill -> their kind in `league status`."""
 
 START_UP_S = 180.0
 RECOVERY_S = 180.0
@@ -80,7 +80,7 @@ SETTINGS: dict[str, object] = {
 
 @dataclass
 class Findings:
-    """What was seen.
+    """Observations of a run.
 
     Fields:
       finished: every finished lease that the outside reader saw, in order.
@@ -246,7 +246,7 @@ class Chaos:
             self._remains = [remains for remains in self._remains if not self._settled(remains, now)]
 
     def _settled(self, remains: Remains, now: float) -> bool:
-        """Whether the verdict on a killed daemon's remains is in."""
+        """True if the verdict on a killed daemon's remains has been reached."""
         left = left_of(remains)
         since = now - remains.killed_at
         if not left:

@@ -1,4 +1,4 @@
-"""What a run of 30 days takes on the disk: bytes of every unit that grows, without and with the limits.
+"""Disk use of a run of 30 days: bytes of every unit that grows, without and with the limits.
 
     python -m benchmarks.durability.disk_use --json
 

@@ -1,4 +1,4 @@
-"""What a daemon leaves behind when it ends: processes, its Ray's folder, shared memory."""
+"""Leftovers of a daemon after its end: processes, its Ray's folder, shared memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.journal_follower import still_running
 
 @dataclass(frozen=True)
 class Remains:
-    """What a daemon had just before it was killed.
+    """Processes and files of a daemon just before it was killed.
 
     Fields:
       daemon: its process id. killed_at: seconds of the monotonic clock.

@@ -39,7 +39,7 @@ GAMES = {"categorical": GAME, "box": CONTROL}
 
 @dataclass(frozen=True)
 class Case:
-    """What is compared.
+    """One comparison.
 
     Fields:
       net, head: keys of `BUILDERS` and `GAMES`. dtype: "float32" or "float64".

@@ -1,4 +1,4 @@
-"""What microbatches, replicas and pipeline stages are worth, and that none of them changes the gradient.
+"""Measures the speed of microbatches, replicas and pipeline stages, and checks that none changes the gradient.
 
 Times are of paced stages (they sleep much longer than they compute), so that four stages can be read on two cores.
 Every speed-up names what it is measured against. Gradients, memory and lag are real.

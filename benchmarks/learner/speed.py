@@ -1,4 +1,4 @@
-"""How fast one learner learns, and how much of its time is the network's own forward and backward pass.
+"""Speed of one learner, and the fraction of its time in the network's own forward and backward pass.
 
 Runs on a bare machine with torch and numpy. A row of data is one decision. The floor is the same network's forward and
 backward pass on the same microbatches without losses, optimizer and copies. On a GPU there are compiled variants too;

@@ -1,4 +1,4 @@
-"""How strong policies are after a fixed budget: one command for every game, the league against its controls.
+"""Strength of policies after a fixed budget: one command for every game, the league against its controls.
 
 A game's own file beside this one says what is trained and what is held against which bound. With `--runs DIR` the
 run folders are kept: a finished run is used again, an interrupted one resumed, so that hours of work survive and the

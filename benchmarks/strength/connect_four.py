@@ -1,4 +1,4 @@
-"""How strong, and how hard to exploit, Connect Four policies are after half an hour of processor time.
+"""Strength and exploitability of Connect Four policies after half an hour of processor time.
 
 A league of `configs/connect_four_strong.yaml` against two controls at equal processor seconds and network: the newest
 weights only ("latest"), and half of the games against the uniform past ("half past"). Exports: the last policy of the
@@ -144,7 +144,7 @@ def _policy_figures(
 
 
 def exports(run: OpenRun, *, seed: int) -> dict[str, LoadedPolicy | LoadedMixture]:
-    """What a finished run exports."""
+    """The exports of a finished run."""
     return {
         "last": load_snapshot(run, main_snapshots(run)[-1]),
         "best": load_from_run(run, "best"),
@@ -182,7 +182,7 @@ def _bound(name: str) -> tuple[float | None, float | None]:
 
 
 def _add_references(report: Report, evaluation: Evaluation) -> None:
-    """What chance and a searching player come to on the same scales."""
+    """Add the figures of random play and of a searching player on the same scales."""
     report.add(f"random play {KEEPS}", chance(evaluation.positions), _unit(KEEPS))
     for bot in ("tactical", "mcts:100"):
         share = moves_keep(bot_entrant(bot, seed=evaluation.seed), evaluation.positions)

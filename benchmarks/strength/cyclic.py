@@ -1,4 +1,4 @@
-"""Where a league has a mechanism: games that are cyclic in pure choices, exploitability exact.
+"""Strength in games that are cyclic in pure choices, for which a league has a mechanism; exploitability is exact.
 
 Unequal-stakes rock, paper, scissors, the circle of nine choices, the disc game, and rock, paper, scissors repeated for
 a few rounds. For each seed one league of `configs/rock_paper_scissors.yaml` and one naive run: the newest weights

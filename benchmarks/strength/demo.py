@@ -1,4 +1,4 @@
-"""How strong the best policy of the three-minute demo is, against bots that it never trained with.
+"""Strength of the best policy of the three-minute demo, against bots that it never trained with.
 
 One run per training seed. The best snapshot by rating then plays the likeliest action of one forward pass, without
 search, from random two-ply openings and from both seats.
@@ -59,7 +59,7 @@ def _train(run_dir: Path, *, seed: int, seconds: float) -> None:
 
 
 def _chance(bot: str, plan: Plan) -> float:
-    """What random play scores against a bot."""
+    """Score of random play against a bot."""
     seed = plan.evaluation_seed
     players = [bot_entrant("random", seed=seed + 1), bot_entrant(bot, seed=seed)]
     return play_match(ENV, players, games=plan.games, seed=seed).score().value

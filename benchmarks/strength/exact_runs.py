@@ -1,4 +1,4 @@
-"""What a run of a game whose exploitability is exact exports: last, second half, Nash, mixture.
+"""Exports of a run of a game with exact exploitability: last, second half, Nash, mixture.
 
 Shape letter: M snapshots.
 """

@@ -1,4 +1,4 @@
-"""How often a gate fires although a opponent is not beaten, and how many games it needs where all are.
+"""False alarms of a gate while one opponent is not beaten, and the games it needs if all are.
 
     python -m benchmarks.strength.gate_errors --gate posterior --runs 50
 

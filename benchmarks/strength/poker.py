@@ -1,4 +1,4 @@
-"""How exploitable poker policies are after a fixed budget, exactly: a league against two controls, exported alike.
+"""Exact exploitability of poker policies after a fixed budget: a league against two controls, exported alike.
 
 For each seed and population one run of `configs/kuhn.yaml` or `configs/leduc.yaml` through `league train`, at equal
 processor seconds and networks. Populations: the one of the configuration ("league"), the newest weights only
@@ -79,7 +79,7 @@ def measure(name: str, plan: Plan) -> Report:
 
 
 def _exports(plan: Plan, name: str, population: str, *, seed: int, core_seconds: float) -> Exports:
-    """What the run of a population and seed exports."""
+    """The exports of the run of a population and seed."""
     game, run_dir = GAMES[name], plan.run_dir(name, population, seed)
     section = _section(game, population, core_seconds)
     settings = run_settings(seed=seed, core_seconds=core_seconds, league=section)

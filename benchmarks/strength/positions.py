@@ -1,4 +1,4 @@
-"""Critical positions of Connect Four: how often a policy's move keeps what perfect play would get out of them.
+"""Critical positions of Connect Four: the fraction of a policy's moves that keep the result of perfect play.
 
 A position is critical when some of its legal moves keep the game-theoretic result (win, draw or loss) and others throw
 it away. The positions and the perfect solver's score of every move lie in `tests/golden/connect_four_critical.json`,
@@ -58,7 +58,7 @@ class Position:
 
     @property
     def critical(self) -> bool:
-        """Whether a legal move throws the result away."""
+        """True if a legal move throws the result away."""
         return bool((self.legal & ~self.keeping()).any())
 
 
@@ -69,7 +69,7 @@ def stored_positions(path: Path = FILE) -> list[Position]:
 
 
 def chance(positions: Sequence[Position]) -> float:
-    """What uniform play keeps."""
+    """Fraction of positions in which uniform play keeps the result."""
     return float(np.mean([position.keeping().sum() / position.legal.sum() for position in positions]))
 
 

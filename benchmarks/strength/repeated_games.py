@@ -25,7 +25,7 @@ MAX_HISTORIES = 1_000_000
 
 
 def is_repeated(env: EnvConfig) -> bool:
-    """Whether this is a matrix game of several rounds."""
+    """True for a matrix game of several rounds."""
     game = make(env, num_envs=1)
     return isinstance(game, MatrixGame) and game.rounds > 1
 
@@ -74,7 +74,7 @@ def policy_tables(env: EnvConfig, policies: Sequence[PolicyFunction]) -> Array:
 
 
 def best_reply(game: MatrixGame, tables: Array, weights: Array, *, seat: int) -> float:
-    """What `seat` earns in a game with its best reply to the other seat's mixture.
+    """Return of `seat` in a game with its best reply to the other seat's mixture.
 
     Args:
       tables: [M, R, S, A] of the other seat's members, weights: [M] how likely each is drawn.
@@ -98,7 +98,7 @@ def best_reply(game: MatrixGame, tables: Array, weights: Array, *, seat: int) ->
 
 
 def _value(game: MatrixGame, row: Array, column: Array) -> float:
-    """What the first seat earns in a game of two policies, tables [R, S, A]."""
+    """Return of the first seat in a game of two policies, tables [R, S, A]."""
     num_actions = len(game.payoffs)
     swapped = np.arange(num_actions * num_actions).reshape(num_actions, num_actions).T.ravel()
     last, total = np.zeros(num_actions * num_actions), 0.0

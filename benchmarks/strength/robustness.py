@@ -1,4 +1,4 @@
-"""How a policy fares against each snapshot of its own past.
+"""Scores of a policy against each snapshot of its own past.
 
 Mean strength hardly shows whether a league works; its worst case does. Here all policies sample their actions, as they
 do in training, and games start from the empty board, so that an opponent may repeat whatever works.
@@ -21,7 +21,7 @@ EARLIER = 0.75
 
 @dataclass(frozen=True)
 class PastScore:
-    """What the last policy scores against one of its past. early: whether that counts as past."""
+    """Score of the last policy against a snapshot of its past. early: True if the snapshot counts as past."""
 
     snapshot: str
     score: float

@@ -1,4 +1,4 @@
-"""A training command run to its end by a benchmark, and ended whatever happens."""
+"""Runs a training command to its end for a benchmark, and always ends its process."""
 
 from __future__ import annotations
 

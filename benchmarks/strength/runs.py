@@ -36,7 +36,7 @@ MAY_DIFFER = ("name", "wandb", "evaluation")
 
 @dataclass(frozen=True)
 class Plan:
-    """What one call of a benchmark measures.
+    """The plan of one call of a benchmark.
 
     Fields:
       seeds: of the training runs.
@@ -58,7 +58,7 @@ class Plan:
     results: Path | None = None
 
     def run_dir(self, game: str, population: str, seed: int) -> Path:
-        """Where the run of a population and seed lies: "c4-half-0" for example."""
+        """Folder of the run of a population and seed, such as "c4-half-0"."""
         return self.folder / f"{game}-{FOLDER_WORDS[population]}-{seed}"
 
     def figures(

@@ -1,4 +1,4 @@
-"""Tic-tac-toe, where a policy can be held to the whole truth: how often a perfect player beats it.
+"""Tic-tac-toe, which is solved: the rate at which a perfect player beats a policy.
 
 The likeliest action of one forward pass plays from the empty board, from both seats, against a player that chooses at
 random among its best moves: without an error nobody loses. Random openings are left out, since some of them are lost

@@ -161,7 +161,7 @@ class Session:
             self.opponents.setdefault(number, []).append(rate)
 
     def half_reason(self) -> str | None:
-        """Why there is nothing to measure in bfloat16; None where there is."""
+        """The reason not to measure bfloat16; None if it can be measured."""
         spec = make(EnvConfig(self._env), num_envs=1).spec
         if choose_dtype(spec, NETWORK, "auto") == torch.bfloat16:
             return None

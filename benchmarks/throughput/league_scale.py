@@ -1,4 +1,4 @@
-"""What the league's bookkeeping costs as it grows: lease decisions, results, ratings, restarts, memory and disk.
+"""Cost of the league's bookkeeping as it grows: lease decisions, results, ratings, restarts, memory and disk.
 
     python -m benchmarks.throughput.league_scale --json
 

@@ -1,4 +1,4 @@
-"""What a run does, and what it costs, between two finished leases after a warm-up: seen from outside."""
+"""Work and cost of a run between two finished leases after a warm-up, measured from outside."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Measured:
 
 
 class Totals:
-    """What the events seen so far add up to."""
+    """Sums over the events seen so far."""
 
     def __init__(self) -> None:
         self.leases = 0

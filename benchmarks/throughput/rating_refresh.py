@@ -1,4 +1,4 @@
-"""What showing the ratings costs the daemon's loop: its share of the time, and the longest turn.
+"""Cost of the shown ratings in the daemon's loop: the fraction of its time, and its longest iteration.
 
     python -m benchmarks.throughput.rating_refresh --snapshots 5000 --json
 

@@ -1,4 +1,4 @@
-"""What a ply costs at least: the env, the forward pass and the update, each alone at its best batch size.
+"""Lower bound of the cost of a ply: the env, the forward pass and the update, each alone at its best batch size.
 
 Every rate is per second of this process's own CPU time, so that other work on the machine does not count.
 Shape letters: N games, R unrolls in a batch, T unroll length.
@@ -60,7 +60,7 @@ class Parts:
 
 @dataclass(frozen=True)
 class Bench:
-    """What is timed. num_envs: batch sizes tried for env and forward; seconds: CPU time of each figure."""
+    """The settings of the timing. num_envs: batch sizes tried for env and forward; seconds: CPU time of each figure."""
 
     env: EnvConfig
     network: NetworkConfig
@@ -193,7 +193,7 @@ def random_actions(spec: EnvSpec, turn: Turn, rng: np.random.Generator) -> NDArr
 def calls_per_core_second(
     call: Callable[[], object], *, seconds: float, clock: Callable[[], float] = time.process_time
 ) -> float:
-    """How often a call can be made in one second of CPU time."""
+    """Number of calls per second of CPU time."""
     for _ in range(WARM_CALLS):
         call()
     start, calls, spent = clock(), 0, 0.0

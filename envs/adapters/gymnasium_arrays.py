@@ -1,8 +1,8 @@
 """Array envs of Gymnasium (`vector_entry_point`) as `BatchedEnv`: all games in one call, restarted in the same step.
 
 Most array envs restart a game one step late (NEXT_STEP): the step after an end ignores the action and shows the new
-start. A `BatchedEnv` restarts at once. So a second env of the same kind, only ever reset, keeps starts in stock, and
-one of them overwrites the rows of an ended game. Before an env is used, play proves that its rows can be exchanged
+start. A `BatchedEnv` restarts at once. So a second env of the same kind, only ever reset, keeps starts in stock. One
+of them overwrites the rows of an ended game. Before an env is used, play proves that its rows can be exchanged
 like that; an env that fails the proof is stepped one by one instead.
 
 Shape letters: N games, K actions of a turn (= N).

@@ -126,7 +126,7 @@ def plan_pipeline(
     *,
     clock: Callable[[], float] = time.perf_counter,
 ) -> PipelinePlan:
-    """The cut that `config.pipeline.stage_cut` states, or the one with the fastest slowest stage.
+    """Plan the cut of `config.pipeline.stage_cut`, or the one whose slowest stage is fastest.
 
     Args:
       network: on the placement's device.

@@ -69,7 +69,7 @@ class _Run:
 class ThreadedPipelineBackend:
     """Stages that work in parallel on different microbatches.
 
-    On CPU cores the stages compute in parallel; on one GPU the gain is the time that a single stage's kernels leave idle.
+    On CPU cores the stages compute in parallel; on one GPU the gain is the idle time of a single stage's kernels.
     """
 
     def __init__(self, network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> None:
@@ -88,8 +88,8 @@ class ThreadedPipelineBackend:
         Raises:
           ValueError: there are not exactly `config.microbatches` microbatches.
           StageHungError: no stage finished a task for `pipeline.stage_timeout_s` seconds. Its thread may still run and
-            add to the gradients of the parameters that it knows: replace them before the next batch. After any other
-            error all stages have ended.
+            add to the gradients of its parameters: replace them before the next batch. After any other error all
+            stages have ended.
         """
         if not self._threads:
             self._start()
