@@ -112,9 +112,9 @@ def test_players_that_report_between_two_leases_choose_their_donors_independentl
         assert (drawn[:, i] == drawn[:, j]).mean() < agree + 4 * np.sqrt(agree * (1 - agree) / 300)
 
 
-def league_of(path: Path, *, seed: int, settings: LeagueConfig = EXPLOITERS) -> JournaledLeague:
+def league_of(path: Path, *, seed: int, config: LeagueConfig = EXPLOITERS) -> JournaledLeague:
     league = JournaledLeague.create(path, wall_time=lambda: 0.0)
-    league.execute(CreateLeague(seed, 2, (0, 1), settings))
+    league.execute(CreateLeague(seed, 2, (0, 1), config))
     league.execute(StartRun())
     return league
 

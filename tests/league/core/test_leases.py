@@ -184,7 +184,7 @@ def good_outcome(lease: Lease) -> dict[str, object]:
         {"games": 4},
         {"games": -1},
         {"aborted": -1},
-        {"turns": -1},
+        {"decisions": -1},
         {"truncated": 4},
         {"truncated": -1},
         {"wins": ((0, 2), (1, 0))},

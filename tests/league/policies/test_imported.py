@@ -175,7 +175,7 @@ def test_the_members_of_a_mixture_share_the_games(tmp_path: Path) -> None:
         learner={"unroll_length": 1},
     )
     start(tmp_path, plain, env_steps=1_000)
-    settings = state_of(tmp_path / "run").settings
+    settings = state_of(tmp_path / "run").config
     assert settings is not None
     assert {member.policy for member in settings.fixed_opponents} == {f"{RIVAL}-{number}" for number in range(3)}
     assert {member.player for member in settings.fixed_opponents} == set(hands)

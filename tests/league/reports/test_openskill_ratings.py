@@ -168,7 +168,7 @@ def test_games_of_a_policy_with_itself_say_nothing() -> None:
 def test_journals_without_orders_are_rated_by_wins_where_there_are_two_teams() -> None:
     def without(outcome: AssignmentOutcome) -> AssignmentOutcome:
         fields = {name: getattr(outcome, name) for name in outcome.__dataclass_fields__}
-        return AssignmentOutcome(**{**fields, "orders": ()})
+        return AssignmentOutcome(**{**fields, "placements": ()})
 
     pairs = outcome_from(("a", "b", "c", "b"), TWO_PAIRS, [(0, 1), (0, 1), (0, 0), (1, 0)])
     assert skills_of([without(pairs)], TWO_PAIRS) == skills_of([pairs], TWO_PAIRS) != ()
