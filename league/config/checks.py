@@ -116,7 +116,7 @@ def _at_least(value: object, **minima: float) -> Iterator[str]:
 def _actors_problems(actors: ActorConfig) -> Iterator[str]:
     yield from _at_least(actors, num_envs=1)
     if actors.num_envs > MAX_NUM_ENVS:
-        yield f"num_envs: {actors.num_envs} must be at most {MAX_NUM_ENVS}; more games go on more actor hosts"
+        yield f"num_envs: {actors.num_envs} must be at most {MAX_NUM_ENVS}; run more games on more actor hosts"
 
 
 def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
@@ -171,8 +171,8 @@ def _league_problems(league: LeagueConfig) -> Iterator[str]:
     for group in league.players:
         if group.matchmaker_name == "fixed_opponents" and not league.fixed_opponents_of(group.role):
             yield (
-                f"fixed_opponents: {group.role} meets nobody but its fixed opponents, and there is none; give one, as "
-                "{policy: 'imported:prey', source: runs/NAME, share: 1.0}"
+                f"fixed_opponents: {group.role} meets only its fixed opponents, and there is none; give one, as "
+                "{policy: 'imported:prey', source: runs/NAME, probability: 1.0}"
             )
 
 

@@ -11,7 +11,7 @@ from league.errors import ConfigError
 def scoring_of(settings: PayoffConfig, spec: EnvSpec) -> Scoring:
     """The scoring of a league; where the configuration leaves it open, returns wherever they say more than who won.
 
-    A game that does not tell the range of its returns is counted by games won, unless it is told otherwise.
+    A game that does not state the range of its returns is counted by games won, unless configured otherwise.
 
     Raises:
       ConfigError: returns are asked for without a scale, of a game that has none itself.

@@ -1,4 +1,4 @@
-"""Loads and tries every name of a configuration before there is a run: nothing is found out after days of training."""
+"""Loads and tries every plug-in of a configuration before the run starts, so faults do not surface days later."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class RuntimeConfig:
     Fields:
       kind: "ray", or "inprocess" for one process and a repeatable run.
       address: "local" for a Ray of the run's own, or the host:port of a running one.
-      allow_tokenless: whether a running one may be one that demands no token and so obeys anybody who reaches it.
+      allow_tokenless: whether the running one may demand no token, and so obey any client that reaches it.
       actor_hosts, learner_hosts: how many of each.
       object_store_mb: shared memory of a local Ray, MiB.
       lease_deadline_s: seconds after which an unanswered lease is lost and its host replaced.
@@ -151,9 +151,10 @@ class RetentionConfig:
 
     Fields:
       snapshots, snapshots_gib: weights of frozen policies that are kept, by number and by size. Records, games and
-        ratings of the others stay; nobody meets them. What the league still needs is kept whatever these say.
+        ratings of the others stay; they are no longer opponents. Weights that the league still needs are kept
+        regardless of these limits.
       metrics_mib: of metrics.jsonl; beyond it the older rows are thinned.
-      spool_mib: of metrics that wait for their upload; beyond it the oldest are dropped, and the loss is told.
+      spool_mib: of metrics that wait for their upload; beyond it the oldest are dropped, and the loss is reported.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012

@@ -48,12 +48,12 @@ def open_entrants(
 
     Args:
       players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot.
-      trust: whether code that these folders name is loaded, whoever made them.
+      trust: whether to load code that these folders name, regardless of their authors.
     Raises:
       LeagueError: a folder or a name stands for nothing, or a file cannot be used. EnvError: the game cannot be made.
     """
     if not players:
-        raise UnknownPolicy("nobody was named to play: give best, mixture, average, a player or a snapshot.")
+        raise UnknownPolicy("no policy was named to play: give best, mixture, average, a player or a snapshot.")
     if trust:
         for folder in (path, *(Path(player.rpartition(FROM)[0]) for player in players if FROM in player)):
             trust_folder(folder)

@@ -63,7 +63,7 @@ def play_match(
         away are enough for any game of two teams or more).
       games: a multiple of the number of teams.
       seed: of the games, the openings and the sampled actions. Bots have streams of their own.
-      opening_plies: uniformly random legal plies before anybody is asked, in games in which one seat acts at a time
+      opening_plies: uniformly random legal plies before any policy acts, in games in which one seat acts at a time
         and that mask illegal actions; no effect in others. A game that ends inside its opening starts again.
       progress: see `Progress`.
       still: asked before every turn; the match is given up once it says no.
@@ -98,7 +98,7 @@ def play_match(
 
 
 def seat_holders(spec: EnvSpec, entrants: Sequence[Policy], rotation: int) -> list[Policy]:
-    """[S] who holds each seat: entrant e holds the seats of the team in place (e + rotation) % T."""
+    """[S], the entrant on each seat: entrant e holds the seats of team (e + rotation) % T."""
     places = _team_places(spec)
     return [entrants[(place - rotation) % len(entrants)] for place in places.tolist()]
 
@@ -127,7 +127,7 @@ def _play(
 ) -> _Batch:
     """One game in every slot of the env. seeds: of the match, number of the wave, number of the rotation."""
     seed, wave, rotation = seeds
-    # The rotation is left out of what a group shares, and is in what each of its games draws for itself.
+    # The seed of a group leaves the rotation out; the seeds of its games include it.
     turn = env.reset(int(np.random.default_rng([seed, wave, 0]).integers(2**31)))
     turn = _open(env, turn, plies=opening_plies, rng=np.random.default_rng([seed, wave, 1]))
     rng = np.random.default_rng([seed, wave, 2, rotation])

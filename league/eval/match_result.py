@@ -74,7 +74,7 @@ class MatchResult:
         variance of the group means; it is never scaled up, so that a score of 0 or 1 keeps a width.
 
         Raises:
-          ValueError: the game has one team, nobody to score against.
+          ValueError: the game has one team, so there is no opponent to score against.
         """
         teams = self.wins.shape[1]
         if teams < 2:

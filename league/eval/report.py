@@ -126,8 +126,8 @@ def evaluate_run(
       games: of each match; rounded up to a multiple of the number of teams.
       seed: of openings, bots and sampled actions. opening_plies: see `play_match`.
       greedy: None takes the likeliest action where one seat acts at a time, and samples where several act at once (a
-        fixed choice there is one that anybody can exploit).
-      trust: whether code that the folder names is loaded, whoever made it.
+        fixed choice there is easily exploited).
+      trust: whether to load code that the folder names, regardless of its author.
       progress: see `Progress`.
       limit_s: seconds after which it ends with the games that it has; bots too dear for them are left out with a note.
     Raises:
@@ -185,7 +185,7 @@ def fitting_bots(env_config: EnvConfig, bots: Sequence[str], *, seed: int) -> tu
 
 
 def _meetings(players: Sequence[str], bots: Sequence[str], *, teams: int) -> list[Meeting]:
-    """Players against bots, then against each other; in a game of one team everybody alone."""
+    """Players against bots, then against each other; in a game of one team each player alone."""
     if teams == 1:
         return [(name,) for name in (*players, *bots)]
     return [*itertools.product(players, bots), *itertools.combinations(players, 2)]
@@ -199,7 +199,7 @@ def _rows(results: Mapping[Meeting, MatchResult], *, teams: int) -> tuple[tuple[
 
 
 def _seated(entrants: Mapping[str, Policy], meeting: Meeting, seed: int) -> list[Policy]:
-    """The entrants of one match: a bot made anew for each answers the same whoever played before."""
+    """The entrants of one match; a fresh bot per match answers independently of earlier matches."""
     return [entrants[name] if name in entrants else bot_entrant(name, seed=seed) for name in meeting]
 
 

@@ -77,7 +77,7 @@ def _scores(report: EvalReport, heads: Sequence[str], cell: Callable[[Interval],
 
 
 def _cells(report: EvalReport) -> dict[tuple[str, str], Interval]:
-    """(player, opponent) -> score of the player; of two sides a match tells that of either."""
+    """(player, opponent) -> score of the player; a match of two sides gives the score of both."""
     scores: dict[tuple[str, str], Interval] = {}
     players = {player.player for player in report.players}
     for row in report.pairs:

@@ -50,7 +50,7 @@ class Deadline:
 
 
 class Count:
-    """Games finished so far, passed on; `tick` says that play goes on."""
+    """Games finished so far, passed on; `tick` reports that play continues."""
 
     def __init__(self, total: int, progress: Callable[[int, int], None] | None) -> None:
         self._total = total
@@ -105,8 +105,8 @@ def play_all(
     """The matches of some meetings.
 
     Without a deadline each is one match. With one they are played in rounds, the first of one game from each team,
-    each later one of `GROWTH` times as many; a match that cannot end in time, as far as the round before tells, is not
-    begun, and one that is not over in time does not count.
+    each later one of `GROWTH` times as many; a match that cannot end in time, judging by the round before, is not
+    started, and one that is not over in time does not count.
 
     Returns:
       Only meetings of which games have ended.

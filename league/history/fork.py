@@ -45,9 +45,9 @@ class ForkReport:
       run, source: folders. at: as asked for.
       event, chain: the last event taken over, and the chain hash after it.
       games, env_steps, snapshots: of the league at that event.
-      same_games: whether the games in flight go on too, so that the fork plays on as the source would have.
-      players: from what each learner goes on.
-      set_aside: snapshots whose weights the source could not give; the fork goes on without them.
+      same_games: whether the games in flight continue too, so that the fork plays on as the source would have.
+      players: the state that each learner continues from.
+      set_aside: snapshots whose weights the source could not give; the fork continues without them.
     """
 
     run: str
@@ -68,7 +68,7 @@ class ForkReport:
 
     def text(self) -> str:
         """For people."""
-        games = "go on as they were" if self.same_games else "begin anew"
+        games = "continue as they were" if self.same_games else "start again"
         return "\n".join(
             [
                 f"{self.run}: begins with the first {self.event:,} events of {self.source} "
@@ -76,7 +76,7 @@ class ForkReport:
                 *(f"  {point.text()}" for point in self.players),
                 *(f"  snapshot {name} cannot be read and is set aside" for name in self.set_aside),
                 f"  games in flight {games}",
-                f"Go on with: league resume {self.run}",
+                f"Continue with: league resume {self.run}",
             ]
         )
 
@@ -97,7 +97,7 @@ def fork_run(
       new: its folder, which must not be there yet.
       at: see `league.history.event_ref.FORMS`.
       overrides: "dotted.key=value" each, over the configuration of the source.
-      trust: whether code that the source names is loaded, whoever made it.
+      trust: whether to load code that the source names, regardless of its author.
     Raises:
       LeagueError, EnvError: one sentence for the user; nothing is at `new`.
     """
@@ -166,7 +166,7 @@ def _contradictions(config: RunConfig, before: RunConfig, state: LeagueState) ->
         for path in sorted(key for key in created.keys() | wanted.keys() if created.get(key) != wanted.get(key)):
             yield (
                 f"{path}: the league in the journal was created with {created.get(path)!r}, not {wanted.get(path)!r}; "
-                "a fork goes on with that league, `league train` founds another"
+                "a fork continues that league, `league train` creates another"
             )
     if config.network != before.network:
         yield f"network: the {len(state.snapshots)} snapshots and the learners are of the network that the source has"

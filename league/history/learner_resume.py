@@ -1,4 +1,4 @@
-"""From what each learner goes on when a league is taken up at an earlier event, and what of its training is lost."""
+"""The state from which each learner continues at an earlier event of its league, and the training that is lost."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ class RestartPoint:
     """The starting state of one learner.
 
     Fields:
-      source: "checkpoint", its restart state with optimizer and counters; "snapshot", weights alone; "anew", the first
-        weights of the seed, where the league had no snapshot of the player yet.
-      name: digest or snapshot id; empty for "anew".
-      trained_steps: it goes on from here; lost_steps: trained between there and the event.
+      source: "checkpoint", its restart state with optimizer and counters; "snapshot", weights alone; "initial", the
+        first weights of the seed, where the league had no snapshot of the player yet.
+      name: digest or snapshot id; empty for "initial".
+      trained_steps: at which it continues; lost_steps: trained between there and the event.
       reason: why it is not the restart state that the journal names; empty where it is, or names none.
     """
 
     player: str
-    source: Literal["checkpoint", "snapshot", "anew"]
+    source: Literal["checkpoint", "snapshot", "initial"]
     name: str
     trained_steps: int
     lost_steps: int
@@ -36,10 +36,10 @@ class RestartPoint:
 
     def text(self) -> str:
         """One sentence for people."""
-        origin = {"checkpoint": f"its restart state {self.name[:12]}", "anew": "its first weights"}.get(
+        origin = {"checkpoint": f"its restart state {self.name[:12]}", "initial": "its first weights"}.get(
             self.source, f"the weights of its snapshot {self.name}, with a fresh optimizer"
         )
-        sentence = f"{self.player} goes on from {origin}, at {self.trained_steps:,} steps"
+        sentence = f"{self.player} continues from {origin}, at {self.trained_steps:,} steps"
         lost = f"; {self.lost_steps:,} of its {self.trained_steps + self.lost_steps:,} trained steps are lost"
         if self.is_warning:
             return f"WARNING: {sentence}{lost}: {self.reason}"
@@ -59,7 +59,7 @@ def restart_points(state: LeagueState, require: Callable[[str, str], None]) -> t
 
 
 def lost_players(points: tuple[RestartPoint, ...]) -> tuple[str, ...]:
-    """Players whose restart state the journal names and nobody has."""
+    """Players whose restart state is named by the journal but is missing."""
     return tuple(point.player for point in points if point.is_warning)
 
 
@@ -77,9 +77,10 @@ def _restart_point(player: PlayerState, require: Callable[[str, str], None]) -> 
     if player.parent is None:
         if reason:
             raise LeagueError(
-                f"{player.name} cannot go on from that event: {reason}, and it had no snapshot yet; choose a later one."
+                f"{player.name} cannot continue from that event: {reason}, and it had no snapshot yet; "
+                "choose a later one."
             )
-        return RestartPoint(player.name, "anew", "", 0, player.trained_steps)
+        return RestartPoint(player.name, "initial", "", 0, player.trained_steps)
     lost = max(player.trained_steps - player.gate_steps, 0)
     return RestartPoint(player.name, "snapshot", player.parent, player.gate_steps, lost, reason)
 

@@ -47,8 +47,8 @@ class RewindReport:
       run: its folder. at: as asked for. event: the last one kept.
       events, games, env_steps, snapshots: how many are set aside.
       set_aside: folder that holds the whole run as it was; empty before it is made.
-      same_games: whether the games in flight go on too, so that the run plays on as it did then.
-      players: from what each learner goes on.
+      same_games: whether the games in flight continue too, so that the run plays on as it did then.
+      players: the state that each learner continues from.
     """
 
     run: str
@@ -69,7 +69,7 @@ class RewindReport:
     def text(self) -> str:
         """For people."""
         where = f"set aside in {self.set_aside}" if self.set_aside else "to be set aside"
-        games = "go on as they were" if self.same_games else "begin anew"
+        games = "continue as they were" if self.same_games else "start again"
         return "\n".join(
             [
                 f"{self.run}: back to event {self.event:,}; {self.events:,} events, {self.games:,} games, "

@@ -86,7 +86,7 @@ class RunConsole:
             return
         try:
             self._draw_on(view)
-        except (OSError, ValueError):  # the reader of a pipe has left, or the stream is closed: training goes on
+        except (OSError, ValueError):  # the reader of a pipe has left, or the stream is closed: training continues
             self._gone = True
 
     def _draw_on(self, view: RunView) -> None:

@@ -17,7 +17,7 @@ from league.monitor.sink import SinkContext
 from league.store.storage import Storage
 
 KEPT_WHOLE = 0.25
-"""Share of the file, at its new end, that keeps all of its rows when the rest is thinned."""
+"""Fraction of the file, at its newest end, that keeps all of its rows when the rest is thinned."""
 
 
 class MetricRow(msgspec.Struct):
@@ -29,7 +29,7 @@ class MetricRow(msgspec.Struct):
 
 
 class JsonlSink:
-    """Appends to one file. On a full disk rows are dropped and counted, and the run goes on.
+    """Appends to one file. On a full disk rows are dropped and counted, and the run continues.
 
     Args:
       max_bytes: size at which older rows are thinned; None for a file that may grow.
@@ -72,7 +72,7 @@ class JsonlSink:
         except StorageError as error:
             self.num_dropped += 1
             if self.num_dropped == 1:
-                self._warn(f"Metrics are not being kept: {error} Training goes on.")
+                self._warn(f"Metrics are not being kept: {error} Training continues.")
 
     def close(self) -> None:
         """As in the protocol."""

@@ -36,7 +36,7 @@ ENV_STEPS = Metric("league/env_steps", "decisions", "decisions taken in all game
 SETTLING_STEPS = Metric(
     "league/settling_steps", "decisions", "decisions of the rating games after training, in no other count of steps"
 )
-STEPS_PER_S = Metric("league/steps_per_s", "decisions/s", "env steps per second of late")
+STEPS_PER_S = Metric("league/steps_per_s", "decisions/s", "env steps per second, recent")
 GAMES = Metric("league/games", "games", "games whose outcomes are in the journal")
 ABORTED = Metric("league/aborted_games", "games", "games thrown away because their env failed")
 TRUNCATED = Metric("league/truncated_games", "games", "games that a time limit ended")
@@ -63,7 +63,7 @@ EPISODE_LENGTH = Metric(
 SCORE = Metric("player/{player}/score", "", "mean score against the opponents of its last games, as they came")
 PLAYER_SNAPSHOTS = Metric("player/{player}/snapshots", "snapshots", "snapshots of the player")
 TRUNCATED_SHARE = Metric(
-    "player/{player}/truncated_fraction", "", "share of its own leases' games that a time limit ended"
+    "player/{player}/truncated_fraction", "", "fraction of its own leases' games that a time limit ended"
 )
 GENERATION = Metric("player/{player}/generation", "", "resets of the player so far")
 
@@ -77,7 +77,9 @@ LOSS_VALUE = Metric("learner/{player}/loss_value", "", "half the squared value e
 ENTROPY = Metric("learner/{player}/entropy", "nats", "entropy of the policy per valid step")
 KL = Metric("learner/{player}/kl", "nats", "divergence of the behaviour policy from the target policy")
 TEACHER_KL = Metric("learner/{player}/teacher_kl", "nats", "divergence of the teacher from the policy, 0 without one")
-RHO_CLIP_SHARE = Metric("learner/{player}/rho_clip_fraction", "", "share of steps whose importance ratio was clipped")
+RHO_CLIP_SHARE = Metric(
+    "learner/{player}/rho_clip_fraction", "", "fraction of steps whose importance ratio was clipped"
+)
 EFFECTIVE_SAMPLE_SHARE = Metric("learner/{player}/effective_sample_fraction", "", "effective over actual sample size")
 GRADIENT_NORM = Metric("learner/{player}/gradient_norm", "", "global gradient norm before clipping")
 LAG_MEAN = Metric("learner/{player}/lag_mean", "updates", "mean policy lag of the trained steps")

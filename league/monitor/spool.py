@@ -1,7 +1,7 @@
 """Rows that wait for their upload: files of a few MiB each, of which the reader removes what it has handed over.
 
 One process appends, another reads; neither ever changes a byte that is there. The first file has the name of the spool
-and the next ones a number, always rising: the writer goes on to the next file when one is full and never comes back,
+and the next ones a number, always rising: the writer moves to the next file when one is full and never comes back,
 so that the reader may remove a file once there is a newer one.
 """
 
@@ -82,13 +82,13 @@ class Spool:
             if not self.num_lost:
                 self._warn(
                     "Metrics are not being uploaded fast enough: the oldest of those that wait are dropped. "
-                    "metrics.jsonl keeps them. Training goes on."
+                    "metrics.jsonl keeps them. Training continues."
                 )
             self.num_lost += rows
 
 
 class SpoolReader:
-    """Complete rows of the spool from where the last process stopped; the place is kept beside the spool."""
+    """Complete rows of the spool from where the last process stopped; the position is kept beside the spool."""
 
     def __init__(self, spool: Path, *, storage: Storage) -> None:
         self._spool = spool

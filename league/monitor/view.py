@@ -36,7 +36,7 @@ class PlayerView:
       loss: policy + value loss; entropy: nats; policy_lag: updates, mean; None before the first update.
       gate: None where the player has none.
       mean_return, seat_returns, episode_length, score: of its last games, see `league.core.state.episodes`; None and
-        empty before the first, `score` also where it has met nobody else.
+        empty before the first, `score` also where it has met no other policy.
     """
 
     player: str
@@ -78,8 +78,8 @@ class RunView:
 
     Fields:
       run: path of its folder. phase: "starting", "running", "draining", "stopped".
-      elapsed_s: time of training. budget_fraction: share of the budget that is spent, None without one.
-      games, env_steps: totals. steps_per_s: of late. snapshots: how many. workers: live hosts.
+      elapsed_s: time of training. budget_fraction: fraction of the budget that is spent, None without one.
+      games, env_steps: totals. steps_per_s: recent. snapshots: how many. workers: live hosts.
       players: in the order in which they joined.
       payoff: None before the first game.
       notes: what happened last, newest last.

@@ -30,7 +30,7 @@ CLOSE_DEADLINE_S = 5.0
 
 ROWS_PER_E_FOLD = 10_000
 """Rows while a run's time grows by a factor of e: 2 s apart until five and a half hours, four minutes apart after
-30 days. wandb keeps every row that it is given in a file of its own in the run folder, which nobody can thin."""
+30 days. wandb keeps every row that it is given in a file of its own in the run folder, which cannot be thinned."""
 _DEFAULT_SERVER = "https://api.wandb.ai"
 
 

@@ -1,6 +1,7 @@
 """The process that reads spooled metrics and hands them to wandb: `python -m league.monitor.wandb_worker`.
 
-It may block, fail or hang as wandb does; nobody waits for it. When its standard input ends it has a few seconds left.
+It may block, fail or hang as wandb does; no other process waits for it. When its standard input ends it has a few
+seconds left.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def init_run(wandb: Any, job: WandbJob) -> Any:
             if mode == modes[-1]:
                 raise
             say("warning", f"the server could not be reached ({type(error).__name__})")
-            wandb.teardown(exit_code=1)  # else its service goes on trying and refuses the run's id
+            wandb.teardown(exit_code=1)  # else its service keeps trying and refuses the run's id
             continue
         run.define_metric(ENV_STEPS.name)
         run.define_metric("*", step_metric=ENV_STEPS.name)
@@ -110,7 +111,7 @@ def main() -> int:
         say("folder", str(Path(run.dir).parent))
         upload(run, SpoolReader(Path(job.spool), storage=Storage()), stop)
         run.finish()
-    except Exception as error:  # process boundary: the text may quote a key, so only the kind of error is told
+    except Exception as error:  # process boundary: the text may quote a key, so only the kind of error is reported
         say("warning", f"the tracker failed ({type(error).__name__})")
         return 1
     return 0

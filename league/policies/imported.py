@@ -28,7 +28,7 @@ from league.store.snapshots import SnapshotStore
 
 @dataclass(frozen=True)
 class ImportedPolicy:
-    """A frozen policy that is to join. fixed opponent: its place in the league, one policy alone; copy: what is stored
+    """A frozen policy that is to join. fixed_opponent: its entry in the league, one policy alone; copy: what is stored
     of it."""
 
     opponent: FixedOpponentConfig
@@ -82,7 +82,7 @@ def trust_sources(config: RunConfig, *, folder: Path) -> None:
 
 
 def admit(imported: Sequence[ImportedPolicy], *, league: JournaledLeague, store: SnapshotStore) -> None:
-    """Store the imported policies and note down that they joined, durable with the next commit of the book."""
+    """Store the imported policies and note down that they joined, durable with the league's next commit."""
     for policy in imported:
         digest = store.put(policy.copy.weights, policy.copy.manifest)
         league.execute(ImportPolicy(policy.opponent.policy, digest, policy.copy.manifest.version))

@@ -95,16 +95,16 @@ def load_policy(
       run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
       player: "best" (the newest snapshot of a main agent that is as strong as its strongest; before a trained one has
         rated games, the main agent that trained most, as a snapshot or as last saved), "mixture" (of main agents'
-        snapshots, that no other surely beats), "average" (the second half of the main agents' snapshots), a snapshot's
-        id, a player's (as its learner was last saved, or its newest snapshot if that is newer), or a mixture of these:
-        "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
+        snapshots, that no other reliably beats), "average" (the second half of the main agents' snapshots), a
+        snapshot's id, a player's (as its learner was last saved, or its newest snapshot if that is newer), or a mixture
+        of these: "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
       env: the game to make instead of the one that the folder names, for one that was made elsewhere (the path of its
         file, for example, is another here).
-      trust: whether code that the folder names is loaded, whoever made it.
+      trust: whether to load code that the folder names, regardless of its author.
     Raises:
-      Untrusted: the folder names code of somebody else's.
+      Untrusted: the folder names code that this user has not trusted.
       LeagueError: no such run or player, or a damaged file; one sentence with what to do.
       EnvError: the game that it was trained on cannot be made here.
     """
@@ -121,7 +121,7 @@ def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -
 
     Args:
       env: the caller's own game in place of the run's.
-      trust: whether code that the folder names is loaded, whoever made it.
+      trust: whether to load code that the folder names, regardless of its author.
     Raises:
       Untrusted: it names code that may not be loaded here.
       MissingRun, ConfigError, JournalError: see there. EnvError: its game cannot be made here.
@@ -278,7 +278,7 @@ def _mismatch(name: str, manifest: SnapshotManifest, spec: EnvSpec, source: Path
 
 
 class _SingleFolder(LocalSnapshotStore):
-    """The store whose one snapshot lies directly in the folder, wherever somebody has copied it to."""
+    """A store over a folder that directly holds one snapshot, such as a copied snapshot folder."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder.parent)

@@ -1,8 +1,8 @@
-"""The mixture that a league exports: snapshots of its main agents that none of the others surely beats, together.
+"""The mixture that a league exports: main agents' snapshots that together no other snapshot reliably beats.
 
 A Nash mixture of estimated win rates is a mixture of lucky snapshots: of a hundred that are as good as equal, the exact
 solution gives all its weight to the one that chance lifted above the others. On Leduc poker that was the fourth of 124,
-with a NashConv of 0.82 beside 0.14 of the last. What lies within doubt is therefore no reason to leave a snapshot out,
+with a NashConv of 0.82 beside 0.14 of the last. A loss within the error is therefore no reason to drop a snapshot,
 and of those that remain newer ones weigh more.
 
 Members are snapshots of main agents, opponents are all. An exploiter's snapshot beats what it was trained against, and

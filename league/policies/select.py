@@ -21,8 +21,8 @@ DRAWN = (MIXTURE, AVERAGE)
 """Names that stand for several snapshots; one of them is drawn for each game."""
 AND, TIMES = "+", "*"
 """Write a mixture of one's own: "main-0-s7*2+main-0-s9" draws the first of them in two games of three."""
-MIN_SHARE = 0.5
-"""Of the strongest snapshot's games that another needs to be called as strong: a wide interval meets any other."""
+MIN_FRACTION = 0.5
+"""Fraction of the strongest snapshot's games that another needs to count as equal: a wide interval meets any other."""
 
 WORTH_SHOWING = 0.1
 """Fraction of a learner's training that must be newer than the newest snapshot for its restart state to be shown."""
@@ -69,8 +69,8 @@ def choose(state: LeagueState, player: str) -> Selection:
     if player == MIXTURE:
         members = tuple((weight, state.snapshots[name]) for name, weight in league_mixture(state))
         reason = (
-            f"what no other snapshot surely beats, of the {len(exported_snapshots(state))} that are exported, "
-            f"by {state.scoring.score}"
+            f"the mixture that no other snapshot reliably beats, of the {len(exported_snapshots(state))} that are "
+            f"exported, by {state.scoring.score}"
         )
         return Selection(player, members, reason, is_drawn=True)
     if player == AVERAGE:
@@ -92,7 +92,7 @@ def choose(state: LeagueState, player: str) -> Selection:
 def _average(state: LeagueState) -> Selection:
     """The second half of the snapshots of every main agent (of every player where there is none), each as likely.
 
-    The last iterate of self-play can be beaten by a line learnt by heart; the average over its later course is what
+    The last iterate of self-play can be beaten by a memorised line; the average over its later course is what
     fictitious play converges with, and hardly weaker.
     """
     mains = [state.snapshots[name] for name in exported_snapshots(state)]
@@ -135,12 +135,12 @@ def _weight(text: str, part: str) -> float:
 
 
 def _best(state: LeagueState) -> Selection:
-    """The newest snapshot of the strongest main agent that is not surely weaker than its strongest one.
+    """The newest snapshot of the strongest main agent that is not significantly weaker than its strongest one.
 
     Of any player where there is no main agent: an exploiter is rated by what it was trained to beat, and nobody was
     trained to beat it. Strongest is the highest rating by its lower bound. Among dozens that are even as far as the
     games tell, the highest figure is luck; that a player has trained longer is not. Where intervals do not meet, or one
-    rests on less than a share of the games, they are not even.
+    rests on less than `MIN_FRACTION` of the games, they are not even.
 
     Never the untrained network once there is a trained one. Without rated games of trained snapshots it is the newest
     of these, or a main agent as its learner was last saved where that has trained notably more. Restart states are
@@ -165,13 +165,13 @@ def _best(state: LeagueState) -> Selection:
 def _newest_even(state: LeagueState, rows: Sequence[RatingRow], top: RatingRow) -> Selection:
     """The newest snapshot of a player that is even with its strongest, `top`."""
     player = state.snapshots[top.policy].player
-    least = MIN_SHARE * top.games
+    least = MIN_FRACTION * top.games
     even = {row.policy: row for row in rows if row.games >= least and row.high >= top.low}
     row = [even[name] for name, known in state.snapshots.items() if name in even and known.player == player][-1]
     interval = f"[{row.low:.0f}, {row.high:.0f}]"
     reason = (
-        f"the newest of {player} that is not surely weaker than its strongest: {row.elo:.0f} Elo {interval} over "
-        f"{row.games} games, by {state.scoring.score}"
+        f"the newest of {player} that is not significantly weaker than its strongest: {row.elo:.0f} Elo {interval} "
+        f"over {row.games} games, by {state.scoring.score}"
     )
     return Selection(BEST, ((1.0, state.snapshots[row.policy]),), reason)
 

@@ -1,13 +1,13 @@
 """The rule of trust: which code a run folder may name and have loaded.
 
 A folder is data. From it come only built-in names, ids of PettingZoo and Gymnasium, and names that the project
-registers. Any other name (a game, network part, objective, matchmaker, gate, tuner, solver, preset or bot as
+registers. Any other name (a game, network part, objective, matchmaker, gate, PBT selection, solver, preset or bot as
 "module:attribute" or "path/file.py:attribute") is loaded in three cases alone:
 
 - `league train` of this user wrote the folder's mark, RUN/trust.json: the names (of a game with its options) under an
   HMAC whose key only this user can read, $XDG_STATE_HOME/league/secret (by default ~/.local/state/league/secret). The
   mark holds wherever the folder is moved on machines with that key; a name that is added to config.yaml, the journal or
-  a manifest is not in it. A mark that somebody copies allows the calls that this user has made before, and no others.
+  a manifest is not in it. A copied mark allows only the calls that this user has made before.
 - The user says so: `--trust`, `trust=True`, or the game itself as `env=`.
 - The user gives the same name (and game options) in a configuration of their own in this process.
 """
@@ -54,7 +54,7 @@ def read_config(
     Args:
       overrides: "dotted.key=value" each, by the user: what they name is trusted.
       text: of the configuration where it is not that of the folder's file.
-      env: the caller's own game, in whose place the folder's is not looked at.
+      env: the caller's own game; the folder's game is then ignored.
     Raises:
       Untrusted: it names code that may not be loaded. ConfigError, StorageError: it cannot be read.
     """
@@ -101,7 +101,7 @@ def names_of_manifest(manifest: SnapshotManifest) -> list[OutsideName]:
 def trust_folder(path: Path) -> None:
     """Let this process load the code that a run folder, or the folder of one snapshot, names now: the user says so.
 
-    What names nothing is left to whoever reads it next.
+    A folder that names nothing is left as it is.
     """
     if (path / "manifest.json").is_file():
         with contextlib.suppress(StorageError, ValueError, KeyError, TypeError):
@@ -126,7 +126,7 @@ def mark(folder: RunFolder, names: Iterable[OutsideName]) -> list[str]:
         key = _key(create=True)
     except OSError as error:
         return [
-            f"{_key_path()} cannot be made ({error.strerror}), so that this run is taken for somebody else's later: "
+            f"{_key_path()} cannot be made ({error.strerror}), so this run will later count as another user's: "
             "`league resume` will ask for --trust."
         ]
     assert key is not None

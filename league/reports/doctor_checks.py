@@ -19,7 +19,7 @@ from league.simulation.report import starved_opponents
 
 EXPLOITERS = ("main_exploiter", "league_exploiter")
 MIN_GAMES = 200
-"""Games below which a share of them says nothing."""
+"""Least number of games for which a fraction of them means anything."""
 MIN_EXPORTED = 8
 """Snapshots below which a mixture is hardly more than one of them: with 2 to 3 of a main agent on a one-shot game of
 nine choices `mixture` was as exploitable as the last one, with 10 to 20 less than half as much."""
@@ -49,7 +49,7 @@ class History:
 
     Fields:
       reasons: player -> reasons of its snapshots in order.
-      held: player -> evidence of its last snapshot by the timeout. doubt: of its gate then, None for none.
+      held: player -> evidence of its last snapshot by the timeout. expected_unbeaten: of its gate then, None for none.
       ends: (drawn, ended, ended by a time limit) games of every outcome with games.
       homes: see there. granted, expired: leases.
     """
@@ -139,7 +139,7 @@ def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
         doubts = (
             ""
             if expected_unbeaten is None
-            else f"; the doubt whether every opponent is beaten was {expected_unbeaten:.2f}"
+            else f"; the expected number of unbeaten opponents was {expected_unbeaten:.2f}"
         )
         bar = beaten_at(gate).win_rate
         kind = "use gate.kind: posterior, " if gate.kind == "threshold" and len(evidence) > 3 else ""
@@ -261,7 +261,7 @@ def drawn_by_timeout(state: LeagueState, history: History) -> Iterator[Finding]:
 
 
 def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
-    """Exploiters that were frozen by the timeout again and again while they beat nobody."""
+    """Exploiters frozen by the timeout repeatedly without beating any opponent."""
     for name, player in state.players.items():
         reasons = history.reasons.get(name, [])
         evidence = history.held.get(name, ())
@@ -272,7 +272,7 @@ def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
             gate = state.config_of(name).gate
             yield Finding(
                 "exploiters that learn nothing",
-                f"{name} was frozen {reasons.count(TIMEOUT)} times and beats nobody.",
+                f"{name} was frozen {reasons.count(TIMEOUT)} times and beats no opponent.",
                 f"at the last timeout its best win rate was {best.mean:.2f} against {best.opponent}",
                 f"raise gate.timeout_steps (now {gate.timeout_steps:,}), the player's share, or "
                 "matchmaking.options.curriculum_fraction; or lower its gate.reset_probability",

@@ -58,7 +58,7 @@ class LineageReport:
             descent, depth = stack.pop()
             lines.append("  " * depth + _sentence(descent))
             below = children.get(descent.snapshot, [])
-            # A line that goes on without a branch is not indented further: leagues are hundreds of snapshots deep.
+            # A line that continues without a branch is not indented further: leagues are hundreds of snapshots deep.
             deeper = depth + 1 if len(below) > 1 or depth == 0 else depth
             stack.extend((child, deeper) for child in reversed(below))
         if self.of is not None and self.lineage.opponent_mix:
@@ -125,7 +125,9 @@ def _judged(descent: LineageNode) -> str:
     if not descent.evidence:
         return ""
     hardest = descent.evidence[0]
-    expected_unbeaten = "" if descent.expected_unbeaten is None else f", doubt {descent.expected_unbeaten:.2f}"
+    expected_unbeaten = (
+        "" if descent.expected_unbeaten is None else f", expected unbeaten {descent.expected_unbeaten:.2f}"
+    )
     beaten = f"hardest {hardest.opponent}, beaten with {hardest.mean:.2f}"
     return f" ({descent.gate_opponents} opponents{expected_unbeaten}; {beaten})"
 

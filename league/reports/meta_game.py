@@ -70,7 +70,7 @@ class MetaGameReport:
             for row in self.rows
         ]
         last = (
-            "v Nash: win rate over a half against the Nash mixture; mixture: what is exported, which allows for doubt"
+            "v Nash: win rate over a half against the Nash mixture; mixture: exported weights, which allow for errors"
         )
         cycles = [] if self.cycles is None else [self.cycles.text()]
         return "\n".join([head, *rows, last, *cycles, f"by {self.counts}"])

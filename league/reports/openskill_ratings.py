@@ -1,8 +1,8 @@
 """Openskill ratings of frozen policies, learnt from the placements of their teams.
 
 Bradley-Terry (`league.core.metagame.ratings`) rates pairs: of a team it cannot say who in it was strong, and of a game
-of three it sees three games of two. Here a team is the sum of the policies on its seats, and a game is one order of
-its teams.
+of three it sees three games of two. Here a team is the sum of the policies on its seats, and a game is one placement
+of its teams.
 
 Shape letters: K teams of the game, S seats.
 """
@@ -34,7 +34,7 @@ class SkillRow:
 
     Fields:
       mu, sigma: mean and standard deviation of what is believed of it, 25 and 25 / 3 before its first game.
-      ordinal: mu - 3 sigma, above which it almost surely is.
+      ordinal: mu - 3 sigma, a lower bound on it with high probability.
       games: that it was rated in, those left out by `MAX_GAMES` included.
     """
 
@@ -66,7 +66,7 @@ class SkillsReport:
             f"{row.policy:<28} {row.mu:>z7.2f}  {row.sigma:>6.2f}  {row.ordinal:>z7.2f}  {row.games:>8,}"
             for row in self.rows
         ]
-        return "\n".join([head, *rows, "by finishing orders (openskill, Plackett-Luce); ordinal is mu - 3 sigma"])
+        return "\n".join([head, *rows, "by placements (openskill, Plackett-Luce); ordinal is mu - 3 sigma"])
 
 
 def read_skills(path: Path) -> SkillsReport:
@@ -102,11 +102,11 @@ def openskill_ratings(events: Iterable[object]) -> tuple[SkillRow, ...]:
 
 
 def skills_of(outcomes: Iterable[AssignmentOutcome], teams: Sequence[int]) -> tuple[SkillRow, ...]:
-    """Skills from outcomes, one after another; frozen policies do not change, so that no doubt is added with time.
+    """Skills from outcomes, one after another; frozen policies do not change, so uncertainty does not grow with time.
 
-    A policy on n seats of a team counts n times in its sum. A policy in several teams moves by the sum of what its
-    places in them say, and grows as certain as they say on average, since of its games with itself it learns nothing.
-    Teams of the same policies say nothing, nor does an outcome of more than two teams without orders.
+    A policy on n seats of a team counts n times in its sum. A policy in several teams moves by the sum of its
+    updates in them, and grows as certain as they say on average, since of its games with itself it learns nothing.
+    Teams of the same policies say nothing, nor does an outcome of more than two teams without placements.
 
     Args:
       teams: [S] team of each seat.
@@ -127,10 +127,11 @@ def skills_of(outcomes: Iterable[AssignmentOutcome], teams: Sequence[int]) -> tu
 
 
 def games_of(placements: Placements, *, most: int) -> Iterator[Ranks]:
-    """The games of an outcome one by one, each order spread evenly among the others, at most `most` of them.
+    """The games of an outcome one by one, each placement spread evenly among the others, at most `most` of them.
 
-    Of more games than that, every order keeps its share of `most` rounded down, and those with the largest remainders
-    (the earlier order where they are equal) one more. So an order of fewer than about 1 in 2 `most` games is left out.
+    Of more games than that, every placement keeps its fraction of `most` rounded down, and those with the largest
+    remainders (the earlier one where they are equal) one more. So a placement with fewer than about 1 in 2 `most` games
+    is left out.
     """
     total = sum(times for _, times in placements)
     shares = [divmod(most * times, total) if total > most else (times, 0) for _, times in placements]

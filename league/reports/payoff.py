@@ -1,4 +1,4 @@
-"""`league payoff`: what a policy scores against everybody that it has met, now and by seat."""
+"""`league payoff`: a policy's scores against every opponent that it has met, now and by seat."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class SeatRow:
 
 @dataclass(frozen=True)
 class PayoffRow:
-    """One ordered pair that has met.
+    """One pair (home, away) that has met.
 
     Fields:
       home, away: ids. games: ever. effective_games: as they weigh now, since learning players move on.

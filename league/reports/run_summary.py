@@ -19,14 +19,14 @@ from league.store.run_folder import RunFolder
 MAX_RATED = 12
 LONGER_GAMES = 1000
 """Of a match in the evaluation that is proposed."""
-EVALUATION_SHARE = 0.2
+EVALUATION_FRACTION = 0.2
 MAX_EVALUATION_S = 60.0
-"""Longest last evaluation, as a share of the time that the command trained and in seconds."""
+"""Longest last evaluation, as a fraction of the command's training time and in seconds."""
 
 
 def evaluation_limit_s(trained_s: float) -> float:
     """The longest that the last evaluation of a command may take that trained so long."""
-    return min(EVALUATION_SHARE * trained_s, MAX_EVALUATION_S)
+    return min(EVALUATION_FRACTION * trained_s, MAX_EVALUATION_S)
 
 
 def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callable[[int, int], None]) -> None:

@@ -21,8 +21,8 @@ from league.store.lock import is_of_this_host
 from league.store.run_folder import RunFolder, WorkerStatus
 
 WORTH_TELLING_S = 60.0
-"""Age of a live daemon's heartbeat above which it is told: it is busy, or hangs."""
-BY_ORDERS = "Pairs of teams are rated here; `--model openskill` rates by the order in which all teams finish."
+"""Age of a live daemon's heartbeat above which it is reported: the daemon is busy or hangs."""
+BY_PLACEMENTS = "Pairs of teams are rated here; `--model openskill` rates by the placements of all teams."
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class PlayerStatus:
       unfrozen_steps: trained since its newest snapshot.
       lost_steps: trained and lost when its learner fell back to a restart state.
       mean_return, seat_returns, episode_length, score: of its last games, see `league.core.state.episodes`; None and
-        empty before the first, `score` also where it has met nobody else.
+        empty before the first, `score` also where it has met no other policy.
     """
 
     player: str
@@ -71,15 +71,15 @@ class StatusReport:
 
     Fields:
       run: its folder. live: whether its daemon runs; pid: of the daemon (of the last one where not live).
-      phase: "starting", "running", "draining", "stopped", "failed", "killed" for one that did not say farewell, or
-        "silent" for one of another host that has not written for minutes.
+      phase: "starting", "running", "draining", "stopped", "failed", "killed" for one that ended without a last
+        heartbeat, or "silent" for one of another host that has not written for minutes.
       workers: its processes, empty where not live. games, env_steps, snapshots: from the journal.
-      steps_per_s: of late, 0 where not live. heartbeat_age_s: seconds since the daemon last wrote.
+      steps_per_s: recent, 0 where not live. heartbeat_age_s: seconds since the daemon last wrote.
       counts: what its games count by, see `league.core.state.scoring`.
       message: why it stopped or failed.
       aborted, truncated: games thrown away because their env failed, and games that a time limit ended.
       refused, hosts_lost: answers refused and hosts lost since the last start of the daemon.
-      trained_s: seconds of training, budget_left: share of the budget in [0, 1], as far as the daemon said so.
+      trained_s: seconds of training, budget_left: fraction of the budget in [0, 1], if the daemon reported one.
       disk_bytes: what the folder takes.
       settling_steps: env steps of the rating games after training, which are not among `env_steps`.
       parked: hosts that were lost so often that they are tried again only now and then; empty where not live.
@@ -165,7 +165,7 @@ class RatingsReport:
 
     Fields:
       counts: what the games behind them count by.
-      ordered: whether games of the run hold finishing orders, which another model rates by.
+      ordered: whether games of the run hold placements, which another model rates by.
       cycles: what no single number can express, None where there are fewer than three snapshots.
     """
 
@@ -188,7 +188,7 @@ class RatingsReport:
             f"{row.policy:<28} {row.elo:>+z6.0f}  {f'[{row.low:+z.0f}, {row.high:+z.0f}]':>15}  {row.games:>8,}"
             for row in self.rows
         ]
-        notes = [f"by {self.counts}", *([BY_ORDERS] if self.ordered else [])]
+        notes = [f"by {self.counts}", *([BY_PLACEMENTS] if self.ordered else [])]
         if self.cycles is not None and self.cycles.misleads:
             notes.append(f"One number per policy misleads here, see `--model meta-game`: {self.cycles.text()}")
         return "\n".join([head, *rows, *notes])

@@ -49,7 +49,7 @@ from league.store.event_codec import EventCodec
 STEPS_PER_S = 10_000.0
 """Env steps of one actor host a second where nothing else is said."""
 TURNS_PER_GAME = 20
-DRAW_SHARE = 0.05
+DRAW_FRACTION = 0.05
 FINE, COARSE = 8, 2
 """A simulated lease is lengthened until a gate spans only so many, or fewer where the run would need many leases."""
 MANY_LEASES = 100_000
@@ -84,7 +84,7 @@ def simulate(
       world: "skill", "disc" or "matrix", see `league.simulation.worlds`.
       steps_per_s: env steps of one actor host per second. decisions_per_game: env steps of a game.
       clock: real seconds, for the speed in the report.
-      progress: told how far it is.
+      progress: called with the progress so far.
     Raises:
       KeyError: no such world. LeagueError, EnvError: the configuration's game cannot be made.
     """
@@ -143,7 +143,7 @@ class Simulation:
         self._sides = tuple(dict.fromkeys(self._teams))
 
     def run(self, seconds: float, progress: Elapsed | None = None) -> None:
-        """Go on for so much virtual time, or until there are too many snapshots."""
+        """Simulate this much more virtual time, or until there are too many snapshots."""
         if self.state.config is None:
             self._found()
         busy: list[tuple[float, int, Lease]] = []
@@ -285,9 +285,9 @@ class Simulation:
         )
 
     def _placements(self, assignment: Assignment, games: int) -> Placements:
-        """In what order the sides finish: all even in some games, by their win rates with the first in the rest."""
+        """Draws placements of the sides: all equal in some games, by their win rates against the first in the rest."""
         policies = [self._policy(assignment.policies[self._teams.index(side)]) for side in self._sides]
-        drawn = int(self._rng.binomial(games, DRAW_SHARE))
+        drawn = int(self._rng.binomial(games, DRAW_FRACTION))
         chances = [self._world.win_rate(policies[0], policy) for policy in policies[1:]]
         directives = drawn_placements(chances, games - drawn, self._rng)
         if drawn:

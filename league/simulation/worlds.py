@@ -29,7 +29,7 @@ class World(Protocol):
         ...
 
     def learn(self, policy: Policy, met: Sequence[tuple[Policy, float]], steps: int, rate: float) -> Policy:
-        """The policy after so many trained steps against those it met, with their shares. rate: 1 is as configured."""
+        """The policy after more steps against the policies met, with their probabilities. rate: 1 is as configured."""
         ...
 
 

@@ -155,7 +155,7 @@ class Journal(JournalReader):
 
     def close(self) -> None:
         """Close the file so that it is the whole journal, which any copy can be read from; may be called twice."""
-        with contextlib.suppress(sqlite3.Error):  # somebody is reading: then the write-ahead log stays for the next one
+        with contextlib.suppress(sqlite3.Error):  # a reader is active: the write-ahead log stays for the next opener
             self._connection.execute("PRAGMA busy_timeout = 0")
             self._connection.execute("PRAGMA journal_mode = DELETE")
         super().close()
@@ -214,7 +214,7 @@ class Journal(JournalReader):
             pass
         problem = mark_problem(mark, damaged_slots, path=self._mark.path, num_events=head.seq)
         if problem:
-            self.notes.append(f"{problem} It is written anew.")
+            self.notes.append(f"{problem} It is rewritten.")
             if mark is None:
                 self._mark.path.unlink(missing_ok=True)
             self._write_mark(durable=True)

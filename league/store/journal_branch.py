@@ -34,7 +34,7 @@ class BranchJournal(Journal):
         return taken
 
     def take_back(self, events: Sequence[object], *, to_seq: int, wall_time: float) -> int:
-        """Forget every event and stored state after `to_seq`, and go on with `events`: both durable, or neither.
+        """Forget every event and stored state after `to_seq`, and append `events`: both durable, or neither.
 
         Returns: number of the last durable event.
         Raises:

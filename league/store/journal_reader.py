@@ -1,8 +1,8 @@
-"""Reads a run's journal, also while the daemon writes to it, and checks that it still tells what was recorded.
+"""Reads a run's journal, also while the daemon writes to it, and verifies it against its hash chain.
 
 The journal is a sqlite file in which every event is chained to the one before: the chain value after event n is
-sha256(chain after n-1, kind, 0x00, body). Two journals with the same chain tell the same story, whatever clock labelled
-their events.
+sha256(chain after n-1, kind, 0x00, body). Two journals with the same chain hold the same events, regardless of the
+clock that labelled them.
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ def connect(path: Path, *, mode: str) -> sqlite3.Connection:
                 f"{path} cannot be read where nothing may be written: its -wal file holds events of a run that was "
                 "killed. Copy the run folder to where it may be written, and read it there."
             ) from error
-    return _connect(path, f"mode={mode}&immutable=1")  # nobody can write there: neither lock nor log is needed
+    return _connect(path, f"mode={mode}&immutable=1")  # a read-only file system: neither lock nor log is needed
 
 
 def _connect(path: Path, parameters: str) -> sqlite3.Connection:

@@ -1,4 +1,4 @@
-"""The league's state beside its journal: a command becomes events, and nobody acts on them before they are durable."""
+"""The league's state and its journal: commands become events, which take effect only once they are durable."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class JournaledLeague:
             apply(self.state, event)
 
     def _rng(self, command: Command) -> np.random.Generator:
-        """The generator of one command. Those that draw nothing share one: they are most of all commands."""
+        """The generator of one command. Commands without random draws, which are the majority, share one."""
         seed = seed_of(self.state, command)
         return self._unused if seed is None else np.random.default_rng(seed)
 
@@ -168,7 +168,7 @@ def verified_state(journal: JournalReader) -> LeagueState:
             if known is None:
                 raise JournalError(
                     f"the state stored at event {seq} was written by another version; the events hold: `league resume` "
-                    "replays them and stores it anew"
+                    "replays them and stores it again"
                 )
             if digest(known) != digest(state):
                 raise JournalError(f"the state stored at event {seq} is not what the events up to there give")

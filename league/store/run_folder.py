@@ -60,11 +60,11 @@ class RunStatus:
       journal_seq: events durable when it was written; a journal that later holds fewer has lost some.
       workers: processes of the run on this host.
       games, env_steps, players, snapshots: totals of the league.
-      steps_per_s: env steps per second of late.
+      steps_per_s: env steps per second, recent.
       message: one line for people, such as why the run failed.
       refused, hosts_lost: answers refused and hosts lost since the daemon's start.
-      trained_s: seconds trained since the run's first start; budget_spent: share of the budget in [0, 1]. None before
-        the daemon has counted either.
+      trained_s: seconds trained since the run's first start; budget_spent: fraction of the budget in [0, 1]. None
+        before the daemon has counted either.
       parked: hosts that were lost so often that they are tried again only now and then.
     """
 
@@ -127,7 +127,7 @@ class RunFolder:
         run = cls(path, storage=storage)
         if run.config_path.exists() or run.journal_path.exists():
             raise RunExists(
-                f"{run.path} already holds a run: go on with `league resume {path}`, or choose another --run-dir."
+                f"{run.path} already holds a run: continue it with `league resume {path}`, or choose another --run-dir."
             )
         for name in _FOLDERS:
             run.storage.make_folder(run.path / name)
@@ -199,13 +199,13 @@ class RunFolder:
             return msgspec.json.decode(payload, type=RunStatus)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise StorageError(
-                f"{self.status_path} is not a status file ({error}): remove it, the next heartbeat makes it anew."
+                f"{self.status_path} is not a status file ({error}): remove it, the next heartbeat writes a new one."
             ) from error
 
     def is_live(self, status: RunStatus, *, wall_time: Callable[[], float] = time.time) -> bool:
         """True while the daemon that wrote the status is still working on the run.
 
-        Of a daemon on another host only its heartbeat tells: one that is too old is a dead one's, or a copied folder's.
+        A daemon on another host is judged by its heartbeat: one that is too old means a dead daemon or a copied folder.
         """
         if status.phase in ("stopped", "failed") or not is_alive(status.daemon):
             return False

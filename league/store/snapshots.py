@@ -138,7 +138,7 @@ class LocalSnapshotStore:
         return digest
 
     def take_over(self, digest: str, other: LocalSnapshotStore) -> None:
-        """Hold a snapshot of another store too; both share its files, which nobody changes in place.
+        """Hold a snapshot of another store too; both share its files, which are never changed in place.
 
         Raises:
           MissingSnapshot: the other has no such snapshot.

@@ -1,4 +1,4 @@
-"""A run folder made beside its final place: a run put together from another one is there whole or not at all."""
+"""A run folder made beside its final place: a run assembled from another one appears whole or not at all."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class Storage:
                 os.close(descriptor)
 
     def overwrite(self, path: Path, payload: bytes, *, offset: int, durable: bool) -> None:
-        """Put bytes in the place of others inside a file that exists; a power cut may leave a mixture there.
+        """Overwrite bytes inside an existing file; a power cut may leave a mixture there.
 
         Raises:
           DiskFull, StorageError: the bytes need not be there.

@@ -353,7 +353,7 @@ def test_names_that_the_terminal_cannot_show_are_written_all_the_same(made: Path
 def test_lists_of_names_may_have_spaces_and_empty_places(made: Path) -> None:
     ran = league("eval", made, "--players", " best , best,", "--bots", " random,,random", "--games", 2)
     assert (ran.code, ran.out.count("random")) == (0, 1)
-    assert is_one_sentence(league("eval", made, "--players", " , "), "nobody was named to play")
+    assert is_one_sentence(league("eval", made, "--players", " , "), "no policy was named to play")
 
 
 @pytest.mark.parametrize("command", ["eval", "exploit"])

@@ -73,7 +73,7 @@ class FixedOpponentConfig:
       roles: roles that meet it; empty for all.
       source: of an imported policy, the run folder or the folder of one snapshot from which it is copied at the start.
       player: of that run, as for `league eval`: "best", "mixture", "average" or a mixture of one's own (whose members
-        join with their parts of the share), a snapshot, or a player as it was last saved.
+        join with their parts of the probability), a snapshot, or a player as it was last saved.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}

@@ -181,7 +181,7 @@ def test_a_restart_state_that_is_gone_is_told_loudly_with_the_steps_it_costs(mad
         player = state.players[point.player]
         assert player.checkpoint is None and point.name == player.parent
         assert point.trained_steps + point.lost_steps == player.trained_steps
-        assert f"WARNING: {point.player} goes on from the weights of its snapshot {point.name}" in ran.out
+        assert f"WARNING: {point.player} continues from the weights of its snapshot {point.name}" in ran.out
         assert f"{point.lost_steps:,} of its {player.trained_steps:,} trained steps are lost" in ran.out
 
 
@@ -249,7 +249,7 @@ def test_a_league_is_never_forked_in_the_midst_of_its_founding(made: Path, tmp_p
     report = fork_run(made, tmp_path / "new", at="1")
     state = state_of(tmp_path / "new")
     assert (len(state.players), len(state.directives), report.event) == (3, 3, 7)
-    assert [point.source for point in report.players] == ["anew"] * 3
+    assert [point.source for point in report.players] == ["initial"] * 3
     go_on(tmp_path / "new", env_steps=200)
     assert state_of(tmp_path / "new").totals.games > 0
 

@@ -85,7 +85,7 @@ def test_a_full_disk_drops_rows_with_one_warning(tmp_path: Path) -> None:
     for step in range(3):
         sink.log(step, {"a": 1.0})
     assert sink.num_dropped == 3
-    assert len(warnings) == 1 and "Training goes on" in warnings[0]
+    assert len(warnings) == 1 and "Training continues" in warnings[0]
 
 
 def test_a_group_passes_everything_to_each(tmp_path: Path) -> None:

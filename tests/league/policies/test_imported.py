@@ -272,7 +272,7 @@ def test_weights_that_are_not_finite_never_join(tmp_path: Path, monkeypatch: pyt
             "fixed_opponents: [{policy: 'bot:random'}, {policy: 'bot:rnadom'}]",
             "fixed opponents.1: unknown bot 'rnadom'",
         ),
-        ("preset: exploit", "main_exploiter meets nobody but its fixed opponents, and there is none"),
+        ("preset: exploit", "main_exploiter meets only its fixed opponents, and there is none"),
         ("preset: exploit, fixed_opponents: [{policy: 'bot:random', roles: [main_agent]}]", "is to meet"),
     ],
 )

@@ -108,7 +108,9 @@ def test_best_is_the_newest_of_those_that_are_even(run: MadeRun) -> None:
     run.rate(lambda policy: strength[policy])
     path = run.close()
     assert column_of(load_policy(path)) == 3
-    assert choose(open_run(path).state, "best").reason.startswith("the newest of main-0 that is not surely weaker")
+    assert choose(open_run(path).state, "best").reason.startswith(
+        "the newest of main-0 that is not significantly weaker"
+    )
 
 
 def test_a_snapshot_with_hardly_a_game_is_even_with_nobody(run: MadeRun) -> None:

@@ -65,7 +65,7 @@ def test_what_a_gate_rested_on_is_shown_beside_its_snapshot() -> None:
         expected_unbeaten=0.04,
     )
     shown = LineageReport("run", Lineage((by_posterior,), ())).text()
-    assert "900 steps, gate (3 opponents, doubt 0.04; hardest main-0-s0, beaten with 0.80)" in shown
+    assert "900 steps, gate (3 opponents, expected unbeaten 0.04; hardest main-0-s0, beaten with 0.80)" in shown
     by_threshold = dataclasses.replace(by_posterior, expected_unbeaten=None)
     assert "gate (3 opponents; hardest main-0-s0" in LineageReport("run", Lineage((by_threshold,), ())).text()
     assert "(" not in LineageReport("run", Lineage((descent,), ())).text()

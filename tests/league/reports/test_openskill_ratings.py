@@ -1,4 +1,4 @@
-"""Skills from finishing orders: planted strengths come out, partners are told apart, the same journal says the same."""
+"""Skills from placements: planted strengths come out, partners are told apart, the same journal says the same."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_one_damaged_slot_leaves_the_other_and_both_are_told_of(tmp_path: Path) 
         with JournalReader.open_readonly(path, events=EVENTS) as journal:
             assert "one of its two marks" in journal.mark_problem()
     with Journal.open(path, events=EVENTS) as writer:
-        assert "written anew" in writer.notes[0]
+        assert "rewritten" in writer.notes[0]
         assert writer.mark_problem() == ""
 
 
