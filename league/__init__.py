@@ -1,4 +1,4 @@
-"""Who plays whom, and the daemon that runs it. `league.load_policy` is the door for Python users."""
+"""The league: matchmaking between players, and the daemon that runs it. Python users start with `load_policy`."""
 
 from __future__ import annotations
 

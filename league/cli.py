@@ -89,7 +89,7 @@ def resume(
     ] = False,
     trust: Trust = False,
 ) -> None:
-    """Go on with a run after a stop, a crash or a kill; a key that is set is changed from here on."""
+    """Continue a run after a stop, a crash or a kill; a key that is set is changed from here on."""
     limits = _limits(for_time, env_steps, core_seconds)
     from league.run.launch import resume as go_on
 
@@ -99,7 +99,7 @@ def resume(
 
 @app.command()
 def status(run: RunArgument, as_json: Json = False) -> None:
-    """What a run is doing, whether its daemon lives, and how far it is."""
+    """Show the state of a run, its daemon and its progress."""
     from league.reports.status import read_status
 
     report = read_status(run)
@@ -123,7 +123,7 @@ def payoff(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Who beats whom: win rates as matchmaking and gates see them, games, and scores by seat; hardest first."""
+    """Show win rates as matchmaking and gates see them, games, and scores by seat; hardest opponents first."""
     from league.reports.payoff import read_payoff
 
     report = read_payoff(run, homes=tuple(homes or ()))
@@ -196,7 +196,7 @@ def exploit(
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
     trust: Trust = False,
 ) -> None:
-    """Train a fresh player against nothing but a frozen policy, and show what it wins; repeat the command to go on."""
+    """Train a new player only against a frozen policy and report its score; repeat the command to continue."""
     from league.config.run_config import BudgetConfig
     from league.run.exploit import exploit_run
 
@@ -216,7 +216,7 @@ def exploit(
             progress=progress,
         )
     if report is None:
-        raise LeagueError("the training was interrupted: give the same command again to go on with it.")
+        raise LeagueError("the training was interrupted: give the same command again to continue it.")
     typer.echo(report.text())
     if json_file is not None:
         json_file.write_text(report.to_json() + "\n")
@@ -260,7 +260,7 @@ def lineage(
         str | None, typer.Option("--of", metavar="SNAPSHOT", help="Only its ancestors, and whom they met in all.")
     ] = None,
 ) -> None:
-    """Who descends from whom: parents, resets, transplants, what each gate saw, and what each met."""
+    """Show the lineage of snapshots: parents, resets, transplants, the gates' evidence, and the opponents met."""
     from league.reports.lineage import read_lineage
 
     report = read_lineage(run, of=of)
@@ -297,7 +297,7 @@ def rewind(
         if yes:
             return True
         if not sys.stdin.isatty():
-            raise LeagueError("nobody is there to be asked: nothing was changed; add --yes.")
+            raise LeagueError("no terminal to ask on: nothing was changed; add --yes.")
         typer.echo(plan.text(), err=True)
         return typer.confirm("Take it back?", err=True)
 
@@ -310,7 +310,7 @@ def rewind(
 
 @app.command()
 def doctor(run: RunArgument, as_json: Json = False) -> None:
-    """What is wrong with a league, on what evidence, and which setting to change."""
+    """Diagnose a league: likely faults with their evidence, and the setting to change."""
     from league.reports.doctor import examine_run
 
     report = examine_run(run)
@@ -325,7 +325,7 @@ def simulate(
     world: Annotated[str, typer.Option(help="Simulated learners: skill, disc or matrix.")] = "disc",
     as_json: Json = False,
 ) -> None:
-    """What a configuration's league would do in days, tried in seconds or minutes with simulated learners."""
+    """Predict days of a configuration's league in seconds or minutes, with simulated learners."""
     from league.config.loading import load_config
     from league.monitor.progress import ProgressLine
     from league.simulation.simulate import simulate as try_out

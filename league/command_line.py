@@ -1,4 +1,4 @@
-"""How the `league` command ends: a user's mistake is one sentence and exit code 2, never a traceback."""
+"""Error handling of the `league` command: a user error prints one sentence and exits with code 2."""
 
 from __future__ import annotations
 

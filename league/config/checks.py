@@ -162,10 +162,10 @@ def _league_problems(league: LeagueConfig) -> Iterator[str]:
     yield from _bot_problems("ratings.bots", tuple(bot.removeprefix(BOT_PREFIX) for bot in league.ratings.bots))
     for index, opponent in enumerate(league.fixed_opponents):
         if opponent.policy.startswith(BOT_PREFIX):
-            yield from _bot_problem(f"fixed opponents.{index}", opponent.policy.removeprefix(BOT_PREFIX))
+            yield from _bot_problem(f"fixed_opponents.{index}", opponent.policy.removeprefix(BOT_PREFIX))
         elif not opponent.source:
             yield (
-                f"fixed opponents.{index}: {opponent.policy} has no source; give the run folder that it comes from, as "
+                f"fixed_opponents.{index}: {opponent.policy} has no source; give the run folder that it comes from, as "
                 f"{{policy: {opponent.policy!r}, source: runs/NAME, player: best}}"
             )
     for group in league.players:

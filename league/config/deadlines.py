@@ -1,4 +1,4 @@
-"""Every deadline between daemon, hosts and learners in one table, and the order in which they must lie.
+"""Every deadline between daemon, hosts and learners in one table, and their required order.
 
 What waits for something must wait longer than that takes to be noticed as lost, else a healthy host is ended for a hung
 one: a lease waits for pushes, a push for room at its learner, and a learner that hangs is noticed before both.
@@ -15,8 +15,8 @@ START_S = 120.0
 PROGRESS_EVERY_S = 1.0
 """Time between two questions to a learner host how far it is."""
 
-ORDER_MARGIN_S = 30.0
-"""Time that an order may take beyond the start of workers and one answer of theirs: building, saving, sending."""
+DIRECTIVE_MARGIN_S = 30.0
+"""Time that a directive may take beyond the start of workers and one answer of theirs: building, saving, sending."""
 
 MAX_PUSH_S = 60.0
 
@@ -30,14 +30,14 @@ class Deadlines:
       push_s: an actor host's wait for the answer of a learner host to one chunk, or for weights.
       credit_s: a learner host's wait for room for a chunk.
       progress_s: a learner host's answer how far it is; it has a thread of its own, so that nothing stands before it.
-      order_s: a learner host's answer to an order, from when the order is its only one.
+      directive_s: a learner host's answer to a directive, from when the directive is its only one.
     """
 
     lease_s: float = 120.0
     push_s: float = 60.0
     credit_s: float = 30.0
     progress_s: float = 15.0
-    order_s: float = 270.0
+    directive_s: float = 270.0
 
     @property
     def noticed_s(self) -> float:
@@ -68,5 +68,5 @@ def deadlines_of(
         push_s=push_s,
         credit_s=push_s / 2.0,
         progress_s=progress_deadline_s,
-        order_s=start_timeout_s + stage_timeout_s + ORDER_MARGIN_S,
+        directive_s=start_timeout_s + stage_timeout_s + DIRECTIVE_MARGIN_S,
     )

@@ -119,7 +119,7 @@ def _located(section: str, problem: Any, paths: KnownPaths) -> list[tuple[tuple[
 
 
 def _location(section: str, problem: Any) -> tuple[str | int, ...]:
-    """Where a problem is, without the alternative of a name or mapping that was tried."""
+    """The path of a problem, without the alternatives of a name or mapping that were tried."""
     location = (section, *problem["loc"])
     return location[:-1] if _ALTERNATIVE.fullmatch(str(location[-1])) else location
 

@@ -1,4 +1,4 @@
-"""Orders to learners: when a snapshot or a reset is due, and what its confirmation changes. A snapshot comes first."""
+"""Directives to learners: when a snapshot or reset is due, and the effect of its confirmation. Snapshots come first."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def report_progress(state: LeagueState, command: ReportProgress, rng: np.random.
 
 
 def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.random.Generator) -> list[Event]:
-    """Order a snapshot; nothing new where the same is ordered already.
+    """Issue a snapshot directive; nothing new where the same is already open.
 
     Raises:
       Refused: no such player, or it is about to be reset: its weights were frozen just before.
@@ -107,7 +107,7 @@ def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.rando
 
 
 def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.random.Generator) -> list[Event]:
-    """Add the snapshot to the population; after it order a reset where the role has one, or a transplant that is due.
+    """Add the snapshot to the population; after it issue a reset where the role has one, or a transplant that is due.
 
     Raises:
       Refused: no such snapshot directive is open, or the numbers are negative.
@@ -175,7 +175,7 @@ def apply_progress(state: LeagueState, event: ProgressReported) -> None:
 
 
 def apply_directive(state: LeagueState, event: DirectiveIssued) -> None:
-    """The order is open."""
+    """The directive is open."""
     state.issue_directive(event.directive)
 
 
@@ -210,12 +210,12 @@ def apply_reset(state: LeagueState, event: PlayerReset) -> None:
 
 
 def apply_dropped(state: LeagueState, event: DirectiveDropped) -> None:
-    """The order is not wanted any more."""
+    """The directive is withdrawn."""
     state.close_directive(event.directive_id)
 
 
 def apply_checkpoint(state: LeagueState, event: CheckpointSaved) -> None:
-    """The newest restart state takes the place of the one before."""
+    """The newest restart state replaces the one before."""
     state.players[event.player].checkpoint = CheckpointPointer(event.digest, event.version, event.trained_steps)
 
 

@@ -69,7 +69,7 @@ APPLIERS: dict[type[Event], Applier] = {
 
 
 def decide(state: LeagueState, command: Command, rng: np.random.Generator, now: float) -> list[Event]:
-    """What happens when `command` is given in `state`; changes nothing.
+    """Decides the events that follow from `command` in `state`; changes nothing.
 
     Args:
       rng: the only source of chance. A generator seeded by (league seed, number of the next event) makes a resumed
@@ -81,7 +81,7 @@ def decide(state: LeagueState, command: Command, rng: np.random.Generator, now: 
       Refused: the command does not fit the state.
     """
     if state.config is None and not isinstance(command, CreateLeague):
-        raise Refused("there is no league yet; found one first")
+        raise Refused("there is no league yet; create one first")
     if not isinstance(command, CreateLeague | RequestLease | FinishLease):  # not from a host, or with bounds of its own
         check_numbers(command)
     return DECIDERS[type(command)](state, command, rng)

@@ -27,13 +27,14 @@ RETURN_GAMES = 1000.0
 
 
 def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Generator) -> list[Event]:
-    """Grant a rating match where ratings are behind their share (or asked for), else train whoever is furthest behind.
+    """Grant a rating match where ratings are behind their fraction (or asked for), else train the player that is
+    furthest behind.
 
     Raises:
-      Refused: no run is going on. NothingToLease: every player waits for its learner, or there is nothing to settle.
+      Refused: no run is active. NothingToLease: every player waits for its learner, or there is nothing to settle.
     """
     if not state.running:
-        raise Refused("no run is going on; start one before asking for leases")
+        raise Refused("no run is active; start one before asking for leases")
     assert state.config is not None
     settles = command.purpose == "settle"
     rating = command.purpose in ("rate", "settle") or (
@@ -61,7 +62,7 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
 
 
 def training_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[str, tuple[Assignment, ...]]:
-    """The player that is furthest behind its share, and whom it meets.
+    """The player that is furthest behind its step weight, and its opponents.
 
     Raises:
       NothingToLease: every player waits for its learner.
@@ -79,8 +80,8 @@ def training_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[
 
 
 def with_fixed_opponents(state: LeagueState, player: str, probabilities: np.ndarray) -> np.ndarray:
-    """float64 [P], a player's shares with those of its fixed opponents set aside; a fixed opponent that is not there
-    yet has none."""
+    """float64 [P], a player's probabilities with those of its fixed opponents set aside; a fixed opponent that is not
+    there yet has none."""
     fixed_opponents = fixed_opponent_probabilities(state, player)
     if fixed_opponents is None:
         return probabilities
@@ -136,7 +137,7 @@ def expire_lease(state: LeagueState, command: ExpireLease, rng: np.random.Genera
 
 
 def apply_granted(state: LeagueState, event: LeaseGranted) -> None:
-    """The lease is open, and counts toward its player's share."""
+    """The lease is open, and counts toward its player's env steps."""
     state.leases[event.lease.lease_id] = event.lease
     state.next_lease_id = event.lease.lease_id + 1
     state.fair_share.open(_player_index(state, event.lease))
@@ -177,7 +178,7 @@ def apply_finished(state: LeagueState, event: LeaseFinished) -> None:
 
 
 def _record_home(state: LeagueState, lease: Lease, outcome: AssignmentOutcome) -> None:
-    """What the home's own counts, returns and qualities make of games under its lease."""
+    """Updates the home's counts, returns and qualities with the games of its lease."""
     assert lease.home is not None
     home = state.players[lease.home]
     home.games += outcome.games

@@ -30,13 +30,13 @@ from league.core.state.events import (
     RunStopped,
 )
 from league.core.state.payoff import empty_payoff
-from league.core.state.population import GUEST, PLAYER
+from league.core.state.population import FIXED_OPPONENT, PLAYER
 from league.core.state.records import IMPORTED_PREFIX, INITIAL, Directive, DirectiveKind, SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
 
 
 def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Generator) -> list[Event]:
-    """Add every player, and order the snapshot of its first weights, from which its resets start.
+    """Add every player, and issue the snapshot of its first weights, from which its resets start.
 
     Raises:
       Refused: there is a league already, or the seats do not fit.
@@ -73,10 +73,10 @@ def stop_run(state: LeagueState, command: StopRun, rng: np.random.Generator) -> 
     """Give every open lease up and stop.
 
     Raises:
-      Refused: no run is going on.
+      Refused: no run is active.
     """
     if not state.running:
-        raise Refused("no run is going on")
+        raise Refused("no run is active")
     return [*_expire_all(state, "the run was stopped"), RunStopped(state.token, command.reason)]
 
 
@@ -98,7 +98,7 @@ def note_fork(state: LeagueState, command: NoteFork, rng: np.random.Generator) -
     """Write down where the league so far comes from.
 
     Raises:
-      Refused: a player that is named is not there, or has nothing to go on from.
+      Refused: a player that is named is not there, or has nothing to continue from.
     """
     _check_lost(state, command.lost)
     return [LeagueForked(command.run, command.event, command.chain, command.lost)]
@@ -135,23 +135,23 @@ def apply_imported(state: LeagueState, event: PolicyImported) -> None:
     """The policy is in the population."""
     snapshot = event.snapshot
     state.snapshots[snapshot.snapshot_id] = snapshot
-    state.population.add(snapshot.snapshot_id, kind=GUEST)
+    state.population.add(snapshot.snapshot_id, kind=FIXED_OPPONENT)
     state.rating_games.append(0)
 
 
 def apply_forked(state: LeagueState, event: LeagueForked) -> None:
-    """Players without their restart state go on from a snapshot."""
+    """Players without their restart state continue from a snapshot."""
     _lose_checkpoints(state, event.lost)
 
 
 def apply_rewound(state: LeagueState, event: LeagueRewound) -> None:
-    """Tokens go on counting where they were: a late answer from before must not fit a start that is still to come."""
+    """Token numbers continue: a late answer from before must not fit a later start."""
     state.token = event.token
     _lose_checkpoints(state, event.lost)
 
 
 def apply_created(state: LeagueState, event: LeagueCreated) -> None:
-    """Found the league; its bots join the population."""
+    """Create the league; its bots join the population."""
     config = event.config
     state.config, state.seed = config, event.seed
     state.num_seats, state.teams, state.scoring = event.num_seats, event.teams, event.scoring
@@ -161,7 +161,7 @@ def apply_created(state: LeagueState, event: LeagueCreated) -> None:
         prior_games=config.payoff.prior_games,
     )
     for bot in config.bots:
-        state.population.add(bot, kind=GUEST)
+        state.population.add(bot, kind=FIXED_OPPONENT)
         state.rating_games.append(0)
 
 

@@ -14,7 +14,7 @@ from league.core.state.plugin_answers import PluginFault, array, called, distrib
 
 
 def opponents(view: MatchmakingView, rng: np.random.Generator) -> NDArray[np.float64]:
-    """float64 [P], the shares that the matchmaker of a view gives each policy.
+    """float64 [P], the probabilities that the matchmaker of a view gives each policy.
 
     Raises:
       PluginFault: it raised, or they are not [P] numbers that are not negative and sum to 1.
@@ -46,7 +46,7 @@ def gate_opponents(view: MatchmakingView) -> NDArray[np.int64]:
 
 
 def verdict(trial: Trial) -> Verdict | None:
-    """What the gate of a trial decides.
+    """The decision of a trial's gate.
 
     Raises:
       PluginFault: it raised, or that is neither None nor a `Verdict`.

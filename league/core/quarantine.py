@@ -1,4 +1,4 @@
-"""Snapshots whose weights cannot be had: nobody meets them, open orders find another source, the league goes on."""
+"""Snapshots without readable weights: they are no longer opponents, and open directives find another source."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def restore_snapshot(state: LeagueState, command: RestoreSnapshot, rng: np.rando
 
 
 def apply_quarantined(state: LeagueState, event: SnapshotQuarantined) -> None:
-    """Nobody meets the snapshot any more."""
+    """The snapshot is no longer an opponent."""
     state.population.set_aside(state.population.index[event.snapshot], reason=event.reason)
 
 
@@ -68,7 +68,7 @@ def quarantined(state: LeagueState) -> dict[str, str]:
 
 
 def restart_sources(state: LeagueState, player: str) -> Iterator[str]:
-    """Snapshots whose weights a player without a restart state can go on from, the best choice first.
+    """Snapshots whose weights a player without a restart state can continue from, the best choice first.
 
     The one that it descends from, then that one's ancestors from the nearest on, then the player's own from the newest
     on. Those that are set aside are left out.

@@ -1,4 +1,4 @@
-"""Which snapshots a league no longer needs the weights of: their records, games and ratings stay, nobody meets them."""
+"""Retention: selects snapshots whose weights a league no longer needs. Records, games and ratings stay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RETIRED = "retired to keep within the limit of snapshots"
 """Beginning of the reason why such a snapshot is absent."""
 
 SLACK = 0.05
-"""Share of the limit by which a league falls below it each time: looking for what is not needed takes a while."""
+"""Fraction of the limit by which a league falls below it each time: looking for what is not needed takes a while."""
 
 NEWEST_KEPT = 5
 """Newest snapshots of each player whose weights always stay."""
@@ -63,8 +63,8 @@ def retire_snapshots(state: LeagueState, command: RetireSnapshots, rng: np.rando
 def needed_snapshots(state: LeagueState) -> set[str]:
     """Snapshots whose weights the league or its users may ask for next.
 
-    Sources of resets and restarts, what open leases and orders and the mixture name, the newest and the first of every
-    player, and the strongest of every player and of the league.
+    Sources of resets and restarts, what open leases and directives and the mixture name, the newest and the first of
+    every player, and the strongest of every player and of the league.
     """
     needed: set[str | None] = {name for player in state.players.values() for name in (player.parent, player.initial)}
     needed |= {order.source for order in state.directives.values()}
@@ -85,7 +85,7 @@ def needed_snapshots(state: LeagueState) -> set[str]:
 
 
 def apply_retired(state: LeagueState, event: SnapshotRetired) -> None:
-    """Nobody meets the snapshot any more."""
+    """The snapshot is no longer an opponent."""
     state.population.set_aside(state.population.index[event.snapshot], reason=event.reason)
 
 

@@ -274,7 +274,7 @@ def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
                 "exploiters that learn nothing",
                 f"{name} was frozen {reasons.count(TIMEOUT)} times and beats no opponent.",
                 f"at the last timeout its best win rate was {best.mean:.2f} against {best.opponent}",
-                f"raise gate.timeout_steps (now {gate.timeout_steps:,}), the player's share, or "
+                f"raise gate.timeout_steps (now {gate.timeout_steps:,}), the player's step_weight, or "
                 "matchmaking.options.curriculum_fraction; or lower its gate.reset_probability",
             )
 
@@ -296,9 +296,9 @@ def wasted_games(state: LeagueState, history: History) -> Iterator[Finding]:
         yield Finding(
             "actors wasted on solved opponents",
             f"{name} spends {wasted / total:.0%} of its games on opponents that it always beats.",
-            f"{len(solved)} such opponents of late, most games ({met.games[worst]:,}) against {worst}; its {rule}",
+            f"{len(solved)} such opponents recently, most games ({met.games[worst]:,}) against {worst}; its {rule}",
             "use matchmaking.options.weighting: squared (or hard with a higher pfsp_exponent), more self_play, or "
-            "smaller shares of fixed opponents",
+            "smaller probabilities of fixed opponents",
         )
 
 

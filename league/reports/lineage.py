@@ -32,7 +32,7 @@ class LineageReport:
         line = (
             {}
             if self.of is None
-            else {"of": self.of, "opponent mix": [asdict(meal) for meal in self.lineage.opponent_mix]}
+            else {"of": self.of, "opponent_mix": [asdict(met) for met in self.lineage.opponent_mix]}
         )
         return json.dumps({"run": self.run, **line, **asdict(self.lineage)})
 
@@ -80,11 +80,11 @@ class LineageReport:
                 changes = "\\n".join(_change(*change) for change in descent.changes)
                 style = _EDGES.get(descent.kind, "solid")
                 yield f'  "{descent.parent}" -> "{descent.snapshot}" [style={style}, label="{changes}"];'
-            for meal in descent.opponent_mix[:MAX_OPPONENTS]:
-                if meal.opponent in known:
+            for met in descent.opponent_mix[:MAX_OPPONENTS]:
+                if met.opponent in known:
                     yield (
-                        f'  "{meal.opponent}" -> "{descent.snapshot}" '
-                        f'[style=dotted, constraint=false, color=grey, label="{meal.games:,}"];'
+                        f'  "{met.opponent}" -> "{descent.snapshot}" '
+                        f'[style=dotted, constraint=false, color=grey, label="{met.games:,}"];'
                     )
 
 
@@ -133,12 +133,10 @@ def _judged(descent: LineageNode) -> str:
 
 
 def _opponent_mix(opponent_mix: tuple[OpponentGames, ...], *, most: int = MAX_OPPONENTS) -> str:
-    total = sum(meal.games for meal in opponent_mix)
+    total = sum(met.games for met in opponent_mix)
     if not total:
         return ""
-    shown = [
-        f"{meal.opponent} {meal.games / total:.0%} (won {meal.score / meal.games:.0%})" for meal in opponent_mix[:most]
-    ]
+    shown = [f"{met.opponent} {met.games / total:.0%} (won {met.score / met.games:.0%})" for met in opponent_mix[:most]]
     return f"{total:,} games: {', '.join(shown)}" + (" ..." if len(opponent_mix) > most else "")
 
 

@@ -21,7 +21,7 @@ def in_thread(job: Job) -> None:
 
 
 class BackgroundRatings:
-    """The newest ratings that are ready; they are made from a copy of the games, so that the league may go on.
+    """The newest ratings that are ready; they are made from a copy of the games, so that the league may continue.
 
     Args:
       every_s: least time between two refreshes.

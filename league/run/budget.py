@@ -1,4 +1,4 @@
-"""How much of a run's budget is spent, and when this start of it ends.
+"""The part of a run's budget that is spent, and the limits of one start of it.
 
 Schedules follow the budget in the configuration; the limits of one command only say when that command stops. So a run
 that is stopped and resumed follows the same schedules as one that never stopped.
@@ -27,7 +27,7 @@ DEFAULT_HORIZON_STEPS = 50_000_000
 
 @dataclass(frozen=True)
 class Spent:
-    """What a run has used since its first start.
+    """Time and steps that a run has used since its first start.
 
     Fields:
       seconds: wall time of training; core_seconds: processor time of all its processes; env_steps: of all games.
@@ -40,14 +40,14 @@ class Spent:
 
 @dataclass(frozen=True)
 class Limits:
-    """When one command stops, measured from where the run stood when it began; None for no limit."""
+    """Limits of one command, measured from the run's state at its start; None for no limit."""
 
     seconds: float | None = None
     core_seconds: float | None = None
     env_steps: int | None = None
 
     def reached(self, spent: Spent, *, begun: Spent) -> bool:
-        """Whether a limit is reached."""
+        """True once a limit is reached."""
         pairs = (
             (self.seconds, spent.seconds - begun.seconds),
             (self.core_seconds, spent.core_seconds - begun.core_seconds),
@@ -75,7 +75,7 @@ def fraction_spent(budget: BudgetConfig, spent: Spent, *, limits: Limits) -> flo
 
 
 def budget_spent(budget: BudgetConfig, spent: Spent, *, limits: Limits) -> bool:
-    """Whether the budget is used up.
+    """True once the budget is used up.
 
     As for the schedules: a command limited by env steps looks at env steps alone, any other at the times where the
     budget has any, and at env steps where it has none.
@@ -150,7 +150,7 @@ def cpu_seconds(pid: int) -> float:
 
 @dataclass(frozen=True)
 class ClockFile:
-    """What a run keeps of its meter between two starts.
+    """The part of a run's meter that is stored between two starts.
 
     Fields:
       spent: totals when it was written.
@@ -167,7 +167,7 @@ class ClockFile:
 
     @staticmethod
     def decode(payload: bytes) -> ClockFile:
-        """What `encode` wrote. Raises msgspec.DecodeError for anything else."""
+        """Reads the output of `encode`. Raises msgspec.DecodeError for anything else."""
         signed = msgspec.json.decode(payload, type=_SignedClock)
         clock = ClockFile(signed.spent, signed.env_steps_target)
         if clock.encode() != payload:

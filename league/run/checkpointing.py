@@ -1,4 +1,4 @@
-"""When the next restart state of each learner is due, by updates and by time, and which ones are on their way."""
+"""Schedules the next restart state of each learner, by updates and by time, and tracks those under way."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RestartStates:
 
     @property
     def waiting(self) -> bool:
-        """Whether a learner has been asked and has not answered."""
+        """True while a learner that was asked has not answered."""
         return bool(self._waiting)
 
     def ask_due(self, reports: Iterable[LearnerProgress], installed: Collection[str], *, now: float) -> None:
@@ -89,7 +89,7 @@ class RestartStates:
 
 
 def restored_progress(player: PlayerState, install: InstallPlayer, *, say: Callable[[str], object]) -> Progress:
-    """How far a learner is that is built from `install`; says what its player has lost."""
+    """The progress of a learner built from `install`; reports the player's lost training."""
     version, steps = 0, 0
     if install.saved is not None:
         counters = counters_in(install.saved)
@@ -98,5 +98,5 @@ def restored_progress(player: PlayerState, install: InstallPlayer, *, say: Calla
         version, steps = install.weights.version, install.trained_steps
     lost = player.trained_steps - steps
     if lost > 0:
-        say(f"{player.name} goes on from {steps:,} trained steps: the {lost:,} after that are lost.")
+        say(f"{player.name} continues from {steps:,} trained steps: the {lost:,} after that are lost.")
     return Progress(player.name, version, steps)

@@ -1,4 +1,4 @@
-"""Changes of a run's configuration after its start: which keys may change, and what a hand-edited file is told.
+"""Changes of a run's configuration after its start: which keys may change, and the errors for a file edited by hand.
 
 The journal holds the text of config.yaml (`ConfigChanged`); the file is a copy of it for people. A change is written to
 the journal first, so that after a crash between the two the file is the text before, and is brought up to date.
@@ -26,7 +26,7 @@ FIXED = {
     "name": "the run folder has its name already",
     "seed": "what was drawn so far came from it; `league train` starts a run with another one",
     "network": "its snapshots and learners are of this network; `league train` starts a run with another one",
-    "league": "the league in the journal was created with it; `league train` founds another one",
+    "league": "the league in the journal was created with it; `league train` creates another one",
     "teacher": "the run keeps its own copy of its teacher; `league fork RUN NEW -s ...` takes another one",
 }
 """Section that may not change in a run -> why, and what to do instead. All other sections may."""
@@ -45,7 +45,7 @@ def settled_config(
     Args:
       folder: locked by the caller.
       overrides: "dotted.key=value" each, over the configuration in the journal.
-      restore: write config.yaml again as the journal has it, whatever the file says now.
+      restore: rewrite config.yaml as the journal has it, regardless of its present content.
     Raises:
       ConfigError: an override does not fit, or changes what is fixed.
       Untrusted: it names code that may not be loaded.
@@ -80,7 +80,7 @@ def settled_config(
 
 
 def noted_config(config: RunConfig, before: RunConfig | None = None) -> ChangeConfig:
-    """The command that journals a configuration; `before` is the one that it takes the place of."""
+    """The command that journals a configuration; `before` is the one that it replaces."""
     changes = () if before is None else tuple(differences(config_plain(before), config_plain(config)))
     return ChangeConfig(dump_config(config), changes, _user())
 
@@ -97,14 +97,14 @@ def config_problem(folder: RunFolder, state: LeagueState) -> str | None:
 
 
 def plays_the_same(config: RunConfig, before: RunConfig) -> bool:
-    """Whether games in flight of one would go on in the other: what they and the unrolls in hand depend on is equal."""
+    """True if games in flight can continue under the other configuration: the settings they depend on are equal."""
     return config.runtime.kind == before.runtime.kind and all(
         getattr(config, section) == getattr(before, section) for section in PLAYS_ON
     )
 
 
 def differences(one: object, other: object, path: str = "") -> Iterator[ConfigChange]:
-    """What differs between two plain records, such as two `config_plain`, place by place."""
+    """Differences between two plain records, such as two `config_plain`, one per path."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted({*one, *other}, key=str):
             yield from differences(one.get(key), other.get(key), f"{path}.{key}" if path else str(key))
@@ -146,7 +146,7 @@ def _fixed_problems(changes: Sequence[ConfigChange]) -> Iterator[str]:
 
 
 def _user() -> str:
-    """Who changes it, for the journal."""
+    """The user who makes a change, for the journal."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):  # a user id without a name, as in containers

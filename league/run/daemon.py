@@ -1,7 +1,7 @@
-"""The daemon: grants leases, books what comes back, carries out orders. The core decides, the runtime works.
+"""The daemon: grants leases, records their outcomes, carries out directives. The core decides, the runtime works.
 
 One turn of its loop: take reports, turn them into commands, make the events durable, act on them. Nothing is acted on
-before it is in the journal, so whatever is killed when, a restart goes on from what the journal says.
+before it is in the journal, so that after any crash a restart continues from the journal.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ from league.store.journaled_league import JournaledLeague
 
 POLL_S = 0.2
 DRAIN_S = 60.0
-"""Longest wait for leases and orders in hand before a stop gives them up."""
+"""Longest wait for open leases and directives before a stop gives them up."""
 
 BUDGET, LIMIT, SIGNAL = "the budget is spent", "the limit of this command is reached", "a signal asked for it"
 
@@ -151,18 +151,18 @@ class Daemon:
                 self._cycle("draining", grant=None)
             except EnvError:  # each host's games may raise for themselves
                 continue
-            except Exception as error:  # boundary: the error that ended the run is the one to be told
+            except Exception as error:  # boundary: the error that ended the run is the one to report
                 self.say(f"What was learnt since the last restart states could not be saved: {error}")
                 return
 
     @property
     def playing(self) -> bool:
-        """Whether every learner was in place and the games in flight were taken up again: there is play to keep."""
+        """True once every learner is installed and the games in flight were restored: there is play worth keeping."""
         return self._metering
 
     @property
     def spent(self) -> Spent:
-        """What the run has used so far."""
+        """Time and steps that the run has used so far."""
         return self._spent
 
     def _cycle(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> None:
@@ -181,7 +181,7 @@ class Daemon:
         self._observe(self.observation(phase))
 
     def observation(self, phase: str) -> Observation:
-        """What observers are shown."""
+        """The observation that observers are shown."""
         lost, parked = self._losses.count, tuple(self._losses.parked)
         return Observation(self._spent, self._budget_fraction(), phase, self._progress, self._refused, lost, parked)
 
@@ -266,7 +266,7 @@ class Daemon:
             self._do(ExpireLease(lease.lease_id, report.reason))
 
     def _resubmit_directives(self, player: str) -> None:
-        """Submit the orders of a player whose learner has just come (back): a lost host took them with it."""
+        """Submit the directives of a player whose learner was just (re)installed: a lost host loses them."""
         pending = {event.directive.directive_id for event in self._effects if isinstance(event, DirectiveIssued)}
         for directive in self._league.state.open_directives(player):
             if directive.directive_id not in pending:
@@ -359,9 +359,9 @@ class Daemon:
         self._do(SaveCheckpoint(progress.player, digest, progress.version, progress.trained_steps))
 
     def _finish(self, *, since: Spent) -> None:
-        """Freeze everybody once more, then settle the ratings within their share of what was spent.
+        """Freeze every player once more, then settle the ratings within their fraction of the resources used.
 
-        Not where an exact run is merely stopped: a snapshot then would make it another run than one that goes on.
+        Not where an exact run is merely stopped: a snapshot then would make it differ from a run that continues.
         """
         self._snapshots.request_final(self._league.state)
         self._settle(lambda: not self._league.state.directives)
@@ -369,7 +369,7 @@ class Daemon:
             return
         allowance = rating_allowance(self._config, since=since, until=self._spent, limits=self._limits)
         phase = RatingPhase(allowance, self._league.state, begun=self._spent)
-        while not self.stop_requested and phase.goes_on(self._league.state, self._spent):
+        while not self.stop_requested and phase.continues(self._league.state, self._spent):
             self._cycle("rating", grant=phase.request)
 
     def _drain(self) -> None:
@@ -393,7 +393,7 @@ class Daemon:
         self._settle(lambda: not self._restart_states.waiting)
 
     def _settle(self, settled: Callable[[], bool]) -> None:
-        """Go on without new leases until something is so, or too much time has gone."""
+        """Run without new leases until a condition holds or the time is up."""
         patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._exact else DRAIN_S
         deadline = self._meter.now() + patience_s
         while not settled() and self._meter.now() < deadline and not (self._exact and self._stuck):

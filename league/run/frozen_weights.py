@@ -40,7 +40,7 @@ class FrozenWeights:
         except (MissingSnapshot, CorruptSnapshot) as error:
             self._execute(QuarantineSnapshot(snapshot, str(error)))
             self._policies.warn(
-                f"Snapshot {snapshot} is set aside, the league goes on without it: {error} "
+                f"Snapshot {snapshot} is set aside, the league continues without it: {error} "
                 "Put the file back as it was, and the next `league resume` takes the snapshot back."
             )
             return None
@@ -59,9 +59,10 @@ class FrozenWeights:
         return frozen
 
     def installation(self, player: str) -> InstallPlayer:
-        """What a player's learner starts from: its checkpoint, else the snapshot it descends from, else anew.
+        """The starting state of a player's learner: its checkpoint, else the snapshot it descends from, else new
+        weights.
 
-        Falling back is told of, never passed over in silence; only a player that never had weights starts anew.
+        A fallback is always reported; only a player that never had weights starts with new ones.
 
         Raises:
           MissingSnapshot, CorruptSnapshot: of the player's weights nothing can be read any more.

@@ -59,7 +59,7 @@ MAX_CHUNK_BATCHES = 4
 
 @dataclass(frozen=True)
 class Ended:
-    """How a session of a run ended. reason: why; spent: by the run in all; seconds: of training in this session."""
+    """The end of a run's session. reason: why; spent: by the run in all; seconds: of training in this session."""
 
     folder: RunFolder
     reason: str
@@ -107,7 +107,7 @@ def resume(
     restore_config: bool = False,
     trust: bool = False,
 ) -> Ended:
-    """Go on with a run from what its journal and stores say.
+    """Continue a run from its journal and stores.
 
     Args:
       trust: whether code is loaded that the run names although this user did not train it; from then on it is theirs.
@@ -151,13 +151,13 @@ def _names_of_run(config: RunConfig, fixed_opponents: Mapping[str, NetworkConfig
 
 
 def has_spent_its_budget(folder: RunFolder) -> bool:
-    """Whether a run ended because there was nothing left of its budget."""
+    """True if a run ended because its budget was used up."""
     status = folder.read_status()
     return status is not None and (status.phase, status.message) == ("stopped", BUDGET)
 
 
 def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
-    """What the hosts of a run build."""
+    """The setup that the hosts of a run build from."""
     rows = config.actors.num_envs * spec.num_seats
     batches = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES)
     return HostSetup(
@@ -247,7 +247,7 @@ def _session(
                 None, phase="failed", message=str(error).splitlines()[0] if str(error) else repr(error)
             )
             raise
-        if daemon.playing:  # stopped before that, the games kept at the last stop are still those to go on with
+        if daemon.playing:  # stopped before that: the games kept at the last stop remain the ones to continue
             _save_hosts(runtime, folder, league.state)
         observer.write_clock(daemon.observation("stopped"), durable=True)
         league.save_state()
@@ -301,7 +301,10 @@ def _policy_store(config: RunConfig, folder: RunFolder, console: RunConsole) -> 
 
 
 def _read_clock(folder: RunFolder, noted: Mapping[str, str], console: RunConsole) -> ClockFile:
-    """What earlier starts of the run have used. Losing it costs a schedule, not a result: it is told and begun anew."""
+    """Time and steps used by earlier starts of the run.
+
+    A lost file costs a schedule, not a result: it warns and restarts.
+    """
     try:
         return ClockFile.decode(read_noted(folder, noted, CLOCK_FILE))
     except FileNotFoundError:
@@ -314,7 +317,7 @@ def _read_clock(folder: RunFolder, noted: Mapping[str, str], console: RunConsole
 
 
 def _begun(clock: ClockFile, state: LeagueState, limits: Limits) -> Spent:
-    """What limits are measured from."""
+    """The amounts that limits are measured from."""
     steps = state.totals.env_steps
     if limits.env_steps is not None and clock.env_steps_target is not None:
         steps = clock.env_steps_target
@@ -322,7 +325,7 @@ def _begun(clock: ClockFile, state: LeagueState, limits: Limits) -> Spent:
 
 
 def _save_hosts(runtime: Runtime, folder: RunFolder, state: LeagueState) -> None:
-    """Keep the games in flight of an exact runtime, so that the run goes on as if it had not stopped."""
+    """Keep the games in flight of an exact runtime, so that the run continues as if it had not stopped."""
     saved = runtime.save_hosts() if isinstance(runtime, DeterministicRuntime) else None
     if saved is not None:
         payload = encode_actor_state(saved, next_lease_id=state.next_lease_id)
@@ -340,7 +343,7 @@ def _restore_hosts(
     """Take the games in flight up again where they fit the league as it stands; after a crash they do not.
 
     noted: what the journal's mark said of the files before this start. Losing them costs exactness, not a result: it
-    is told, and the games begin anew.
+    is reported, and new games begin.
     """
     if not isinstance(runtime, DeterministicRuntime):
         return
@@ -349,12 +352,12 @@ def _restore_hosts(
     except FileNotFoundError:
         return
     except StorageError as error:
-        console.say(f"{folder.hosts_path} cannot be used ({error}): the games that were in flight begin anew.")
+        console.say(f"{folder.hosts_path} cannot be used ({error}): the games that were in flight start again.")
         return
     if next_lease_id == state.next_lease_id:
         try:
             frozen = {name: policies.snapshot(info) for name, info in state.snapshots.items() if name in hosts.policies}
         except (CorruptSnapshot, MissingSnapshot) as error:
-            console.say(f"{error} The games that were in flight begin anew.")
+            console.say(f"{error} The games that were in flight start again.")
             return
         runtime.load_hosts(hosts, frozen)

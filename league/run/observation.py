@@ -1,4 +1,4 @@
-"""What the daemon shows of itself once a turn; `league.run.observer` makes tables, heartbeats and metrics of it."""
+"""The daemon's observation of itself, made every turn; `league.run.observer` turns it into tables and metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the daemon shows of itself: the live table, the heartbeat file, the metrics. It reads, and changes nothing."""
+"""Displays the daemon: the live table, the heartbeat file, the metrics. It reads, and changes nothing."""
 
 from __future__ import annotations
 
@@ -269,7 +269,7 @@ def mean_win_rate(state: LeagueState, player: PlayerState) -> float | None:
 
 
 def gate_view(state: LeagueState, player: PlayerState) -> GateView | None:
-    """How far a player is from its next snapshot."""
+    """A player's distance from its next snapshot."""
     settings = state.config_of(player.name)
     steps = player.trained_steps - player.gate_steps
     beaten, gate_opponents = 0, np.array([], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a user who gives a preset and its parts should be told of what became of the preset."""
+"""Remarks for a user whose configuration overrides parts of its preset."""
 
 from __future__ import annotations
 
@@ -16,6 +16,5 @@ def preset_remarks(settings: LeagueConfig) -> tuple[str, ...]:
         return ()
     names = ", ".join(dict.fromkeys(group.role for group in own))
     return (
-        f"league.players takes the place of the players of the preset {settings.preset} ({names}): leave it out to have"
-        " those.",
+        f"league.players replaces the players of the preset {settings.preset} ({names}): leave it out to have those.",
     )

@@ -1,4 +1,4 @@
-"""How long ratings are settled once training is over: as long as their share of what was spent lasts, and no longer."""
+"""The rating phase after training: it lasts for a fixed fraction of the resources that training used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from league.run.budget import Limits, Spent
 
 @dataclass(frozen=True)
 class RatingAllowance:
-    """What the rating leases after training may take together.
+    """Limits of all rating leases after training together.
 
     Fields:
       leases: how many. steps: of each game in one. lease_steps: env steps of one.
@@ -27,7 +27,7 @@ class RatingAllowance:
 
 
 def rating_allowance(config: RunConfig, *, since: Spent, until: Spent, limits: Limits) -> RatingAllowance:
-    """The share of what was spent between two moments, in as many leases as are wanted, the shorter the less there is.
+    """A fraction of the resources used between two moments, in the wanted number of leases, shorter when there is less.
 
     Time counts where training was limited by time. Where env steps alone ended it they alone count here, so that a run
     that repeats exactly ends with the same leases.
@@ -65,8 +65,8 @@ class RatingPhase:
         self._next_lease_id = state.next_lease_id
         self._is_first = True
 
-    def goes_on(self, state: LeagueState, spent: Spent) -> bool:
-        """Whether there is more to ask for; asked before each turn of the daemon.
+    def continues(self, state: LeagueState, spent: Spent) -> bool:
+        """True if the phase should continue; asked before each turn of the daemon.
 
         Not where a turn has granted nothing and nothing is in hand: then nothing can be rated, or no host is left.
         """

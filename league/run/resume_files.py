@@ -1,4 +1,4 @@
-"""What lies beside the journal and fits an earlier event of it: the games in flight, and the clock of the schedules."""
+"""Files beside the journal that fit an earlier event of it: the games in flight, and the clock of the schedules."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def hosts_at(folder: RunFolder, state: LeagueState) -> bytes | None:
 
 
 def clock_at(folder: RunFolder, state: LeagueState) -> ClockFile:
-    """What the run had used by an event: as noted if nothing was played since, else in proportion to the env steps."""
+    """The resources used by an event: as noted if nothing was played since, else in proportion to the env steps."""
     try:
         noted = ClockFile.decode(folder.read_resume_file(CLOCK_FILE))
     except (FileNotFoundError, StorageError, msgspec.DecodeError):
@@ -71,7 +71,7 @@ def read_noted(folder: RunFolder, noted: Mapping[str, str], name: str) -> bytes:
 
 
 def files_to_note(folder: RunFolder) -> dict[str, str]:
-    """What the journal's mark is to note of the files that a stop, a fork or a rewind has left."""
+    """The files left by a stop, a fork or a rewind that the journal's mark records."""
     return {
         name: hashlib.sha256(folder.read_resume_file(name)).hexdigest()
         for name in RESUME_FILES
@@ -80,7 +80,7 @@ def files_to_note(folder: RunFolder) -> dict[str, str]:
 
 
 def file_problems(folder: RunFolder, noted: Mapping[str, str]) -> Iterator[str]:
-    """What does not hold of the games in flight and the clock, one sentence each."""
+    """Faults of the games in flight and the clock, one sentence each."""
     for name in RESUME_FILES:
         try:
             content = read_noted(folder, noted, name)

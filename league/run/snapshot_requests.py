@@ -57,6 +57,6 @@ class SnapshotRequests:
 
 
 def has_learnt(state: LeagueState, player: PlayerState) -> bool:
-    """Whether a player has trained since its newest snapshot."""
+    """True if a player has trained since its newest snapshot."""
     newest = state.snapshots.get(f"{player.name}-s{player.num_snapshots - 1}")
     return newest is not None and player.trained_steps > newest.trained_steps

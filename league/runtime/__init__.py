@@ -1,1 +1,1 @@
-"""Where actors and learners run: in this process, or on Ray."""
+"""The runtimes of actors and learners: in this process, or on Ray."""

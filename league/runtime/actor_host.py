@@ -116,7 +116,7 @@ class ActorHost:
         return HostState(arrays, assignments, dict(self._generations))
 
     def load(self, state: HostState, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> None:
-        """Go on from a saved state."""
+        """Continue from a saved state."""
         self._generations = dict(state.generations)
         for key, assignments in state.assignments.items():
             policies = self._policies(assignments, frozen, learners)

@@ -1,6 +1,6 @@
 """The learner host that decodes, learns and answers at the same time: rows stream into the learner as they come.
 
-All learners live on one thread, which takes turns between orders and updates. A chunk goes through the feeder of its
+All learners live on one thread, which alternates between directives and updates. A chunk goes through the feeder of its
 player, decoded there in a thread of its own; credits hold back whoever pushes. What others may read (the newest
 weights and counts) is one immutable record per player, replaced after each update.
 """
@@ -197,7 +197,7 @@ class AsyncLearnerHost:
                 self._drop(player)
 
     def _next(self) -> Callable[[], None] | None:
-        """What to do now: orders come first; None at the end."""
+        """The next task: directives come first; None at the end."""
         with self._changed:
             while not self._closed:
                 if self._requests:
@@ -210,7 +210,7 @@ class AsyncLearnerHost:
         return None
 
     def _ready(self) -> str | None:
-        """Whose turn it is: the next player with a whole batch, else the next whose first rows are there."""
+        """The next player with a whole batch, else the next whose first rows have arrived."""
         ready = {player: self._held[player].feeder.rows_ready for player in self._next_player}
         rows = self._setup.learner.batch_rows
         block = rows // self._setup.learner.microbatches

@@ -31,7 +31,7 @@ one makes Ray take 127.0.0.1 for the address of its node, on every system: all o
 
 LOOPBACK = "127.0.0.1"
 ASK_DEADLINE_S = 30.0
-"""Longest wait for a cluster's answer to somebody without a token; most of it is the import of Ray."""
+"""Longest wait for a cluster's answer to a client without a token; most of it is the import of Ray."""
 
 ASK_WITHOUT_TOKEN = """
 import sys
@@ -43,7 +43,7 @@ except exceptions.AuthenticationError:
     sys.exit(3)
 """
 REFUSED = 3
-"""Exit code of that program where the cluster demands a token; 0 where it answers anybody."""
+"""Exit code of that program where the cluster demands a token; 0 where it answers any client."""
 
 
 class Cluster:
@@ -54,7 +54,7 @@ class Cluster:
       num_hosts: actors that must find room.
       object_store_mb: shared memory of a Ray of our own, MiB.
       num_gpus: of a Ray of our own, None for those that it finds; tests pretend some.
-      allow_tokenless: whether to join a cluster that takes commands from anybody.
+      allow_tokenless: whether to join a cluster that takes commands from any client.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Cluster:
 
 
 def demands_token(address: str) -> bool:
-    """Whether the cluster at host:port refuses somebody who has no token.
+    """True if the cluster at host:port refuses clients without a token.
 
     Asked by a process of its own: how Ray proves who it is holds for the whole of a process.
 

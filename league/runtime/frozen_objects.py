@@ -12,7 +12,7 @@ from agents.weights import Weights
 class FrozenObjects:
     """References by snapshot, the one used last given up last.
 
-    An object lives as long as anybody holds its reference: a lease on its way holds those that it names.
+    An object lives as long as its reference is held: a lease on its way holds those that it names.
 
     Args:
       put: stores a value and returns the reference to it.

@@ -54,7 +54,7 @@ class DirectClient:
 
 
 class InProcessRuntime:
-    """One host of each kind, in one thread beside the caller's, who can so say what hangs and go on without it.
+    """One host of each kind, in one thread beside the caller's, which can thus report a hang and continue without it.
 
     Args:
       setup: what the hosts build.

@@ -1,4 +1,4 @@
-"""What a learner host is to its owner, and what both kinds of it share. Knows nothing of processes."""
+"""The protocol of a learner host, and the parts that its implementations share. Knows nothing of processes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, L
 
 @dataclass(frozen=True)
 class Workers:
-    """How a learner's stages and replicas are started, and where they compute (None: wherever there is room)."""
+    """Starts a learner's stages and replicas, and says on which device they compute (None: any with room)."""
 
     launcher: WorkerGroupLauncher = ProcessWorkerGroup
     device: torch.device | None = None
 
 
 class UnknownPlayer(Exception):  # noqa: N818
-    """A chunk or order for a player that this host does not hold (any more)."""
+    """A chunk or directive for a player that this host does not hold (any more)."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class LearnerHost(Protocol):
         ...
 
     def progress(self) -> list[LearnerProgress]:
-        """How far every player is, and the share of the time since the last call in which there was nothing to do."""
+        """Progress of every player, and the fraction of time without work since the last call."""
         ...
 
     def reset(self, player: str, weights: Weights) -> None:

@@ -1,4 +1,4 @@
-"""Which GPU each learner gets, decided once when a run starts: a share for a host, or one for each of its workers."""
+"""Assigns GPUs to learners, once, when a run starts: a fraction for a host, or one for each of its workers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class GpuPlan:
-    """Who gets a GPU.
+    """The assignment of GPUs to hosts and workers.
 
     Fields:
       host_share: part of a GPU that every learner host asks for; 0 where its learners compute in workers.
@@ -33,7 +33,7 @@ class GpuPlan:
             )
 
     def device_of(self, player: str) -> str:
-        """Where a player's learner computes, for people."""
+        """Names the device of a player's learner, for people."""
         if self.num_workers:
             return f"{self.num_workers} GPUs" if player in self.players else f"{self.num_workers} workers on the CPU"
         if not self.host_share:

@@ -1,4 +1,4 @@
-"""What a runtime is to the daemon: tasks go in, reports come out, and nothing that happens in it is the truth.
+"""The interface between the daemon and a runtime: tasks go in, reports come out, and no truth lives in it.
 
 A runtime owns the hosts: it starts them, notices when one is lost or hangs, and starts another in its place. Whatever a
 lost host held is gone; the daemon rebuilds it from the journal and the stores.
@@ -29,7 +29,7 @@ Arrays = dict[str, NDArray[np.generic]]
 
 @dataclass(frozen=True)
 class HostSetup:
-    """What a host needs to build its env, its policies and its learners.
+    """Everything a host needs to build its env, its policies and its learners.
 
     Fields:
       run: name of the run.
@@ -66,7 +66,7 @@ class PlayLease:
 
 @dataclass(frozen=True)
 class InstallPlayer:
-    """For a learner host: hold a player's learner, from a checkpoint, from weights, or (both None) anew.
+    """For a learner host: hold a player's learner, from a checkpoint, from weights, or (both None) from new ones.
 
     hyperparameters: (name, factor) of its tuned values, see `league.runtime.hyperparameters`.
     trained_steps: those of the player when it was as in `weights`; a checkpoint holds its own.
@@ -189,7 +189,7 @@ class CheckpointTaken:
 
 @dataclass(frozen=True)
 class LearnerProgress:
-    """How far a player is.
+    """Progress of one player.
 
     Fields:
       update: the newest, None before the first. skipped: updates left out as not finite.
@@ -220,7 +220,7 @@ Report = (
 
 @dataclass(frozen=True)
 class HostState:
-    """All that the actor hosts hold, for a runtime that can go on exactly; empty for one that cannot.
+    """All that the actor hosts hold, for a runtime that can continue exactly; empty for one that cannot.
 
     Fields:
       arrays: games, unfinished unrolls and unsent ones, by name.
@@ -256,7 +256,7 @@ class Runtime(Protocol):
         ...
 
     def poll(self, timeout_s: float, *, budget_fraction: float) -> list[Report]:
-        """What has happened; waits up to `timeout_s` for something.
+        """The reports since the last call; waits up to `timeout_s` for one.
 
         Args:
           budget_fraction: part of the budget spent, in [0, 1]; learners use the newest one that they were told.
@@ -281,9 +281,9 @@ class DeterministicRuntime(Protocol):
         ...
 
     def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
-        """Go on from a saved state. frozen: weights of every snapshot in it."""
+        """Continue from a saved state. frozen: weights of every snapshot in it."""
         ...
 
     def abandon(self) -> None:
-        """Go on without the task in hand and the leases that wait: its env hangs, and nothing can end it."""
+        """Continue without the current task and the waiting leases: its env hangs and cannot be stopped."""
         ...

@@ -1,4 +1,4 @@
-"""What the Ray runtime keeps of each host and of each call on its way, and what the error of a call says."""
+"""Bookkeeping of the Ray runtime for hosts and calls in flight, and the error texts of calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Host:
     Fields:
       kind: "actor_host" or "learner_host". pid: 0 until it is ready.
       failures: losses in a row. parked: whether these are too many, so that it is tried again only now and then.
-      orders: what a learner host is to do, in order; the first of them is under way where `is_busy`.
+      directives: the tasks of a learner host, in order; the first of them is under way where `is_busy`.
       asked_at, answered_at: when it was last asked how far it is, and when it last said so.
     """
 
@@ -60,11 +60,11 @@ def first_line(error: BaseException) -> str:
 
 
 def cause_text(error: BaseException) -> str:
-    """What a remote error says for itself, without the traceback that Ray puts before it."""
+    """The message of a remote error, without the traceback that Ray puts before it."""
     cause = getattr(error, "cause", None)
     return str(cause) if isinstance(cause, BaseException) else first_line(error)
 
 
 def has_learnt(reports: list[Report]) -> bool:
-    """Whether a learner host has made an update since it was started."""
+    """True if a learner host has made an update since it was started."""
     return any(isinstance(report, LearnerProgress) and report.update is not None for report in reports)

@@ -31,7 +31,7 @@ CREDITS = 1
 chunk, so that with what it holds itself about two batches lie between acting and learning."""
 
 ACTORS = "actors"
-"""Ray's name for the threads that serve actor hosts: these may wait for room, orders must not wait behind them."""
+"""Ray's name for the threads that serve actor hosts: these may wait for room, directives must not wait behind them."""
 
 PROGRESS = "progress"
 """The same for the one thread that says how far the learners are: an answer shows that the host lives."""

@@ -129,7 +129,7 @@ class RayRuntime:
             self._spawn(host)
 
     def submit(self, task: Task) -> None:
-        """Call the host that the task concerns; one for a host that is not there is dropped: its loss was told."""
+        """Call the host that the task concerns; one for a host that is not there is dropped: its loss was reported."""
         if isinstance(task, PlayLease):
             self._submit_lease(task)
             return
@@ -151,7 +151,7 @@ class RayRuntime:
             )
         elif isinstance(task, TakeCheckpoint):
             host.orders.append((lambda handle: handle.checkpoint.remote(task.player), lambda answer: [answer]))
-        self._next_order(host)
+        self._next_directive(host)
 
     def poll(self, timeout_s: float, *, budget_fraction: float) -> list[Report]:
         """Wait for any call to come back; notice deadlines, start lost hosts again, ask learners how far they are.
@@ -214,8 +214,8 @@ class RayRuntime:
             keeps=tuple(frozen.values()),
         )
 
-    def _next_order(self, host: Host) -> None:
-        """Give a learner host its next order once it has done the one before: the deadline runs from its turn on."""
+    def _next_directive(self, host: Host) -> None:
+        """Send a learner host its next directive once the last is done, so that its deadline starts only then."""
         if host.is_busy or not host.orders or host.handle is None:
             return
         call, answer = host.orders.popleft()
@@ -223,10 +223,10 @@ class RayRuntime:
 
         def done(result: Any) -> list[Report]:
             host.is_busy = False
-            self._next_order(host)
+            self._next_directive(host)
             return answer(result)
 
-        self._expect(call(host.handle), host, done, deadline_s=self._deadlines.order_s)
+        self._expect(call(host.handle), host, done, deadline_s=self._deadlines.directive_s)
 
     def _expect(
         self,
@@ -261,7 +261,7 @@ class RayRuntime:
         plan = plan_gpus(num_gpus, players=players, learner_hosts=self._settings.learner_hosts, num_workers=num_workers)
         for player in plan.players:
             group = placement_group([{"GPU": 1.0}] * num_workers, strategy="PACK")
-            if not group.wait(PLACE_S):  # the GPUs are there and somebody else has them
+            if not group.wait(PLACE_S):  # the GPUs exist but another process holds them
                 remove_placement_group(group)
                 break
             self._groups[player] = group
@@ -312,7 +312,7 @@ class RayRuntime:
         """Count a host as lost and set the time of its next start.
 
         Raises:
-          LeagueError: it was lost too often in a row, and the run cannot go on without it.
+          LeagueError: it was lost too often in a row, and the run cannot continue without it.
         """
         self._kill(host, at_once=True)
         host.orders.clear()
@@ -380,5 +380,5 @@ class RayRuntime:
 
     @staticmethod
     def _is_late(learner: Host | None, now: float) -> bool:
-        """Whether a learner host is not there or gives no sign: then whoever waits for it is not to blame."""
+        """True if a learner host is absent or unresponsive; those that wait for it are then not to blame."""
         return learner is not None and (not learner.pid or now - learner.answered_at > LATE_S)

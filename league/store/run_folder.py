@@ -24,8 +24,7 @@ MAX_CONFIG_BYTES = 1 << 20
 MAX_STATUS_BYTES = 1 << 20
 HOSTS_FILE, CLOCK_FILE = "hosts.safetensors", "clock.json"
 RESUME_FILES = {HOSTS_FILE: 4 << 30, CLOCK_FILE: 1 << 16}
-"""What a stop leaves beside the journal, the games in flight and the clock of the schedules, and its largest size in
-bytes."""
+"""The files that a stop leaves beside the journal, with their largest sizes in bytes: games in flight and the clock."""
 
 MAX_SILENCE_S = 300.0
 """Oldest heartbeat of a daemon on another host that still counts as alive; clocks of hosts may differ a little."""

@@ -172,7 +172,7 @@ def test_a_run_whose_snapshots_are_all_corrupt_goes_on_from_its_checkpoints_and_
     ran = league("resume", run, "--env-steps", "400")
     assert ran.code == 0
     text = " ".join(ran.out.split())
-    assert re.search(r"Snapshot main-0-s\d+ is set aside, the league goes on without it: .* is corrupt", text), text
+    assert re.search(r"Snapshot main-0-s\d+ is set aside, the league continues without it: .* is corrupt", text), text
 
 
 def test_a_player_of_which_nothing_can_be_read_is_one_sentence(made: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""When a player's weights are frozen into a snapshot, and what the decision rests on.
+"""Gates: decide when a player's weights are frozen into a snapshot, and record the evidence.
 
 Shape letter: C opponents.
 """
@@ -27,7 +27,7 @@ MAX_EVIDENCE = 16
 
 @dataclass(frozen=True)
 class Trial:
-    """What a gate judges.
+    """The input of a gate: one player and its results.
 
     Fields:
       steps: trained since the last snapshot or reset.
@@ -48,7 +48,8 @@ class Verdict:
 
     Fields:
       reason: GATE or TIMEOUT. evidence: hardest opponents first.
-      gate_opponents: how many were judged. doubt: the greatest about one of them, None where the gate computes none.
+      gate_opponents: how many were judged. expected_unbeaten: expected number of them unbeaten, None where the gate
+        computes none.
     """
 
     reason: str
@@ -111,7 +112,7 @@ class BeatenAt(NamedTuple):
 
 
 def beaten_at(config: GateConfig) -> BeatenAt:
-    """What reports on a gate count as beaten: its options of these names, or the usual values where it has none such.
+    """The thresholds by which reports call an opponent beaten: the gate's options of these names, or the defaults.
 
     The gate itself is not loaded: a report on a run must not run code from outside.
     """

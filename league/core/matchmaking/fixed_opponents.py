@@ -1,4 +1,4 @@
-"""FixedOpponents: policies that do not learn here and take a share of a player's games."""
+"""Fixed opponents: policies that do not learn here and take a fraction of a player's games."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from league.core.state.state import LeagueState
 
 
 def fixed_opponent_probabilities(state: LeagueState, player: str) -> NDArray[np.float64] | None:
-    """Shares of a player's games that its fixed opponents take.
+    """Fractions of a player's games that its fixed opponents take.
 
     Returns:
       float64 [P], P policies of the population; an imported policy that has not been added yet, or whose weights

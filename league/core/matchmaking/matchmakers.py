@@ -39,7 +39,7 @@ class _SelfPlayAndOthers:
         require(0.0 <= self.self_play <= 1.0, f"self_play must lie in [0, 1], not {self.self_play}")
 
     def _with_self_play(self, view: MatchmakingView, others: Numbers, weights: Array) -> Array:
-        """float64 [P], the self-play share for the player, the rest over `others` by weight."""
+        """float64 [P], the self-play probability for the player, the rest over `others` by weight."""
         result = np.zeros(len(view.population))
         probability = self.self_play if len(others) else 1.0
         if probability < 1.0:
@@ -68,7 +68,7 @@ class Fictitious(_SelfPlayAndOthers, _Unjudged):
     """
 
     def opponents(self, view: MatchmakingView, rng: np.random.Generator) -> Array:
-        """Even shares."""
+        """Even probabilities."""
         past = view.population.snapshots()
         return self._with_self_play(view, past, np.ones(len(past)))
 
@@ -89,7 +89,7 @@ class Window(_SelfPlayAndOthers, _Unjudged):
         require(self.window >= 1, f"window must be at least 1, not {self.window}")
 
     def opponents(self, view: MatchmakingView, rng: np.random.Generator) -> Array:
-        """Even shares over the last `window`."""
+        """Even probabilities over the last `window`."""
         past = view.population.snapshots_of(view.home)[-self.window :]
         return self._with_self_play(view, past, np.ones(len(past)))
 
@@ -167,10 +167,10 @@ class EvenOdds(_SelfPlayAndOthers, _Unjudged):
 
 @dataclass(frozen=True)
 class FixedOpponents(_Unjudged):
-    """Nobody but the player's fixed_opponents: a best response to policies that do not learn."""
+    """Only the player's fixed opponents: a best response to policies that do not learn."""
 
     def opponents(self, view: MatchmakingView, rng: np.random.Generator) -> Array:
-        """The fixed opponents by their shares, whatever these sum to; itself where it has none."""
+        """The fixed opponents by their probabilities, scaled to sum to 1; itself where it has none."""
         result = np.zeros(len(view.population))
         if view.fixed_opponents is None or view.fixed_opponents.sum() <= 0.0:
             result[view.home] = 1.0

@@ -69,7 +69,8 @@ def pfsp(
 def sparse_probabilities(
     probabilities: Array, *, limit: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], Array]:
-    """At most `limit` candidates with shares whose expectation is `probabilities`, and as little noise as can be.
+    """At most `limit` candidates with probabilities whose expectation is `probabilities`, and as little noise as can
+    be.
 
     Candidates above a threshold keep their exact probability; the rest are drawn systematically and get the threshold
     each. So 35 % of self-play is 35 % of every lease while a thousand rare opponents take turns.
@@ -78,7 +79,7 @@ def sparse_probabilities(
       probabilities: float64 [C], sums to 1.
       limit: most candidates kept, at least 1.
     Returns:
-      int64 [K] candidates in ascending order and float64 [K] their shares, which sum to 1.
+      int64 [K] candidates in ascending order and float64 [K] their probabilities, which sum to 1.
     Source: Fearnhead and Clifford 2003, optimal resampling, section 3.
     """
     candidates = (probabilities > 0.0).nonzero()[0]

@@ -1,4 +1,4 @@
-"""How good a player's own snapshots still are as its opponents: a score each, that falls when the snapshot is beaten.
+"""Opponent quality: a score for each of a player's own snapshots, which falls when the snapshot is beaten.
 
 Shape letter: P policies of the population.
 """

@@ -1,4 +1,4 @@
-"""Whom a player of each role meets, and whom it must beat before it is frozen.
+"""Roles: the opponents that a player of each role meets, and those it must beat before it is frozen.
 
 Shape letters: P policies of the population, C candidates.
 Source: Vinyals et al. 2019, methods and the released pseudocode; where the two differ, the options say so.
@@ -35,10 +35,11 @@ class MatchmakingView:
 
     Fields:
       home: its number. posterior: its win rate against each of the P policies.
-      config: of its group, with the player's own tuned values in their place.
+      config: of its group, with the player's own PBT values in their place.
       quality: float64 [P], qualities of its own snapshots; None where none are kept.
       mixture: float64 [P], the mixture over snapshots that is best as a whole; None where none is solved.
-      fixed_opponents: float64 [P], shares of the player's games that its fixed opponents take; None where it has none.
+      fixed_opponents: float64 [P], fractions of the player's games that its fixed opponents take; None where it has
+        none.
     """
 
     home: int
@@ -57,7 +58,7 @@ class Matchmaker(Protocol):
     """
 
     def opponents(self, view: MatchmakingView, rng: np.random.Generator) -> Array:
-        """float64 [P], shares of the player's games against each policy, sum 1; its own entry is self-play."""
+        """float64 [P], probabilities of the player's games against each policy, sum 1; its own entry is self-play."""
 
     def gate_opponents(self, view: MatchmakingView) -> Numbers:
         """int64 [C], whom the gate demands to be beaten; none: only the timeout takes snapshots."""
@@ -149,7 +150,7 @@ class MainAgent(Prioritised):
         require(self.min_games >= 0.0, f"min_games must not be negative, not {self.min_games}")
 
     def opponents(self, view: MatchmakingView, rng: np.random.Generator) -> Array:
-        """Shares self_play / pfsp / verification; a share whose candidates are missing becomes self-play."""
+        """Probabilities self_play / pfsp / verification; one whose candidates are missing becomes self-play."""
         past = view.population.snapshots()
         result = self._spread(view, past, self.pfsp, rng)
         self_play = self.self_play if len(past) else self.self_play + self.pfsp
@@ -259,7 +260,7 @@ def matchmaker_of(config: PlayerConfig) -> Matchmaker:
 
 
 def monotone_tail_start(win_rates: Array) -> int:
-    """Where the tail begins in which win rates only fall toward the newest: those opponents are hard, not forgotten.
+    """The start of the tail in which win rates only fall toward the newest: those opponents are hard, not forgotten.
 
     Args:
       win_rates: float64 [C], oldest opponent first.

@@ -17,7 +17,7 @@ MIN_CHANCE = 1e-12
 
 
 def alpha_rank(win_rates: Array, *, population: int = 50, alpha: float = 100.0) -> Array:
-    """How long a population of copies dwells on each policy while rare mutants try to take it over.
+    """The long-run fraction of time that an evolving population spends on each policy, under rare mutations.
 
     Args:
       win_rates: float64 [N, N], entry (i, j) the win rate of i against j in [0, 1].

@@ -1,4 +1,4 @@
-"""Where strength is not one number: how much of a table is cyclic, and which policies beat each other in a ring.
+"""Measures intransitivity: how cyclic a table of win rates is, and which policies beat each other in a ring.
 
 Shape letter: N policies.
 """
@@ -19,18 +19,18 @@ Array = NDArray[np.float64]
 Z = 1.96
 """Standard deviations by which a pair must lie above even to count as beaten."""
 MAX_POLICIES = 128
-MISLEADING_SHARE = 0.25
-"""Cyclic share above which a single rating misleads."""
+MISLEADING_FRACTION = 0.25
+"""Cyclic fraction above which a single rating misleads."""
 
 
 @dataclass(frozen=True)
 class CycleReport:
-    """What one number per policy leaves out.
+    """The part of a table of win rates that one number per policy cannot express.
 
     Fields:
       policies: how many were compared.
       cyclic_fraction: part of the squared log-odds of the whole table that no rating can express, in [0, 1].
-      num_cycles: triples in which each surely beats the next. ring: size of the largest set in which everyone surely
+      num_cycles: triples in which each reliably beats the next. ring: size of the largest set in which everyone surely
         beats everyone else by some chain; 1 where there is none.
       strongest: the triple whose weakest link is strongest, its win rates in turn; empty without one.
     """
@@ -50,8 +50,8 @@ class CycleReport:
 
     @property
     def misleads(self) -> bool:
-        """Whether one number per policy misleads: much of the table is cyclic, or sure cycles are there."""
-        return self.cyclic_fraction > MISLEADING_SHARE or self.num_cycles > 0
+        """True if one number per policy misleads: much of the table is cyclic, or some cycles are certain."""
+        return self.cyclic_fraction > MISLEADING_FRACTION or self.num_cycles > 0
 
 
 def league_cycles(state: LeagueState) -> CycleReport | None:

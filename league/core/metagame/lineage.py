@@ -1,5 +1,4 @@
-"""Who descends from whom, by what, and on what opponent mix of opponents: a graph folded from the events of a
-league."""
+"""Lineage: each snapshot's parent, the reason for it and its opponent mix, as a graph folded from a league's events."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from league.core.state.events import (
 from league.core.state.records import Hyperparameter, SnapshotInfo
 
 Kind = Literal["first", "trained", "reset", "transplant", "outside"]
-"""How a snapshot came from its parent: by training on, by training from a reset, or from another player's weights."""
+"""The origin of a snapshot: training on, training after a reset, or another player's weights."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class LineageNode:
       parent: snapshot that its weights descend from. kind: how.
       donor: player whose weights were copied since the parent, where one was.
       version, trained_steps: its player's progress.
-      hyperparameters: its player's tuned values when it was taken.
+      hyperparameters: its player's PBT values when it was taken.
       changes: (name, before, after) of those that differ from the parent's.
       opponent_mix: games of its player since the snapshot before it, most games first.
       evidence: what the gate saw when it asked for the snapshot, hardest opponents first; opponents: how many it
@@ -113,19 +112,19 @@ class Lineage:
 
     @property
     def opponent_mix(self) -> tuple[OpponentGames, ...]:
-        """What all of it has met, most games first."""
+        """The opponents met by all of it, most games first."""
         games: Counter[str] = Counter()
         score: Counter[str] = Counter()
         for descent in self.descents:
-            for meal in descent.opponent_mix:
-                games[meal.opponent] += meal.games
-                score[meal.opponent] += meal.score  # type: ignore[assignment]  # a Counter adds floats as well
+            for met in descent.opponent_mix:
+                games[met.opponent] += met.games
+                score[met.opponent] += met.score  # type: ignore[assignment]  # a Counter adds floats as well
         return tuple(OpponentGames(name, count, float(score[name])) for name, count in games.most_common())
 
 
 @dataclass
 class _Present:
-    """What has happened to a player since its last snapshot."""
+    """Events of a player since its last snapshot."""
 
     kind: Kind = "first"
     donor: str | None = None
@@ -161,7 +160,7 @@ def lineage_of(events: Iterable[Event]) -> Lineage:
         elif isinstance(event, SnapshotAdded):
             _descend(event.snapshot, directives.pop(event.directive_id), players, descents)
         elif isinstance(event, PolicyImported):
-            descents[event.snapshot.snapshot_id] = _outsider(event.snapshot)
+            descents[event.snapshot.snapshot_id] = _imported(event.snapshot)
         elif isinstance(event, LeagueForked):
             forks.append(Fork(event.run, event.event, len(descents)))
         elif isinstance(event, LeagueRewound):
@@ -220,7 +219,7 @@ def _descend(
     players[snapshot.player] = _Present(kind="trained", hyperparameters=present.hyperparameters)
 
 
-def _outsider(snapshot: SnapshotInfo) -> LineageNode:
+def _imported(snapshot: SnapshotInfo) -> LineageNode:
     return LineageNode(
         snapshot.snapshot_id,
         player="",
@@ -245,5 +244,5 @@ def _changes(
     return tuple((name, old.get(name), new.get(name)) for name in (old | new) if old.get(name) != new.get(name))
 
 
-def _most_first(meal: tuple[str, int]) -> tuple[int, str]:
-    return -meal[1], meal[0]
+def _most_first(met: tuple[str, int]) -> tuple[int, str]:
+    return -met[1], met[0]

@@ -1,4 +1,4 @@
-"""The game between whole snapshots: which mixture of them no single one beats, and when it is solved anew.
+"""The game between whole snapshots: which mixture of them no single one beats, and when it is solved again.
 
 Shape letter: N policies.
 """
@@ -56,9 +56,9 @@ def doubtful_win_rates(state: LeagueState, names: Sequence[str]) -> tuple[Array,
 
 
 def mixture_event(state: LeagueState) -> list[MixtureSolved]:
-    """The mixture, solved anew where it is due; else nothing.
+    """The mixture, solved again where it is due; else nothing.
 
-    Due after a new snapshot, and when the games between frozen policies have grown by a share of what they were.
+    Due after a new snapshot, and when the games between frozen policies have grown by a fraction of their number.
     """
     assert state.config is not None
     config, games = state.config.meta_game, state.totals.rating_games
@@ -77,13 +77,13 @@ def mixture_event(state: LeagueState) -> list[MixtureSolved]:
 
 
 def apply_mixture(state: LeagueState, event: MixtureSolved) -> None:
-    """The newest mixture takes the place of the one before."""
+    """The newest mixture replaces the one before."""
     weights = {member.policy: member.weight for member in event.members}
     state.mixture = Mixture(weights, event.games, event.num_snapshots, event.exploitability)
 
 
 def mixture_weights(state: LeagueState) -> Array | None:
-    """float64 [P], the mixture with its share of exploration over all snapshots, sums to 1.
+    """float64 [P], the mixture with its fraction of exploration over all snapshots, sums to 1.
 
     Members that cannot be met are left out. None before the first mixture, and where no member is left.
     """
@@ -102,7 +102,7 @@ def mixture_weights(state: LeagueState) -> Array | None:
 
 
 def heaviest(mixture: Array) -> NDArray[np.int64]:
-    """Places of the members with a weight worth naming, heaviest first."""
+    """Indices of the members with a weight worth naming, heaviest first."""
     order = np.argsort(-mixture, kind="stable")
     kept: NDArray[np.int64] = order[mixture[order] >= min(MIN_WEIGHT, mixture.max())]
     return kept
@@ -116,14 +116,14 @@ def own_snapshots(state: LeagueState) -> list[str]:
 def exported_snapshots(state: LeagueState) -> list[str]:
     """Those that a league's exports choose among, oldest first: of its main agents; of every player without one.
 
-    Exploiters are there to find the faults of main agents. Nobody looks for theirs.
+    Exploiters are there to find the faults of main agents. No player looks for theirs.
     """
     own = own_snapshots(state)
     return [name for name in own if state.snapshots[name].role == MAIN_ROLE] or own
 
 
 def _games_between(state: LeagueState, names: Sequence[str]) -> tuple[PairGames, NDArray[np.int64]]:
-    """Games of snapshots with one another, and the place of each one's parent among them, -1 without one."""
+    """Games of snapshots with one another, and the index of each one's parent among them, -1 without one."""
     numbers = np.array([state.population.index[name] for name in names], dtype=np.int64)
     places = {name: place for place, name in enumerate(names)}
     parents = [state.snapshots[name].parent for name in names]

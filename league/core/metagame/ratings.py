@@ -1,4 +1,4 @@
-"""How strong frozen policies are: Bradley-Terry from games in which every seat was frozen, a parent as the prior.
+"""Bradley-Terry ratings of frozen policies, from games in which every seat was frozen, with the parent as the prior.
 
 What is modelled is the expected score of a game (`league.core.state.scoring`): d Elo more than another means to expect
 the score p = 1 / (1 + 10 ** (-d / 400)) against it. Where games won are counted, p is the chance to win, a draw being
@@ -56,7 +56,7 @@ class PairGames:
     """Games between frozen policies.
 
     Fields:
-      first, second: int64 [M], places of the two policies among those rated; a pair at most once.
+      first, second: int64 [M], indices of the two policies among those rated; a pair at most once.
       score: float64 [M], sum of the scores of the first, at most `games`.
       games: float64 [M].
     """
@@ -80,8 +80,8 @@ def bradley_terry(
 
     Args:
       num_policies: N.
-      parents: int64 [N], place of each policy's parent, -1 without one.
-      anchor: place of the policy whose rating is 0 and certain.
+      parents: int64 [N], index of each policy's parent, -1 without one.
+      anchor: index of the policy whose rating is 0 and certain.
       parent_draws: virtual draws of a policy with its parent.
       max_dense: policies up to which deviations are exact; beyond, they are estimated to about 10 %.
     Returns:
@@ -134,7 +134,7 @@ def league_ratings(state: LeagueState) -> tuple[RatingRow, ...]:
 
 @dataclass(frozen=True)
 class RatingInputs:
-    """What the ratings of a league are made from, apart from the league: it may go on meanwhile.
+    """A copy of the data that ratings are made from, so that the league may continue meanwhile.
 
     Fields:
       names: [N] policies. games: int64 [N], rating games of each.
@@ -194,7 +194,7 @@ def present_ratings(state: LeagueState, chosen: list[int]) -> tuple[Array, Array
     """
     assert state.config is not None
     payoff, population = state.payoff, state.population
-    # Each pair has two cells that hold the same games from either side; the one with the lower place first is taken.
+    # Each pair has two cells that hold the same games from either side; the one with the lower index first is taken.
     rated = np.concatenate([np.array(chosen), population.frozen()[-MAX_FROZEN:]]).astype(np.int64)
     place = np.full(len(population), -1, dtype=np.int64)
     place[rated] = np.arange(len(rated))
@@ -233,7 +233,7 @@ def strongest(rows: tuple[RatingRow, ...]) -> RatingRow | None:
 
 
 def frozen_pairs(state: LeagueState, chosen: Numbers) -> PairGames:
-    """Games between the policies numbered `chosen` (frozen ones, ascending), each pair once, by their place in it."""
+    """Games between the policies numbered `chosen` (frozen ones, ascending), each pair once, by their index in it."""
     place = np.full(len(state.population), -1, dtype=np.int64)
     place[chosen] = np.arange(len(chosen))
     payoff = state.payoff

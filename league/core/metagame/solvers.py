@@ -16,7 +16,7 @@ from league.core.state.registry import AUTO, SOLVERS, load
 Array = NDArray[np.float64]
 
 TWO_SIDES, MANY_SIDES = "nash", "replicator"
-"""What "auto" is by the number of sides."""
+"""The solver that "auto" stands for, by the number of sides."""
 MAX_ITERATIONS = 20_000
 
 
@@ -59,7 +59,7 @@ def gains_of(win_rates: Array) -> Array:
 
 
 def exploitability(win_rates: Array, mixture: Array) -> float:
-    """How far over a half the best single row wins against the mixture."""
+    """The best single row's win rate against the mixture, minus a half."""
     return _exploitability(gains_of(win_rates), mixture)
 
 

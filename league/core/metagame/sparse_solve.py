@@ -20,8 +20,8 @@ class PairMatrix:
 
     Args:
       size: N.
-      first, second: int64 [M], places of the two policies; every policy but the anchor is in some pair.
-      anchor: place that is taken out; its entry in any solution is 0.
+      first, second: int64 [M], indices of the two policies; every policy but the anchor is in some pair.
+      anchor: index that is taken out; its entry in any solution is 0.
     """
 
     def __init__(self, size: int, first: Numbers, second: Numbers, *, anchor: int) -> None:

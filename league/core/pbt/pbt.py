@@ -1,7 +1,7 @@
 """Population based training: when a player is looked at, what a transplant is made of, what its confirmation changes.
 
-A transplant is one order: the donor's restart state, named by its digest and not to be deleted while the directive is
-open, and new hyperparameters. It counts only once the player's own restart state with both in it is in the store.
+A transplant is one directive: the donor's restart state, named by its digest and not to be deleted while the directive
+is open, and new hyperparameters. It counts only once the player's own restart state with both in it is in the store.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def with_self_play(options: Options, probability: float) -> Options:
 def first_values(
     config: PbtConfig, group: PlayerConfig, rng: np.random.Generator, *, is_first: bool
 ) -> tuple[Hyperparameter, ...]:
-    """What a new player of a group starts with: the first one with the initial values, the others around them."""
+    """Starting values of a new player of a group: the first gets the initial values, the others values around them."""
     if not config.selection:
         return _beside((), group)
     exponents = rng.uniform(-START_SPREAD, START_SPREAD, len(config.hyperparameters)) * (not is_first)
@@ -71,7 +71,7 @@ def first_values(
 
 
 def _beside(tuned: tuple[Hyperparameter, ...], group: PlayerConfig) -> tuple[Hyperparameter, ...]:
-    """Tuned values, and those of the group that tuning leaves alone."""
+    """The player's own PBT values, and those of the group that PBT leaves alone."""
     names = {item.name for item in tuned}
     return tuned + tuple(item for item in group.hyperparameters if item.name not in names)
 
@@ -79,7 +79,7 @@ def _beside(tuned: tuple[Hyperparameter, ...], group: PlayerConfig) -> tuple[Hyp
 def explored(
     donor: tuple[Hyperparameter, ...], config: PbtConfig, rng: np.random.Generator
 ) -> tuple[Hyperparameter, ...]:
-    """The donor's values, each kept, multiplied or divided by the factor, or drawn anew within its bounds."""
+    """The donor's values, each kept, multiplied or divided by the factor, or drawn again within its bounds."""
     known = {item.name: item.value for item in donor}
     values = []
     for item in config.hyperparameters:
@@ -97,7 +97,7 @@ def explored(
 def transplant_directive(
     state: LeagueState, player: str, rng: np.random.Generator, *, trained_steps: int
 ) -> list[Event]:
-    """A transplant directive where a period is over and the tuner finds a donor; nothing while a directive is open."""
+    """A transplant directive where a period is over and the selection finds a donor; none while one is open."""
     known = state.players[player]
     if state.open_directives(player) or not _has_ended_a_period(state, known.trained_steps, trained_steps):
         return []
@@ -109,8 +109,8 @@ def transplant_after_snapshot(
 ) -> list[Event]:
     """The same at the confirmation of a snapshot, where a period has ended since the one before.
 
-    The end of a period counts for nothing while a snapshot is on order, and often a report ends both; so this look
-    makes up for it, and whoever copies then has its own weights frozen first.
+    The end of a period counts for nothing while a snapshot directive is open, and often a report ends both; so this
+    look makes up for it, and whoever copies then has its own weights frozen first.
     """
     known = state.players[player]
     if len(state.open_directives(player)) > 1 or not _has_ended_a_period(state, known.gate_steps, trained_steps):
@@ -119,14 +119,14 @@ def transplant_after_snapshot(
 
 
 def _has_ended_a_period(state: LeagueState, before: int, now: int) -> bool:
-    """Whether there is tuning, and one of its periods ended between two counts of trained steps."""
+    """True if PBT is on and one of its periods ended between two counts of trained steps."""
     assert state.config is not None
     config = state.config.pbt
     return bool(config.selection) and now // config.period_steps > before // config.period_steps
 
 
 def _copy_directive(state: LeagueState, player: str, rng: np.random.Generator) -> list[Event]:
-    """A transplant directive where the player is ready and the tuner finds it a donor."""
+    """A transplant directive where the player is ready and the PBT selection finds it a donor."""
     assert state.config is not None
     config, known = state.config.pbt, state.players[player]
     candidates = [
@@ -183,7 +183,7 @@ def confirm_transplant(state: LeagueState, command: ConfirmTransplant, rng: np.r
 
 
 def drop_transplant(state: LeagueState, command: DropTransplant, rng: np.random.Generator) -> list[Event]:
-    """The player goes on as it was.
+    """The player continues unchanged.
 
     Raises:
       Refused: no such directive is open.
@@ -221,7 +221,7 @@ def pinned_checkpoints(state: LeagueState) -> frozenset[tuple[str, str]]:
 
 
 def _is_ready(state: LeagueState, player: PlayerState) -> bool:
-    """Whether a player may copy or be copied: measured, past its burn-in, with a restart state and nothing to do."""
+    """True if a player may copy or be copied: measured, past its burn-in, with a restart state and idle."""
     assert state.config is not None
     config = state.config.pbt
     if player.checkpoint is None or player.trained_steps - player.fresh_steps < config.burn_in_steps:

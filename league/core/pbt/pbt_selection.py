@@ -1,4 +1,4 @@
-"""Who copies whom in a population that tunes itself.
+"""PBT selection: decides which players of a population copy which others.
 
 Shape letter: C candidates, the player among them.
 """
@@ -19,10 +19,10 @@ from league.core.state.registry import PBT_SELECTIONS, make
 
 @dataclass(frozen=True)
 class SelectionTrial:
-    """What a tuner judges. Every candidate is measured, past its burn-in and has a restart state.
+    """The input of a PBT selection. Every candidate is measured, past its burn-in and has a restart state.
 
     Fields:
-      names: [C] ids. player: place of the one that may copy another.
+      names: [C] ids. player: index of the one that may copy another.
       score: float64 [C], strength, more is better: rating in logits, or the mean return where there are no opponents.
       deviation: float64 [C], standard deviation of each score.
       is_rating: whether a difference of scores says who wins.
@@ -38,7 +38,7 @@ class SelectionTrial:
 
 @dataclass(frozen=True)
 class Copy:
-    """The player is to go on from the donor. donor: its place; evidence: one clause for the journal."""
+    """The player is to continue from the donor. donor: its index; evidence: one clause for the journal."""
 
     donor: int
     evidence: str
@@ -51,7 +51,7 @@ class Selection(Protocol):
 
 
 def selection_of(config: PbtConfig) -> Selection:
-    """The tuner that the settings name.
+    """The PBT selection that the settings name.
 
     Raises:
       ValueError, ModuleNotFoundError: there is none such.
@@ -145,7 +145,7 @@ def _deviation(trial: SelectionTrial, donor: int) -> float:
 
 
 def donor_of(trial: SelectionTrial, rng: np.random.Generator) -> Copy | None:
-    """Whom the tuner of a trial lets the player copy.
+    """The donor that the PBT selection of a trial lets the player copy.
 
     Raises:
       PluginFault: it raised, or that is neither None nor a `Copy` from another candidate.
@@ -156,9 +156,11 @@ def donor_of(trial: SelectionTrial, rng: np.random.Generator) -> Copy | None:
         return cast(Copy | None, answer)
     if not isinstance(answer, Copy) or not isinstance(answer.evidence, str):
         raise PluginFault(
-            f"the tuner {name!r} returned {shown(answer)}; return None or a league.core.pbt.pbt_selection.Copy"
+            f"the PBT selection {name!r} returned {shown(answer)}; return None or a league.core.pbt.pbt_selection.Copy"
         )
     place = answer.donor
     if not isinstance(place, int | np.integer) or not 0 <= place < size or place == trial.player:
-        raise PluginFault(f"the tuner {name!r} chose the donor {shown(place)}; give another place in [0, {size})")
+        raise PluginFault(
+            f"the PBT selection {name!r} chose the donor {shown(place)}; give another index in [0, {size})"
+        )
     return Copy(int(place), answer.evidence)

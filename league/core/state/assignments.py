@@ -1,4 +1,4 @@
-"""Who sits where: a lease's table of assignments from the shares of its opponents.
+"""Builds a lease's table of assignments from the probabilities of its opponents.
 
 Shape letter: S seats.
 """
@@ -13,14 +13,14 @@ from league.core.state.records import Assignment
 def paired_assignments(
     home: str, opponents: Iterable[tuple[str, float]], *, teams: tuple[int, ...], records: bool
 ) -> tuple[Assignment, ...]:
-    """Seat the home policy against each opponent, in the place of every team in turn and equally often.
+    """Seat the home policy against each opponent, on every team in turn and equally often.
 
     The home takes all seats of one team, the opponent all others. Self-play, and a game of one team, has a single
     assignment in which the home sits everywhere.
 
     Args:
       home: id of the home policy.
-      opponents: (id, share); the shares sum to 1. The home's own id means self-play.
+      opponents: (id, probability); the probabilities sum to 1. The home's own id means self-play.
       teams: [S] team number of each seat.
       records: whether the home's seats are recorded.
     """

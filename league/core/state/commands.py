@@ -1,4 +1,4 @@
-"""What the daemon may ask of the league; `league.core.league.decide` answers each with events or refuses it."""
+"""Commands of the daemon to the league; `league.core.league.decide` answers each with events or refuses it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NothingToLease(Refused):
 
 @dataclass(frozen=True)
 class CreateLeague:
-    """Found the league of a game with `num_seats` seats.
+    """Create the league of a game with `num_seats` seats.
 
     Fields:
       teams: [num_seats] team number of each seat.
@@ -50,7 +50,7 @@ class StopRun:
 
 @dataclass(frozen=True)
 class RequestLease:
-    """An actor host wants work: to train, to rate, or whichever is behind its share ("any").
+    """An actor host wants work: to train, to rate, or whichever is behind its fraction ("any").
 
     Fields:
       purpose: see there; "settle" is to rate once training is over, where nothing else is to be done.
@@ -136,7 +136,7 @@ class ConfirmTransplant:
 
 @dataclass(frozen=True)
 class DropTransplant:
-    """A transplant cannot be carried out (its donor's restart state is unreadable); the player goes on as it was."""
+    """A transplant cannot be carried out (its donor's restart state is unreadable); the player continues unchanged."""
 
     directive_id: int
     reason: str

@@ -1,4 +1,4 @@
-"""What the episodes of a player were like of late: return by seat, length, and score against the others.
+"""Statistics of a player's recent episodes: return by seat, length, and score against the others.
 
 Shape letter: S seats of the game.
 """

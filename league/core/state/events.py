@@ -1,4 +1,4 @@
-"""What has happened in a league, in the order of the journal; the state of the league is the fold of these."""
+"""Events of a league, in the order of the journal; the state of the league is their fold."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from league.core.state.scoring import BY_WINS, Scoring
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a gate knew about one opponent.
+    """A gate's evidence about one opponent.
 
     Fields:
       opponent: its id. games: effective games. mean, lower: posterior win rate and its lower 5 % bound.
-      unbeaten: doubt whether it is beaten, see `league.core.gates.posterior_gate`; None where the gate computes none.
+      unbeaten: bound on the chance that it is not beaten, see `league.core.gates.posterior_gate`; None where the gate
+        computes none.
     """
 
     opponent: str
@@ -41,8 +42,8 @@ class PlayerAdded:
     """A player joins.
 
     Fields:
-      group: its place in `config.players`. share: weight of its env steps.
-      hyperparameters: tuned values that it starts with.
+      group: its index in `config.players`. step_weight: weight of its env steps.
+      hyperparameters: PBT values that it starts with.
     """
 
     player: str
@@ -94,7 +95,7 @@ class LeaseExpired:
 
 @dataclass(frozen=True)
 class ProgressReported:
-    """A learner told how far it is; smaller numbers than before mean that it fell back to a checkpoint."""
+    """A learner reported its progress; smaller numbers than before mean that it fell back to a checkpoint."""
 
     progress: Progress
 
@@ -105,8 +106,8 @@ class DirectiveIssued:
 
     Fields:
       evidence: what the gate saw, hardest opponents first, where a gate issued it.
-      gate_opponents: how many it judged. doubt: the greatest about one of them, None where the gate computes none; in
-        earlier journals the expected number of opponents not beaten.
+      gate_opponents: how many it judged. expected_unbeaten: expected number of them unbeaten, None where the gate
+        computes none; in earlier journals the expected number of opponents not beaten.
     """
 
     directive: Directive
@@ -144,12 +145,12 @@ class CheckpointSaved:
 
 @dataclass(frozen=True)
 class PlayerTransplanted:
-    """A transplant directive was carried out: the player goes on from the restart state of `donor`, as one unit.
+    """A transplant directive was carried out: the player continues from the restart state of `donor`, as one unit.
 
     Fields:
       source: snapshot that the donor's weights descend from, None for none.
       digest, version, trained_steps: the player's own new restart state.
-      hyperparameters: those it goes on with.
+      hyperparameters: those it continues with.
     """
 
     directive_id: int
@@ -164,7 +165,7 @@ class PlayerTransplanted:
 
 @dataclass(frozen=True)
 class DirectiveDropped:
-    """An order can no longer be carried out and is no longer wanted."""
+    """A directive can no longer be carried out and is withdrawn."""
 
     directive_id: int
     reason: str
@@ -179,7 +180,7 @@ class PolicyImported:
 
 @dataclass(frozen=True)
 class SnapshotQuarantined:
-    """The weights of a snapshot cannot be read: nobody meets it any more, and what is known of it stays.
+    """The weights of a snapshot cannot be read: it is no longer an opponent, and its records stay.
 
     Fields:
       reason: why, for people.
@@ -214,7 +215,7 @@ class MixtureMember:
 
 @dataclass(frozen=True)
 class MixtureSolved:
-    """The mixture over snapshots that is best as a whole was solved anew.
+    """The mixture over snapshots that is best as a whole was solved again.
 
     Fields:
       members: heaviest first. exploitability: win rate over a half that the best snapshot has against it.
@@ -233,7 +234,7 @@ class LeagueForked:
 
     Fields:
       run: that run. event, chain: the last event taken over, and its chain hash.
-      lost: players whose restart state was no longer kept there: they go on from the snapshot they descend from.
+      lost: players whose restart state was no longer kept there: they continue from the snapshot they descend from.
     """
 
     run: str
@@ -250,7 +251,7 @@ class LeagueRewound:
       event, chain: the last event kept, and its chain hash. ended, ended_chain: where the journal ended before.
       token: of the last start that is gone with them, so that no later start takes it again.
       set_aside: folder in the run where the whole journal of before lies.
-      lost: players whose restart state was no longer kept: they go on from the snapshot they descend from.
+      lost: players whose restart state was no longer kept: they continue from the snapshot they descend from.
     """
 
     event: int

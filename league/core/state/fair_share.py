@@ -1,4 +1,4 @@
-"""Whose turn it is: env steps follow the players' shares, counting what open leases will bring.
+"""Fair sharing of env steps: picks the player furthest behind its step weight, open leases included.
 
 Shape letter: L learning players, in the order in which they came.
 """
@@ -19,7 +19,7 @@ class FairShare:
     Fields:
       step_weight: float64 [L], weight of each player's env steps.
       env_steps: int64 [L], steps of finished leases.
-      open_leases: int32 [L]. blocks: int32 [L], open orders that keep the player from being leased.
+      open_leases: int32 [L]. blocks: int32 [L], open directives that keep the player from being leased.
       rating_env_steps, rating_leases: the same of rating matches.
       last_env_steps: steps of the lease that finished last, the guess for open ones.
     """
@@ -33,7 +33,7 @@ class FairShare:
     last_env_steps: int = 1
 
     def add(self, step_weight: float) -> int:
-        """A player joins; returns its place."""
+        """A player joins; returns its index."""
         self.env_steps.append(0)
         self.open_leases.append(0)
         self.num_blocking.append(0)
@@ -58,7 +58,7 @@ class FairShare:
             self.last_env_steps = env_steps
 
     def next_player(self) -> int | None:
-        """Place of the player that has least for its share, the first of equals; None when all are blocked."""
+        """Index of the player with the fewest steps for its weight, the first of equals; None when all are blocked."""
         promised = self.env_steps.values + self.open_leases.values * float(self.last_env_steps)
         claim = np.where(self.num_blocking.values > 0, np.inf, promised / self.step_weight.values)
         if not len(claim) or not np.isfinite(claim.min()):
@@ -66,7 +66,7 @@ class FairShare:
         return int(claim.argmin())
 
     def rating_is_behind(self, step_weight: float) -> bool:
-        """Whether rating matches have less than their share of all env steps."""
+        """True if rating matches have had less than their fraction of all env steps."""
         rating = self.rating_env_steps + self.rating_leases * self.last_env_steps
         training = int(self.env_steps.values.sum()) + int(self.open_leases.values.sum()) * self.last_env_steps
         return rating < step_weight * (rating + training)

@@ -17,7 +17,7 @@ class GrowableArray:
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> GrowableArray:
-        """A column that holds a copy of `values` [size, *tail]."""
+        """An array that holds a copy of `values` [size, *tail]."""
         column = cls(values.dtype.str, values.shape[1:])
         column._buffer = np.array(values) if len(values) else column._buffer
         column._size = len(values)
@@ -28,7 +28,7 @@ class GrowableArray:
 
     @property
     def values(self) -> NDArray[Any]:
-        """MatchmakingView [size, *tail]; writing to it writes to the column, growing the column makes it stale."""
+        """View [size, *tail]; writes go to the array, and growing the array makes the view stale."""
         return self._buffer[: self._size]
 
     def append(self, value: ArrayLike) -> int:

@@ -1,4 +1,4 @@
-"""What a user may set about the league: who is in it, whom they play, when a snapshot is taken, how ratings are made.
+"""User settings of the league: players, matchmaking, gates, payoff and ratings.
 
 Steps are recorded decisions that the player's learner has consumed ("trained steps") unless a name says `env_steps`.
 """
@@ -37,8 +37,8 @@ from league.core.state.scoring import Score
 RESET_PROBABILITIES = {"main_exploiter": 1.0, "league_exploiter": 0.25}
 """Chance that a role starts again after a snapshot; roles not named here never do. Source: Vinyals et al. 2019."""
 
-SHARE_ROUNDING = 1e-9
-"""By so much shares that are meant to sum to 1 may sum to more."""
+SUM_ROUNDING = 1e-9
+"""Rounding by which probabilities may sum to more than 1."""
 
 Section = TypeVar("Section", "GateConfig", "MatchmakingConfig", PbtConfig)
 
@@ -47,7 +47,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
 @dataclass(frozen=True)
 class GateConfig:
-    """When a player's weights are frozen into a snapshot.
+    """Settings of a gate, which freezes a player's weights into a snapshot.
 
     Fields:
       kind: name of the gate, or "module:attribute". "posterior", which also fires among hundreds of opponents, or the
@@ -84,7 +84,7 @@ class GateConfig:
 
 @dataclass(frozen=True)
 class MatchmakingConfig:
-    """Whom a player meets.
+    """Settings of matchmaking: the opponents that a player meets.
 
     Fields:
       options: of the player's matchmaker.
@@ -112,7 +112,7 @@ class PlayerConfig:
       matchmaker: registered name or "module:attribute"; empty is the role's.
       matchmaking, gate: see there.
       hyperparameters: names and values that its players learn with, as in `TunedConfig`: an "entropy_cost" of 0.25 is
-        a quarter of what is configured. What tuning tunes counts over it.
+        a quarter of what is configured. Values that PBT changes take precedence.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -141,7 +141,7 @@ class PlayerConfig:
 
     @property
     def prefix(self) -> str:
-        """What the ids of this group begin with: main, main-exploiter, league-exploiter, or `name`."""
+        """Prefix of the ids of this group: main, main-exploiter, league-exploiter, or `name`."""
         return self.name or self.role.removesuffix("_agent").replace("_", "-")
 
     @property
@@ -158,7 +158,7 @@ class PlayerConfig:
 
 @dataclass(frozen=True)
 class PayoffConfig:
-    """What a game counts, and how evidence about a pair ages.
+    """Settings of the payoff: the value of a game, and the ageing of evidence about a pair.
 
     Fields:
       half_life_steps: trained steps of the learning side (of both if both learn) in which a game's weight halves; None
@@ -192,7 +192,7 @@ class PayoffConfig:
 
 @dataclass(frozen=True)
 class RatingConfig:
-    """How ratings are made; only games in which every seat is frozen move them.
+    """Settings of the ratings; only games in which every seat is frozen move them.
 
     Fields:
       step_fraction: fraction of all env steps that rating matches take.
@@ -244,7 +244,7 @@ class LeagueConfig:
 
     Fields:
       preset: a population by its name (`league.core.state.registry.PRESETS`) or "module:attribute"; empty for none.
-        What is given beside it takes the place of its part of the preset.
+        Settings given beside it replace their part of the preset.
       population: the numbers of the preset.
       players: the groups of players; one of each role by default, half of the env steps for the main agent.
       fixed_opponents: bots and frozen policies from outside that the players also meet.
@@ -336,13 +336,13 @@ class LeagueConfig:
             )
         for role in sorted(roles):
             total = sum(probability for _, probability in self.fixed_opponents_of(role))
-            most = 1.0 + SHARE_ROUNDING
+            most = 1.0 + SUM_ROUNDING
             require(
                 total <= most, f"fixed_opponents: they take {total:g} of the games of {role}, which must not exceed 1"
             )
 
     def fixed_opponents_of(self, role: str) -> tuple[tuple[str, float], ...]:
-        """(policy, share of the games) of the fixed opponents that players of a role meet."""
+        """(policy, fraction of the games) of the fixed opponents that players of a role meet."""
         return tuple(
             (opponent.policy, opponent.probability)
             for opponent in self.fixed_opponents

@@ -1,4 +1,4 @@
-"""Who beats whom: games of every pair of policies by the home's seat, fading as the learning side moves on.
+"""The payoff: games of every pair of policies by the home's seat, fading as the learning side trains on.
 
 Row = home, column = away. A game has a score in [0, 1] for the home (`league.core.state.scoring`), and what is called
 a win rate in the whole core is the mean of these. The Beta posterior takes a score of 0.7 for seven tenths of a win;
@@ -27,7 +27,7 @@ LOWER_BOUND_Z = 1.6449
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is known of one policy's win rate against C others.
+    """The posterior of one policy's win rate against C others.
 
     Fields:
       alpha, beta: float64 [C], parameters of the Beta posterior; a score s adds s and 1 - s, so a draw half to each.
@@ -220,7 +220,7 @@ def empty_payoff(*, num_seats: int, half_life_steps: float, prior_games: float) 
 
 @functools.lru_cache(maxsize=4096)
 def counted_pairs(policies: tuple[str, ...], teams: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Ordered pairs of seats whose result is booked.
+    """Ordered pairs of seats whose result is recorded.
 
     Seats of one team share their result, so a policy that sits in a team several times counts once, at its first
     seat there. Two seats of one game that the same policy holds in two teams are a pair as well: they show what a seat

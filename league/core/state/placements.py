@@ -1,6 +1,6 @@
-"""In what order the teams of a game finished, where that says more than who beat whom, and whether it can be so.
+"""Placements: the order in which the teams of a game finished, and checks of it.
 
-Shape letters: S seats, K teams, M orders.
+Shape letters: S seats, K teams, M placements.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def is_competitive(teams: Sequence[int]) -> bool:
 
 
 def has_placements(teams: Sequence[int]) -> bool:
-    """Whether outcomes of such a game hold orders: it has more than one team and more than two seats.
+    """True if outcomes of the game hold placements: it has more than one team and more than two seats.
 
     Args:
       teams: [S] team of each seat.
@@ -30,7 +30,7 @@ def has_placements(teams: Sequence[int]) -> bool:
 
 
 def placements_of(outcome: AssignmentOutcome, teams: Sequence[int]) -> Placements:
-    """The orders of an outcome, from wins and draws where it holds none and has two teams; else empty."""
+    """The placements of an outcome, from wins and draws where it holds none and has two teams; else empty."""
     sides = list(dict.fromkeys(teams))
     if outcome.placements or len(sides) != 2:
         return outcome.placements
@@ -40,17 +40,17 @@ def placements_of(outcome: AssignmentOutcome, teams: Sequence[int]) -> Placement
 
 
 def placement_problem(outcome: AssignmentOutcome, teams: Sequence[int]) -> str | None:
-    """What is wrong with the orders of an outcome whose other counts hold; None where nothing is."""
+    """Describes a fault in the placements of an outcome whose other counts hold; None if there is none."""
     if not has_placements(teams):
-        return "a game of two seats or of one team has no orders" if outcome.placements else None
+        return "a game of two seats or of one team has no placements" if outcome.placements else None
     sides = list(dict.fromkeys(teams))
     listed = [ranks for ranks, _ in outcome.placements]
     if listed != sorted(set(listed)) or any(times < 1 for _, times in outcome.placements):
-        return "its orders are not sorted, one is there twice, or one has no game"
+        return "its placements are not sorted, one is there twice, or one has no game"
     if sum(times for _, times in outcome.placements) != outcome.games:
-        return f"its orders are of {sum(times for _, times in outcome.placements)} games, not of {outcome.games}"
+        return f"its placements are of {sum(times for _, times in outcome.placements)} games, not of {outcome.games}"
     if any(len(ranks) != len(sides) for ranks in listed):
-        return f"every order needs {len(sides)} ranks, one per team"
+        return f"every placement needs {len(sides)} ranks, one per team"
     if not all(0 <= rank < len(sides) for ranks in listed for rank in ranks):
         return f"a rank does not lie between 0 and {len(sides) - 1}"
     ranks = np.array(listed, dtype=np.int64).reshape(-1, len(sides))
@@ -62,5 +62,5 @@ def placement_problem(outcome: AssignmentOutcome, teams: Sequence[int]) -> str |
     opponents = np.not_equal.outer(side_of, side_of)
     # Games and losses add up to the wins of the other and the draws, so that equal wins make the draws equal too.
     if np.any((won[np.ix_(side_of, side_of)] != np.array(outcome.wins))[opponents]):
-        return "its orders show other wins than its pairs of seats"
+        return "its placements show other wins than its pairs of seats"
     return None

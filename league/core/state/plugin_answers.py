@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 T = TypeVar("T")
-SHARE_ROUNDING = 1e-6
-"""By so much the shares of a matchmaker or a mixture may sum to something else than 1."""
+SUM_ROUNDING = 1e-6
+"""Rounding by which the probabilities of a matchmaker or a mixture may miss a sum of 1."""
 
 
 class PluginFault(ValueError):  # noqa: N818
@@ -18,7 +18,7 @@ class PluginFault(ValueError):  # noqa: N818
 
 
 def is_own(name: str) -> bool:
-    """Whether a name is of the user's own code and not a registered one."""
+    """True if the name is of the user's own code and not a registered one."""
     return ":" in name
 
 
@@ -34,7 +34,7 @@ def called(what: str, name: str, function: Callable[..., T], *arguments: object)
 
 
 def distribution(what: str, name: str, values: Any, size: int, *, of: str) -> NDArray[np.float64]:
-    """float64 [size], shares that a plug-in returned. Raises PluginFault where they are none."""
+    """float64 [size], probabilities that a plug-in returned. Raises PluginFault where they are none."""
     found = array(what, name, values)
     if found.shape != (size,) or found.dtype.kind not in "fiu":
         raise PluginFault(
@@ -43,16 +43,16 @@ def distribution(what: str, name: str, values: Any, size: int, *, of: str) -> ND
         )
     result = found.astype(np.float64)
     total = float(result.sum())
-    if not np.isfinite(result).all() or (result < 0.0).any() or abs(total - 1.0) > SHARE_ROUNDING:
+    if not np.isfinite(result).all() or (result < 0.0).any() or abs(total - 1.0) > SUM_ROUNDING:
         raise PluginFault(
-            f"the {what} {name!r} returned {shown(values)} with the sum {total:g}; shares are finite, not negative "
-            "and sum to 1"
+            f"the {what} {name!r} returned {shown(values)} with the sum {total:g}; probabilities are finite, "
+            "not negative and sum to 1"
         )
     return result
 
 
 def array(what: str, name: str, values: Any) -> NDArray[Any]:
-    """What a plug-in returned as an array. Raises PluginFault where it is none."""
+    """A plug-in's answer as an array. Raises PluginFault if it is none."""
     try:
         return np.asarray(values)
     except ValueError as error:

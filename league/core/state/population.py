@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from league.core.state.growable_array import GrowableArray
 
-PLAYER, SNAPSHOT, GUEST = 0, 1, 2
+PLAYER, SNAPSHOT, FIXED_OPPONENT = 0, 1, 2
 NO_OWNER = -1
 FROZEN = -1
-"""Stands for SNAPSHOT and GUEST together where numbers are asked for by kind."""
+"""Stands for SNAPSHOT and FIXED_OPPONENT together where numbers are asked for by kind."""
 
 
 @dataclass
@@ -25,13 +25,14 @@ class Population:
     Fields:
       names: number -> policy id. index: policy id -> number.
       roles: role number -> role, in the order in which they came.
-      kind: int8 [P], PLAYER (learns), SNAPSHOT of one, or GUEST, a bot or imported policy (all but players frozen).
+      kind: int8 [P], PLAYER (learns), SNAPSHOT of one, or FIXED_OPPONENT, a bot or imported policy (all but players
+        frozen).
       owner: int32 [P], number of the player that a snapshot was taken of, a player's own number, NO_OWNER for a fixed
         opponent.
       role: int16 [P], role number of the player or of the snapshot's player, -1 for a fixed opponent.
       staleness_clock: float64 [P], trained steps that the weights have moved in all, the clock by which evidence ages;
         falling back to a checkpoint moves them too. 0 if frozen.
-      absent: number -> why the weights of that snapshot or fixed opponent cannot be had now; nobody meets it meanwhile.
+      absent: number -> why the weights of that snapshot or fixed opponent cannot be had now; it is not met meanwhile.
 
     What is asked for at every lease is kept ready by kind, role and owner, without the absent.
     """
@@ -107,7 +108,7 @@ class Population:
         return NONE if number is None else _numbers_in(self._numbers.get((kind, number)))
 
     def _note_all(self) -> None:
-        """Make all groups anew, in the order in which the policies came."""
+        """Rebuild all groups, in the order in which the policies came."""
         self._numbers, self._snapshots_of, self._frozen = {}, {}, GrowableArray("int64")
         for number in self.names:
             self._note(number)
@@ -133,7 +134,7 @@ NONE.flags.writeable = False
 
 
 def _numbers_in(group: GrowableArray | None) -> NDArray[np.int64]:
-    """A view that nobody may write to."""
+    """A read-only view."""
     if group is None:
         return NONE
     view = group.values

@@ -1,4 +1,4 @@
-"""What a user may set about a whole population: a preset's numbers, fixed opponents, the meta-game, and tuning."""
+"""User settings of a whole population: a preset's numbers, fixed opponents, the meta-game, and PBT."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PopulationConfig:
         `exploit` has main_exploiters alone.
       save_steps: trained steps between two snapshots; for `alphastar` the least number, the timeout is twice as many.
       window: snapshots that `window` keeps meeting.
-      play_against_latest_model_ratio: share of games against the newest weights, for `window` and `openai_five`.
+      play_against_latest_model_ratio: fraction of games against the newest weights, for `window` and `openai_five`.
       exploiters_reset_to: what the exploiters of `alphastar` start again from, see `GateConfig.reset_to`.
     """
 
@@ -109,10 +109,10 @@ class MetaGameConfig:
       solve: whether the mixture is kept up to date; the matchmaker "meta_nash" needs it.
       solver: "nash" (linear program; two sides), "regret_matching" (two sides), "replicator" (replicator dynamics; any
         number of sides), or "module:attribute"; "auto" is nash for two sides and replicator for more.
-      growth: the mixture is solved anew after a new snapshot, and when the games between frozen policies have grown by
-        this share.
+      growth: the mixture is solved again after a new snapshot, and when the games between frozen policies have grown by
+        this fraction.
       max_policies: newest snapshots that take part, beside those in the present mixture.
-      explore: share of the mixture spread evenly, so that no snapshot is never met.
+      explore: fraction of the mixture spread evenly, so that no snapshot is never met.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -148,12 +148,12 @@ def check_hyperparameter(name: str, value: float) -> None:
     known = name in FACTORS + OWN_VALUES
     require(known, f"no hyperparameter {name!r}; there are {', '.join(FACTORS + OWN_VALUES)}")
     require(0.0 < value < math.inf, f"{name} must be positive and finite, not {value}")
-    require(name != "self_play" or value <= 1.0, f"self_play is a share, {value} is above 1")
+    require(name != "self_play" or value <= 1.0, f"self_play is a probability, {value} is above 1")
 
 
 @dataclass(frozen=True)
 class TunedConfig:
-    """One hyperparameter that tuning may change.
+    """One hyperparameter that PBT may change.
 
     Fields:
       name: "learning_rate", "entropy_cost" (factors on what is configured), "discount" (factor on
@@ -182,14 +182,14 @@ class PbtConfig:
     """Population based training: who copies whom, and how values change.
 
     Fields:
-      selection: "truncation", "elo_gap", "tournament" or "module:attribute"; empty for no tuning.
+      selection: "truncation", "elo_gap", "tournament" or "module:attribute"; empty for no PBT.
       options: of that selection.
-      hyperparameters: what is tuned.
+      hyperparameters: those that PBT changes.
       period_steps: trained steps of a player between two looks at it.
       burn_in_steps: trained steps after a transplant or a reset before a player may copy or be copied.
       min_games: effective games of a player below which nothing is known of it.
       factor: a copied value is multiplied or divided by it.
-      mutation: chance that a value changes at all. resample: chance that it is drawn anew within its bounds instead.
+      mutation: chance that a value changes at all. resample: chance that it is drawn again within its bounds instead.
       across_roles: whether players of different roles copy each other.
     """
 

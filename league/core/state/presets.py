@@ -1,4 +1,4 @@
-"""Whole populations in a few lines: groups of players, and the ratings, meta-game and tuning that go with them."""
+"""Whole populations in a few lines: groups of players, and the ratings, meta-game and PBT that belong to them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUALITY_OPPONENTS = 16
 
 @dataclass(frozen=True)
 class PresetParts:
-    """What a preset puts in the place of defaults; None leaves them."""
+    """The parts of the configuration that a preset replaces; None leaves the default."""
 
     players: tuple[PlayerConfig, ...]
     ratings: RatingConfig | None = None
@@ -37,7 +37,7 @@ class Preset(Protocol):
 
 
 def alphastar(population: PopulationConfig) -> PresetParts:
-    """Main agents, main exploiters and league exploiters with the published shares, gates and resets.
+    """Main agents, main exploiters and league exploiters with the published probabilities, gates and resets.
 
     Source: Vinyals et al. 2019. Half of the env steps go to the main agents, as for one of each.
     """

@@ -15,7 +15,7 @@ other is a player or a snapshot."""
 
 @dataclass(frozen=True)
 class Hyperparameter:
-    """A tuned value of a player.
+    """A PBT value of a player.
 
     Fields:
       name: `learning_rate`, `entropy_cost`, `discount`, `pfsp_exponent` or `self_play`.
@@ -29,12 +29,12 @@ class Hyperparameter:
 
 @dataclass(frozen=True)
 class Assignment:
-    """One way to fill the seats, and its share of the episodes that start under a lease.
+    """One way to fill the seats, and its fraction of the episodes that start under a lease.
 
     Fields:
       policies: [S] policy id per seat: a player (newest weights), a snapshot (frozen) or `bot:NAME`.
       records: [S] whether the seat's decisions are sent to the learner of the lease's home player.
-      probability: probability that a new episode takes this assignment; the shares of a lease sum to 1.
+      probability: probability that a new episode takes this assignment; the probabilities of a lease sum to 1.
     """
 
     policies: tuple[str, ...]
@@ -44,7 +44,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Lease:
-    """What one actor host does for a while.
+    """The work of one actor host for a while: a table of assignments and a number of env steps.
 
     Fields:
       lease_id: unique in the journal; the answer to it counts once.
@@ -102,7 +102,7 @@ class AssignmentOutcome:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a player has trained: learner updates (its version) and recorded decisions it has learnt from."""
+    """A player's training so far: learner updates (its version) and recorded decisions it has learnt from."""
 
     player: str
     version: int
@@ -137,7 +137,7 @@ INITIAL = "initial"
 
 
 class DirectiveKind(StrEnum):
-    """What a learner host must do with a player: freeze its weights, start it again, or give it another's place."""
+    """Kinds of directive to a learner host: freeze a player's weights, reset it, or transplant into it."""
 
     SNAPSHOT = "snapshot"
     RESET = "reset"
@@ -146,7 +146,7 @@ class DirectiveKind(StrEnum):
 
 @dataclass(frozen=True)
 class Directive:
-    """What a learner host must do; open in the state until confirmed, so that a restart carries on with it.
+    """A directive to a learner host; open in the state until confirmed, so that a restart carries on with it.
 
     Fields:
       directive_id: unique in the journal.
@@ -157,8 +157,8 @@ class Directive:
       source: for a reset, the snapshot whose weights it starts from; for a transplant, the one that the donor's weights
         descend from.
       donor, checkpoint: for a transplant, the player that is copied and the digest of its restart state, which must not
-        be deleted while the order is open.
-      hyperparameters: for a transplant, those that the player goes on with.
+        be deleted while the directive is open.
+      hyperparameters: for a transplant, those that the player continues with.
     """
 
     directive_id: int

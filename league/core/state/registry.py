@@ -1,4 +1,4 @@
-"""Which plug-ins fill the core's swap points: literal tables of names, and how an entry is loaded."""
+"""The registry of the core's swap points: literal tables of names, and loading an entry."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PBT_SELECTIONS: Mapping[str, str] = {
 """Name -> "module:attribute" of a `league.core.pbt.pbt_selection.Selection`."""
 
 AUTO = "auto"
-"""What a user writes to leave the choice of a solver to the number of sides."""
+"""The name that leaves the choice of a solver to the number of sides."""
 
 SOLVERS: Mapping[str, str] = {
     "nash": "league.policies.nash_lp:nash",

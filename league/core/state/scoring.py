@@ -1,4 +1,4 @@
-"""What a game counts for payoff, gates, ratings and mixtures: who won it, or by how much.
+"""Scoring: the value of a game for payoff, gates, ratings and mixtures, by wins or by margin.
 
 A score is a number in [0, 1] for each game and ordered pair of sides, and that of the other side is what it lacks to 1.
 Counting games won is right where a game is won, drawn or lost and nothing else. Where it is lost by little or by much,
@@ -21,11 +21,11 @@ Score = Literal["wins", "returns"]
 
 @dataclass(frozen=True)
 class Scoring:
-    """How the games of a league are counted; decided once, when the league is created.
+    """The scoring rule of a league; decided once, when the league is created.
 
     Fields:
       score: "wins", 1 for the side of the higher return, 1/2 each where they are equal; or "returns", a half and half
-        of the margin by which the side's return is higher, as a share of `return_scale`.
+        of the margin by which the side's return is higher, as a fraction of `return_scale`.
       return_scale: margin that counts as a certain win, in the game's rewards; of no meaning for "wins".
     """
 
@@ -38,7 +38,7 @@ class Scoring:
 
     @property
     def text(self) -> str:
-        """How games are counted, for people."""
+        """Describes the scoring rule for people."""
         if self.score == "wins":
             return "games won, a draw is half a win"
         return f"returns, a margin of {self.return_scale:g} counts as a certain win"

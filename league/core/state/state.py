@@ -22,7 +22,7 @@ from league.core.state.state_codec import Plain, decode, encode
 
 @dataclass(frozen=True)
 class CheckpointPointer:
-    """Where a learner's newest restart state lies."""
+    """The location of a learner's newest restart state."""
 
     digest: str
     version: int
@@ -34,9 +34,9 @@ class PlayerState:
     """One learning player.
 
     Fields:
-      name, role: identity. group: its place in `config.players`.
+      name, role: identity. group: its index in `config.players`.
       policy: its number in the population. place: its place in the workload.
-      episodes: returns, lengths and scores of late, over its own leases.
+      episodes: recent returns, lengths and scores, over its own leases.
       version, trained_steps: as its learner last reported.
       games, aborted, truncated: episodes of the leases that were its own: ended, thrown away, ended by a time limit.
       generation: number of its resets.
@@ -46,11 +46,11 @@ class PlayerState:
       initial: its first snapshot, the source of its resets; None until that is confirmed.
       parent: snapshot that its weights descend from. Where `checkpoint` is None a learner starts from it.
       checkpoint: its newest restart state; None at first and after a reset.
-      hyperparameters: its tuned values.
+      hyperparameters: its PBT values.
       transplants: number of times that it took another player's state.
       lost_steps: trained steps that were lost whenever its learner fell back to a restart state.
       fresh_steps: trained steps at the last transplant or reset, where its burn-in begins.
-      mean_return, return_games: of late, over its own leases: mean over its recorded games, and their fading number.
+      mean_return, return_games: recent, over its own leases: mean over its recorded games, and their fading number.
     """
 
     name: str
@@ -58,7 +58,7 @@ class PlayerState:
     group: int
     policy: int
     index: int
-    episodes: Episodes  # no default: a stored state without it is folded anew from the events
+    episodes: Episodes  # no default: a stored state without it is folded again from the events
     version: int = 0
     trained_steps: int = 0
     games: int = 0
@@ -169,11 +169,11 @@ class LeagueState:
         return self.payoff.posterior(policy, self.population.staleness_clock.values)
 
     def player_at(self, index: int) -> str:
-        """Id of the player at a place of the workload."""
+        """Id of the player with an index of the fair share."""
         return next(itertools.islice(self.players, index, None))
 
     def is_present(self, snapshot: str) -> bool:
-        """Whether a snapshot or imported policy is there and its weights can be had."""
+        """True if the snapshot or imported policy exists and its weights are available."""
         return snapshot in self.snapshots and self.population.index[snapshot] not in self.population.absent
 
     def env_steps_of(self, player: str) -> int:
@@ -203,7 +203,7 @@ class LeagueState:
         self.fair_share.num_blocking.values[self.players[directive.player].index] -= directive.blocks
 
     def open_directives(self, player: str) -> list[Directive]:
-        """What the player's learner still has to do, oldest first."""
+        """The player's open directives, oldest first."""
         return [directive for directive in self.directives.values() if directive.player == player]
 
 

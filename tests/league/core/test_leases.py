@@ -249,7 +249,7 @@ def test_where_wins_say_it_all_there_are_no_orders(teams: tuple[int, ...]) -> No
     outcome = outcome_of(lease.assignments[0].policies, teams, games=1, winners=[0])
     assert outcome.placements == ()
     with_placement = dataclasses.replace(outcome, placements=(((0, 1), 1),))
-    assert "no orders" in refused(league, answer(lease, league, outcomes=(with_placement,)))
+    assert "no placements" in refused(league, answer(lease, league, outcomes=(with_placement,)))
     league.ask(answer(lease, league, outcomes=(outcome,)))
 
 

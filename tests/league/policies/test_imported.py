@@ -267,10 +267,10 @@ def test_weights_that_are_not_finite_never_join(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("league", "message"),
     [
-        ("fixed_opponents: [{policy: 'imported:a'}]", "fixed opponents.0: imported:a has no source"),
+        ("fixed_opponents: [{policy: 'imported:a'}]", "fixed_opponents.0: imported:a has no source"),
         (
             "fixed_opponents: [{policy: 'bot:random'}, {policy: 'bot:rnadom'}]",
-            "fixed opponents.1: unknown bot 'rnadom'",
+            "fixed_opponents.1: unknown bot 'rnadom'",
         ),
         ("preset: exploit", "main_exploiter meets only its fixed opponents, and there is none"),
         ("preset: exploit, fixed_opponents: [{policy: 'bot:random', roles: [main_agent]}]", "is to meet"),

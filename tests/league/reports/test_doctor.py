@@ -162,7 +162,7 @@ def test_a_gate_that_never_fires_is_found_with_the_rival_that_holds_it() -> None
     report = Patient(config_of()).live(120)
     (finding,) = [finding for finding in report.findings if finding.check == "gates that never fire"]
     assert "main-0" in finding.what
-    assert "whether every opponent is beaten" in finding.evidence
+    assert "expected number of unbeaten opponents" in finding.evidence
     assert "gate.options.win_rate," in finding.change
 
 

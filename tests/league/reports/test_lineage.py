@@ -77,7 +77,7 @@ def test_of_one_snapshot_its_ancestors_alone_are_shown(tmp_path: Path) -> None:
     assert [descent.snapshot for descent in report.lineage.descents] == ["main-0-s0", "main-0-s1"]
     assert "2 snapshots, main-0-s1 and its ancestors" in report.text().splitlines()[0]
     plain = json.loads(report.to_json())
-    assert (plain["of"], plain["opponent mix"]) == ("main-0-s1", [])
+    assert (plain["of"], plain["opponent_mix"]) == ("main-0-s1", [])
     with pytest.raises(LeagueError, match="no snapshot 'main-0-s7'; did you mean main-0-s"):
         read_lineage(run, of="main-0-s7")
     assert league("lineage", run, "--of", "main-0-s1").out == report.text() + "\n"

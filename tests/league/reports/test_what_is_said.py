@@ -11,7 +11,7 @@ from league.run.preset_remarks import preset_remarks
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, tiny, write_config
 
-REPLACED = "league.players takes the place of the players of the preset psro"
+REPLACED = "league.players replaces the players of the preset psro"
 
 
 def test_players_beside_a_preset_are_said_to_replace_its_own() -> None:

@@ -154,8 +154,8 @@ def test_installs_take_their_turn_and_the_deadline_of_each_runs_from_its_own() -
     for done, name in enumerate(names, start=1):
         assert handle.asked == [("install", other) for other in names[:done]]
         ((reference, call),) = runtime._calls.items()
-        assert call.deadline == clock[0] + QUICK.order_s
-        clock[0] += 0.9 * QUICK.order_s
+        assert call.deadline == clock[0] + QUICK.directive_s
+        clock[0] += 0.9 * QUICK.directive_s
         runtime._end_overdue()
         assert host.handle is handle, "five of these take longer than one deadline"
         del runtime._calls[reference]

@@ -10,7 +10,7 @@ import pytest
 from league.core.matchmaking.roles import MatchmakingView, matchmaker_of, monotone_tail_start
 from league.core.state.league_config import MatchmakingConfig, PlayerConfig
 from league.core.state.payoff import Posterior
-from league.core.state.population import GUEST, PLAYER, SNAPSHOT, Population
+from league.core.state.population import FIXED_OPPONENT, PLAYER, SNAPSHOT, Population
 from league.core.state.registry import MATCHMAKERS
 from tests.league.core.own_components import MATCHMAKER
 
@@ -25,7 +25,7 @@ def view_of(
     for name in names:
         owner, _, snapshot = name.partition("-s")
         if name.startswith("bot:"):
-            population.add(name, kind=GUEST)
+            population.add(name, kind=FIXED_OPPONENT)
         elif snapshot:
             population.add(name, kind=SNAPSHOT, owner=population.index[owner], role=ROLE_OF[owner])
         else:

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from league.core.state.population import GUEST, PLAYER, SNAPSHOT, Population
+from league.core.state.population import FIXED_OPPONENT, PLAYER, SNAPSHOT, Population
 from league.core.state.state_codec import decode, encode
 
 ROLES = ("main_agent", "main_exploiter")
@@ -23,8 +23,8 @@ def grown(seed: int, *, size: int = 60) -> Population:
             owner = int(rng.choice(players))
             role = list(population.roles)[int(population.role.values[owner])]
             population.add(f"snapshot{number}", kind=SNAPSHOT, owner=owner, role=role)
-        elif kind == GUEST:
-            population.add(f"bot:{number}", kind=GUEST)
+        elif kind == FIXED_OPPONENT:
+            population.add(f"bot:{number}", kind=FIXED_OPPONENT)
         else:
             role = ROLES[len(players) % 2]
             population.add(f"player{number}", kind=PLAYER, role=role)
