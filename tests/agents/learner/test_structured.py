@@ -1,4 +1,4 @@
-"""Actions of several parts and box actions in the learner: legal examples, the target network's own head, the
+"""Sub-actions and box actions in the learner: legal examples, the target network's own head, the
 magnet."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Actions of several parts: legality under every mask, one probability for actor and learner, pointers, entropies."""
+"""Sub-actions: legality under every mask, one probability for actor and learner, pointers, entropies."""
 
 from __future__ import annotations
 
