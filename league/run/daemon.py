@@ -30,7 +30,7 @@ from league.core.state.commands import (
 )
 from league.core.state.events import CheckpointSaved, DirectiveIssued, Event, LeaseGranted, PlayerTransplanted
 from league.core.state.records import Directive, DirectiveKind, Lease, Progress
-from league.errors import CorruptSnapshot, MissingSnapshot
+from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent, budget_spent, fraction_spent
 from league.run.checkpointing import RESCUE_S, RestartStates, restored_progress
@@ -111,10 +111,9 @@ class Daemon:
         self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
         self._effects: list[Event] = []
         self._spent = meter.read(env_steps=league.state.totals.env_steps)
-        self._refused = 0
-        self._losses = HostLosses()
-        self._metering = False
-        self._stuck = ""
+        self._refused, self._losses = 0, HostLosses()
+        self._metering, self._stuck = False, ""
+        self._ignored: tuple[type[Exception], ...] = ()
         self.stop_requested = False
         self.on_started: Callable[[], object] = lambda: None
         self.say: Callable[[str], object] = lambda sentence: None
@@ -144,6 +143,7 @@ class Daemon:
         """After an error: save what the learners hold, as far as that goes within `RESCUE_S`. Begins nothing new."""
         self._effects.clear()
         self._abandon()
+        self._ignored = (LeagueError,)  # a report consults the gate: its plug-in may be what ended the run
         deadline = self._meter.now() + RESCUE_S
         self._restart_states.ask_all(self._installed)
         while self._restart_states.waiting and self._meter.now() < deadline:
@@ -201,7 +201,7 @@ class Daemon:
             self._effects.extend(self._league.execute(command))
         except NothingToLease:
             return False
-        except Refused:
+        except (Refused, *self._ignored):
             self._refused += 1
             return False
         return True

@@ -1,0 +1,39 @@
+"""A plug-in that fails while a run trains: the run ends with a sentence, and keeps what its learners have learnt."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from league.errors import LeagueError
+from tests.league.tiny_runs import GATE, start, state_of, tiny
+
+PLUGINS = """
+CALLS = []
+
+def failing(trial):
+    CALLS.append(trial.steps)
+    if len(CALLS) > 10:
+        return {"what": "this is no verdict"} if "WRONG" in trial.config.kind else 1 / 0
+    return None
+
+failing_WRONG = failing
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("failing", "ZeroDivisionError: division by zero"), ("failing_WRONG", "return None or a .*Verdict")],
+)
+def test_a_gate_that_fails_in_training_ends_the_run_with_a_sentence_and_saved_learners(
+    name: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "plugins.py").write_text(PLUGINS)
+    players = [{"role": "main_agent", "gate": {**GATE, "kind": f"plugins.py:{name}", "min_steps": 10}}]
+    with pytest.raises(LeagueError, match=rf"the gate '.*plugins.py:{name}' .*{words}") as caught:
+        start(tmp_path, tiny(league={"players": players}, runtime={"checkpoint_updates": 10_000}), env_steps=5_000)
+    assert "\n" not in str(caught.value)
+    player = state_of(tmp_path / "run").players["main-0"]
+    assert player.checkpoint is not None
+    assert player.checkpoint.trained_steps >= player.trained_steps > 0
