@@ -7,30 +7,39 @@ from pathlib import Path
 import pytest
 
 from league.errors import LeagueError
-from tests.league.tiny_runs import GATE, start, state_of, tiny
+from tests.league.tiny_runs import start, state_of, tiny
 
 PLUGINS = """
+from dataclasses import dataclass
+
 CALLS = []
 
-def failing(trial):
-    CALLS.append(trial.steps)
-    if len(CALLS) > 10:
-        return {"what": "this is no verdict"} if "WRONG" in trial.config.kind else 1 / 0
-    return None
+@dataclass
+class Raises:
+    def __call__(self, trial):
+        CALLS.append(trial.steps)
+        return None if len(CALLS) <= 10 else self.fail()
 
-failing_WRONG = failing
+    def fail(self):
+        return 1 / 0
+
+@dataclass
+class Answers(Raises):
+    def fail(self):
+        return {"what": "this is no verdict"}
 """
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("failing", "ZeroDivisionError: division by zero"), ("failing_WRONG", "return None or a .*Verdict")],
+    [("Raises", "ZeroDivisionError: division by zero"), ("Answers", "return None or a .*Verdict")],
 )
 def test_a_gate_that_fails_in_training_ends_the_run_with_a_sentence_and_saved_learners(
     name: str, words: str, tmp_path: Path
 ) -> None:
     (tmp_path / "plugins.py").write_text(PLUGINS)
-    players = [{"role": "main_agent", "gate": {**GATE, "kind": f"plugins.py:{name}", "min_steps": 10}}]
+    gate = {"kind": f"plugins.py:{name}", "min_steps": 10, "timeout_steps": 350}
+    players = [{"role": "main_agent", "gate": gate}]
     with pytest.raises(LeagueError, match=rf"the gate '.*plugins.py:{name}' .*{words}") as caught:
         start(tmp_path, tiny(league={"players": players}, runtime={"checkpoint_updates": 10_000}), env_steps=5_000)
     assert "\n" not in str(caught.value)

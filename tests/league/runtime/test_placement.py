@@ -5,17 +5,22 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 import ray
+import torch
+from ray.util.placement_group import PlacementGroup
 
 from agents.learner.config import LearnerConfig, PipelineConfig
+from agents.learner.errors import StageDiedError
+from envs.registry import spec_of
 from league.config.run_config import RuntimeConfig
 from league.runtime.cluster import Cluster
-from league.runtime.learner_host import Workers
+from league.runtime.learner_host import Workers, player_learner
 from league.runtime.placement import GpuPlan, plan_gpus
 from league.runtime.protocol import HostStarted, InstallPlayer, PlayerInstalled
-from league.runtime.ray_hosts import ActorHostProcess
+from league.runtime.ray_hosts import ActorHostProcess, _workers
 from league.runtime.ray_runtime import RayRuntime
 from league.store.run_folder import WorkerStatus
 from tests.league.runtime.host_cases import setup_of
@@ -99,3 +104,26 @@ def test_actor_hosts_see_no_gpu(ray_cluster: Cluster) -> None:
         assert ray.get(host.visible.remote(), timeout=60.0) == ""
     finally:
         ray.kill(host)
+
+
+def test_a_learner_is_told_which_device_its_players_workers_were_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where its cut into stages is timed and its gradients are compared; the host itself may see another device."""
+    told: list[object] = []
+
+    def build(*args: object, stage_device: torch.device | None, **options: object) -> None:
+        told.append(stage_device)
+        raise StageDiedError("the cluster had no room")
+
+    monkeypatch.setattr("league.runtime.learner_host.build_learner", build)
+    setup = dataclasses.replace(setup_of(), learner=TWO_STAGES)
+    groups = {"main-0": cast(PlacementGroup, object())}
+    for player in ("main-0", "main-1"):
+        with pytest.raises(StageDiedError):
+            player_learner(
+                InstallPlayer(player),
+                setup,
+                spec_of(setup.env),
+                dtype=torch.float32,
+                workers=_workers(groups.get(player)),
+            )
+    assert told == [torch.device("cuda"), torch.device("cpu")]
