@@ -113,7 +113,7 @@ class Daemon:
         self._spent = meter.read(env_steps=league.state.totals.env_steps)
         self._refused, self._losses = 0, HostLosses()
         self._metering, self._stuck = False, ""
-        self._ignored: tuple[type[Exception], ...] = ()
+        self._ignored: tuple[type[Exception], ...] = (Refused,)
         self.stop_requested = False
         self.on_started: Callable[[], object] = lambda: None
         self.say: Callable[[str], object] = lambda sentence: None
@@ -143,7 +143,7 @@ class Daemon:
         """After an error: save what the learners hold, as far as that goes within `RESCUE_S`. Begins nothing new."""
         self._effects.clear()
         self._abandon()
-        self._ignored = (LeagueError,)  # a report consults the gate: its plug-in may be what ended the run
+        self._ignored = (Refused, LeagueError)  # a report consults the gate: its plug-in may be what ended the run
         deadline = self._meter.now() + RESCUE_S
         self._restart_states.ask_all(self._installed)
         while self._restart_states.waiting and self._meter.now() < deadline:
@@ -201,7 +201,7 @@ class Daemon:
             self._effects.extend(self._league.execute(command))
         except NothingToLease:
             return False
-        except (Refused, *self._ignored):
+        except self._ignored:
             self._refused += 1
             return False
         return True
