@@ -8,7 +8,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass
 
 import yaml
@@ -18,10 +18,16 @@ from envs.protocol import EnvConfig
 from league.config.algorithm_options import PLACE
 from league.config.problems import json_schema
 from league.config.run_config import RunConfig, dump_config
-from league.core.state.registry import PRESETS, load
+from league.core.state.registry import GATES, MATCHMAKERS, PBT_SELECTIONS, PRESETS, load
 from league.errors import LeagueError
 
 ALGORITHM_KEY = ".".join(PLACE)
+CORE_OPTIONS: Mapping[str, tuple[Mapping[str, str], str]] = {
+    "league.players[].matchmaking.options": (MATCHMAKERS, "matchmaker"),
+    "league.players[].gate.options": (GATES, "gate"),
+    "league.pbt.options": (PBT_SELECTIONS, "selection"),
+}
+"""Key that holds options -> registry of the components that have them, and what these are."""
 _FIELDS = re.compile(r"^    Fields:\n(.*?)(?=^    \S|\Z)", re.MULTILINE | re.DOTALL)
 _HEAD = re.compile(r"(?:^|(?<= ))((?:\w+, )*\w+): ")
 
@@ -56,9 +62,16 @@ class KeyEntry:
 
 def entries() -> list[KeyEntry]:
     """Every key of a configuration, in the order of its records' fields."""
-    found = list(_walk(RunConfig, ""))
-    at = next(index for index, entry in enumerate(found) if entry.key == ALGORITHM_KEY)
-    return [*found[: at + 1], *_algorithm_options(), *found[at + 1 :]]
+    found = []
+    for entry in _walk(RunConfig, ""):
+        found.append(entry)
+        if entry.key == ALGORITHM_KEY:
+            found += _options_of(entry.key, ALGORITHM_OPTIONS)
+        elif entry.key in CORE_OPTIONS:
+            registry, what = CORE_OPTIONS[entry.key]
+            loaded = {name: load(registry, name, what=what) for name in registry}
+            found += _options_of(entry.key, {name: made for name, made in loaded.items() if isinstance(made, type)})
+    return found
 
 
 def explain(key: str) -> list[KeyEntry]:
@@ -140,18 +153,20 @@ def _walk(record: type, prefix: str) -> Iterator[KeyEntry]:
             yield from _walk(inner, f"{key}[]." if is_list else f"{key}.")
 
 
-def _algorithm_options() -> Iterator[KeyEntry]:
-    """The options of the registered algorithms, each once."""
+def _options_of(section: str, records: Mapping[str, type]) -> Iterator[KeyEntry]:
+    """The options of the registered components that a key names, each once."""
     owners: dict[str, list[str]] = {}
     found: dict[str, KeyEntry] = {}
-    for kind, record in ALGORITHM_OPTIONS.items():
+    for kind, record in records.items():
         meanings = {name: text for base in reversed(record.__mro__[:-1]) for name, text in meanings_of(base).items()}
-        for entry in _walk(record, f"{ALGORITHM_KEY}."):
+        for entry in _walk(record, f"{section}."):
             name = entry.key.rpartition(".")[2]
-            found.setdefault(entry.key, dataclasses.replace(entry, meaning=meanings[name].replace("None", "null")))
+            found.setdefault(
+                entry.key, dataclasses.replace(entry, meaning=meanings.get(name, "").replace("None", "null"))
+            )
             owners.setdefault(entry.key, []).append(kind)
     for key, entry in found.items():
-        all_have_it = len(owners[key]) == len(ALGORITHM_OPTIONS)
+        all_have_it = len(owners[key]) == len(records)
         of = "" if all_have_it else f"Of {' and '.join(owners[key])}: "
         yield dataclasses.replace(entry, meaning=f"{of}{entry.meaning}")
 
