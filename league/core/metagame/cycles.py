@@ -30,7 +30,7 @@ class CycleReport:
     Fields:
       policies: how many were compared.
       cyclic_fraction: part of the squared log-odds of the whole table that no rating can express, in [0, 1].
-      num_cycles: triples in which each reliably beats the next. ring: size of the largest set in which everyone surely
+      num_cycles: triples in which each clearly beats the next. ring: size of the largest set in which everyone clearly
         beats everyone else by some chain; 1 where there is none.
       strongest: the triple whose weakest link is strongest, its win rates in turn; empty without one.
     """
@@ -105,8 +105,8 @@ def _surely_beats(win_rates: Array, games: Array) -> NDArray[np.bool_]:
     played = np.maximum(games, 1e-9)
     centre = (win_rates + Z**2 / (2.0 * played)) / (1.0 + Z**2 / played)
     spread = win_rates * (1.0 - win_rates) / played + Z**2 / (4.0 * played**2)
-    surely: NDArray[np.bool_] = centre - Z * np.sqrt(spread) / (1.0 + Z**2 / played) > 0.5
-    return surely & (games > 0.0)
+    reliably: NDArray[np.bool_] = centre - Z * np.sqrt(spread) / (1.0 + Z**2 / played) > 0.5
+    return reliably & (games > 0.0)
 
 
 def _largest_ring(beats: NDArray[np.bool_]) -> int:

@@ -81,14 +81,14 @@ def test_several_idle_hosts_are_not_given_more_leases_than_there_are() -> None:
 def test_the_phase_ends_with_its_time_and_where_nothing_moves() -> None:
     state, begun = LeagueState(), Spent(10.0, 10.0, 0)
     phase = RatingPhase(RatingAllowance(9, 4, 48, seconds=2.0, core_seconds=None), state, begun=begun)
-    assert phase.goes_on(state, begun)
+    assert phase.continues(state, begun)
     state.next_lease_id += 1
-    assert phase.goes_on(state, Spent(11.9, 99.0, 0))
+    assert phase.continues(state, Spent(11.9, 99.0, 0))
     state.next_lease_id += 1
-    assert not phase.goes_on(state, Spent(12.0, 10.0, 0)), "its time is over"
+    assert not phase.continues(state, Spent(12.0, 10.0, 0)), "its time is over"
     idle = RatingPhase(RatingAllowance(9, 4, 48, None, None), state, begun=begun)
-    assert idle.goes_on(state, begun)
-    assert not idle.goes_on(state, begun), "a turn granted nothing and nothing is in hand"
+    assert idle.continues(state, begun)
+    assert not idle.continues(state, begun), "a turn granted nothing and nothing is in hand"
 
 
 def test_steps_of_rating_games_after_training_are_shown_as_such_and_not_counted_as_training(tmp_path: Path) -> None:

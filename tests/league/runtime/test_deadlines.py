@@ -27,7 +27,7 @@ def test_each_deadline_lies_within_that_of_what_waits_for_it(lease_s: float, pro
     assert table.lease_s > table.push_s > table.credit_s > 0.0
     assert table.push_s > PROGRESS_EVERY_S + table.progress_s == table.noticed_s
     config = config_with()
-    assert table.order_s > config.learner.pipeline.start_timeout_s + config.learner.pipeline.stage_timeout_s
+    assert table.directive_s > config.learner.pipeline.start_timeout_s + config.learner.pipeline.stage_timeout_s
 
 
 def test_a_lease_that_would_be_given_up_before_a_hung_learner_is_noticed_is_refused_with_the_arithmetic() -> None:
