@@ -28,7 +28,7 @@ def test_an_index_stands_for_every_element() -> None:
 def test_options_of_the_algorithms_are_keys_with_their_owners() -> None:
     (entry,) = explain("learner.algorithm.clip_ratio")
     assert (entry.type, entry.default) == ("number", "0.2")
-    assert entry.meaning.startswith("Of ppo and appo: how far the ratio")
+    assert entry.meaning.startswith("Of ppo and appo: largest distance of the ratio")
     assert explain("learner.algorithm.lambda_")[0].meaning.startswith("how far")
 
 
