@@ -25,7 +25,7 @@ UNTIL = Spent(seconds=200.0, core_seconds=400.0, env_steps=101_000)
 
 
 def config_of(*, budget: dict[str, float], **ratings: float) -> RunConfig:
-    """12 envs, leases of 16 turns."""
+    """12 envs, leases of 16 steps."""
     league = {**tiny()["league"], "ratings": {"final_leases": 10, **ratings}}
     return parse_config(yaml.safe_dump(tiny(league=league, budget=budget)), source="test")
 
@@ -34,19 +34,19 @@ def test_the_allowance_is_a_share_of_the_steps_and_of_the_time_in_leases_that_ar
     since = Spent(seconds=100.0, core_seconds=200.0, env_steps=1_000)
     config = config_of(budget={"seconds": 1_000.0}, final_share=0.01)
     allowance = rating_allowance(config, since=since, until=UNTIL, limits=Limits())
-    # A hundredth of 100,000 steps is 1,000, a tenth of it for each lease of 12 envs: 8 turns.
-    assert allowance == RatingAllowance(leases=10, turns=8, lease_steps=96, seconds=1.0, core_seconds=2.0)
+    # A hundredth of 100,000 steps is 1,000, a tenth of it for each lease of 12 envs: 8 steps.
+    assert allowance == RatingAllowance(leases=10, steps=8, lease_steps=96, seconds=1.0, core_seconds=2.0)
 
 
 def test_leases_are_no_longer_than_configured_and_fewer_where_steps_are_scarce() -> None:
     many = rating_allowance(
         config_of(budget={"seconds": 9.0}, final_share=0.5), since=Spent(), until=UNTIL, limits=Limits()
     )
-    assert (many.leases, many.turns) == (10, 16)
+    assert (many.leases, many.steps) == (10, 16)
     few = rating_allowance(
         config_of(budget={"seconds": 9.0}, final_share=0.0005), since=Spent(), until=UNTIL, limits=Limits()
     )
-    assert (few.leases, few.turns) == (4, 1)
+    assert (few.leases, few.steps) == (4, 1)
     assert few.leases * few.lease_steps <= 0.0005 * UNTIL.env_steps
     none = rating_allowance(
         config_of(budget={"seconds": 9.0}, final_share=0.0), since=Spent(), until=UNTIL, limits=Limits()
@@ -73,8 +73,8 @@ def test_time_counts_only_where_time_limited_the_training(
 
 def test_several_idle_hosts_are_not_given_more_leases_than_there_are() -> None:
     phase = RatingPhase(RatingAllowance(2, 4, 48, None, None), LeagueState(), begun=Spent())
-    assert phase.request("a") == RequestLease("a", "settle", turns=4)
-    assert phase.request("b") == RequestLease("b", "settle", turns=4)
+    assert phase.request("a") == RequestLease("a", "settle", steps=4)
+    assert phase.request("b") == RequestLease("b", "settle", steps=4)
     assert phase.request("c") is None
 
 
@@ -136,7 +136,7 @@ def test_there_is_nothing_to_settle_in_a_game_of_one_team_and_nothing_else_is_gr
         alone.ask(RequestLease("host", "settle"))
     pair = SimulatedLeague(three_roles())
     pair.confirm_directives()
-    (granted,) = pair.ask(RequestLease("host", "settle", turns=3))
+    (granted,) = pair.ask(RequestLease("host", "settle", steps=3))
     assert isinstance(granted, LeaseGranted)
     assert (granted.lease.steps, granted.lease.home, granted.lease.after_training) == (3, None, True)
     assert dataclasses.asdict(pair.grant("rate"))["after_training"] is False
