@@ -115,7 +115,7 @@ def test_a_change_that_was_made_by_hand_may_be_confirmed_by_command(run: Path) -
     [
         (
             "league.players.0.step_weight=7",
-            "league.players.0.step_weight: cannot change from 1.0 to 7.0 .* `league train` founds",
+            "league.players.0.step_weight: cannot change from 1.0 to 7.0 .* `league train` creates",
         ),
         ("env.id=connect_four", "env.id: cannot change .* made for this game"),
         ("network.hidden=[8]", "network.hidden.0: cannot change from 12 to 8"),

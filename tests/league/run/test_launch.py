@@ -14,6 +14,7 @@ from envs.registry import make
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
 from league.core.state.events import LeagueCreated, RunStarted
+from league.core.state.state import LeagueState
 from league.errors import ConfigError, RunExists
 from league.run.budget import Limits
 from league.run.launch import MAX_CHUNK_BATCHES, host_setup, make_runtime, resume, train
@@ -49,7 +50,7 @@ def test_chunks_are_whole_batches_and_never_too_large(num_envs: int, batches: in
 def test_the_runtime_is_the_one_that_the_configuration_names() -> None:
     config = config_of()
     setup = host_setup(config, make(config.env, num_envs=1).spec, run="r")
-    assert isinstance(make_runtime(config, setup, state=None), InProcessRuntime)  # type: ignore[arg-type]
+    assert isinstance(make_runtime(config, setup, state=LeagueState()), InProcessRuntime)
 
 
 def test_a_run_notes_down_the_precision_that_auto_meant(tmp_path: Path) -> None:

@@ -184,7 +184,7 @@ def test_games_against_beaten_opponents_teach_less() -> None:
 
 
 def test_tuning_finds_values_with_which_learners_learn_faster() -> None:
-    tuned = "parameters: [{name: learning_rate, low: 0.1, high: 10.0}]"
+    tuned = "hyperparameters: [{name: learning_rate, low: 0.1, high: 10.0}]"
     pbt = f"pbt: {{selection: tournament, period_steps: 50000, burn_in_steps: 100000, {tuned}}}"
     settings = config_of(f"preset: pbt, population: {{save_steps: 200000, main_agents: 6}}, {pbt}").league
     pace = Pace(steps_per_s=10_000.0, decisions_per_game=20, hosts=1, lease_steps=20_000, snapshot_bytes=1)
