@@ -184,7 +184,7 @@ def _converted_scalar(value: object, hint: Any) -> object:
             return float(value)  # type: ignore[arg-type]  # a number or text
         except ValueError:
             pass
-    elif hint is int and is_number and value == int(value):  # type: ignore[call-overload]  # a number
+    elif hint is int and is_number and float.is_integer(float(value)):  # type: ignore[arg-type]  # infinity is none
         return int(value)  # type: ignore[call-overload]  # as above
     elif isinstance(hint, type) and isinstance(value, hint) and (hint is bool or not isinstance(value, bool)):
         return value
