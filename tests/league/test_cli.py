@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from league.cli import seconds_of
+from league.commands.options import seconds_of
 from league.errors import LeagueError
 from league.store.run_folder import RunFolder
 from tests.league.commands import ROOT, Ran, league, spawn, wait_for_play, wait_until

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from league import cli
+from league.commands import history
 from league.core.league import decide
 from league.core.state.commands import FinishLease, Refused
 from league.core.state.events import Event, LeagueRewound, LeaseGranted, RunStarted, RunStopped
@@ -197,8 +197,8 @@ def test_nothing_changes_before_the_user_said_yes(run: Path, monkeypatch: pytest
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and "journal" not in path.name}
     ran = league("rewind", run, "--at", "30")
     assert (ran.code, "add --yes" in ran.err) == (2, True)
-    monkeypatch.setattr(cli.sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(cli.typer, "confirm", lambda *text, **options: False)
+    monkeypatch.setattr(history.sys.stdin, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(history.typer, "confirm", lambda *text, **options: False)
     ran = league("rewind", run, "--at", "30")
     assert (ran.code, ran.out) == (1, "")
     assert "events" in ran.err and "to be set aside" in ran.err and "Nothing was changed" in ran.err

@@ -1,0 +1,1 @@
+"""The commands of `league`, one file for each group; a command imports everything heavy itself."""

@@ -1,0 +1,82 @@
+"""The commands that read a run: status, ratings, payoff, lineage, verify and doctor."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from league.commands.options import Json, Model, RunArgument
+
+
+def add_reports(app: typer.Typer) -> None:
+    """Adds the commands to the `league` command."""
+    app.command("status")(status)
+    app.command("ratings")(ratings)
+    app.command("payoff")(payoff)
+    app.command("lineage")(lineage)
+    app.command("verify")(verify)
+    app.command("doctor")(doctor)
+
+
+def status(run: RunArgument, as_json: Json = False) -> None:
+    """Show the state of a run, its daemon and its progress."""
+    from league.reports.status import read_status
+
+    report = read_status(run)
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+def ratings(run: RunArgument, model: Model = "bradley-terry", as_json: Json = False) -> None:
+    """Ratings of all snapshots, strongest first: Elo with 95 % intervals, skills by openskill, or the meta-game."""
+    from league.reports.rating_models import read_rating_model
+
+    report = read_rating_model(run, model)
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+def payoff(
+    run: RunArgument,
+    homes: Annotated[
+        list[str] | None, typer.Option("--home", metavar="POLICY", help="Its row; repeatable (default: every player).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show win rates as matchmaking and gates see them, games, and scores by seat; hardest opponents first."""
+    from league.reports.payoff import read_payoff
+
+    report = read_payoff(run, homes=tuple(homes or ()))
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+def lineage(
+    run: RunArgument,
+    as_json: Json = False,
+    dot: Annotated[bool, typer.Option("--dot", help="Print a Graphviz graph.")] = False,
+    of: Annotated[
+        str | None, typer.Option("--of", metavar="SNAPSHOT", help="Only its ancestors, and whom they met in all.")
+    ] = None,
+) -> None:
+    """Show the lineage of snapshots: parents, resets, transplants, the gates' evidence, and the opponents met."""
+    from league.reports.lineage import read_lineage
+
+    report = read_lineage(run, of=of)
+    typer.echo(report.to_json() if as_json else report.to_dot() if dot else report.text())
+
+
+def verify(run: RunArgument, as_json: Json = False) -> None:
+    """Check that the journal replays to the stored state and that every stored digest holds; exit 1 if not."""
+    from league.reports.verify import verify_run
+
+    report = verify_run(run)
+    typer.echo(report.to_json() if as_json else report.text())
+    if report.problems:
+        raise typer.Exit(1)
+
+
+def doctor(run: RunArgument, as_json: Json = False) -> None:
+    """Diagnose a league: likely faults with their evidence, and the setting to change."""
+    from league.reports.doctor import examine_run
+
+    report = examine_run(run)
+    typer.echo(report.to_json() if as_json else report.text())

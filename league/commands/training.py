@@ -1,0 +1,76 @@
+"""The commands `league train` and `league resume`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from league.commands.options import (
+    CoreSeconds,
+    EnvSteps,
+    For,
+    NoEval,
+    Overrides,
+    RunArgument,
+    Trust,
+    games_line,
+    limits_of,
+)
+
+if TYPE_CHECKING:
+    from league.run.launch import Ended
+
+
+def add_training(app: typer.Typer) -> None:
+    """Adds the commands to the `league` command."""
+    app.command("train")(train)
+    app.command("resume")(resume)
+
+
+def train(
+    config: Annotated[Path, typer.Argument(help="YAML configuration.", show_default=False)],
+    overrides: Overrides = None,
+    run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Run folder; by default one under runs/.")] = None,
+    for_time: For = None,
+    env_steps: EnvSteps = None,
+    core_seconds: CoreSeconds = None,
+    no_eval: NoEval = False,
+    trust: Trust = False,
+) -> None:
+    """Start a run. Schedules follow the configuration's budget; the limits only say when this command stops."""
+    limits = limits_of(for_time, env_steps, core_seconds)
+    from league.run.launch import train as start
+
+    ended = start(config, overrides=overrides or [], run_dir=run_dir, limits=limits, trust=trust)
+    _show_end(ended, evaluates=not no_eval)
+
+
+def resume(
+    run: RunArgument,
+    for_time: For = None,
+    env_steps: EnvSteps = None,
+    core_seconds: CoreSeconds = None,
+    no_eval: NoEval = False,
+    overrides: Overrides = None,
+    restore_config: Annotated[
+        bool, typer.Option("--restore-config", help="Write config.yaml again as the journal has it.")
+    ] = False,
+    trust: Trust = False,
+) -> None:
+    """Continue a run after a stop, a crash or a kill; a key that is set is changed from here on."""
+    limits = limits_of(for_time, env_steps, core_seconds)
+    from league.run.launch import resume as go_on
+
+    ended = go_on(run, limits=limits, overrides=overrides or [], restore_config=restore_config, trust=trust)
+    _show_end(ended, evaluates=not no_eval)
+
+
+def _show_end(ended: Ended, *, evaluates: bool) -> None:
+    """The league table, the score against bots, and what to do next."""
+    from league.reports.run_summary import evaluation_limit_s, show_end
+
+    limit_s = evaluation_limit_s(ended.seconds) if evaluates else None
+    with games_line() as progress:
+        show_end(ended.folder.path, ended.reason, limit_s=limit_s, progress=progress)
