@@ -9,31 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from agents.restart_state import counters_in
 from envs.protocol import EnvError
 from league.config.run_config import RunConfig
-from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import (
     Command,
     ConfirmReset,
     ConfirmSnapshot,
-    ConfirmTransplant,
-    DropTransplant,
     ExpireLease,
     NothingToLease,
     Refused,
-    ReportProgress,
     RequestLease,
     SaveCheckpoint,
     StartRun,
     StopRun,
 )
-from league.core.state.events import CheckpointSaved, DirectiveIssued, Event, LeaseGranted, PlayerTransplanted
-from league.core.state.records import Directive, DirectiveKind, Lease, Progress
-from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
+from league.core.state.events import DirectiveIssued, Event
+from league.errors import LeagueError
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent, budget_spent, fraction_spent
-from league.run.checkpointing import RESCUE_S, RestartStates, restored_progress
+from league.run.checkpointing import RESCUE_S, RestartStates
+from league.run.effects import Effects, HostTable
 from league.run.frozen_weights import FrozenWeights
 from league.run.observation import HostLosses, Observation
 from league.run.rating_phase import RatingPhase, rating_allowance
@@ -48,13 +43,10 @@ from league.runtime.protocol import (
     LeaseDone,
     LeaseLost,
     PlayerInstalled,
-    PlayLease,
     Report,
     ResetDone,
-    ResetPlayer,
     Runtime,
     SnapshotTaken,
-    TakeSnapshot,
 )
 from league.store.journaled_league import JournaledLeague
 
@@ -104,12 +96,11 @@ class Daemon:
         self._observe = observe
         self._restore_hosts = restore_hosts
         self._exact = isinstance(runtime, DeterministicRuntime)
-        self._idle: dict[str, None] = {}
-        self._installed: set[str] = set()
-        self._progress: dict[str, LearnerProgress] = {}
+        self._hosts = HostTable()
+        self._effects = Effects(league, runtime, policies, self._frozen, self._hosts, execute=self._do, say=self._say)
         self._snapshots = SnapshotRequests(config.runtime.snapshot_seconds, execute=self._do)
         self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
-        self._effects: list[Event] = []
+        self._unacted: list[Event] = []
         self._spent = meter.read(env_steps=league.state.totals.env_steps)
         self._refused, self._losses = 0, HostLosses()
         self._metering, self._stuck = False, ""
@@ -123,7 +114,7 @@ class Daemon:
         self.on_started()
         self._do(StartRun())
         self._frozen.take_back_mended()
-        self._effects.extend(DirectiveIssued(directive) for directive in self._league.state.directives.values())
+        self._unacted.extend(DirectiveIssued(directive) for directive in self._league.state.directives.values())
         reason = None
         while reason is None:
             self._cycle("training", grant=RequestLease)
@@ -141,11 +132,11 @@ class Daemon:
 
     def rescue(self) -> None:
         """After an error: save what the learners hold, as far as that goes within `RESCUE_S`. Begins nothing new."""
-        self._effects.clear()
+        self._unacted.clear()
         self._abandon()
         self._ignored = (Refused, LeagueError)  # a report consults the gate: its plug-in may be what ended the run
         deadline = self._meter.now() + RESCUE_S
-        self._restart_states.ask_all(self._installed)
+        self._restart_states.ask_all(self._hosts.installed)
         while self._restart_states.waiting and self._meter.now() < deadline:
             try:
                 self._cycle("draining", grant=None)
@@ -174,16 +165,18 @@ class Daemon:
                 self._snapshots.request_due(self._league.state, now=self._spent.seconds)
         self._league.commit()
         self._spent = self._meter.read(env_steps=self._league.state.totals.env_steps)
-        effects, self._effects = self._effects, []
-        for event in effects:
-            self._carry_out(event)
-        self._restart_states.ask_due(self._progress.values(), self._installed, now=self._meter.now())
+        unacted, self._unacted = self._unacted, []
+        for event in unacted:
+            self._effects.carry_out(event)
+        self._restart_states.ask_due(self._hosts.progress.values(), self._hosts.installed, now=self._meter.now())
         self._observe(self.observation(phase))
 
     def observation(self, phase: str) -> Observation:
         """The observation that observers are shown."""
         lost, parked = self._losses.count, tuple(self._losses.parked)
-        return Observation(self._spent, self._budget_fraction(), phase, self._progress, self._refused, lost, parked)
+        return Observation(
+            self._spent, self._budget_fraction(), phase, self._hosts.progress, self._refused, lost, parked
+        )
 
     def _budget_fraction(self) -> float:
         return fraction_spent(self._config.budget, self._spent, limits=self._limits)
@@ -198,7 +191,7 @@ class Daemon:
     def _do(self, command: Command) -> bool:
         """Execute a command; its events are acted on after the next commit. A refusal is counted, nothing more."""
         try:
-            self._effects.extend(self._league.execute(command))
+            self._unacted.extend(self._league.execute(command))
         except NothingToLease:
             return False
         except self._ignored:
@@ -206,20 +199,23 @@ class Daemon:
             return False
         return True
 
+    def _say(self, sentence: str) -> None:
+        self.say(sentence)
+
     def _handle(self, report: Report) -> None:
         if isinstance(report, LeaseDone):
-            self._idle[report.host], self._stuck = None, ""
+            self._hosts.idle[report.host], self._stuck = None, ""
             answer = report.answer
             if not self._do(answer):
                 lease = self._league.state.leases.get(answer.lease_id)
                 if lease is not None and (lease.host, lease.token) == (report.host, answer.token):
                     self._do(ExpireLease(answer.lease_id, "its answer was refused"))
         elif isinstance(report, LeaseLost):
-            self._idle[report.host] = None
+            self._hosts.idle[report.host] = None
             self._do(ExpireLease(report.lease_id, report.reason))
         elif isinstance(report, LearnerProgress):
-            self._progress[report.progress.player] = report
-            self._report_progress(report.progress)
+            self._hosts.progress[report.progress.player] = report
+            self._effects.report_progress(report.progress)
         elif isinstance(report, SnapshotTaken):
             self._add_snapshot(report)
         elif isinstance(report, ResetDone):
@@ -227,7 +223,7 @@ class Daemon:
         elif isinstance(report, CheckpointTaken):
             self._save_checkpoint(report)
         elif isinstance(report, PlayerInstalled):
-            self._installed.add(report.player)
+            self._hosts.installed.add(report.player)
             self._resubmit_directives(report.player)
         elif isinstance(report, HostStarted):
             self._host_started(report)
@@ -237,43 +233,31 @@ class Daemon:
         elif isinstance(report, HostLost):
             self._host_lost(report)
 
-    def _report_progress(self, progress: Progress) -> None:
-        player = self._league.state.players.get(progress.player)
-        if player is None or (player.version, player.trained_steps) != (progress.version, progress.trained_steps):
-            self._do(ReportProgress(progress))
-
     def _host_started(self, report: HostStarted) -> None:
         self._losses.started(report.host)
         if report.kind == "actor_host":
-            self._idle[report.host] = None
+            self._hosts.idle[report.host] = None
             return
         for player in report.players:
-            self._install(player)
-
-    def _install(self, player: str) -> None:
-        self._installed.discard(player)
-        install = self._frozen.installation(player)
-        known = self._league.state.players[player]
-        self._report_progress(restored_progress(known, install, say=self.say))
-        self._runtime.submit(install)
+            self._effects.install(player)
 
     def _host_lost(self, report: HostLost) -> None:
         self._losses.lost(report, say=self.say)
-        self._idle.pop(report.host, None)
-        self._installed.difference_update(report.players)
+        self._hosts.idle.pop(report.host, None)
+        self._hosts.installed.difference_update(report.players)
         self._restart_states.forget(report.players)
         for lease in [lease for lease in self._league.state.leases.values() if lease.host == report.host]:
             self._do(ExpireLease(lease.lease_id, report.reason))
 
     def _resubmit_directives(self, player: str) -> None:
         """Submit the directives of a player whose learner was just (re)installed: a lost host loses them."""
-        pending = {event.directive.directive_id for event in self._effects if isinstance(event, DirectiveIssued)}
+        pending = {event.directive.directive_id for event in self._unacted if isinstance(event, DirectiveIssued)}
         for directive in self._league.state.open_directives(player):
             if directive.directive_id not in pending:
-                self._effects.append(DirectiveIssued(directive))
+                self._unacted.append(DirectiveIssued(directive))
 
     def _ready(self) -> bool:
-        return len(self._installed) == len(self._league.state.players)
+        return len(self._hosts.installed) == len(self._league.state.players)
 
     def _grant(self, ask: Callable[[str], RequestLease | None]) -> None:
         """Give every idle actor host the lease that `ask` wants for it.
@@ -288,61 +272,10 @@ class Daemon:
                 self._restore_hosts()
             self._meter.start()
             self._metering = True
-        for host in list(self._idle):
+        for host in list(self._hosts.idle):
             request = ask(host)
             if request is not None and self._do(replace(request, num_envs=self._config.actors.num_envs)):
-                del self._idle[host]
-
-    def _carry_out(self, event: Event) -> None:
-        if isinstance(event, LeaseGranted):
-            self._submit_lease(event.lease)
-        elif isinstance(event, DirectiveIssued):
-            self._submit_directive(event.directive)
-        elif isinstance(event, CheckpointSaved):
-            pinned = pinned_checkpoints(self._league.state)
-            self._policies.prune_checkpoints(event.player, newest=event.digest, pinned=pinned)
-        elif isinstance(event, PlayerTransplanted):
-            self._install(event.player)
-        else:
-            self._frozen.keep_within_limits(event)
-
-    def _submit_lease(self, lease: Lease) -> None:
-        frozen = self._frozen.of_lease(lease)
-        if isinstance(frozen, str):
-            self._idle[lease.host] = None
-            self._do(ExpireLease(lease.lease_id, f"the weights of {frozen} cannot be had"))
-            return
-        self._runtime.submit(PlayLease(lease, frozen))
-
-    def _submit_directive(self, directive: Directive) -> None:
-        if directive.player not in self._installed or directive.directive_id not in self._league.state.directives:
-            return
-        {
-            DirectiveKind.SNAPSHOT: self._take_snapshot,
-            DirectiveKind.RESET: self._reset,
-            DirectiveKind.TRANSPLANT: self._transplant,
-        }[directive.kind](directive)
-
-    def _take_snapshot(self, directive: Directive) -> None:
-        self._runtime.submit(TakeSnapshot(directive.directive_id, directive.player))
-
-    def _reset(self, directive: Directive) -> None:
-        assert directive.source is not None
-        weights = self._frozen.of(directive.source)
-        if weights is not None:  # else the league has dropped the directive for another one
-            self._runtime.submit(ResetPlayer(directive.directive_id, directive.player, weights))
-
-    def _transplant(self, directive: Directive) -> None:
-        """Give the player a copy of its donor's restart state; its learner takes it up once the journal says so."""
-        assert directive.donor is not None and directive.checkpoint is not None
-        try:
-            saved = self._policies.get_checkpoint(directive.donor, directive.checkpoint)
-        except (MissingSnapshot, CorruptSnapshot) as error:
-            self._do(DropTransplant(directive.directive_id, str(error)))
-            return
-        counters = counters_in(saved)
-        digest = self._policies.put_checkpoint(directive.player, saved)
-        self._do(ConfirmTransplant(directive.directive_id, digest, counters.version, counters.trained_steps))
+                del self._hosts.idle[host]
 
     def _add_snapshot(self, report: SnapshotTaken) -> None:
         if report.directive_id not in self._league.state.directives:
@@ -355,7 +288,7 @@ class Daemon:
         progress = report.progress
         digest = self._policies.put_checkpoint(progress.player, report.saved)
         self._restart_states.saved(progress)
-        self._report_progress(progress)
+        self._effects.report_progress(progress)
         self._do(SaveCheckpoint(progress.player, digest, progress.version, progress.trained_steps))
 
     def _finish(self, *, since: Spent) -> None:
@@ -377,7 +310,7 @@ class Daemon:
 
         def settled() -> bool:
             state = self._league.state
-            waiting = state.leases or state.directives or self._effects
+            waiting = state.leases or state.directives or self._unacted
             return not waiting and (self._ready() or not self._metering)
 
         self._settle(settled)
@@ -389,7 +322,7 @@ class Daemon:
             self._runtime.abandon()
 
     def _checkpoint_all(self) -> None:
-        self._restart_states.ask_all(self._installed)
+        self._restart_states.ask_all(self._hosts.installed)
         self._settle(lambda: not self._restart_states.waiting)
 
     def _settle(self, settled: Callable[[], bool]) -> None:

@@ -1,0 +1,129 @@
+"""Effects of durable events: leases go to actor hosts, directives to learner hosts, learners are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agents.restart_state import counters_in
+from league.core.pbt.pbt import pinned_checkpoints
+from league.core.state.commands import Command, ConfirmTransplant, DropTransplant, ExpireLease, ReportProgress
+from league.core.state.events import CheckpointSaved, DirectiveIssued, Event, LeaseGranted, PlayerTransplanted
+from league.core.state.records import Directive, DirectiveKind, Lease, Progress
+from league.errors import CorruptSnapshot, MissingSnapshot
+from league.policies.policy_store import PolicyStore
+from league.run.checkpointing import restored_progress
+from league.run.frozen_weights import FrozenWeights
+from league.runtime.protocol import LearnerProgress, PlayLease, ResetPlayer, Runtime, TakeSnapshot
+from league.store.journaled_league import JournaledLeague
+
+
+@dataclass
+class HostTable:
+    """What the hosts hold, as the daemon knows it.
+
+    Fields:
+      idle: actor hosts without a lease, in the order in which they became free.
+      installed: players whose learner is in place.
+      progress: newest report of each player's learner.
+    """
+
+    idle: dict[str, None] = field(default_factory=dict)
+    installed: set[str] = field(default_factory=set)
+    progress: dict[str, LearnerProgress] = field(default_factory=dict)
+
+
+class Effects:
+    """Acts on events that are in the journal.
+
+    Args:
+      league: history of the run. runtime: where hosts run.
+      policies: the stores. frozen: weights of snapshots.
+      hosts: shared with the daemon.
+      execute: has the league decide on a command. say: tells the user one sentence.
+    """
+
+    def __init__(
+        self,
+        league: JournaledLeague,
+        runtime: Runtime,
+        policies: PolicyStore,
+        frozen: FrozenWeights,
+        hosts: HostTable,
+        *,
+        execute: Callable[[Command], bool],
+        say: Callable[[str], object],
+    ) -> None:
+        self._league = league
+        self._runtime = runtime
+        self._policies = policies
+        self._frozen = frozen
+        self._hosts = hosts
+        self._execute = execute
+        self._say = say
+
+    def carry_out(self, event: Event) -> None:
+        """Do what follows from one event."""
+        if isinstance(event, LeaseGranted):
+            self._submit_lease(event.lease)
+        elif isinstance(event, DirectiveIssued):
+            self._submit_directive(event.directive)
+        elif isinstance(event, CheckpointSaved):
+            pinned = pinned_checkpoints(self._league.state)
+            self._policies.prune_checkpoints(event.player, newest=event.digest, pinned=pinned)
+        elif isinstance(event, PlayerTransplanted):
+            self.install(event.player)
+        else:
+            self._frozen.keep_within_limits(event)
+
+    def install(self, player: str) -> None:
+        """Have a learner host hold a player as the journal and the stores know it."""
+        self._hosts.installed.discard(player)
+        install = self._frozen.installation(player)
+        known = self._league.state.players[player]
+        self.report_progress(restored_progress(known, install, say=self._say))
+        self._runtime.submit(install)
+
+    def report_progress(self, progress: Progress) -> None:
+        """Tell the league of a learner's progress where that is news."""
+        player = self._league.state.players.get(progress.player)
+        if player is None or (player.version, player.trained_steps) != (progress.version, progress.trained_steps):
+            self._execute(ReportProgress(progress))
+
+    def _submit_lease(self, lease: Lease) -> None:
+        frozen = self._frozen.of_lease(lease)
+        if isinstance(frozen, str):
+            self._hosts.idle[lease.host] = None
+            self._execute(ExpireLease(lease.lease_id, f"the weights of {frozen} cannot be had"))
+            return
+        self._runtime.submit(PlayLease(lease, frozen))
+
+    def _submit_directive(self, directive: Directive) -> None:
+        if directive.player not in self._hosts.installed or directive.directive_id not in self._league.state.directives:
+            return
+        {
+            DirectiveKind.SNAPSHOT: self._take_snapshot,
+            DirectiveKind.RESET: self._reset,
+            DirectiveKind.TRANSPLANT: self._transplant,
+        }[directive.kind](directive)
+
+    def _take_snapshot(self, directive: Directive) -> None:
+        self._runtime.submit(TakeSnapshot(directive.directive_id, directive.player))
+
+    def _reset(self, directive: Directive) -> None:
+        assert directive.source is not None
+        weights = self._frozen.of(directive.source)
+        if weights is not None:  # else the league has dropped the directive for another one
+            self._runtime.submit(ResetPlayer(directive.directive_id, directive.player, weights))
+
+    def _transplant(self, directive: Directive) -> None:
+        """Give the player a copy of its donor's restart state; its learner takes it up once the journal says so."""
+        assert directive.donor is not None and directive.checkpoint is not None
+        try:
+            saved = self._policies.get_checkpoint(directive.donor, directive.checkpoint)
+        except (MissingSnapshot, CorruptSnapshot) as error:
+            self._execute(DropTransplant(directive.directive_id, str(error)))
+            return
+        counters = counters_in(saved)
+        digest = self._policies.put_checkpoint(directive.player, saved)
+        self._execute(ConfirmTransplant(directive.directive_id, digest, counters.version, counters.trained_steps))
