@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 Arrays = dict[str, NDArray[np.generic]]
 """A restart state as plain arrays by name."""
 
-WEIGHTS, TARGET, TEACHER = "values", "slow", "teacher"
+WEIGHTS, TARGET, TEACHER, EMA = "values", "slow", "teacher", "ema"
 MOMENTS = ("exp_avg", "exp_avg_sq")
-VECTORS = (WEIGHTS, *MOMENTS, TARGET, TEACHER)
+VECTORS = (WEIGHTS, *MOMENTS, TARGET, TEACHER, EMA)
 """Entries with one number per parameter, empty if there are none yet. A teacher is loaded but never saved: it does
 not change, and the caller of `load` has it."""
 
@@ -55,6 +55,11 @@ def with_teacher(saved: Mapping[str, NDArray[np.generic]], teacher: NDArray[np.f
 def weights_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32]:
     """float32 [P], the weights. Raises RestartStateError if there are none."""
     return np.asarray(_entry(saved, WEIGHTS, "weights"), np.float32)
+
+
+def ema_in(saved: Mapping[str, NDArray[np.generic]]) -> NDArray[np.float32] | None:
+    """float32 [P], the moving average of the weights; None if there is none."""
+    return np.asarray(saved[EMA], np.float32) if EMA in saved and saved[EMA].size else None
 
 
 def counters_in(saved: Mapping[str, NDArray[np.generic]]) -> Counters:

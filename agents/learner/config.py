@@ -134,6 +134,7 @@ class LearnerConfig:
       gamma: discount of one own decision.
       target_every, target_rate: the target network (APPO's target, the magnet) moves by `target_rate` every
         `target_every` updates.
+      ema_share: the moving average of the weights spans about this share of the optimizer steps so far; 0 for none.
       normalise_advantages: divide advantages by their running root mean square (PPO: standardise them over the batch).
       max_grad_norm: global norm that the gradient is clipped to.
       max_policy_lag: in updates; decisions of older behaviour policies are masked out and counted.
@@ -162,6 +163,7 @@ class LearnerConfig:
     gamma: float = 0.99
     target_every: int = 2
     target_rate: float = 1.0
+    ema_share: float = 0.1
     normalise_advantages: bool = True
     max_grad_norm: float = 1.0
     max_policy_lag: int = 200
@@ -201,6 +203,8 @@ class LearnerConfig:
                 found.append(f"{name}: {getattr(self, name)} is not in (0, 1]")
         if not 0 <= self.target_rate <= 1:
             found.append(f"target_rate: {self.target_rate} is not in [0, 1]")
+        if not 0 <= self.ema_share <= 1:
+            found.append(f"ema_share: {self.ema_share} is not in [0, 1]")
         for name in ("teacher_cost", "teacher_cost_end"):
             if getattr(self, name) < 0:
                 found.append(f"{name}: {getattr(self, name)} must be at least 0, or the policy would flee its teacher")

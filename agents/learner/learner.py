@@ -19,7 +19,16 @@ from agents.learner.config import LearnerConfig
 from agents.learner.errors import NonFiniteError, StageError
 from agents.learner.step.advantage_scale import AdvantageScale
 from agents.learner.step.updater import UpdateInputs, Updater, UpdateResult
-from agents.restart_state import Arrays, Counters, counters_in, restart_state, scales_in, weights_alone, with_teacher
+from agents.restart_state import (
+    Arrays,
+    Counters,
+    counters_in,
+    ema_in,
+    restart_state,
+    scales_in,
+    weights_alone,
+    with_teacher,
+)
 from agents.unroll.unroll import Unrolls
 from agents.weights import Layout, Weights, WeightsError, require_finite
 
@@ -161,6 +170,19 @@ class Learner:
         vector.setflags(write=False)
         return Weights(vector=vector, layout=self._layout, version=self.version)
 
+    def publish_ema(self) -> Weights | None:
+        """The moving average of the weights, under the present version; None if `ema_share` is 0.
+
+        Raises:
+          WeightsError: one is not finite.
+        """
+        vector = ema_in(self._updater_state())
+        if vector is None:
+            return None
+        require_finite(vector)
+        vector.setflags(write=False)
+        return Weights(vector=vector, layout=self._layout, version=self.version)
+
     def reset(self, weights: Weights) -> None:
         """Restart from given weights with a new optimizer and new scales; step counts continue.
 
@@ -182,12 +204,8 @@ class Learner:
         self.version, self.trained_steps = weights.version, trained_steps
 
     def save(self) -> Arrays:
-        """Restart state as plain arrays: weights, optimizer moments, counters, running scales."""
-        try:
-            state = self._updater.save()
-        except StageError as error:
-            self._restart(error)
-            state = self._updater.save()
+        """Restart state as plain arrays: weights, their average, optimizer moments, counters, running scales."""
+        state = self._updater_state()
         counters = Counters(self.version, self.trained_steps, self.skipped_updates, self._bad_in_a_row)
         return restart_state(state, counters, self._scale.save())
 
@@ -207,6 +225,14 @@ class Learner:
     def close(self) -> None:
         """Release the updater; may be called twice."""
         self._updater.close()
+
+    def _updater_state(self) -> Arrays:
+        """The arrays of the updater, after a restart if a worker was lost."""
+        try:
+            return self._updater.save()
+        except StageError as error:
+            self._restart(error)
+            return self._updater.save()
 
     def _update(
         self, blocks: Iterable[Unrolls], *, budget_fraction: float, microbatches_per_block: int

@@ -138,6 +138,10 @@ class AsyncLearnerHost:
         """As in the protocol."""
         return self._get(player).newest
 
+    def ema(self, player: str) -> Weights | None:
+        """As in the protocol."""
+        return self._request(self._get(player).learner.publish_ema)
+
     def progress(self) -> list[LearnerProgress]:
         """As in the protocol.
 

@@ -171,8 +171,8 @@ class InProcessRuntime:
             self._reports.append(PlayerInstalled(task.player))
         elif isinstance(task, TakeSnapshot):
             newest = learners.newest(task.player)
-            trained = newest.progress.trained_steps
-            self._reports.append(SnapshotTaken(task.directive_id, task.player, newest.weights, trained))
+            trained, ema = newest.progress.trained_steps, learners.ema(task.player)
+            self._reports.append(SnapshotTaken(task.directive_id, task.player, newest.weights, trained, ema))
         elif isinstance(task, ResetPlayer):
             learners.reset(task.player, task.weights)
             self._reports.append(ResetDone(task.directive_id))

@@ -164,12 +164,13 @@ class LeaseLost:
 
 @dataclass(frozen=True)
 class SnapshotTaken:
-    """Answer to `TakeSnapshot`."""
+    """Answer to `TakeSnapshot`. ema: the moving average of the weights, None if the learner keeps none."""
 
     directive_id: int
     player: str
     weights: Weights
     trained_steps: int
+    ema: Weights | None = None
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,10 @@ class SyncLearnerHost:
             learner.skipped_updates,
         )
 
+    def ema(self, player: str) -> Weights | None:
+        """As in the protocol."""
+        return self._learner(player).publish_ema()
+
     def progress(self) -> list[LearnerProgress]:
         """As in the protocol."""
         now = self._clock()

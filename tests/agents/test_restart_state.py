@@ -30,7 +30,7 @@ def test_a_restart_state_gives_back_what_it_holds() -> None:
 def test_names_on_the_disk_are_for_ever() -> None:
     saved = with_teacher(restart_state(weights_alone(VECTOR), Counters(3, 40), np.array([0.5])), VECTOR)
     assert set(saved) == {"values", "counters", "scales", "teacher"}
-    assert VECTORS == ("values", "exp_avg", "exp_avg_sq", "slow", "teacher")
+    assert VECTORS == ("values", "exp_avg", "exp_avg_sq", "slow", "teacher", "ema")
     assert saved["counters"].tolist() == [3, 40, 0, 0] and saved["counters"].dtype == np.int64
 
 

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from agents.learner.config import LearnerConfig
-from agents.restart_state import MOMENTS, TARGET, TEACHER, WEIGHTS, Arrays
+from agents.restart_state import EMA, MOMENTS, TARGET, TEACHER, WEIGHTS, Arrays, ema_in
 from agents.weights import FlatParameters, Layout
 
 
 class FlatOptimizer:
-    """Parameters, optimizer and target network of one process.
+    """Parameters, optimizer, target network and moving average of the weights of one process.
 
     Args:
       module: trained by the backend; its parameters become views of one flat tensor.
@@ -35,6 +35,7 @@ class FlatOptimizer:
         values.grad = self._parameters.gradients
         self._optimizer = torch.optim.Adam([values], lr=config.learning_rate, eps=config.adam_eps, fused=True)
         self._target = values.clone() if keep_target else None
+        self._ema = values.clone() if config.ema_share else None
         self._teacher: Tensor | None = None
         self._steps = 0
 
@@ -84,6 +85,8 @@ class FlatOptimizer:
         self._steps += 1
         if self._target is not None and self._steps % self._config.target_every == 0:
             self._target.lerp_(self.values, self._config.target_rate)
+        if self._ema is not None:
+            self._ema.lerp_(self.values, ema_rate(self._steps, share=self._config.ema_share))
         return norm
 
     def target_weights(self) -> contextlib.AbstractContextManager[None]:
@@ -112,13 +115,14 @@ class FlatOptimizer:
         arrays: Arrays = {WEIGHTS: _array(self.values)}
         arrays.update({name: _array(state[name]) if state else empty for name in MOMENTS})
         arrays[TARGET] = empty if self._target is None else _array(self._target)
+        arrays[EMA] = empty if self._ema is None else _array(self._ema)
         arrays[TEACHER] = empty
         arrays["adam_step"] = np.array(float(state["step"]) if state else 0.0, np.float32)
         arrays["tail_steps"] = np.array(self._steps, np.int64)
         return arrays
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """Continue from saved arrays. Moments and target network are reset if the arrays hold none; the teacher stays.
+        """Continue from saved arrays. What they do not hold starts from the weights; the teacher stays.
 
         Raises:
           ValueError: the arrays are for a network of another size.
@@ -136,8 +140,22 @@ class FlatOptimizer:
         if self._target is not None:
             target = saved[TARGET] if TARGET in saved and saved[TARGET].size else values
             self._target.copy_(torch.from_numpy(np.array(target, np.float32)))
+        if self._ema is not None:
+            average = ema_in(saved)
+            self._ema.copy_(torch.from_numpy(values if average is None else average.copy()))
         if TEACHER in saved and saved[TEACHER].size:
             self._teacher = torch.from_numpy(np.array(saved[TEACHER], np.float32)).to(self.values.device)
+
+
+def ema_rate(steps: int, *, share: float) -> float:
+    """Weight of the newest weights in their moving average after `steps` optimizer steps.
+
+    It falls as 1 / steps, so that the average always spans the same share of the training so far. The first weights are
+    replaced whole, so that there is no bias towards the initial ones.
+
+    Source: Shamir and Zhang 2013, Stochastic gradient descent for non-smooth optimization, section 4.
+    """
+    return 1.0 / max(share * steps, 1.0)
 
 
 def _array(tensor: Tensor) -> NDArray[np.float32]:

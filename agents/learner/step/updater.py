@@ -77,7 +77,7 @@ class Updater(Protocol):
         ...
 
     def save(self) -> Arrays:
-        """Weights, optimizer and target network as plain arrays, independent of the number of workers."""
+        """Weights, their average, optimizer and target network as plain arrays, whatever the number of workers."""
         ...
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:

@@ -113,6 +113,14 @@ def test_a_reset_takes_a_new_version_and_drops_the_rows_of_the_past_self(host: L
     reached(host, 3)
 
 
+def test_the_average_of_a_players_weights_follows_its_updates(host: LearnerHost) -> None:
+    host.push(PLAYER, chunk_of())
+    reached(host, 1)
+    ema, newest = host.ema(PLAYER), host.newest(PLAYER).weights
+    assert ema is not None and ema.digest() == newest.digest(), "the first weights are replaced whole"
+    assert ema.version == newest.version == 1
+
+
 def test_a_player_installed_from_its_checkpoint_learns_on_exactly(make: Make, host: LearnerHost) -> None:
     host.push(PLAYER, chunk_of())
     reached(host, 1)
