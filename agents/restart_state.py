@@ -15,10 +15,11 @@ Arrays = dict[str, NDArray[np.generic]]
 """A restart state as plain arrays by name."""
 
 WEIGHTS, TARGET, TEACHER, EMA = "values", "slow", "teacher", "ema"
-MOMENTS = ("exp_avg", "exp_avg_sq")
-VECTORS = (WEIGHTS, *MOMENTS, TARGET, TEACHER, EMA)
+VECTORS = (WEIGHTS, TARGET, TEACHER, EMA)
 """Entries with one number per parameter, empty if there are none yet. A teacher is loaded but never saved: it does
 not change, and the caller of `load` has it."""
+OPTIMIZER_VECTOR, OPTIMIZER_NUMBER = "optimizer_vector.", "optimizer_number."
+"""Before the names of the optimizer's own entries: those with one number per parameter, and single numbers."""
 
 _COUNTERS, _SCALES = "counters", "scales"
 
@@ -35,6 +36,11 @@ class Counters:
     trained_steps: int
     skipped_updates: int = 0
     bad_in_a_row: int = 0
+
+
+def is_vector(name: str) -> bool:
+    """True if the entry of that name has one number per parameter, or is empty."""
+    return name in VECTORS or name.startswith(OPTIMIZER_VECTOR)
 
 
 def restart_state(updater: Arrays, counters: Counters, scales: NDArray[np.generic]) -> Arrays:

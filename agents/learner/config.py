@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from envs.plugin_options import Component
+from envs.plugin_options import Component, kind_of
 
 PRECISIONS = {"auto": "auto", "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
 """Accepted spellings and what they mean."""
@@ -18,6 +18,9 @@ COMPILE_MODES = ("none", "default", "reduce-overhead")
 """The last one replays CUDA graphs on a GPU."""
 
 DEFAULT_ALGORITHM = "vtrace"
+DEFAULT_OPTIMIZER = "adam"
+AUTO_BACKEND = "auto"
+DEFAULT_UPDATE_MODE = "all_reduce"
 
 VALUE_NORMALISATIONS = ("none", "popart")
 
@@ -39,32 +42,35 @@ class PipelineConfig:
     Fields:
       backend: computes gradients: "single", "threaded_pipeline" (a thread per stage in this process),
         "torch_pipeline" (a worker per stage), or "auto": "torch_pipeline" if there are several stages, else
-        "single".
+        "single"; or "module:attribute" of your own, or a mapping of its name as `kind` and its options.
       stages: S, number of stages of the network. schedule: order of their tasks, see `SCHEDULES`.
       stages_per_worker: stages that one worker holds under a looped schedule.
       stage_cut: blocks of each stage, first to last; empty for a cut by measured times.
-      replicas: copies that each learn from their own rows of the batch. update_mode: their synchronisation.
+      replicas: copies that each learn from their own rows of the batch.
+      update_mode: synchronisation of the replicas: "all_reduce", "module:attribute" of your own, or a mapping of its
+        name as `kind` and its options.
       stage_timeout_s: seconds after which a worker without an answer counts as hung.
       start_timeout_s: the same for the start of all workers, which includes importing and compiling.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
-    backend: str = "auto"
+    backend: Component = AUTO_BACKEND
     stages: int = 1
     schedule: str = "1f1b"
     stages_per_worker: int = 2
     stage_cut: tuple[int, ...] = ()
     replicas: int = 1
-    update_mode: str = "all_reduce"
+    update_mode: Component = DEFAULT_UPDATE_MODE
     stage_timeout_s: float = 60.0
     start_timeout_s: float = 180.0
 
     @property
     def backend_name(self) -> str:
-        """`backend` with "auto" resolved."""
-        if self.backend != "auto":
-            return self.backend
+        """Name of the backend, "auto" resolved."""
+        name = kind_of(self.backend, AUTO_BACKEND)
+        if name != AUTO_BACKEND:
+            return name
         return "torch_pipeline" if self.stages > 1 else "single"
 
     @property
@@ -90,8 +96,8 @@ class PipelineConfig:
                 f"stages: backend single cannot be cut into {self.stages} stages; "
                 "use threaded_pipeline or torch_pipeline"
             )
-        if self.backend_name != "single" and self.stages < 2:
-            found.append(f"stages: backend {self.backend} needs at least 2 stages, got {self.stages}")
+        if self.backend_name in ("threaded_pipeline", "torch_pipeline") and self.stages < 2:
+            found.append(f"stages: backend {self.backend_name} needs at least 2 stages, got {self.stages}")
         if self.stage_cut and len(self.stage_cut) != self.stages:
             found.append(f"stage_cut: {len(self.stage_cut)} entries for {self.stages} stages")
         if self.schedule not in SCHEDULES:
@@ -121,8 +127,9 @@ class LearnerConfig:
       microbatches: M, equal blocks of rows whose gradients are summed before the update (per replica).
       algorithm: "vtrace", "ppo", "appo" or "module:attribute" of an objective, or a mapping of its name as `kind` and
         its options, see `algorithms.config`.
-      learning_rate, learning_rate_end: Adam's step size, falling linearly over the budget.
-      adam_eps: added to the root of the second moment.
+      optimizer: "adam", "rmsprop" or "module:attribute" of a builder, or a mapping of its name as `kind` and its
+        options, see `step.optimizer_config`.
+      learning_rate, learning_rate_end: the optimizer's step size, falling linearly over the budget.
       entropy_cost, entropy_cost_end: weight of the entropy per unit of advantage, falling linearly over the budget.
         Far above the usual 0.01: with less, self-play repeats a few lines and learns nothing more.
       value_normalisation: "popart" regresses on value targets divided by their running standard deviation, so that one
@@ -151,9 +158,9 @@ class LearnerConfig:
     batch_rows: int = 128
     microbatches: int = 1
     algorithm: Component = DEFAULT_ALGORITHM
+    optimizer: Component = DEFAULT_OPTIMIZER
     learning_rate: float = 2e-3
     learning_rate_end: float = 1e-4
-    adam_eps: float = 1e-5
     entropy_cost: float = 0.4
     entropy_cost_end: float = 0.1
     value_normalisation: str = "none"
@@ -211,7 +218,7 @@ class LearnerConfig:
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 found.append(f"{name}: {getattr(self, name)!r} is none of {', '.join(allowed)}")
-        positive = ("learning_rate", "adam_eps", "max_grad_norm")
+        positive = ("learning_rate", "max_grad_norm")
         for name in positive:
             if getattr(self, name) <= 0:
                 found.append(f"{name}: {getattr(self, name)} must be greater than 0")

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.learner.algorithms.config import ALGORITHM_OPTIONS
 from agents.learner.config import LearnerConfig
 from envs.plugins import admit
-from league.config.algorithm_options import PLACE, with_algorithm_options
 from league.config.checks import joint_problems, section_problems
+from league.config.learner_options import CHOICES, with_options
 from league.config.plugin_names import outside_names, with_absolute_files
 from league.config.problems import apply_override, known_paths, validate
 from league.config.run_config import RunConfig
 from league.config.yaml import parse_yaml
 from league.errors import ConfigError
 
-KNOWN = known_paths(RunConfig, options={PLACE: tuple(ALGORITHM_OPTIONS.values())})
+KNOWN = known_paths(RunConfig, options={path: tuple(choice.records.values()) for path, choice in CHOICES.items()})
 
 
 def load_config(path: Path, *, overrides: Sequence[str] = ()) -> RunConfig:
@@ -74,7 +73,7 @@ def config_of(plain: dict[str, object], problems: list[str], *, source: str) -> 
     sections, found = validate(plain, RunConfig, KNOWN)
     learner = sections.get("learner", LearnerConfig())
     assert isinstance(learner, LearnerConfig)
-    sections["learner"], wrong_options = with_algorithm_options(learner)
+    sections["learner"], wrong_options = with_options(learner)
     problems = [*problems, *found, *wrong_options]
     problems += [problem for section, value in sections.items() for problem in section_problems(section, value)]
     if not found:

@@ -9,10 +9,12 @@ import numpy as np
 
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.algorithms.registry import BACKENDS
+from agents.learner.config import PipelineConfig
+from agents.learner.step.optimizers import try_optimizer
 from agents.learner.step.replica_sync import make_update_mode
 from agents.nets.network import Network, build_network
 from envs.bots import make_bot
-from envs.plugin_options import OptionsError
+from envs.plugin_options import OptionsError, options_argument
 from envs.plugins import resolve
 from envs.protocol import EnvError, EnvSpec
 from league.config.run_config import RunConfig
@@ -63,7 +65,8 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
     if made:
         yield from _tried("learner.algorithm", lambda: _try_objective(config, made[0]))
     pipeline = config.learner.pipeline
-    yield from _tried("learner.pipeline.backend", lambda: resolve(pipeline.backend_name, BACKENDS, what="backend"))
+    yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
+    yield from _tried("learner.pipeline.backend", lambda: _try_backend(pipeline))
     yield from _tried("learner.pipeline.update_mode", lambda: make_update_mode(pipeline.update_mode, None))
 
 
@@ -71,6 +74,11 @@ def _try_objective(config: RunConfig, network: Network) -> None:
     objective = make_objective(config.learner, network.head)
     if objective.epochs < 1:
         raise ValueError(f"its epochs are {objective.epochs}, not at least 1")
+
+
+def _try_backend(pipeline: PipelineConfig) -> None:
+    build = resolve(pipeline.backend_name, BACKENDS, what="backend")
+    options_argument(build, pipeline.backend, place="learner.pipeline.backend")
 
 
 def _bot_problems(config: RunConfig) -> Iterator[str]:

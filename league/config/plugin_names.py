@@ -22,6 +22,7 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("network", "core"): "core",
     ("network", "head"): "head",
     ("learner", "algorithm"): "algorithm",
+    ("learner", "optimizer"): "optimizer",
     ("learner", "pipeline", "backend"): "backend",
     ("learner", "pipeline", "update_mode"): "update_mode",
     ("league", "preset"): "preset",

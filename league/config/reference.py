@@ -13,15 +13,14 @@ from dataclasses import MISSING, dataclass
 
 import yaml
 
-from agents.learner.algorithms.config import ALGORITHM_OPTIONS
 from envs.protocol import EnvConfig
-from league.config.algorithm_options import PLACE
+from league.config.learner_options import CHOICES
 from league.config.problems import json_schema
 from league.config.run_config import RunConfig, dump_config
 from league.core.state.registry import GATES, MATCHMAKERS, PBT_SELECTIONS, PRESETS, load
 from league.errors import LeagueError
 
-ALGORITHM_KEY = ".".join(PLACE)
+LEARNER_OPTIONS = {".".join(path): choice.records for path, choice in CHOICES.items()}
 CORE_OPTIONS: Mapping[str, tuple[Mapping[str, str], str]] = {
     "league.players[].matchmaking.options": (MATCHMAKERS, "matchmaker"),
     "league.players[].gate.options": (GATES, "gate"),
@@ -65,8 +64,8 @@ def entries() -> list[KeyEntry]:
     found = []
     for entry in _walk(RunConfig, ""):
         found.append(entry)
-        if entry.key == ALGORITHM_KEY:
-            found += _options_of(entry.key, ALGORITHM_OPTIONS)
+        if entry.key in LEARNER_OPTIONS:
+            found += _options_of(entry.key, LEARNER_OPTIONS[entry.key])
         elif entry.key in CORE_OPTIONS:
             registry, what = CORE_OPTIONS[entry.key]
             loaded = {name: load(registry, name, what=what) for name in registry}

@@ -16,7 +16,7 @@ from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
 from envs.plugin_options import Component
 from envs.protocol import EnvConfig
-from league.config.algorithm_options import with_algorithm_options
+from league.config.learner_options import with_options
 from league.core.state.league_config import LeagueConfig
 
 
@@ -166,8 +166,8 @@ class RetentionConfig:
 
 
 def _default_learner() -> LearnerConfig:
-    """With the options of its algorithm, as in a configuration that was read."""
-    return with_algorithm_options(LearnerConfig())[0]
+    """With the options of its components, as in a configuration that was read."""
+    return with_options(LearnerConfig())[0]
 
 
 @dataclass(frozen=True)

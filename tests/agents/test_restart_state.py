@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from agents.restart_state import (
+    OPTIMIZER_NUMBER,
+    OPTIMIZER_VECTOR,
     VECTORS,
     Counters,
     RestartStateError,
     counters_in,
+    is_vector,
     restart_state,
     scales_in,
     weights_alone,
@@ -30,7 +33,9 @@ def test_a_restart_state_gives_back_what_it_holds() -> None:
 def test_names_on_the_disk_are_for_ever() -> None:
     saved = with_teacher(restart_state(weights_alone(VECTOR), Counters(3, 40), np.array([0.5])), VECTOR)
     assert set(saved) == {"values", "counters", "scales", "teacher"}
-    assert VECTORS == ("values", "exp_avg", "exp_avg_sq", "slow", "teacher", "ema")
+    assert VECTORS == ("values", "slow", "teacher", "ema")
+    assert (OPTIMIZER_VECTOR, OPTIMIZER_NUMBER) == ("optimizer_vector.", "optimizer_number.")
+    assert is_vector("slow") and is_vector("optimizer_vector.exp_avg") and not is_vector("optimizer_number.step")
     assert saved["counters"].tolist() == [3, 40, 0, 0] and saved["counters"].dtype == np.int64
 
 
@@ -43,4 +48,4 @@ def test_a_teacher_is_added_to_a_copy() -> None:
 @pytest.mark.parametrize(("read", "what"), [(weights_in, "weights"), (counters_in, "counters"), (scales_in, "scales")])
 def test_what_is_missing_is_named(read, what: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(RestartStateError, match=f"it holds no {what}"):
-        read({"exp_avg": VECTOR})
+        read({"slow": VECTOR})

@@ -6,6 +6,7 @@ import csv
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from league.config.loading import load_config
@@ -15,6 +16,9 @@ from league.core.state.events import DirectiveIssued, LeaseGranted
 from league.reports.env_check import check_environment
 from league.run.budget import Limits
 from league.run.launch import train
+from league.store.checkpoints import CheckpointStore
+from league.store.run_folder import RunFolder
+from league.store.weights_file import decode_arrays
 from tests.docs.pages import ROOT
 from tests.league.tiny_runs import events_of, state_of
 
@@ -39,6 +43,13 @@ def test_the_loss_and_the_network_part_learn(run: Path) -> None:
     player = state_of(run).players["main-0"]
     assert player.version > 5
     assert player.checkpoint is not None
+
+
+def test_the_optimizer_has_kept_its_mean(run: Path) -> None:
+    checkpoint = state_of(run).players["main-0"].checkpoint
+    assert checkpoint is not None
+    saved = decode_arrays(CheckpointStore(RunFolder.open(run).checkpoints_path).get("main-0", checkpoint.digest))
+    assert np.abs(saved["optimizer_vector.mean"]).max() > 0.0
 
 
 def test_the_gate_fires_by_steps_alone(run: Path) -> None:

@@ -1,4 +1,4 @@
-"""Registers objectives, step backends and update modes by name."""
+"""Registers objectives, optimizers, step backends and update modes by name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,12 @@ OBJECTIVES: Mapping[str, str] = {
 }
 """Name of `learner.algorithm` -> "module:attribute" of an `objective.Objective` class."""
 
+OPTIMIZERS: Mapping[str, str] = {
+    "adam": "agents.learner.step.optimizers:adam",
+    "rmsprop": "agents.learner.step.optimizers:rmsprop",
+}
+"""Name of `learner.optimizer` -> "module:attribute" of an `optimizers.OptimizerBuilder`."""
+
 BACKENDS: Mapping[str, str] = {
     "single": "agents.learner.step.backend:SingleBackend",
     "threaded_pipeline": "agents.learner.pipeline.threaded_pipeline:ThreadedPipelineBackend",
@@ -19,4 +25,4 @@ BACKENDS: Mapping[str, str] = {
 """Name of `learner.pipeline.backend` -> "module:attribute" of a `backend.StepBackend` class."""
 
 UPDATE_MODES: Mapping[str, str] = {"all_reduce": "agents.learner.step.replica_sync:AllReduce"}
-"""Name of `learner.pipeline.update_mode` -> "module:attribute" of an `update_mode.UpdateMode` class."""
+"""Name of `learner.pipeline.update_mode` -> "module:attribute" of a `replica_sync.UpdateMode` class."""

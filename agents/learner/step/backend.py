@@ -17,11 +17,17 @@ from agents.learner.algorithms.registry import BACKENDS
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
 from agents.nets.network import Network, NetworkOutput
+from envs.plugin_options import options_argument
 from envs.plugins import resolve
+
+PLACE = "learner.pipeline.backend"
 
 
 class StepBackend(Protocol):
-    """Computes gradients. `FlatOptimizer`, which divides, clips and steps, is the same for all backends."""
+    """Computes gradients. `FlatOptimizer`, which divides, clips and steps, is the same for all backends.
+
+    Built as `backend(network, objective, config, placement)`; with `options=...` where it declares options.
+    """
 
     def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
         """Add the gradient of the summed loss to the network's gradients; returns the columns of the loss (see
@@ -73,13 +79,14 @@ class Placement:
 
 
 def make_backend(network: Network, objective: Objective, config: LearnerConfig, placement: Placement) -> StepBackend:
-    """Make the backend that the config names: a registered one or "module:attribute".
+    """Make the backend that the config names, a registered one or "module:attribute", with its options.
 
     Raises:
-      ValueError: there is no such backend.
+      ValueError: there is no such backend, or its options do not fit.
     """
-    build = resolve(config.pipeline.backend_name, BACKENDS, what="learner.pipeline.backend")
-    backend: StepBackend = build(network, objective, config, placement)
+    build = resolve(config.pipeline.backend_name, BACKENDS, what=PLACE)
+    options = options_argument(build, config.pipeline.backend, place=PLACE)
+    backend: StepBackend = build(network, objective, config, placement, **options)
     return backend
 
 

@@ -1,4 +1,4 @@
-"""The optimizer step after every backend: divide by one global count, clip one global norm, one fused step.
+"""The optimizer step after every backend: divide by one global count, clip one global norm, one step.
 
 Shape letter: P parameters held here: all of the network's, or those of one worker's stages.
 """
@@ -14,9 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agents.learner.config import LearnerConfig
-from agents.restart_state import EMA, MOMENTS, TARGET, TEACHER, WEIGHTS, Arrays, ema_in
+from agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
+from agents.learner.step.optimizers import make_optimizer
+from agents.restart_state import EMA, OPTIMIZER_NUMBER, OPTIMIZER_VECTOR, TARGET, TEACHER, WEIGHTS, Arrays, ema_in
 from agents.weights import FlatParameters, Layout
+from envs.plugin_options import kind_of
+
+_KIND, _STEPS = "optimizer_kind", "optimizer_steps"
 
 
 class FlatOptimizer:
@@ -30,10 +34,11 @@ class FlatOptimizer:
 
     def __init__(self, module: nn.Module, config: LearnerConfig, *, keep_target: bool) -> None:
         self._config = config
+        self._kind = kind_of(config.optimizer, DEFAULT_OPTIMIZER).rpartition("/")[2]  # a file may move with its run
         self._parameters = FlatParameters(module)
         values = self._parameters.values.requires_grad_(False)
         values.grad = self._parameters.gradients
-        self._optimizer = torch.optim.Adam([values], lr=config.learning_rate, eps=config.adam_eps, fused=True)
+        self._optimizer = make_optimizer(values, self._parameters.layout, config)
         self._target = values.clone() if keep_target else None
         self._ema = values.clone() if config.ema_share else None
         self._teacher: Tensor | None = None
@@ -67,8 +72,7 @@ class FlatOptimizer:
           learning_rate: step size.
           total: sums a tensor over the workers that hold the other parameters.
         Returns:
-          the global norm before clipping; 0 if `count` is 0, without a step: Adam's momentum alone would move the
-          weights.
+          the global norm before clipping; 0 if `count` is 0, without a step: a momentum alone would move the weights.
         """
         if count == 0.0:
             return 0.0
@@ -109,20 +113,22 @@ class FlatOptimizer:
             self.values.copy_(kept)
 
     def save(self) -> Arrays:
-        """The state as plain arrays; `VECTORS` are float32 [P] or empty."""
-        state = self._optimizer.state.get(self.values, {})
+        """The state as plain arrays; an entry for which `is_vector` holds is [P] or empty."""
         empty = np.zeros(0, np.float32)
-        arrays: Arrays = {WEIGHTS: _array(self.values)}
-        arrays.update({name: _array(state[name]) if state else empty for name in MOMENTS})
+        arrays: Arrays = {WEIGHTS: _array(self.values), _KIND: _text(self._kind)}
+        for name, entry in self._optimizer.state.get(self.values, {}).items():
+            is_number = not isinstance(entry, Tensor) or entry.ndim == 0
+            arrays[f"{OPTIMIZER_NUMBER if is_number else OPTIMIZER_VECTOR}{name}"] = _array(torch.as_tensor(entry))
         arrays[TARGET] = empty if self._target is None else _array(self._target)
         arrays[EMA] = empty if self._ema is None else _array(self._ema)
         arrays[TEACHER] = empty
-        arrays["adam_step"] = np.array(float(state["step"]) if state else 0.0, np.float32)
-        arrays["tail_steps"] = np.array(self._steps, np.int64)
+        arrays[_STEPS] = np.array(self._steps, np.int64)
         return arrays
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
-        """Continue from saved arrays. What they do not hold starts from the weights; the teacher stays.
+        """Continue from saved arrays; the teacher stays.
+
+        What they do not hold starts from the weights, and so does an optimizer that they are not of.
 
         Raises:
           ValueError: the arrays are for a network of another size.
@@ -131,12 +137,8 @@ class FlatOptimizer:
         if values.shape != tuple(self.values.shape):
             raise ValueError(f"saved for {values.size} parameters, the network has {self.values.numel()}")
         self.values.copy_(torch.from_numpy(values))
-        self._optimizer.state.clear()
-        if "exp_avg" in saved and saved["exp_avg"].size:
-            step = torch.tensor(float(np.asarray(saved["adam_step"], np.float32)), device=self.values.device)
-            moments = {name: torch.from_numpy(np.array(saved[name], np.float32)).to(step.device) for name in MOMENTS}
-            self._optimizer.state[self.values] = {"step": step, **moments}
-        self._steps = int(np.asarray(saved["tail_steps"], np.int64)) if "tail_steps" in saved else 0
+        self._load_optimizer(saved)
+        self._steps = int(np.asarray(saved[_STEPS], np.int64)) if _STEPS in saved else 0
         if self._target is not None:
             target = saved[TARGET] if TARGET in saved and saved[TARGET].size else values
             self._target.copy_(torch.from_numpy(np.array(target, np.float32)))
@@ -145,6 +147,20 @@ class FlatOptimizer:
             self._ema.copy_(torch.from_numpy(values if average is None else average.copy()))
         if TEACHER in saved and saved[TEACHER].size:
             self._teacher = torch.from_numpy(np.array(saved[TEACHER], np.float32)).to(self.values.device)
+
+    def _load_optimizer(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
+        """Take over the state of the optimizer where it was saved by one of the same name."""
+        same = _KIND in saved and np.array_equal(saved[_KIND], _text(self._kind))
+        entries = {
+            name.removeprefix(prefix): torch.from_numpy(np.array(array))
+            for prefix in (OPTIMIZER_VECTOR, OPTIMIZER_NUMBER)
+            for name, array in saved.items()
+            if same and name.startswith(prefix)
+        }
+        self._optimizer.state.clear()
+        if entries:
+            whole = self._optimizer.state_dict()
+            self._optimizer.load_state_dict({**whole, "state": {0: entries}})
 
 
 def ema_rate(steps: int, *, share: float) -> float:
@@ -161,3 +177,7 @@ def ema_rate(steps: int, *, share: float) -> float:
 def _array(tensor: Tensor) -> NDArray[np.float32]:
     copied: NDArray[np.float32] = tensor.detach().cpu().numpy().copy()
     return copied
+
+
+def _text(text: str) -> NDArray[np.generic]:
+    return np.frombuffer(text.encode(), np.uint8).copy()

@@ -13,11 +13,19 @@ from torch import Tensor
 from torch.distributed import ProcessGroup
 
 from agents.learner.algorithms.registry import UPDATE_MODES
+from agents.learner.config import DEFAULT_UPDATE_MODE
+from envs.plugin_options import Component, kind_of, options_argument
 from envs.plugins import resolve
+
+PLACE = "learner.pipeline.update_mode"
 
 
 class UpdateMode(Protocol):
-    """Synchronises replicas; built as `mode(group)`, the workers with the same parameters (None: only one)."""
+    """Synchronises replicas.
+
+    Built as `mode(group)`, the workers with the same parameters (None: only one); with `options=...` where it declares
+    options.
+    """
 
     def before_step(self, gradients: Tensor) -> None:
         """Change the summed gradients [P] in place."""
@@ -51,13 +59,14 @@ class AllReduce:
         return total_over(tensor, self._group)
 
 
-def make_update_mode(name: str, group: ProcessGroup | None) -> UpdateMode:
-    """Make the registered mode of that name, or the one of "module:attribute".
+def make_update_mode(choice: Component, group: ProcessGroup | None) -> UpdateMode:
+    """Make the mode of that name, a registered one or "module:attribute", with its options.
 
     Raises:
-      ValueError: there is no such mode.
+      ValueError: there is no such mode, or its options do not fit.
     """
-    mode: UpdateMode = resolve(name, UPDATE_MODES, what="learner.pipeline.update_mode")(group)
+    build = resolve(kind_of(choice, DEFAULT_UPDATE_MODE), UPDATE_MODES, what=PLACE)
+    mode: UpdateMode = build(group, **options_argument(build, choice, place=PLACE))
     return mode
 
 

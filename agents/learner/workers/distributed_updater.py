@@ -31,7 +31,7 @@ from agents.learner.workers.worker import (
     WorkerSetup,
 )
 from agents.learner.workers.worker_group import WorkerGroup, WorkerGroupLauncher
-from agents.restart_state import VECTORS, Arrays, weights_in
+from agents.restart_state import Arrays, is_vector, weights_in
 from agents.unroll.unroll import Unrolls, concatenate
 from agents.weights import Layout
 
@@ -109,7 +109,7 @@ class UpdaterGroup:
         """As in the protocol of `Updater`."""
         parts = [cast(Arrays, answer) for answer in self._ask_first_replica(Save())]
         saved = dict(parts[0])
-        for name in VECTORS:
+        for name in filter(is_vector, parts[0]):
             vectors = [cast("NDArray[np.float32]", part[name]) for part in parts]
             saved[name] = self._assemble(vectors) if vectors[0].size else vectors[0]
         return saved
@@ -128,7 +128,7 @@ class UpdaterGroup:
         requests = []
         for places in self._places:
             own = {
-                name: np.concatenate([array[whole] for whole, _ in places]) if name in VECTORS and array.size else array
+                name: np.concatenate([array[whole] for whole, _ in places]) if is_vector(name) and array.size else array
                 for name, array in saved.items()
             }
             requests.append(Load(own))

@@ -16,6 +16,7 @@ from agents.learner.config import LearnerConfig, PipelineConfig
 from agents.learner.errors import NonFiniteError
 from agents.learner.learner import Learner
 from agents.learner.step.optimizer import FlatOptimizer
+from agents.learner.step.optimizer_config import AdamConfig
 from agents.learner.step.updater import UpdateInputs
 from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
@@ -55,7 +56,7 @@ def test_step_divides_by_the_global_count_and_clips_the_global_norm() -> None:
     clipped = torch.from_numpy(expected) * (1e-3 / result.gradient_norm)
     reference = torch.cat([tensor.reshape(-1) for tensor in before]).requires_grad_()
     reference.grad = clipped
-    torch.optim.Adam([reference], lr=1e-2, eps=small_config().adam_eps).step()
+    torch.optim.Adam([reference], lr=1e-2, eps=AdamConfig().eps).step()
     np.testing.assert_allclose(updater.weights(), reference.detach().numpy(), rtol=1e-5, atol=1e-7)
 
 

@@ -10,7 +10,7 @@ from benchmarks.journal_follower import Noted, RunFailed
 from benchmarks.throughput import __main__ as throughput
 from benchmarks.throughput import rate_window
 from benchmarks.throughput.roofline import Parts
-from league.config.algorithm_options import with_algorithm_options
+from league.config.learner_options import with_options
 from league.config.loading import load_config
 from league.core.state.events import LeaseFinished, ProgressReported, SnapshotAdded
 from league.core.state.records import Progress, SnapshotInfo
@@ -68,7 +68,7 @@ def test_settings_are_a_valid_configuration(env: str, league: bool, tmp_path: Pa
     path.write_text(yaml.safe_dump(plain))
     config = load_config(path)
     assert config.network == throughput.NETWORK
-    expected, problems = with_algorithm_options(throughput.replace(workload.learner, precision="float32"))
+    expected, problems = with_options(throughput.replace(workload.learner, precision="float32"))
     assert config.learner == expected and not problems
     assert len(config.league.players) == (3 if league else 1)
     assert config.league.ratings.step_fraction == (0.05 if league else 0.0)

@@ -34,7 +34,7 @@ def problems_of(text: str, *overrides: str) -> list[str]:
 def test_a_game_alone_is_a_configuration() -> None:
     config = parse_config(MINIMAL, source="test.yaml")
     assert config.env.id == "connect_four"
-    assert dataclasses.replace(config.learner, algorithm="vtrace") == LearnerConfig()
+    assert dataclasses.replace(config.learner, algorithm="vtrace", optimizer="adam") == LearnerConfig()
     assert config.budget.seconds is None
 
 

@@ -1,0 +1,67 @@
+"""Checks the options of a learner's registered components and fills in those that are not given, without loading torch.
+
+The options of a component from outside are checked where its code may be loaded, see `plugin_checks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+
+from agents.learner.algorithms.config import ALGORITHM_OPTIONS
+from agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, LearnerConfig
+from agents.learner.step.optimizer_config import OPTIMIZER_OPTIONS
+from envs.plugin_options import Component, OptionsError, given_options, kind_of, make_options
+
+
+@dataclass(frozen=True)
+class Alternatives:
+    """A component that the learner's settings choose.
+
+    Fields:
+      default: name of the component where none is given.
+      records: name of a registered component -> the record of its options.
+    """
+
+    default: str
+    records: Mapping[str, type]
+
+
+CHOICES = {
+    ("learner", "algorithm"): Alternatives(DEFAULT_ALGORITHM, ALGORITHM_OPTIONS),
+    ("learner", "optimizer"): Alternatives(DEFAULT_OPTIMIZER, OPTIMIZER_OPTIONS),
+}
+"""Path in the configuration -> the components to choose from."""
+
+
+def with_options(config: LearnerConfig) -> tuple[LearnerConfig, list[str]]:
+    """The learner's settings with every option of its components, and what is wrong with the given ones."""
+    problems: list[str] = []
+    for path, choice in CHOICES.items():
+        made, found = _completed(getattr(config, path[-1]), choice, place=".".join(path))
+        config = replace(config, **{path[-1]: made})  # type: ignore[arg-type]  # a field whose type is Component
+        problems += found
+    return config, problems
+
+
+def _completed(given: Component, choice: Alternatives, *, place: str) -> tuple[Component, list[str]]:
+    kind = kind_of(given, choice.default)
+    record = choice.records.get(kind)
+    if record is None:
+        return given, []
+    options = given_options(given)
+    problems = []
+    for key in [key for key in options if key not in _names(record)]:
+        owners = [name for name, other in choice.records.items() if key in _names(other)]
+        if owners:
+            problems.append(f"{place}.{key}: unknown key of {kind}, it is an option of {' and '.join(owners)}")
+            del options[key]
+    try:
+        made = make_options(record, options, place=place)
+    except OptionsError as error:
+        return given, [*problems, *error.problems]
+    return {"kind": kind, **asdict(made)}, problems
+
+
+def _names(record: type) -> set[str]:
+    return {field.name for field in fields(record)}
