@@ -20,7 +20,7 @@ from league.store.journaled_league import JournaledLeague
 
 @dataclass
 class HostTable:
-    """What the hosts hold, as the daemon knows it.
+    """The state of the hosts, as the daemon knows it.
 
     Fields:
       idle: actor hosts without a lease, in the order in which they became free.
