@@ -264,7 +264,8 @@ class EnvConfig:
     """The id and the options of an env.
 
     Fields:
-      id: a registered id, `pettingzoo:...`, `gymnasium:...`, `module:function` or `path/file.py:function`.
+      id: a registered id, `pettingzoo:...`, `gymnasium:...`, `openspiel:...`, `module:function` or
+        `path/file.py:function`.
       kwargs: its options.
     """
 

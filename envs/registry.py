@@ -35,8 +35,9 @@ BUILT_IN: Mapping[str, str] = {
 ADAPTERS: Mapping[str, str] = {
     "pettingzoo": "envs.adapters.pettingzoo:make_registered",
     "gymnasium": "envs.adapters.gymnasium:make_registered",
+    "openspiel": "envs.adapters.openspiel:make_registered",
 }
-FORMS = "a built-in id, pettingzoo:ID, gymnasium:ID, module:function or path/file.py:function"
+FORMS = "a built-in id, pettingzoo:ID, gymnasium:ID, openspiel:NAME, module:function or path/file.py:function"
 
 
 def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
@@ -55,9 +56,17 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
         built: BatchedEnv = _call(load(BUILT_IN[config.id]), config, {"num_envs": num_envs})
         return built
     if prefix in ADAPTERS:
-        made: BatchedEnv = load(ADAPTERS[prefix])(rest, kwargs=config.kwargs, num_envs=num_envs)
+        made: BatchedEnv = _adapter(prefix, config.id)(rest, kwargs=config.kwargs, num_envs=num_envs)
         return made
     return _make_own(config, num_envs=num_envs)
+
+
+def _adapter(prefix: str, env_id: str) -> Callable[..., Any]:
+    try:
+        adapter: Callable[..., Any] = load(ADAPTERS[prefix])
+    except PluginError as error:
+        raise EnvError(f'{env_id}: a package is missing ({error}); pip install "league[{prefix}]"') from error
+    return adapter
 
 
 def spec_of(config: EnvConfig) -> EnvSpec:

@@ -1,0 +1,207 @@
+"""OpenSpiel's games as one `BatchedEnv`, stepped natively: N states, chance drawn from our own seeded stream.
+
+Fields: "information_state" (float32) where the game has that tensor, else "observation"; a tensor of rank 3 keeps its
+shape, any other is flat. With several seats "seat" (bool [S], one-hot) stands beside it: not every tensor tells whose
+it is.
+
+Shape letters: N games, S seats, K slots, A actions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+from numpy.typing import NDArray
+
+from envs.adapters.openspiel_game import Observer, draw, fields_of, load_game, spec_of_game
+from envs.adapters.openspiel_tree import OpenSpielTree, walk
+from envs.adapters.turn_builder import legal_answers
+from envs.protocol import EnvError, EnvSpec, Turn
+from envs.sampling import pack_stream, split_stream, unpack_stream
+
+CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
+
+
+def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -> OpenSpielEnv:
+    """Make the game that OpenSpiel registers as `name`.
+
+    Args:
+      name: such as "goofspiel(num_cards=4,imp_info=true)".
+      kwargs: further parameters of the game.
+    Raises:
+      EnvError: no such game (the message names the nearest), a parameter that it does not take, or a game without a
+        tensor to observe or with chance that no seed of ours reaches.
+    """
+    game = load_game(name, kwargs)
+    return OpenSpielEnv(game, spec_of_game(game, f"openspiel:{name}"), num_envs=num_envs)
+
+
+class OpenSpielEnv:
+    """N states of one OpenSpiel game."""
+
+    def __init__(self, game: Any, spec: EnvSpec, *, num_envs: int) -> None:
+        """Allocate the buffers; `reset` starts the games."""
+        seats, num_actions = spec.num_seats, spec.actions.num_actions
+        self.spec = spec
+        self.num_envs = num_envs
+        self._game = game
+        self._observer = Observer(game)
+        self._per_step = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
+        self._rng = np.random.default_rng(0)
+        self._states: list[Any] = []
+        self._acting: list[list[int]] = []  # the seats to move in each game
+        rows = num_envs * (seats if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS else 1)
+        self._tensors = np.zeros((rows, self._observer.tensor.size), np.float32)
+        self._games = np.arange(num_envs)
+        self._single = [[seat] for seat in range(seats)]
+        self._env = self._seat = np.zeros(0, np.int64)
+        self._mask = np.zeros((0, num_actions), np.bool_)
+        self._waiting = np.zeros((num_envs, seats), np.float64)  # earned since the seat's last turn
+        self._earned = np.zeros((num_envs, seats), np.float64)  # earned in this episode
+        self._ended = np.zeros(num_envs, np.bool_)  # in the last step
+
+    def reset(self, seed: int) -> Turn:
+        """Restart every game; all chance events come from one stream of this seed."""
+        self._rng = np.random.default_rng(seed)
+        self._states = [self._game.new_initial_state() for _ in range(self.num_envs)]
+        self._acting = [self._seats_after_chance(state) for state in self._states]
+        self._waiting[:] = self._earned[:] = 0
+        self._ended = np.zeros(self.num_envs, np.bool_)
+        return self._turn()
+
+    def step(self, actions: NDArray[np.generic]) -> Turn:
+        """See `BatchedEnv.step`."""
+        chosen = legal_answers(actions, self.spec, env_index=self._env, seat=self._seat, mask=self._mask).tolist()
+        self._waiting[self._env, self._seat] = 0
+        self._waiting[self._ended] = self._earned[self._ended] = 0
+        self._ended = np.zeros(self.num_envs, np.bool_)
+        try:
+            self._advance(chosen)
+        except pyspiel.SpielError as error:
+            raise EnvError(f"{self.spec.env_id}: OpenSpiel raised {error}") from error
+        return self._turn()
+
+    def close(self) -> None:
+        """Does nothing: there is nothing to release."""
+
+    def fork(self, env_indices: NDArray[np.int64]) -> tuple[OpenSpielEnv, Turn]:
+        """Copy the games at `env_indices`; their chance events come from a stream of their own."""
+        copies = OpenSpielEnv(self._game, self.spec, num_envs=len(env_indices))
+        copies._rng = split_stream(self._rng)
+        copies._resume(
+            [self._states[game].clone() for game in env_indices],
+            waiting=np.where(self._ended[:, None], 0.0, self._waiting)[env_indices],
+            earned=np.where(self._ended[:, None], 0.0, self._earned)[env_indices],
+        )
+        return copies, copies._turn()
+
+    def save(self) -> dict[str, NDArray[np.generic]]:
+        """The states as OpenSpiel writes them, the rewards of waiting seats and the stream of chance events."""
+        texts = [state.serialize().encode() for state in self._states]
+        return {
+            "states": np.frombuffer(b"".join(texts), np.uint8).copy(),
+            "lengths": np.array([len(text) for text in texts], np.int64),
+            "waiting": np.where(self._ended[:, None], 0.0, self._waiting),
+            "earned": np.where(self._ended[:, None], 0.0, self._earned),
+            "rng": pack_stream(self._rng),
+        }
+
+    def load(self, saved: Mapping[str, NDArray[np.generic]]) -> Turn:
+        """Continue from `save`.
+
+        Raises:
+          EnvError: the arrays are of another number of games, or OpenSpiel cannot read a state.
+        """
+        ends = np.cumsum(saved["lengths"]).tolist()
+        if len(ends) != self.num_envs:
+            raise EnvError(f"{self.spec.env_id}: saved for {len(ends)} games, this env has {self.num_envs}")
+        texts = saved["states"].tobytes()
+        try:
+            states = [
+                self._game.deserialize_state(texts[start:end].decode()) for start, end in itertools.pairwise([0, *ends])
+            ]
+        except (pyspiel.SpielError, UnicodeDecodeError) as error:
+            raise EnvError(f"{self.spec.env_id}: a saved state cannot be read ({error})") from error
+        self._rng = unpack_stream(saved["rng"])
+        self._resume(states, waiting=saved["waiting"].astype(np.float64), earned=saved["earned"].astype(np.float64))
+        return self._turn()
+
+    def decision_tree(self) -> OpenSpielTree:
+        """See `TreeGame.decision_tree`."""
+        return walk(self._game, self.spec)
+
+    def _resume(self, states: list[Any], *, waiting: NDArray[np.float64], earned: NDArray[np.float64]) -> None:
+        self._states = states
+        self._acting = [self._seats_after_chance(state) for state in states]
+        self._waiting, self._earned = waiting, earned
+        self._ended = np.zeros(self.num_envs, np.bool_)
+
+    def _advance(self, chosen: Sequence[int]) -> None:
+        """Step every state, and restart those that end."""
+        slot, ended = 0, []
+        for game, state in enumerate(self._states):
+            acting = self._acting[game]
+            if len(acting) == 1 and not state.is_simultaneous_node():
+                state.apply_action(chosen[slot])
+                slot += 1
+            else:
+                joint = [0] * self.spec.num_seats  # what a seat without legal actions answers
+                for seat in acting:
+                    joint[seat] = chosen[slot]
+                    slot += 1
+                state.apply_actions(joint)
+            acting = self._seats_after_chance(state)
+            if self._per_step or not acting:
+                total = np.array(state.returns())
+                self._waiting[game] += total - self._earned[game]
+                self._earned[game] = total
+            if not acting:
+                ended.append(game)
+                self._states[game] = self._game.new_initial_state()
+                acting = self._seats_after_chance(self._states[game])
+            self._acting[game] = acting
+        self._ended[ended] = True
+
+    def _seats_after_chance(self, state: Any) -> list[int]:
+        """Draw chance events until a seat must act; returns the seats that must, none if the game is over."""
+        player = state.current_player()
+        while player == CHANCE:
+            state.apply_action(draw(state, self._rng))
+            player = state.current_player()
+        if player >= 0:
+            return self._single[player]
+        if player == TERMINAL:
+            return []
+        return [seat for seat in range(self.spec.num_seats) if state.legal_actions(seat)]
+
+    def _turn(self) -> Turn:
+        """Show what the seats that must act see and may do."""
+        read, tensor, rows = self._observer.read, self._observer.tensor, self._tensors
+        legal, seats, row = [], [], 0
+        for state, acting in zip(self._states, self._acting, strict=True):
+            for seat in acting:
+                read(state, seat)
+                rows[row] = tensor
+                legal.append(state.legal_actions(seat))
+                row += 1
+            seats += acting
+        self._seat = np.array(seats, np.int64)
+        self._env = self._games.repeat([len(acting) for acting in self._acting])
+        mask = np.zeros((row, self.spec.actions.num_actions), np.bool_)
+        slots = np.arange(row).repeat([len(actions) for actions in legal])
+        mask[slots, np.fromiter(itertools.chain.from_iterable(legal), np.int64, slots.size)] = True
+        self._mask = mask
+        return Turn(
+            env_index=self._env,
+            seat=self._seat,
+            obs=fields_of(self.spec, rows[:row], self._seat),
+            action_mask=mask.copy(),
+            rewards=self._waiting.astype(np.float32),
+            terminated=self._ended,
+            truncated=np.zeros(self.num_envs, np.bool_),
+            returns=np.where(self._ended[:, None], self._earned, 0.0).astype(np.float32),
+        )

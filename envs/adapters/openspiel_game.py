@@ -1,0 +1,146 @@
+"""An OpenSpiel game: loading it by name, its spec, its chance events, and reading its tensors.
+
+Shape letters: S seats, A actions.
+Source: Lanctot et al. 2019, OpenSpiel: a framework for reinforcement learning in games; `open_spiel` 2.0.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+from numpy.typing import NDArray
+from open_spiel.python.observation import make_observation
+
+from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec
+
+IMAGE_RANK = 3
+TRIAL_GAMES, TRIAL_MOVES = 50, 3000  # random play that looks for a return other than a win, a draw or a loss
+
+
+def load_game(name: str, kwargs: Mapping[str, object]) -> Any:
+    """The OpenSpiel game of that name and these further parameters.
+
+    Raises:
+      EnvError: see `make_registered`.
+    """
+    env_id, short = f"openspiel:{name}", name.partition("(")[0]
+    if short.startswith("python_"):
+        from open_spiel.python import games  # noqa: F401  registers the games that are written in Python
+    if short not in pyspiel.registered_names():
+        near = difflib.get_close_matches(short, pyspiel.registered_names(), n=3, cutoff=0.5)
+        hint = f"; did you mean {', '.join(f'openspiel:{other}' for other in near)}?" if near else ""
+        raise EnvError(f"unknown env {env_id!r}{hint}")
+    try:
+        parameters = pyspiel.game_parameters_from_string(name)
+        if not kwargs:
+            return pyspiel.load_game(name)
+        return pyspiel.load_game(short, {key: parameters[key] for key in parameters if key != "name"} | dict(kwargs))
+    except (pyspiel.SpielError, TypeError) as error:
+        reason = (str(error).splitlines() or [""])[0]
+        raise EnvError(f"{env_id}: OpenSpiel cannot load it: {reason}") from error
+
+
+def spec_of_game(game: Any, env_id: str) -> EnvSpec:
+    """The spec of an OpenSpiel game.
+
+    Raises:
+      EnvError: it has no tensor to observe, or its chance cannot be seeded.
+    """
+    facts = game.get_type()
+    if facts.dynamics == pyspiel.GameType.Dynamics.MEAN_FIELD:
+        raise EnvError(f"{env_id}: it is a mean-field game, whose distribution of players nobody here updates")
+    if facts.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
+        raise EnvError(f"{env_id}: it draws its chance events itself, so that no seed would repeat a game")
+    if not (facts.provides_information_state_tensor or facts.provides_observation_tensor):
+        raise EnvError(f"{env_id}: it has neither an information state tensor nor an observation tensor to learn from")
+    seats, low, high = game.num_players(), float(game.min_utility()), float(game.max_utility())
+    name, shape = tensor_of(game)
+    observations = {name: ArraySpec(shape, "float32")}
+    if seats > 1:
+        observations["seat"] = ArraySpec((seats,), "bool")
+    return EnvSpec(
+        env_id=env_id,
+        num_seats=seats,
+        observations=observations,
+        actions=ActionSpec(kind="categorical", num_actions=game.num_distinct_actions()),
+        teams=tuple(range(seats)),
+        has_mask=True,
+        max_turns=game.max_game_length(),
+        seat_names=tuple(f"player_{seat}" for seat in range(seats)),
+        hidden_information=facts.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+        return_range=(low, high),
+        win_draw_loss=seats > 1 and (low, high) == (-1.0, 1.0) and _only_wins_and_losses(str(game)),
+    )
+
+
+def tensor_of(game: Any) -> tuple[str, tuple[int, ...]]:
+    """Name and shape of the tensor that a seat observes."""
+    if game.get_type().provides_information_state_tensor:
+        name, shape = "information_state", game.information_state_tensor_shape()
+    else:
+        name, shape = "observation", game.observation_tensor_shape()
+    size = int(np.prod(shape))
+    return name, tuple(shape) if len(shape) == IMAGE_RANK and min(shape[1:]) > 1 else (size,)
+
+
+@functools.lru_cache(maxsize=64)
+def _only_wins_and_losses(game: str) -> bool:
+    """True if random play of this game of returns in [-1, 1] shows no return but -1, 0 and 1."""
+    loaded, rng, moves = pyspiel.load_game(game), np.random.default_rng(0), 0
+    for _ in range(TRIAL_GAMES):
+        state = loaded.new_initial_state()
+        while not state.is_terminal():
+            if state.is_chance_node():
+                state.apply_action(draw(state, rng))
+            elif state.is_simultaneous_node():
+                players = range(loaded.num_players())
+                state.apply_actions([_any(state.legal_actions(player) or [0], rng) for player in players])
+            else:
+                state.apply_action(_any(state.legal_actions(), rng))
+            moves += 1
+            if moves == TRIAL_MOVES:
+                return True
+        if not set(state.returns()) <= {-1.0, 0.0, 1.0}:
+            return False
+    return True
+
+
+def _any(actions: Sequence[int], rng: np.random.Generator) -> int:
+    return actions[int(rng.integers(len(actions)))]
+
+
+def draw(state: Any, rng: np.random.Generator) -> int:
+    """One outcome of a chance node, with the probabilities of the game."""
+    left, outcome = rng.random(), 0
+    for outcome, probability in state.chance_outcomes():  # noqa: B007  the last one stays, should rounding leave a rest
+        left -= probability
+        if left < 0:
+            break
+    return outcome
+
+
+def fields_of(spec: EnvSpec, tensors: NDArray[np.float32], seat: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
+    """The observation fields of K seats from their tensors, float32 [K, tensor size]."""
+    (name, first), *others = spec.observations.items()
+    fields: dict[str, NDArray[np.generic]] = {name: tensors.reshape(len(tensors), *first.shape)}
+    if others:
+        fields["seat"] = np.eye(spec.num_seats, dtype=np.bool_)[seat]
+    return fields
+
+
+class Observer:
+    """Reads the tensor of one seat in one state without a Python list in between."""
+
+    def __init__(self, game: Any) -> None:
+        perfect_recall = game.get_type().provides_information_state_tensor
+        kind = pyspiel.IIGObservationType(perfect_recall=True) if perfect_recall else None
+        observation = make_observation(game, kind)
+        self.read = observation.set_from
+        """Call with (state, seat): fills `tensor`."""
+        self.tensor: NDArray[np.float32] = observation.tensor
+        """float32 [tensor size], the last reading."""

@@ -1,0 +1,164 @@
+"""Visits every history of a small OpenSpiel game, for its information states and OpenSpiel's exact NashConv.
+
+A game with simultaneous moves is walked beside its turn-based form: the observations are those that the seats of the
+env see, the names of the information states those of the turn-based game, which OpenSpiel evaluates.
+
+Shape letters: S seats, I information states, A actions.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyspiel
+from numpy.typing import NDArray
+
+from envs.adapters.openspiel_game import Observer, fields_of
+from envs.decision_tree import InformationStates
+from envs.protocol import EnvError, EnvSpec
+
+MAX_HISTORIES = 1_000_000  # about ten seconds of visits and as much for each evaluation
+MAX_ENTRIES = 100_000_000  # of all observations together: 400 MB
+
+Decision = tuple[int, int]
+"""(information state, action) of the last decision of a seat."""
+
+NEVER: Decision = (-1, -1)
+"""Before its first decision."""
+
+
+@dataclass(frozen=True)
+class OpenSpielTree:
+    """See `envs.decision_tree.DecisionTree`. game: in turn-based form; keys: [I] its names of the states."""
+
+    game: Any
+    keys: tuple[str, ...]
+    info_states: InformationStates
+
+    def nash_conv(self, table: NDArray[np.float64]) -> float:
+        """As in `DecisionTree`, by OpenSpiel's best response."""
+        legal = [np.flatnonzero(row).tolist() for row in self.info_states.legal]
+        rows = table.tolist()
+        policy = {
+            key: [(action, row[action]) for action in actions]
+            for key, actions, row in zip(self.keys, legal, rows, strict=True)
+        }
+        return float(pyspiel.nash_conv(self.game, policy))
+
+
+def walk(game: Any, spec: EnvSpec) -> OpenSpielTree:
+    """Visit every history of `game`.
+
+    Raises:
+      EnvError: the game has too many histories, does not name its information states, or a seat forgets its own
+        decisions in it.
+    """
+    twice = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
+    turn_based = pyspiel.convert_to_turn_based(game) if twice else game
+    if not turn_based.get_type().provides_information_state_string:
+        raise EnvError(f"{spec.env_id} does not name its information states")
+    found = _Found(game, spec)
+    shadow = turn_based.new_initial_state() if twice else None
+    stack = [_Place(game.new_initial_state(), shadow, (NEVER,) * spec.num_seats)]
+    num_histories = 0
+    while stack:
+        place = stack.pop()
+        num_histories += 1
+        if num_histories > MAX_HISTORIES or found.num_entries > MAX_ENTRIES:
+            raise EnvError(f"{spec.env_id} is too large to visit every history (at most {MAX_HISTORIES:,})")
+        if not place.state.is_terminal():
+            stack += _children(place, found)
+    return OpenSpielTree(turn_based, tuple(found.index_of), found.info_states())
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A history: its state, the same state in turn-based form (None if that is the game's), [S] last decisions."""
+
+    state: Any
+    shadow: Any
+    last: tuple[Decision, ...]
+
+
+def _children(place: _Place, found: _Found) -> Iterator[_Place]:
+    """The histories one step on; records the information states of the seats that must act."""
+    state, shadow = place.state, place.shadow
+    if state.is_simultaneous_node():
+        yield from _joint_children(place, found)
+        return
+    seat = state.current_player()
+    index = -1 if state.is_chance_node() else found.add(state, shadow or state, seat, place.last[seat])
+    for action in state.legal_actions():
+        last = place.last if index < 0 else _with(place.last, seat, (index, action))
+        yield _Place(state.child(action), shadow and shadow.child(action), last)
+
+
+def _joint_children(place: _Place, found: _Found) -> Iterator[_Place]:
+    """As `_children`, where several seats act at once; a seat without legal actions answers 0."""
+    seats = range(len(place.last))
+    choices = [place.state.legal_actions(seat) for seat in seats]
+    acting = [seat for seat in seats if choices[seat]]
+    shadow, indices = place.shadow, {}
+    for seat in acting:
+        indices[seat] = found.add(place.state, shadow, seat, place.last[seat])
+        shadow = shadow.child(choices[seat][0])
+    for joint in itertools.product(*(actions or [0] for actions in choices)):
+        state, shadow, last = place.state.clone(), place.shadow.clone(), place.last
+        state.apply_actions(joint)
+        for seat in acting:
+            shadow.apply_action(joint[seat])
+            last = _with(last, seat, (indices[seat], joint[seat]))
+        yield _Place(state, shadow, last)
+
+
+def _with(last: tuple[Decision, ...], seat: int, decision: Decision) -> tuple[Decision, ...]:
+    return (*last[:seat], decision, *last[seat + 1 :])
+
+
+class _Found:
+    """The information states seen so far, in the order of their first visit."""
+
+    def __init__(self, game: Any, spec: EnvSpec) -> None:
+        self.index_of: dict[str, int] = {}
+        self.num_entries = 0
+        self._spec = spec
+        self._observer = Observer(game)
+        self._tensors: list[NDArray[np.float32]] = []
+        self._seats: list[int] = []
+        self._legal: list[list[int]] = []
+        self._last: list[Decision] = []
+
+    def add(self, state: Any, shadow: Any, seat: int, last: Decision) -> int:
+        """The number of the information state of `seat`; new ones are recorded. shadow: `state` in turn-based form."""
+        key = shadow.information_state_string(seat)
+        index = self.index_of.setdefault(key, len(self._seats))
+        if index < len(self._seats):
+            if (self._seats[index], self._last[index]) != (seat, last):
+                raise EnvError(f"{self._spec.env_id}: a seat forgets what it knew; exact values need perfect recall")
+            return index
+        self._observer.read(state, seat)
+        self._tensors.append(self._observer.tensor.copy())
+        self.num_entries += self._observer.tensor.size
+        self._seats.append(seat)
+        self._legal.append(state.legal_actions(seat))
+        self._last.append(last)
+        return index
+
+    def info_states(self) -> InformationStates:
+        """All of them as arrays."""
+        num = len(self._seats)
+        legal = np.zeros((num, self._spec.actions.num_actions), np.bool_)
+        for row, actions in zip(legal, self._legal, strict=True):
+            row[actions] = True
+        seat, last = np.array(self._seats, np.int64), np.array(self._last, np.int64).reshape(num, 2)
+        return InformationStates(
+            seat=seat,
+            fields=fields_of(self._spec, np.stack(self._tensors), seat),
+            legal=legal,
+            parent=last[:, 0],
+            parent_action=last[:, 1],
+        )
