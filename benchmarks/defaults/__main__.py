@@ -1,0 +1,169 @@
+"""The shipped defaults on public games of many kinds: the league against its controls at equal processor seconds.
+
+A run is given the id of its game with its kwargs, the budget and a seed, and nothing else; budgets of 60 core-seconds
+are trained in one process. Populations: the defaults ("league"), `league.preset: self_play` at the same defaults
+("latest"), half of the games against the uniform past ("half", for the longest budget), and the tuned configuration of
+this repository where there is one ("tuned").
+
+Judged by NashConv where the whole game can be solved; else by scores against bots, the worst case over the own past,
+the control, and an exploiter that starts from random weights and has a fifth of the budget. Games of one seat are
+judged by returns. Every export is judged, and uniform play beside them.
+
+Run folders and figures are kept under the digest of the rules that made them: finished runs are used again,
+interrupted ones resumed, and figures of other rules never shown. `--games`, `--seeds`, `--budgets` and `--populations`
+choose a part; bounds that lack a run are not met. With `--stored` nothing is trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+
+from benchmarks.defaults import games, measure, musts, table
+from benchmarks.defaults.games import GAMES
+from benchmarks.defaults.judge import Evaluation
+from benchmarks.defaults.measure import HALF, LATEST, LEAGUE, TUNED, Job, Place
+from benchmarks.defaults.rules import rules_digest
+from benchmarks.report import Report
+from benchmarks.strength.runs import ROOT
+
+POPULATIONS = (LEAGUE, LATEST, HALF, TUNED)
+RESULTS = ROOT / "benchmarks" / "results" / "defaults"
+EVALUATION_SEED = 771203
+
+Figures = dict[Job, dict[str, float]]
+
+
+def jobs_of(options: argparse.Namespace) -> list[Job]:
+    """The runs that were asked for, cheapest budget first."""
+    return sorted(
+        Job(core_seconds, name, population, seed)
+        for core_seconds in options.budgets
+        for name in games.chosen(options.games)
+        if core_seconds != musts.LONG_BUDGET or GAMES[name].is_long
+        for population in options.populations
+        if population != TUNED or GAMES[name].tuned is not None
+        if population != HALF or (GAMES[name].is_long and core_seconds == musts.LONG_BUDGET)
+        for seed in options.seeds
+    )
+
+
+def find_all(jobs: Sequence[Job], place: Place, evaluation: Evaluation, *, workers: int) -> list[str]:
+    """Train and judge what is not known yet; returns a sentence for each failure."""
+    failures = []
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        started: dict[Future[dict[str, float]], str] = {}
+        for name in dict.fromkeys(job.game for job in jobs):
+            started[pool.submit(measure.reference, name, place, evaluation)] = f"{name}-uniform"
+        for job in jobs:
+            started[pool.submit(measure.measure, job, place, evaluation)] = job.name
+        for future in as_completed(started):
+            error = future.exception()
+            if error is not None:
+                failures.append(f"{started[future]}: {type(error).__name__}: {error}")
+                print(failures[-1], flush=True)
+        pairs = [job for job in jobs if job.population == LEAGUE and measure.is_compared(GAMES[job.game])]
+        for job in pairs:
+            control = Job(job.core_seconds, job.game, LATEST, job.seed)
+            if all(measure.path_of(each, place).is_file() for each in (job, control)):
+                pool.submit(measure.compare, job, place, evaluation).result()
+    return failures
+
+
+def known_figures(
+    place: Place, evaluation: Evaluation, *, budgets: Sequence[float]
+) -> tuple[Figures, dict[str, dict[str, float]]]:
+    """Stored figures of every run of the whole benchmark, and of uniform play."""
+    figures: Figures = {}
+    for core_seconds in budgets:
+        for name in musts.games_of(core_seconds):
+            for job in (Job(core_seconds, name, word, seed) for word in POPULATIONS for seed in musts.SEEDS):
+                found = measure.stored(measure.path_of(job, place), measure.conditions_of(job, place, evaluation))
+                if found is not None:
+                    figures[job] = found | measure.stored_games(job, place, evaluation)
+    return figures, {name: measure.stored_reference(name, place, evaluation) for name in GAMES}
+
+
+def report_of(figures: Figures, uniform: dict[str, dict[str, float]], *, budgets: Sequence[float]) -> Report:
+    """Every figure, and the bounds."""
+    report = Report()
+    for name, found in uniform.items():
+        for figure, value in found.items():
+            report.add(f"{name}: uniform play: {figure}", value, "")
+    for job, found in sorted(figures.items()):
+        for figure, value in found.items():
+            report.add(
+                f"{job.core_seconds:g} core-seconds: {job.game}, {job.population}, seed {job.seed}: {figure}", value, ""
+            )
+    musts.add_rows(report, figures, uniform, budgets=budgets)
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    evaluation = Evaluation(options.matches, options.evaluation_seed)
+    digest = options.rules or rules_digest()
+    runs, results = options.runs.resolve() / digest, options.results.resolve() / digest
+    place = Place(runs, results, tuple(options.settings))
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the workers, which start later
+    print(f"rules {digest}", flush=True)
+    failures = []
+    if not options.stored:
+        failures = find_all(jobs_of(options), place, evaluation, workers=options.jobs)
+    budgets = sorted({*musts.BUDGETS, musts.LONG_BUDGET, *options.budgets})
+    figures, uniform = known_figures(place, evaluation, budgets=budgets)
+    report = report_of(figures, uniform, budgets=budgets)
+    if options.readme is not None:
+        table.write_into(options.readme, table.tables(figures, uniform, budgets=budgets, rules=digest))
+    report.print(sys.stdout, as_json=options.json)
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return 1 if report.failed or failures else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.defaults", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--games", help=f"comma-separated, of {', '.join(GAMES)} (default: all)")
+    parser.add_argument("--seeds", type=_whole, default=musts.SEEDS, help="training seeds, comma-separated")
+    parser.add_argument("--budgets", type=_numbers, default=(*musts.BUDGETS, musts.LONG_BUDGET), help="core-seconds")
+    parser.add_argument("--populations", type=_populations, default=POPULATIONS, help=", ".join(POPULATIONS))
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
+    parser.add_argument("--matches", type=int, default=400, help="games of each match")
+    parser.add_argument("--evaluation-seed", type=int, default=EVALUATION_SEED)
+    parser.add_argument("--runs", type=Path, default=ROOT / "runs" / "defaults", help="folder of the run folders")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of the figures")
+    parser.add_argument(
+        "-s", "--settings", action="append", default=[], help="key=value for every run, for trials: needs a --results"
+    )
+    parser.add_argument("--stored", action="store_true", help="train nothing: what is missing is said to be")
+    parser.add_argument("--rules", help="digest of the rules whose figures are shown (default: today's)")
+    parser.add_argument("--readme", type=Path, help="write the tables into this file, between their marks")
+    parser.add_argument("--json", action="store_true", help="end with the rows as one JSON object")
+    return parser
+
+
+def _whole(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(float(part) for part in text.split(","))
+
+
+def _populations(text: str) -> tuple[str, ...]:
+    words = tuple(part.strip() for part in text.split(","))
+    unknown = [word for word in words if word not in POPULATIONS]
+    if unknown:
+        raise argparse.ArgumentTypeError(f"unknown populations {', '.join(unknown)}; known: {', '.join(POPULATIONS)}")
+    return words
+
+
+if __name__ == "__main__":
+    sys.exit(main())
