@@ -182,7 +182,8 @@ class Turn:
     """The slots that must act now, and the results of the last step.
 
     Fields:
-      env_index, seat: int64 [K], sorted by (env_index, seat). Envs may have different numbers of slots; none has zero.
+      env_index, seat: int64 [K], sorted by (env_index, seat). Envs may have different numbers of slots; only a
+        quarantined one has zero, see `envs.failures`.
       obs: name -> [K, ...] of the dtype in the spec; only valid until the next `step` (buffers may be reused).
       action_mask: bool [K, A], True where legal, at least one True per row; None if `spec.has_mask` is False.
       rewards: float32 [N, S], earned by each seat since its own last turn. A waiting seat's reward accumulates
@@ -192,6 +193,8 @@ class Turn:
       truncated: bool [N], the episode was cut off in this step: bootstrap from `final`.
       final: the last observations of every seat of the truncated episodes; None if there are none.
       returns: float32 [N, S], the undiscounted return of each seat in the episode that ended in this step, else 0.
+      aborted: bool [N], the env failed and its unfinished episode is thrown away: it has not ended, its last actions
+        have no result, and its rewards are 0; None if there are none.
 
     An env whose episode ended has already been restarted: its slots above are the first of its next episode.
     """
@@ -205,6 +208,7 @@ class Turn:
     truncated: NDArray[np.bool_]
     returns: NDArray[np.float32]
     final: FinalObservation | None = None
+    aborted: NDArray[np.bool_] | None = None
 
     @property
     def ended(self) -> NDArray[np.bool_]:

@@ -20,6 +20,7 @@ from agents.acting.policy import ActInputs, ActOutputs, Policy
 from agents.unroll.builder import UnrollBuilder, turn_rewards
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs import calls
+from envs.failures import FaultTolerant, GameFailure
 from envs.protocol import BatchedEnv, ForkableEnv, Turn
 from envs.sampling import pack_stream, unpack_stream
 
@@ -55,6 +56,8 @@ class Arena:
     ) -> None:
         spec = env.spec
         self._env = env
+        if isinstance(env, FaultTolerant):
+            env.tolerate_failures()
         self._seats = spec.num_seats
         self._rng = np.random.default_rng(seed)
         self._unrolls = unrolls
@@ -101,6 +104,10 @@ class Arena:
     def take_outcomes(self) -> tuple[AssignmentTotals, ...]:
         """Totals of the episodes that ended since the last call."""
         return self._counter.take()
+
+    def take_failures(self) -> tuple[GameFailure, ...]:
+        """The failures of single games since the last call, where the env outlives them."""
+        return self._env.take_failures() if isinstance(self._env, FaultTolerant) else ()
 
     def close(self) -> None:
         """Close the env."""
@@ -200,13 +207,17 @@ class Arena:
             )
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
         self._turn = calls.step(self._env, self._within_bounds(choice.actions))
-        ended = np.flatnonzero(self._turn.ended)
+        ended, restarted = np.flatnonzero(self._turn.ended), self._turn.ended
         # Count ended episodes before new assignments are drawn: `_end` reads the old ones.
         if len(ended):
             done = self._end(self._turn, ended)
             if done is not None:
                 yield done
-            self._seat(ended, first, probabilities)
+        if self._turn.aborted is not None:
+            self._abort(np.flatnonzero(self._turn.aborted))
+            restarted = restarted | self._turn.aborted
+        if restarted.any():
+            self._seat(np.flatnonzero(restarted), first, probabilities)
 
     def _within_bounds(self, actions: NDArray[np.generic]) -> NDArray[np.generic]:
         """Clip box actions to the env's bounds; unrolls record them unclipped, since clipped ones have no density."""
@@ -274,6 +285,14 @@ class Arena:
             terminated=turn.terminated[chosen // self._seats],
             final_obs=final,
         )
+
+    def _abort(self, games: NDArray[np.int64]) -> None:
+        """Throw away the unfinished episodes of failed games: counted as aborted, learnt from up to the failure."""
+        self._counter.add_aborted(self._counter_of[self._assignment_of[games]])
+        self._decisions[games] = 0
+        rows = (games[:, None] * self._seats + np.arange(self._seats)).reshape(-1)
+        self._core[rows] = 0.0
+        self._builder.abandon(rows[self._records[games].reshape(-1)])
 
     def _final_by_row(self, turn: Turn, rows: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         """Final observations in the order of `rows`; zeros for rows whose episode terminated."""

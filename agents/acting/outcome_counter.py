@@ -28,6 +28,7 @@ class AssignmentTotals:
       return_sums: float64 [S].
       placements: count of each ranking of the teams, sorted; empty in games of two seats or of one team, whose
         rankings `wins` and `draws` already give.
+      aborted: episodes thrown away because their env failed; in no other count.
     """
 
     policies: tuple[str, ...]
@@ -38,6 +39,7 @@ class AssignmentTotals:
     draws: NDArray[np.int64]
     return_sums: NDArray[np.float64]
     placements: Placements
+    aborted: int = 0
 
 
 class OutcomeCounter:
@@ -48,7 +50,7 @@ class OutcomeCounter:
         self._team_of_seat = np.equal.outer(np.asarray(teams), np.asarray(teams)).astype(np.float64)
         self._opponents = [(i, j) for i in range(seats) for j in range(seats) if teams[i] != teams[j]]
         self._index: dict[tuple[str, ...], int] = {}
-        self._counts = np.zeros((3, 0), np.int64)
+        self._counts = np.zeros((4, 0), np.int64)
         self._wins = np.zeros((0, seats, seats), np.int64)
         self._draws = np.zeros((0, seats, seats), np.int64)
         self._returns = np.zeros((0, seats), np.float64)
@@ -95,6 +97,10 @@ class OutcomeCounter:
         if self._has_placements:
             self._note_finishes(indices, team_returns[:, self._first_seats])
 
+    def add_aborted(self, indices: NDArray[np.int64]) -> None:
+        """Record episodes thrown away. indices: int64 [G], assignments by `index_of`."""
+        self._counts[3] += np.bincount(indices, minlength=len(self._wins))
+
     def take(self) -> tuple[AssignmentTotals, ...]:
         """The totals since the last call, sorted by policies; resets the counts and the indices."""
         placements = self._placements()
@@ -108,9 +114,10 @@ class OutcomeCounter:
                 draws=self._draws[index],
                 return_sums=self._returns[index],
                 placements=tuple(placements.get(index, ())),
+                aborted=int(self._counts[3, index]),
             )
             for policies, index in sorted(self._index.items())
-            if self._counts[0, index]
+            if self._counts[0, index] or self._counts[3, index]
         )
         self._index = {}
         self._counts, self._wins = self._counts[:, :0], self._wins[:0]

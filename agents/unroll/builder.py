@@ -121,6 +121,24 @@ class UnrollBuilder:
         marked = open_rows & ~terminated
         return self._mark_truncation(rows[marked], marked, final_obs) if marked.any() else None
 
+    def abandon(self, rows: NDArray[np.int64]) -> None:
+        """Cut the rows' episodes off because their env failed, before their last decisions: these have no result.
+
+        The observation of such a decision becomes the marker of a truncation, from which the decision before it
+        bootstraps: it is the last thing that the env is known to have shown.
+
+        rows: int64 [K], distinct; rows without an open decision are only marked to start a new episode.
+        """
+        chosen = rows[self._open[rows]]
+        last = self._cursor[chosen] - 1
+        versions = self._buffer.versions[chosen, last]
+        for array in self._per_decision:
+            array[chosen, last] = 0
+        self._buffer.versions[chosen, last] = versions
+        self._cursor[chosen[last == 0]] = 0  # the unroll before has this observation as its bootstrap row
+        self._open[chosen] = False
+        self._fresh[rows] = True
+
     def save(self) -> dict[str, NDArray[np.generic]]:
         """All unfinished unrolls, as plain arrays."""
         return {name: array.copy() for name, array in self._state().items()}

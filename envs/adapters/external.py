@@ -5,7 +5,9 @@ Shape letters: N games, S seats, K slots.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import logging
+import traceback
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +17,12 @@ from numpy.typing import NDArray
 from envs.adapters.copying import copy_game
 from envs.adapters.space_codec import ActionCode, ObservationField, SpaceFormat
 from envs.adapters.spaces import action_code, observation_fields
-from envs.adapters.turn_builder import TurnBuilder
+from envs.adapters.turn_builder import GameFaultError, TurnBuilder
 from envs.closing import closed_on_error
+from envs.failures import FailureCount, GameFailure
 from envs.protocol import ActionSpec, BatchedEnv, EnvError, EnvSpec, Turn
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -27,12 +32,14 @@ class Outline:
     Fields:
       codes: [S] translation of each seat's actions for the env.
       standing_masks: [S] legal actions of a seat when the env gives no mask; None if all are, for all seats.
+      make_one: makes one more game, in place of one that failed; None if the failed one is used again.
     """
 
     spec: EnvSpec
     fields: tuple[ObservationField, ...]
     codes: tuple[ActionCode, ...]
     standing_masks: tuple[NDArray[np.bool_], ...] | None
+    make_one: Callable[[], Any] | None = None
 
 
 def outline_of(
@@ -108,46 +115,45 @@ class ExternalEnv:
         self._episodes = [0] * len(games)
         self._steps = [0] * len(games)
         self._at = 0  # the game being stepped, for the message when it raises
+        self._failures: FailureCount | None = None  # None: a failure raises
         self._closed = False
 
     def reset(self, seed: int) -> Turn:
         """Restart every game; each episode of each game gets its own seed, derived from this one."""
         self._entropy = (seed,)
         self._episodes = [0] * self.num_envs
+        self._steps = [0] * self.num_envs
         self._builder.forget()
-        try:
-            for game in range(self.num_envs):
-                self._at = game
-                self._start(game)
-            return self._builder.turn()
-        except EnvError:
-            raise
-        except Exception as error:  # code of others: whatever it raises is their env's error, not ours
-            raise self._failed("reset", error) from error
+        lost = () if self._failures is None else self._failures.quarantined
+        self._each((game for game in range(self.num_envs) if game not in lost), self._start)
+        return self._turn(lost=False)
 
     def step(self, actions: NDArray[np.generic]) -> Turn:
         """See `BatchedEnv.step`."""
         builder = self._builder
         chosen = builder.legal(actions)
         env_index, seat_index = builder.slots
-        envs, seats = env_index.tolist(), seat_index.tolist()
         values: Sequence[Any] = chosen.tolist() if self.spec.actions.kind == "categorical" else list(chosen)
+        envs, seats, codes = env_index.tolist(), seat_index.tolist(), self._outline.codes
+        answers: dict[int, list[tuple[int, Any]]] = {}
+        for game, seat, value in zip(envs, seats, values, strict=True):
+            answers.setdefault(game, []).append((seat, codes[seat].decode(value)))
         builder.start()
-        codes, slot = self._outline.codes, 0
-        try:
-            for game in range(self.num_envs):
-                self._at = game
-                answers = []
-                while slot < len(envs) and envs[slot] == game:
-                    answers.append((seats[slot], codes[seats[slot]].decode(values[slot])))
-                    slot += 1
-                self._steps[game] += 1
-                self._advance(game, answers)
-            return builder.turn()
-        except EnvError:
-            raise
-        except Exception as error:  # code of others: whatever it raises is their env's error, not ours
-            raise self._failed("step", error) from error
+
+        def advance(game: int) -> None:
+            self._steps[game] += 1
+            self._advance(game, answers[game])
+
+        self._each(answers, advance)
+        return self._turn(lost=True)
+
+    def tolerate_failures(self) -> None:
+        """As in `FaultTolerant`."""
+        self._failures = FailureCount(self.num_envs)
+
+    def take_failures(self) -> tuple[GameFailure, ...]:
+        """As in `FaultTolerant`."""
+        return () if self._failures is None else self._failures.take()
 
     def whereabouts(self) -> tuple[str, int, int, int]:
         """As in `Located`."""
@@ -159,7 +165,7 @@ class ExternalEnv:
         if not self._closed:
             self._closed = True
             for game in self._games:
-                game.close()
+                self._close_one(game)
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[BatchedEnv, Turn]:
         """Deep copies of the games at `env_indices`, including their present random state.
@@ -198,6 +204,8 @@ class ExternalEnv:
         """End the episode of a game and start its next one."""
         self._builder.end(game, truncated=truncated)
         self._episodes[game] += 1
+        if self._failures is not None:
+            self._failures.ended(game)
         self._start(game)
 
     def _start(self, game: int) -> None:
@@ -213,9 +221,81 @@ class ExternalEnv:
             mask = self._outline.standing_masks[seat]
         self._builder.show(game, seat, observation, mask)
 
-    def _failed(self, call: str, error: Exception) -> EnvError:
-        game = self._at
-        return EnvError(
-            f"{self.spec.env_id}: {call} raised {type(error).__name__}: {error} (game {game}, episode"
-            f" {self._episodes[game]}, seed {self._seed_of(game)}, step {self._steps[game]})"
+    def _each(self, games: Iterable[int], call: Callable[[int], None]) -> None:
+        """Call once for each game, in order; one that raises is recovered in its place."""
+        succeeded = False
+        for game in games:
+            self._at = game
+            try:
+                call(game)
+            except Exception as error:  # code of others: whatever it raises is their env's error, not ours
+                if succeeded and self._failures is not None:
+                    self._failures.succeeded()
+                    succeeded = False
+                self._recover(game, error, lost=self._steps[game] > 0)
+            else:
+                succeeded = True
+        if succeeded and self._failures is not None:
+            self._failures.succeeded()
+
+    def _turn(self, *, lost: bool) -> Turn:
+        """The turn; a game whose part of it breaks the contract is recovered. lost: its episode had begun before."""
+        while True:
+            try:
+                return self._builder.turn()
+            except GameFaultError as fault:
+                self._at = fault.game
+                self._recover(fault.game, fault, lost=lost)
+                self._builder.sort()
+
+    def _recover(self, game: int, error: Exception, *, lost: bool) -> None:
+        """Take back what a failed game showed and start it again as a new object, until that works or it is given up.
+
+        lost: its episode had begun, and is thrown away.
+        Raises:
+          EnvError: failures are not tolerated, or no game is left.
+        """
+        while True:
+            if self._failures is None:
+                raise error if isinstance(error, EnvError) else self._failed(game, error) from error
+            self._builder.drop(game, lost=lost)
+            if not self._failures.strike(game, self._failure(game, error)):
+                return
+            lost = False
+            try:
+                self._remake(game)
+                self._episodes[game] += 1
+                self._start(game)
+            except Exception as another:  # code of others: the next strike of this game
+                error = another
+            else:
+                self._failures.succeeded()
+                return
+
+    def _remake(self, game: int) -> None:
+        self._steps[game] = 0
+        if self._outline.make_one is not None:
+            self._close_one(self._games[game])
+            self._games[game] = self._outline.make_one()
+
+    def _close_one(self, game: Any) -> None:
+        try:
+            game.close()
+        except Exception as error:  # code of others: the other games still have to be closed
+            logger.warning("%s: closing a game raised %s: %s", self.spec.env_id, type(error).__name__, error)
+
+    def _failure(self, game: int, error: Exception) -> GameFailure:
+        own = isinstance(error, EnvError)
+        return GameFailure(
+            env_id=self.spec.env_id,
+            game=game,
+            seed=self._seed_of(game),
+            episode=self._episodes[game],
+            step=self._steps[game],
+            call="step" if self._steps[game] else "reset",
+            reason=f"failed: {error}" if own else f"raised {type(error).__name__}: {error}",
+            traceback="".join(traceback.format_exception(error)),
         )
+
+    def _failed(self, game: int, error: Exception) -> EnvError:
+        return EnvError(self._failure(game, error).text())

@@ -6,6 +6,7 @@ Source: Gymnasium 1.4, `Env` and the registry.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import gymnasium
@@ -58,7 +59,8 @@ class GymnasiumEnv(ExternalEnv):
                 has_mask = has_mask or MASK in games[0].reset(seed=0)[1]
             except Exception as error:  # code of others: whatever it raises is their env's error, not ours
                 raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
-            return cls(games, outline_of(env_id, [SEAT], [space], [games[0].action_space], has_mask=has_mask))
+            outline = outline_of(env_id, [SEAT], [space], [games[0].action_space], has_mask=has_mask)
+            return cls(games, replace(outline, make_one=make_one))
 
     def _begin(self, game: int, seed: int) -> None:
         observation, infos = self._games[game].reset(seed=seed)

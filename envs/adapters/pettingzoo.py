@@ -10,6 +10,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,6 +95,7 @@ class AecEnv(ExternalEnv):
         with closed_on_error(games):
             outline = _outline(games[0], env_id=env_id, infos_of=_first_aec_infos)
         checks = CHECKS if outline.spec.has_mask else CHECKS[1:]  # without a mask the env judges illegal moves
+        outline = replace(outline, make_one=lambda: _peel(make_one(), checks))
         return cls([_peel(game, checks) for game in games], outline)
 
     def _begin(self, game: int, seed: int) -> None:
@@ -170,7 +172,8 @@ class ParallelEnv(ExternalEnv):
         """
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
         with closed_on_error(games):
-            return cls(games, _outline(games[0], env_id=env_id, infos_of=lambda env: env.reset(seed=0)[1]))
+            outline = _outline(games[0], env_id=env_id, infos_of=lambda env: env.reset(seed=0)[1])
+            return cls(games, replace(outline, make_one=make_one))
 
     def _begin(self, game: int, seed: int) -> None:
         self._last_seen[game].clear()

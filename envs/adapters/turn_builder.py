@@ -17,6 +17,14 @@ from envs.protocol import EnvError, EnvSpec, FinalObservation, Turn
 from envs.sub_actions import sub_actions_are_legal
 
 
+class GameFaultError(EnvError):
+    """An observation, a mask or a reward of one game breaks the contract. game: its index."""
+
+    def __init__(self, message: str, *, game: int) -> None:
+        super().__init__(message)
+        self.game = game
+
+
 class TurnBuilder:
     """Collects one turn; buffers are reused, so a turn's observations are valid until the next `start`."""
 
@@ -36,6 +44,7 @@ class TurnBuilder:
         self._earned = np.zeros((num_envs, spec.num_seats), np.float64)  # earned in this episode
         self._ended: list[int] = []
         self._truncated: list[int] = []
+        self._aborted: list[int] = []
         self._final: list[tuple[int, int, list[NDArray[np.generic]]]] = []
 
     @property
@@ -85,6 +94,7 @@ class TurnBuilder:
         self._num_slots = 0
         self._ended.clear()
         self._truncated.clear()
+        self._aborted.clear()
         self._final.clear()
 
     def earn(self, game: int, seat: int, reward: float) -> None:
@@ -124,6 +134,36 @@ class TurnBuilder:
         if truncated:
             self._truncated.append(game)
 
+    def drop(self, game: int, *, lost: bool) -> None:
+        """Take back the slots of a game that failed.
+
+        Args:
+          lost: also what its episode earned, or its end, in this turn; False where that episode had not begun.
+        """
+        env, _ = self.slots
+        self._keep_rows(np.flatnonzero(env != game))
+        if not lost:
+            return
+        self._waiting[game] = 0
+        self._earned[game] = 0
+        self._ended = [ended for ended in self._ended if ended != game]
+        self._truncated = [cut for cut in self._truncated if cut != game]
+        self._final = [final for final in self._final if final[0] != game]
+        if game not in self._aborted:
+            self._aborted.append(game)
+
+    def sort(self) -> None:
+        """Bring the slots into the order of (game, seat) again, after a game was shown late."""
+        env, seat = self.slots
+        self._keep_rows(np.lexsort((seat, env)))
+
+    def _keep_rows(self, rows: NDArray[np.intp]) -> None:
+        kept = rows.size
+        mask = () if self._mask is None else (self._mask,)
+        for array in (*self._buffers.values(), self._env, self._seat, *mask):
+            array[:kept] = array[rows]
+        self._num_slots = kept
+
     def encode(self, observation: Any) -> list[NDArray[np.generic]]:
         """The fields of one observation, in new arrays."""
         rows = []
@@ -148,7 +188,8 @@ class TurnBuilder:
         rewards = self._waiting.astype(np.float32)
         if not np.isfinite(rewards).all():
             game, seat = (int(index) for index in np.argwhere(~np.isfinite(rewards))[0])
-            raise EnvError(f"{self._where(game, seat)}: a reward is {rewards[game, seat]}; rewards must be finite")
+            text = f"{self._where(game, seat)}: a reward is {rewards[game, seat]}; rewards must be finite"
+            raise GameFaultError(text, game=game)
         terminated, truncated = np.zeros(self._num_envs, np.bool_), np.zeros(self._num_envs, np.bool_)
         returns = np.zeros(rewards.shape, np.float32)
         if self._ended:
@@ -167,7 +208,15 @@ class TurnBuilder:
             truncated=truncated,
             returns=returns,
             final=self._finals() if self._final else None,
+            aborted=self._aborted_games(),
         )
+
+    def _aborted_games(self) -> NDArray[np.bool_] | None:
+        if not self._aborted:
+            return None
+        aborted = np.zeros(self._num_envs, np.bool_)
+        aborted[self._aborted] = True
+        return aborted
 
     def _finals(self) -> FinalObservation:
         games, seats, rows = zip(*self._final, strict=True)
@@ -177,9 +226,8 @@ class TurnBuilder:
             bad = np.argwhere(~np.isfinite(obs[name]))
             if bad.size:
                 row, *index = (int(number) for number in bad[0])
-                raise EnvError(
-                    f"{self._where(games[row], seats[row])}: last {_not_finite(name, index, obs[name][row])}"
-                )
+                text = f"{self._where(games[row], seats[row])}: last {_not_finite(name, index, obs[name][row])}"
+                raise GameFaultError(text, game=games[row])
         return final
 
     def _check(self, num: int) -> None:
@@ -188,12 +236,14 @@ class TurnBuilder:
             if not np.isfinite(buffer).all():
                 row, *index = (int(number) for number in np.argwhere(~np.isfinite(buffer))[0])
                 where = self._where(int(self._env[row]), int(self._seat[row]))
-                raise EnvError(f"{where}: {_not_finite(name, index, buffer[row])}")
+                raise GameFaultError(f"{where}: {_not_finite(name, index, buffer[row])}", game=int(self._env[row]))
         if self._mask is not None:
             stuck = np.flatnonzero(~self._mask[:num].any(axis=1))
             if stuck.size:
-                where = self._where(int(self._env[stuck[0]]), int(self._seat[stuck[0]]))
-                raise EnvError(f"{where}: its action_mask allows no action; a seat that must act needs at least one")
+                game = int(self._env[stuck[0]])
+                where = self._where(game, int(self._seat[stuck[0]]))
+                text = f"{where}: its action_mask allows no action; a seat that must act needs at least one"
+                raise GameFaultError(text, game=game)
 
     def _where(self, game: int, seat: int) -> str:
         return f"{self._spec.env_id}, game {game}, seat {self._spec.seat_names[seat]}"

@@ -84,6 +84,7 @@ class StatusReport:
       settling_steps: env steps of the rating games after training, which are not among `env_steps`.
       parked: hosts that were lost so often that they are tried again only now and then; empty where not live.
       set_aside: snapshots whose weights cannot be had.
+      quarantined_games: games of its hosts that failed so often that they are not played any more.
     """
 
     run: str
@@ -109,6 +110,7 @@ class StatusReport:
     settling_steps: int = 0
     parked: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
+    quarantined_games: int = 0
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -132,6 +134,7 @@ class StatusReport:
         troubles = (
             (self.truncated, "games ended by a time limit"),
             (self.aborted, "games thrown away"),
+            (self.quarantined_games, "games not played any more, as they failed three times"),
             (self.refused, "answers refused"),
             (self.hosts_lost, "hosts lost"),
         )
@@ -259,6 +262,7 @@ def read_status(path: Path) -> StatusReport:
         budget_left=None if status is None or status.budget_spent is None else 1.0 - status.budget_spent,
         disk_bytes=disk_bytes(folder.path),
         parked=status.parked if status is not None and live else (),
+        quarantined_games=status.quarantined_games if status is not None else 0,
         set_aside=tuple(quarantined(state)),
     )
 

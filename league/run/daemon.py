@@ -174,8 +174,9 @@ class Daemon:
     def observation(self, phase: str) -> Observation:
         """The observation that observers are shown."""
         lost, parked = self._losses.count, tuple(self._losses.parked)
+        given_up = sum(self._losses.quarantined.values())
         return Observation(
-            self._spent, self._budget_fraction(), phase, self._hosts.progress, self._refused, lost, parked
+            self._spent, self._budget_fraction(), phase, self._hosts.progress, self._refused, lost, parked, given_up
         )
 
     def _budget_fraction(self) -> float:
@@ -205,6 +206,7 @@ class Daemon:
     def _handle(self, report: Report) -> None:
         if isinstance(report, LeaseDone):
             self._hosts.idle[report.host], self._stuck = None, ""
+            self._losses.failed(report, say=self.say)
             answer = report.answer
             if not self._do(answer):
                 lease = self._league.state.leases.get(answer.lease_id)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from league.run.budget import Spent
-from league.runtime.protocol import HostLost, LearnerProgress
+from league.runtime.protocol import HostLost, LearnerProgress, LeaseDone
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Observation:
       progress: by player, the newest report.
       refused, hosts_lost: answers refused and hosts lost since the start of the daemon.
       parked: hosts that were lost so often that they are tried again only now and then.
+      quarantined_games: that failed so often that they are not played any more.
     """
 
     spent: Spent
@@ -28,13 +29,20 @@ class Observation:
     refused: int
     hosts_lost: int
     parked: tuple[str, ...] = ()
+    quarantined_games: int = 0
 
 
 @dataclass
 class HostLosses:
-    """Hosts lost since the start of the daemon. count: how many times; parked: those that are parked now."""
+    """Hosts and games lost since the start of the daemon.
+
+    Fields:
+      count: hosts lost, how many times; parked: those that are parked now.
+      quarantined: host -> its games that are not played any more.
+    """
 
     count: int = 0
+    quarantined: dict[str, int] = field(default_factory=dict)
     parked: dict[str, None] = field(default_factory=dict)
 
     def lost(self, report: HostLost, *, say: Callable[[str], object]) -> None:
@@ -44,6 +52,14 @@ class HostLosses:
             self.parked[report.host] = None
             say(f"{report.host} is parked, and tried again every {report.parked_s:g} s: {report.reason}")
 
+    def failed(self, report: LeaseDone, *, say: Callable[[str], object]) -> None:
+        """Count the games that a host gave up, and say which."""
+        for failure in report.failures:
+            if failure.quarantined:
+                self.quarantined[report.host] = self.quarantined.get(report.host, 0) + 1
+                say(f"{report.host}: {failure.text()}. Its traceback is under logs/ in the run folder.")
+
     def started(self, host: str) -> None:
-        """The host is there (again)."""
+        """The host is there (again), with all its games."""
         self.parked.pop(host, None)
+        self.quarantined.pop(host, None)

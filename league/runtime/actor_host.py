@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import zlib
 from collections.abc import Iterator, Mapping
 from typing import Protocol
@@ -17,11 +18,14 @@ from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from agents.weights import Weights
 from envs.bots import make_bot
+from envs.failures import GameFailure
 from envs.protocol import EnvError
 from envs.registry import make, spec_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import BOT_PREFIX, Assignment, AssignmentOutcome, Lease
 from league.runtime.protocol import Arrays, HostSetup, HostState
+
+logger = logging.getLogger(__name__)
 
 RATING_ARENA = ""
 """Key of the arena in which rating matches are played; a player's arena has the player's id."""
@@ -87,6 +91,13 @@ class ActorHost:
                 self._adopt(lease.home, learners.push(lease.home, chunk))
         outcomes = tuple(_outcome(totals) for totals in arena.take_outcomes())
         return FinishLease(lease.lease_id, lease.token, lease.steps * arena.num_envs, outcomes)
+
+    def take_failures(self) -> tuple[GameFailure, ...]:
+        """The failures of single games since the last call; each is in the log, with its traceback."""
+        failures = tuple(failure for arena in self._arenas.values() for failure in arena.take_failures())
+        for failure in failures:
+            logger.info("%s\n%s", failure.text(), failure.traceback)
+        return failures
 
     def missing(self, assignments: tuple[Assignment, ...]) -> list[str]:
         """Snapshots that these assignments name and whose weights this host does not hold."""
@@ -221,7 +232,7 @@ def _outcome(totals: AssignmentTotals) -> AssignmentOutcome:
     return AssignmentOutcome(
         policies=totals.policies,
         games=totals.games,
-        aborted=0,
+        aborted=totals.aborted,
         decisions=totals.decisions,
         wins=tuple(tuple(int(x) for x in row) for row in totals.wins),
         draws=tuple(tuple(int(x) for x in row) for row in totals.draws),

@@ -164,7 +164,7 @@ class InProcessRuntime:
         if isinstance(task, PlayLease):
             assert self._actor is not None, "its env hangs"
             answer = self._actor.play(task.lease, frozen=task.frozen, learners=self._client)
-            self._reports.append(LeaseDone(ACTOR_HOST, answer))
+            self._reports.append(LeaseDone(ACTOR_HOST, answer, self._actor.take_failures()))
             self._reports.extend(learners.progress())
         elif isinstance(task, InstallPlayer):
             learners.install(task)

@@ -17,6 +17,7 @@ from agents.learner.config import LearnerConfig
 from agents.learner.learner import UpdateReport
 from agents.nets.config import NetworkConfig
 from agents.weights import Weights
+from envs.failures import GameFailure
 from envs.protocol import EnvConfig
 from league.config.deadlines import Deadlines
 from league.core.state.commands import FinishLease
@@ -147,10 +148,11 @@ class PlayerInstalled:
 
 @dataclass(frozen=True)
 class LeaseDone:
-    """Answer to a lease, as the league is to have it."""
+    """Answer to a lease, as the league is to have it. failures: of single games of the host since its last answer."""
 
     host: str
     answer: FinishLease
+    failures: tuple[GameFailure, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from agents.learner.build import choose_dtype
 from agents.learner.errors import LearnerError
 from agents.torch_runtime import prepare_process
 from agents.weights import Weights
+from envs.failures import GameFailure
 from envs.registry import spec_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import Lease
@@ -118,12 +119,18 @@ class ActorHostProcess:
         return os.getpid()
 
     @logs_its_errors
-    def play(self, lease: Lease, *, frozen: Mapping[str, Any], learners: Mapping[str, Any]) -> FinishLease:
-        """Play under a lease. frozen: snapshot -> reference to its weights; learners: player -> learner host."""
+    def play(
+        self, lease: Lease, *, frozen: Mapping[str, Any], learners: Mapping[str, Any]
+    ) -> tuple[FinishLease, tuple[GameFailure, ...]]:
+        """Play under a lease; returns also the failures of single games.
+
+        frozen: snapshot -> reference to its weights; learners: player -> learner host.
+        """
         self._client.use(learners)
         missing = [name for name in self._host.missing(lease.assignments) if name in frozen]
         weights = dict(zip(missing, ray.get([frozen[name] for name in missing], timeout=self._push_s), strict=True))
-        return self._host.play(lease, frozen=weights, learners=self._client)
+        answer = self._host.play(lease, frozen=weights, learners=self._client)
+        return answer, self._host.take_failures()
 
 
 class LearnerHostProcess:

@@ -207,7 +207,7 @@ class RayRuntime:
         self._expect(
             host.handle.play.remote(lease, frozen=frozen, learners=learners),
             host,
-            lambda answer: [LeaseDone(host.name, answer)],
+            lambda answer: [LeaseDone(host.name, *answer)],
             lost=lambda reason: [LeaseLost(host.name, lease.lease_id, reason)],
             deadline_s=self._deadlines.lease_s,
             learner=None if lease.home is None else self._hosts[self._learner_of[lease.home]],

@@ -65,6 +65,7 @@ class RunStatus:
       trained_s: seconds trained since the run's first start; budget_spent: fraction of the budget in [0, 1]. None
         before the daemon has counted either.
       parked: hosts that were lost so often that they are tried again only now and then.
+      quarantined_games: that failed so often that they are not played any more.
     """
 
     daemon: Holder
@@ -84,6 +85,7 @@ class RunStatus:
     trained_s: float | None = None
     budget_spent: float | None = None
     parked: tuple[str, ...] = ()
+    quarantined_games: int = 0
 
 
 def _no_run(path: Path) -> str:

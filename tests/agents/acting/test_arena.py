@@ -23,6 +23,7 @@ from envs.sampling import uniform_legal
 from envs.sub_actions import draw_sub_actions
 from tests.agents.acting import probe_cases as cases
 from tests.agents.acting.probe_cases import Assignment, RulePolicy, first_difference, play
+from tests.envs.trajectories import seed_of
 from tests.oracles.probe_unrolls import Rules, expected_games, expected_unrolls
 
 NUM_ENVS = 5
@@ -357,3 +358,40 @@ def test_team_mates_neither_win_nor_draw_against_each_other() -> None:
     assert totals.wins.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     assert totals.draws.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     assert totals.return_sums.tolist() == [3, 4, 2]
+
+
+def test_a_failed_game_is_counted_as_aborted_and_recorded_up_to_its_failure() -> None:
+    """One of four games fails in call 4; everything of the others is recorded as in a run without the failure."""
+    seed = 3
+    found, totals = [], []
+    for targets in ({}, {str(seed_of(seed, 2)): 4}):
+        kwargs = {"kind": "parallel", "method": "step", "targets": targets, "length": 9}
+        env = make(EnvConfig("tests.envs.crash_games:make", kwargs), num_envs=4)
+        arena = Arena(env, UnrollSpec(env.spec, unroll_length=5), seed=seed)
+        assignments, policies = [Assignment(("home", "home"), (True, False))], {"home": FirstPolicy()}
+        found.append(list(arena.run(assignments, policies, steps=30)))
+        totals.append(arena.take_outcomes()[0])
+        failures = arena.take_failures()
+        arena.close()
+    assert [failure.game for failure in failures] == [2]
+    assert (totals[0].aborted, totals[1].aborted) == (0, 1)
+    assert totals[1].games == totals[0].games - 1
+    clean, crashed = (concatenate(unrolls) for unrolls in found)
+    assert clean.valid.all()
+    cut = np.flatnonzero(~crashed.valid.all(axis=1))
+    assert len(cut) == 1
+    assert crashed.valid[cut[0]].tolist() == [True, True, True, False, True]  # 3 results, then the marker
+    assert crashed.resets[cut[0]].tolist() == [True, False, False, False, True, False]
+    rows = {row.tobytes() for row in crashed.obs["observation"]}
+    missing = [row for row in clean.obs["observation"] if row.tobytes() not in rows]
+    assert len(missing) <= 6, "unrolls of games that did not fail have changed"
+
+
+class FirstPolicy:
+    """Takes action 0."""
+
+    version = 0
+
+    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
+        num = len(view.slots)
+        return ActOutputs(np.zeros(num, np.int64), np.zeros(num, np.float32), view.core)

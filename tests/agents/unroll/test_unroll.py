@@ -231,3 +231,47 @@ def test_rows_of_a_concatenation_are_the_parts() -> None:
         assert np.array_equal(together.rows(row, row + 1).obs["n"], part.obs["n"])
         assert np.array_equal(together.rows(row, row + 1).actions, part.actions)
     assert np.shares_memory(together.rows(1, 2).rewards, together.rewards)
+
+
+def test_an_episode_that_is_given_up_is_cut_before_its_last_decision() -> None:
+    """The last observation shown is what the decision before it bootstraps from; the decision on it has no result."""
+    feeder = Feeder()
+    for seen in range(3):
+        feeder.decide(0, seen, reward=10.0 * seen, version=4)
+    feeder.builder.abandon(np.array([0, 1]))
+    feeder.decide(0, 7, reward=99.0, version=5)
+    (unroll,) = feeder.done
+    assert unroll.obs["n"].tolist() == [[0, 1, 2, 7]]
+    assert unroll.valid.tolist() == [[True, True, False]]
+    assert unroll.rewards.tolist() == [[10, 20, 0]]
+    assert unroll.discounts.tolist() == [[1, 1, 0]]
+    assert unroll.resets.tolist() == [[True, False, False, True]]
+    assert unroll.versions.tolist() == [[4, 4, 4]]
+
+
+def test_nothing_is_left_of_an_episode_given_up_at_the_first_decision_of_an_unroll() -> None:
+    feeder = Feeder()
+    for seen in range(4):
+        feeder.decide(0, seen, reward=10.0 * seen)
+    feeder.builder.abandon(np.array([0]))
+    for seen in range(20, 24):
+        feeder.decide(0, seen, reward=5.0)
+    first, second = feeder.done
+    assert first.obs["n"].tolist() == [[0, 1, 2, 3]]
+    assert first.rewards.tolist() == [[10, 20, 30]]
+    assert second.obs["n"].tolist() == [[20, 21, 22, 23]]
+    assert second.resets.tolist() == [[True, False, False, False]]
+    assert second.valid.all()
+
+
+def test_giving_up_an_episode_after_its_end_changes_nothing() -> None:
+    feeder = Feeder()
+    for seen in range(2):
+        feeder.decide(0, seen)
+    feeder.end(0, reward=1.0)
+    feeder.builder.abandon(np.array([0]))
+    for seen in range(5, 7):
+        feeder.decide(0, seen)
+    (unroll,) = feeder.done
+    assert unroll.obs["n"].tolist() == [[0, 1, 5, 6]]
+    assert unroll.valid.all()

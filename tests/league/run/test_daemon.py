@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from envs.failures import GameFailure
 from league.core.state.commands import FinishLease
 from league.core.state.events import (
     CheckpointSaved,
@@ -433,3 +434,29 @@ def test_a_limit_that_is_reached_at_once_still_stops_in_order(steps: int, tmp_pa
     assert bench.daemon(Limits(env_steps=0) if steps == 0 else Limits(seconds=0.0)).run() == LIMIT
     assert isinstance(events_of(bench.folder.path)[-1], RunStopped)
     assert not bench.league.state.running
+
+
+def test_games_that_are_given_up_are_said_once_and_shown_until_their_host_starts_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    said: list[str] = []
+    failure = GameFailure("game", 7, 11, 2, 5, "step", "raised OSError: no board", strikes=3, quarantined=True)
+
+    def fail(task: Task) -> None:
+        if isinstance(task, PlayLease) and task.lease.lease_id == 2:
+            lease = task.lease
+            answer = FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease))
+            bench.runtime.report(LeaseDone("actor-0", answer, (replace(failure, quarantined=False), failure)))
+        if isinstance(task, PlayLease) and task.lease.lease_id == 5:
+            bench.runtime.lose("actor-0", "actor_host")
+
+    bench.runtime.watch = fail
+    daemon = bench.daemon(Limits(env_steps=900))
+    daemon.say = said.append
+    daemon.run()
+    (line,) = [line for line in said if "no board" in line]
+    assert line == (
+        "actor-0: game: step raised OSError: no board (game 7, episode 2, seed 11, step 5); after 3 failures it is not"
+        " played any more. Its traceback is under logs/ in the run folder."
+    )
+    assert {seen.quarantined_games for seen in bench.seen} == {0, 1}
+    assert bench.seen[-1].quarantined_games == 0
