@@ -18,7 +18,7 @@ MAX_IN_A_ROW = 3 * MAX_STRIKES
 """Failures without any call that succeeded in between, after which the env as a whole is taken to be broken."""
 
 MAX_KEPT = 256
-"""Failures that are kept for the next report; the counts go on."""
+"""Most failures kept for the next report; all are counted."""
 
 
 @dataclass(frozen=True)
