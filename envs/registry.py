@@ -17,6 +17,7 @@ T = TypeVar("T")
 BUILT_IN: Mapping[str, str] = {
     "connect_four": "envs.games.connect_four:ConnectFour",
     "tic_tac_toe": "envs.games.tic_tac_toe:TicTacToe",
+    "othello": "envs.games.othello:Othello",
     "matrix_game": "envs.games.matrix:MatrixGame",
     "rock_paper_scissors": "envs.games.matrix:RockPaperScissors",
     "repeated_rock_paper_scissors": "envs.games.matrix:RepeatedRockPaperScissors",
