@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from agents.nets.blocks import compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
 from agents.nets.dense import Dense
-from agents.nets.distributions import mask_logits
+from agents.nets.distributions import mask_logits, mix_uniform
 from agents.nets.heads import POLICY_GAIN, require_kind
 from agents.nets.sub_actions import Choose, SubAction, SubActionsHead, sub_action_of
 from envs.protocol import ActionSpec, SubActionMask
@@ -95,6 +95,7 @@ class AutoregressiveHead(SubActionsHead):
         self.masks = actions.sub_action_masks
         self.num_noise = len(actions.nvec)
         self.num_outputs = config.head_size
+        self.uniform_mix = config.uniform_mix
         self.key_size = config.pointer_size
         self.counts = tuple(actions.nvec[actions.points_at.index(name)] for name in self.pointers)
         self.num_passthrough = sum(self.counts) * (self.key_size + 1)
@@ -127,7 +128,8 @@ class AutoregressiveHead(SubActionsHead):
         for number, (module, name) in enumerate(zip(self.choices, self.points_at, strict=True)):
             choice = cast(NumberedChoice | PointerChoice, module)
             targets = sets[name] if name else None
-            logits = mask_logits(choice.logits(context, targets), _legal(mask, self.masks[number], sub_actions))
+            legal = _legal(mask, self.masks[number], sub_actions)
+            logits = mix_uniform(mask_logits(choice.logits(context, targets), legal), self.uniform_mix)
             sub_action = sub_action_of(number, logits, choose)
             sub_actions.append(sub_action)
             if number + 1 < self.num_noise:

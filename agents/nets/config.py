@@ -31,6 +31,8 @@ class NetworkConfig:
 
     Fields:
       encoder: entry of `registry.ENCODERS` or "module:attribute"; turns an observation into features.
+      input_scaling: "symlog" puts sign(x) log(1 + |x|) in place of every number x of an observation, for games whose
+        numbers are large or of unknown range; "none" takes them as they are. Flags, bytes and images always stay.
       hidden: widths of the encoder's fully connected layers, one block each.
       channels: widths of the convolutional layers or stages, for encoders that have them.
       activation: between layers. ReLU costs half of tanh in the forward pass on a CPU.
@@ -41,6 +43,8 @@ class NetworkConfig:
       attention_heads: of every attention layer; they divide core_size and entity_size.
       entity_size, entity_layers: width and number of the transformer layers over entities.
       head: entry of `registry.HEADS` or "module:attribute"; "auto" takes the entry named as the game's kind of action.
+      uniform_mix: share of the uniform distribution over the legal choices in categorical policies, so that no legal
+        action dies out and no ratio of two policies is unbounded; 0 for none.
       head_size: width of the context of an autoregressive head.
       pointer_size: width of the keys by which a head points at entities.
       value: "shared" puts the value on the policy's trunk, "separate" gives it its own trunk, "centralised" its own
@@ -58,6 +62,7 @@ class NetworkConfig:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  read by pydantic where this record is part of a config
 
     encoder: Component = "mlp"
+    input_scaling: Literal["none", "symlog"] = "none"
     hidden: tuple[int, ...] = (128, 128)
     channels: tuple[int, ...] = (16, 32, 32)
     activation: Literal["relu", "tanh", "elu"] = "relu"
@@ -69,6 +74,7 @@ class NetworkConfig:
     entity_size: int = 64
     entity_layers: int = 2
     head: Component = "auto"
+    uniform_mix: float = 0.0
     head_size: int = 128
     pointer_size: int = 32
     value: Literal["shared", "separate", "centralised"] = "shared"
@@ -79,7 +85,7 @@ class NetworkConfig:
         """Check the numbers.
 
         Raises:
-          ValueError: a width or count is below 1, a width is above `MAX_WIDTH`, or the gain is not positive and finite.
+          ValueError: a width or count is below 1, a width is above `MAX_WIDTH`, or a share or gain is out of its range.
         """
         if any(width < 1 for width in (*self.hidden, *self.channels)):
             raise ValueError(f"hidden and channels must hold widths of at least 1, got {self.hidden}, {self.channels}")
@@ -90,5 +96,7 @@ class NetworkConfig:
         if below:
             given = ", ".join(f"{name} {getattr(self, name)}" for name in below)
             raise ValueError(f"{', '.join(_AT_LEAST_ONE)} must be at least 1, got {given}")
+        if not 0 <= self.uniform_mix < 1:
+            raise ValueError(f"uniform_mix must be in [0, 1), got {self.uniform_mix}")
         if not (self.init_gain > 0 and math.isfinite(self.init_gain)):
             raise ValueError(f"init_gain must be positive and finite, got {self.init_gain}")

@@ -28,6 +28,23 @@ def mask_logits(logits: Tensor, action_mask: Tensor | None) -> Tensor:
     return logits if action_mask is None else torch.where(action_mask, logits, ILLEGAL_LOGIT)
 
 
+def mix_uniform(logits: Tensor, share: float) -> Tensor:
+    """Logits of the policy (1 - share) * softmax(logits) + share / (number of legal actions), float32 [..., A].
+
+    Args:
+      logits: masked float [..., A]; carries the gradient. Illegal actions stay illegal, also where all are.
+      share: in [0, 1).
+    Source: Hafner et al. 2023, Mastering diverse domains through world models, "unimix categoricals".
+    """
+    if share == 0.0:
+        return logits
+    legal = logits.detach() > ILLEGAL_LOGIT / 2
+    count = legal.sum(-1, keepdim=True).clamp(min=1)
+    kept = log_softmax(logits) + math.log1p(-share)
+    mixed = torch.logaddexp(kept, (share / count).log())
+    return torch.where(legal, mixed, ILLEGAL_LOGIT)
+
+
 def log_softmax(logits: Tensor) -> Tensor:
     """Log-probabilities float32 [..., A] of masked logits [..., A]."""
     num_actions = logits.shape[-1]

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from agents.nets.attention import EXCLUDED, Norm, TransformerLayer
 from agents.nets.blocks import Block, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
-from agents.nets.mlp import FlattenFields, dense_blocks
+from agents.nets.mlp import FlattenFields, dense_blocks, is_scaled, symlog
 from agents.nets.passthrough import passthrough
 from envs.protocol import ArraySpec
 
@@ -36,6 +36,7 @@ class EntitySet:
       name: of the field; mask_name: of the field that marks the present ones, None if all are present.
       start, count: range among the entities of all sets.
       num_numbers: D of this set.
+      scaled: True if the numbers go through `symlog`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class EntitySet:
     start: int
     count: int
     num_numbers: int
+    scaled: bool
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,8 @@ class EntityInput(nn.Module):
         dtype = compute_dtype(next(self.embeddings.parameters()))
         entities, flags = [], []
         for one, embedding in zip(self.layout.sets, self.embeddings, strict=True):
-            numbers = obs[one.name].to(dtype)
+            numbers = obs[one.name]
+            numbers = (symlog(numbers) if one.scaled else numbers).to(dtype)
             if one.mask_name is None:
                 present = torch.ones(numbers.shape[:-1], dtype=torch.bool, device=numbers.device)
             else:
@@ -164,7 +167,7 @@ class EntityPool(nn.Module):
         return torch.cat([part.to(dtype) for part in parts], dim=-1)
 
 
-def entity_layout(observations: Mapping[str, ArraySpec], size: int) -> EntityLayout:
+def entity_layout(observations: Mapping[str, ArraySpec], size: int, *, scaling: str) -> EntityLayout:
     """The sets among the fields of a game.
 
     Raises:
@@ -180,7 +183,8 @@ def entity_layout(observations: Mapping[str, ArraySpec], size: int) -> EntityLay
                 f"field {mask_name!r} is {observations[mask_name].dtype} {observations[mask_name].shape}; "
                 f"the mask of {name!r} {spec.shape} must be bool {spec.shape[:1]}"
             )
-        sets.append(EntitySet(name, mask_name, start, *spec.shape))
+        count, num_numbers = spec.shape
+        sets.append(EntitySet(name, mask_name, start, count, num_numbers, is_scaled(spec, scaling)))
         start += spec.shape[0]
     return EntityLayout(tuple(sets), size)
 
@@ -212,11 +216,12 @@ def build_entities(
     Raises:
       ValueError: there are no entities, or a mask does not fit.
     """
-    layout = entity_layout(observations, config.entity_size)
+    layout = entity_layout(observations, config.entity_size, scaling=config.input_scaling)
     if not layout.sets:
         shapes = {name: spec.shape for name, spec in observations.items()}
         raise ValueError(f"no field of rank {SET_RANK} (entities, numbers) among {shapes}; use 'mlp'")
-    rest = FlattenFields({name: spec for name, spec in observations.items() if name not in layout.field_names})
+    numbers = {name: spec for name, spec in observations.items() if name not in layout.field_names}
+    rest = FlattenFields(numbers, scaling=config.input_scaling)
     others = Flattened(rest) if rest.num_features else None
     return encode_entities(layout, others, rest.num_features, config, generator, pointers=pointers)
 

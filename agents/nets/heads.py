@@ -19,6 +19,7 @@ from agents.nets.distributions import (
     gaussian_entropy,
     gaussian_log_prob,
     mask_logits,
+    mix_uniform,
     sample_categorical,
     sample_gaussian,
 )
@@ -98,12 +99,13 @@ class CategoricalHead(nn.Module):
 
     def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
         super().__init__()
-        del config, generator
+        del generator
         self.num_outputs = actions.num_actions
+        self.uniform_mix = config.uniform_mix
 
     def dist_params_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
         """Masked logits float32 [..., A]."""
-        return mask_logits(outputs, action_mask)
+        return mix_uniform(mask_logits(outputs, action_mask), self.uniform_mix)
 
     def sample(self, dist_params: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """Actions int64 [...] and log-probabilities from noise [..., 1]."""

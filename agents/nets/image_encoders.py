@@ -67,7 +67,12 @@ class PictureInput(nn.Module):
     """The first block: runs each picture through its own stages, flattens it and appends the other fields."""
 
     def __init__(
-        self, observations: Mapping[str, ArraySpec], make_stages: Callable[[int], nn.Sequential], *, relu: bool
+        self,
+        observations: Mapping[str, ArraySpec],
+        make_stages: Callable[[int], nn.Sequential],
+        *,
+        relu: bool,
+        scaling: str,
     ) -> None:
         super().__init__()
         pictures = {name: spec for name, spec in observations.items() if len(spec.shape) == PICTURE_RANK}
@@ -77,7 +82,8 @@ class PictureInput(nn.Module):
         # Bytes are colours; their scale is fixed here, so that actors and learners cannot differ in it.
         self.pictures = tuple((name, 1.0 / 255.0 if spec.dtype == "uint8" else 1.0) for name, spec in pictures.items())
         self.stages = nn.ModuleList(make_stages(spec.shape[2]) for spec in pictures.values())
-        self.rest = FlattenFields({name: spec for name, spec in observations.items() if name not in pictures})
+        numbers = {name: spec for name, spec in observations.items() if name not in pictures}
+        self.rest = FlattenFields(numbers, scaling=scaling)
         self.relu = relu
         with torch.no_grad():
             sizes = [
@@ -115,7 +121,7 @@ def plain_pictures(
         widths = (num_channels, *config.channels)
         return nn.Sequential(*(PlainStage(a, b, config.activation, generator) for a, b in pairwise(widths)))
 
-    return PictureInput(observations, make_stages, relu=False)
+    return PictureInput(observations, make_stages, relu=False, scaling=config.input_scaling)
 
 
 def build_impala_resnet(
@@ -130,7 +136,8 @@ def build_impala_resnet(
         widths = (num_channels, *config.channels)
         return nn.Sequential(*(ResidualStage(a, b, generator) for a, b in pairwise(widths)))
 
-    return _encoder(PictureInput(observations, make_stages, relu=True), config, generator)
+    pictures = PictureInput(observations, make_stages, relu=True, scaling=config.input_scaling)
+    return _encoder(pictures, config, generator)
 
 
 def _encoder(pictures: PictureInput, config: NetworkConfig, generator: torch.Generator) -> Encoder:

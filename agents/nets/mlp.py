@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -13,17 +14,35 @@ from agents.nets.config import NetworkConfig
 from envs.protocol import ArraySpec
 
 
-class FlattenFields(nn.Module):
-    """Casts every field to the compute dtype, flattens it and concatenates the fields in the order of the spec."""
+def symlog(numbers: Tensor) -> Tensor:
+    """sign(x) log(1 + |x|), elementwise in float32: near 0 the number itself, far out its logarithm.
 
-    def __init__(self, observations: Mapping[str, ArraySpec]) -> None:
+    Source: Hafner et al. 2023, Mastering diverse domains through world models, eq. 9.
+    """
+    numbers = numbers.float()
+    return numbers.sign() * numbers.abs().log1p()
+
+
+def is_scaled(spec: ArraySpec, scaling: str) -> bool:
+    """True if a field's numbers go through `symlog`; flags and bytes, whose range is known, never do."""
+    return scaling == "symlog" and np.dtype(spec.dtype).itemsize > 1
+
+
+class FlattenFields(nn.Module):
+    """Scales, casts and flattens every field, and concatenates the fields in the order of the spec."""
+
+    def __init__(self, observations: Mapping[str, ArraySpec], *, scaling: str = "none") -> None:
         super().__init__()
         self.ranks = tuple((name, len(spec.shape)) for name, spec in observations.items())
+        self.scaled = frozenset(name for name, spec in observations.items() if is_scaled(spec, scaling))
         self.num_features = sum(math.prod(spec.shape) for spec in observations.values())
 
     def forward(self, obs: Mapping[str, Tensor], dtype: torch.dtype) -> Tensor:
         """Features [..., D] of `dtype` from fields [..., *shape] of any dtype."""
-        fields = [_flatten(obs[name], rank).to(dtype) for name, rank in self.ranks]
+        fields = [
+            _flatten(symlog(obs[name]) if name in self.scaled else obs[name], rank).to(dtype)
+            for name, rank in self.ranks
+        ]
         return fields[0] if len(fields) == 1 else torch.cat(fields, dim=-1)
 
 
@@ -71,7 +90,7 @@ class IdentityInput(nn.Module):
 
 def build_mlp(observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator) -> Encoder:
     """One block per layer of `config.hidden`; the first layer's gain is `config.init_gain`."""
-    fields = FlattenFields(observations)
+    fields = FlattenFields(observations, scaling=config.input_scaling)
     if not config.hidden:
         return Encoder((Block("encoder", IdentityInput(fields), ("obs",)),), fields.num_features)
     width, blocks = fields.num_features, list[Block]()

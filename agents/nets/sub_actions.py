@@ -19,6 +19,7 @@ from agents.nets.distributions import (
     categorical_entropy,
     categorical_log_prob,
     mask_logits,
+    mix_uniform,
     sample_categorical,
 )
 from agents.nets.heads import POLICY_GAIN, Head, require_kind
@@ -139,7 +140,7 @@ class MultiCategoricalHead(SubActionsHead):
 
     def __init__(self, actions: ActionSpec, config: NetworkConfig, generator: torch.Generator) -> None:
         super().__init__()
-        del config, generator
+        del generator
         require_kind(actions, "multi_categorical", head="multi_categorical")
         if any(given >= 0 for given in actions.mask_given):
             raise ValueError(
@@ -149,10 +150,15 @@ class MultiCategoricalHead(SubActionsHead):
         self.nvec = actions.nvec
         self.num_outputs = sum(actions.nvec)
         self.num_noise = len(actions.nvec)
+        self.uniform_mix = config.uniform_mix
 
     def dist_params_of(self, outputs: Tensor, action_mask: Tensor | None) -> Tensor:
         """Masked logits float32 [..., A]."""
-        return mask_logits(outputs, action_mask)
+        masked = mask_logits(outputs, action_mask)
+        if self.uniform_mix == 0.0:
+            return masked
+        split = torch.split(masked, list(self.nvec), dim=-1)
+        return torch.cat([mix_uniform(logits, self.uniform_mix) for logits in split], dim=-1)
 
     def sub_actions(self, dist_params: Tensor, choose: Choose) -> list[SubAction]:
         """[H] as in `SubActionsHead`."""

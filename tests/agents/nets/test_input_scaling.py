@@ -1,0 +1,80 @@
+"""Scaled observations: which fields go through symlog, in every encoder, and that nothing else changes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from agents.nets.config import NetworkConfig
+from agents.nets.mlp import symlog
+from agents.nets.network import Network, build_network
+from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+
+NUMBERS = {
+    "plain": ArraySpec((3,), "float32"),
+    "counts": ArraySpec((2,), "int64"),
+    "flags": ArraySpec((4,), "bool"),
+    "bytes": ArraySpec((2,), "uint8"),
+}
+PICTURE = {"map": ArraySpec((4, 4, 2), "uint8")}
+UNITS = {"units": ArraySpec((5, 3), "float32")}
+CASES = {"mlp": NUMBERS, "dict": {**NUMBERS, **PICTURE, **UNITS}, "conv": {**NUMBERS, **PICTURE}, "entities": UNITS}
+SCALED = ("plain", "counts", "units")
+
+
+def build(encoder: str, scaling: str, hidden: tuple[int, ...] = (16,)) -> Network:
+    spec = EnvSpec("toy", 1, CASES[encoder], ActionSpec("categorical", 3), (0,), False)
+    config = NetworkConfig(
+        encoder=encoder,
+        hidden=hidden,
+        channels=(4,),
+        entity_size=16,
+        entity_layers=1,
+        input_scaling=scaling,  # type: ignore[arg-type]
+    )
+    return build_network(spec, config, seed=0)
+
+
+def draw(encoder: str) -> dict[str, Tensor]:
+    generator = torch.Generator().manual_seed(1)
+    drawn = {name: 1000.0 * torch.randn(6, *spec.shape, generator=generator) for name, spec in CASES[encoder].items()}
+    return {
+        name: (numbers > 0)
+        if CASES[encoder][name].dtype == "bool"
+        else numbers.abs().clamp(max=255).byte()
+        if CASES[encoder][name].dtype == "uint8"
+        else numbers.to(getattr(torch, CASES[encoder][name].dtype))
+        for name, numbers in drawn.items()
+    }
+
+
+def slow_symlog(number: float) -> float:
+    return math.copysign(math.log(1.0 + abs(number)), number)
+
+
+def test_symlog_is_odd_near_the_identity_at_0_and_logarithmic_far_out() -> None:
+    numbers = torch.tensor([-1e30, -5.0, -1e-4, 0.0, 1e-4, 5.0, 1e30])
+    expected = torch.tensor([slow_symlog(float(number)) for number in numbers])
+    torch.testing.assert_close(symlog(numbers), expected)
+    torch.testing.assert_close(symlog(torch.tensor([2**60])), torch.tensor([slow_symlog(2.0**60)]))
+
+
+@pytest.mark.parametrize("encoder", CASES)
+def test_a_scaled_network_is_the_plain_one_on_scaled_numbers_with_flags_and_bytes_as_they_are(encoder: str) -> None:
+    obs = draw(encoder)
+    by_hand = {name: symlog(field) if name in SCALED else field for name, field in obs.items()}
+    scaled, plain = build(encoder, "symlog"), build(encoder, "none")
+    assert scaled.state_dict().keys() == plain.state_dict().keys()
+    torch.testing.assert_close(scaled.step(obs).logits, plain.step(by_hand).logits)
+    assert not torch.allclose(scaled.step(obs).logits, plain.step(obs).logits)
+
+
+def test_a_network_without_hidden_layers_scales_too() -> None:
+    obs = draw("mlp")
+    by_hand = {name: symlog(field) if name in SCALED else field for name, field in obs.items()}
+    torch.testing.assert_close(
+        build("mlp", "symlog", ()).step(obs).values, build("mlp", "none", ()).step(by_hand).values
+    )
