@@ -114,17 +114,63 @@ def multi_categorical(
 class UserFormat(Protocol):
     """Translates observations and actions from and to the format of an env not made for this protocol."""
 
-    def read(self, observation: Any) -> dict[str, NDArray[np.generic]]:
-        """Name -> array for every field of an observation in the env's own format, of one seat.
+    def seat_of(self, observation: Any) -> int:
+        """The first seat of the only seat group whose observations have this form.
 
+        Raises:
+          ValueError: no group or several have it.
+        """
+        ...
+
+    def read(self, observation: Any, *, seat: int | None = None) -> dict[str, NDArray[np.generic]]:
+        """Name -> array for every field of an observation in the env's own format.
+
+        seat: that observes it; None is the first, for games whose seats observe alike.
         Raises:
           ValueError: it is not of that form.
         """
         ...
 
-    def write(self, action: Any) -> Any:
-        """The action as the env takes it. action: an int, or an array of the shape in the spec."""
+    def read_mask(self, mask: Any, *, seat: int | None = None) -> NDArray[np.bool_] | None:
+        """Legal actions bool [A] of a seat, from the env's own mask or None for no mask; None where all are legal.
+
+        Raises:
+          ValueError: it does not have one entry for each of the seat's actions.
+        """
         ...
+
+    def write(self, action: Any, *, seat: int | None = None) -> Any:
+        """The action as the env takes it from a seat.
+
+        Without a seat, where seats number their actions from different starts, it is a number from 0.
+
+        action: an int, or an array of the shape in the spec.
+        """
+        ...
+
+
+SEAT_GROUP = "seat_group"
+"""Observation field, bool [G], that marks the group of a slot's seat in games with `EnvSpec.seat_groups`."""
+
+
+@dataclass(frozen=True)
+class SeatGroup:
+    """Seats that share networks of their own, with what they observe and how they act.
+
+    A field of the group lies in the leading corner of the field of that name in `EnvSpec.observations`; the rest is 0.
+    The same holds for a box action, for the choices of a numbered action, and for sub-actions.
+
+    Fields:
+      name: of the group; letters, digits, "_" and "-".
+      seats: positions of its seats.
+      observations: the fields that its seats have, in their own shapes.
+      actions: the actions of its seats.
+    """
+
+    name: str
+    seats: tuple[int, ...]
+    observations: Mapping[str, ArraySpec]
+    actions: ActionSpec
 
 
 @dataclass(frozen=True)
@@ -148,6 +194,8 @@ class EnvSpec:
       win_draw_loss: True if a return only says won (the largest), drawn (the middle of the range) or lost (the
         least), so that counting games won loses nothing.
       user_format: the env's own format of observations and actions; None if it is that of the spec.
+      seat_groups: groups with networks of their own, which hold every seat once; empty if all seats share one. The
+        observations then have the field `SEAT_GROUP`, and no group's padding is ever legal.
     """
 
     env_id: str
@@ -163,11 +211,14 @@ class EnvSpec:
     return_range: tuple[float, float] | None = None
     win_draw_loss: bool = False
     user_format: UserFormat | None = field(default=None, compare=False, repr=False)
+    seat_groups: tuple[SeatGroup, ...] = ()
 
 
 @dataclass(frozen=True)
 class FinalObservation:
     """Last observations of the seats of truncated episodes, to bootstrap from. F = number of such slots.
+
+    A seat of such an episode that is missing here terminated before it: for it nothing follows.
 
     env_index, seat: int64 [F]; obs: name -> [F, ...].
     """
@@ -191,7 +242,7 @@ class Turn:
         that ended, these are the last rewards of the finished episode (the new one has earned nothing yet).
       terminated: bool [N], the episode ended by the rules in this step: nothing follows, bootstrap with 0.
       truncated: bool [N], the episode was cut off in this step: bootstrap from `final`.
-      final: the last observations of every seat of the truncated episodes; None if there are none.
+      final: the last observations of the seats that were cut off in the truncated episodes; None if there are none.
       returns: float32 [N, S], the undiscounted return of each seat in the episode that ended in this step, else 0.
       aborted: bool [N], the env failed and its unfinished episode is thrown away: it has not ended, its last actions
         have no result, and its rewards are 0; None if there are none.
@@ -271,9 +322,18 @@ class EnvConfig:
       id: a registered id, `pettingzoo:...`, `gymnasium:...`, `openspiel:...`, `module:function` or
         `path/file.py:function`.
       kwargs: its options.
+      teams: names or patterns ("red_*") of the seats on each team of a PettingZoo game, every seat on one; empty for
+        what the game itself says in its attribute `teams`, else every seat for itself.
+      policies: group -> names or patterns of the seats of a PettingZoo game that share networks; empty for a group
+        for each observation and action space.
+      team_observations: show the value, in training only, what the other seats of a seat's team observed last; for
+        `network.value: centralised`.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  read by pydantic where this record is part of a config
 
     id: str
     kwargs: dict[str, object] = field(default_factory=dict)
+    teams: tuple[tuple[str, ...], ...] = ()
+    policies: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    team_observations: bool = False

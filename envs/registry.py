@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from envs.closing import closed_on_error
 from envs.plugins import MissingModuleError, PluginError, load
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
+from envs.seat_plan import SeatPlan
 
 T = TypeVar("T")
 
@@ -38,6 +39,7 @@ ADAPTERS: Mapping[str, str] = {
     "gymnasium": "envs.adapters.gymnasium:make_registered",
     "openspiel": "envs.adapters.openspiel:make_registered",
 }
+GYMNASIUM = "envs.adapters.gymnasium:GymnasiumEnv.of"
 FORMS = "a built-in id, pettingzoo:ID, gymnasium:ID, openspiel:NAME, module:function or path/file.py:function"
 
 
@@ -54,10 +56,14 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     if not colon:
         if config.id not in BUILT_IN:
             raise EnvError(unknown_env(config.id))
+        _refuse_seat_plan(config, "a built-in game")
         built: BatchedEnv = _call(load(BUILT_IN[config.id]), config, {"num_envs": num_envs})
         return built
     if prefix in ADAPTERS:
-        made: BatchedEnv = _adapter(prefix, config.id)(rest, kwargs=config.kwargs, num_envs=num_envs)
+        seat_plan = {"seat_plan": SeatPlan.of(config)} if prefix == "pettingzoo" else {}
+        if not seat_plan:
+            _refuse_seat_plan(config, f"a game of {prefix}")
+        made: BatchedEnv = _adapter(prefix, config.id)(rest, kwargs=config.kwargs, num_envs=num_envs, **seat_plan)
         return made
     return _make_own(config, num_envs=num_envs)
 
@@ -97,6 +103,7 @@ def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     """Call a user's factory: once if it takes num_envs, for a `BatchedEnv`, else once per game."""
     factory = _load_own(config.id)
     if "num_envs" in _parameters(factory, config.id):
+        _refuse_seat_plan(config, "a BatchedEnv")
         made: BatchedEnv = _call_own(factory, config, {"num_envs": num_envs})
         if not isinstance(getattr(made, "spec", None), EnvSpec) or made.num_envs != num_envs:
             with closed_on_error([made]):
@@ -115,8 +122,26 @@ def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
                 f"{config.id} returned a {type(first).__name__}; return a PettingZoo AEC or parallel env, a Gymnasium"
                 " env, or take num_envs and return a BatchedEnv"
             )
-    wrapped: BatchedEnv = load(kind)(make_one, env_id=config.id, num_envs=num_envs)
+    seat_plan = {"seat_plan": SeatPlan.of(config)} if kind != GYMNASIUM else {}
+    if not seat_plan:
+        with closed_on_error([first]):
+            _refuse_seat_plan(config, "a Gymnasium env")
+    wrapped: BatchedEnv = load(kind)(make_one, env_id=config.id, num_envs=num_envs, **seat_plan)
     return wrapped
+
+
+def _refuse_seat_plan(config: EnvConfig, what: str) -> None:
+    """Refuse keys for the seats of PettingZoo games.
+
+    Raises:
+      EnvError: one is set.
+    """
+    keys = SeatPlan.of(config).keys
+    if keys:
+        raise EnvError(
+            f"{config.id}: {' and '.join(keys)} cannot be set for {what}, which says it itself; only PettingZoo games"
+            " take it"
+        )
 
 
 def _one_by_one(first: object, factory: Callable[[], object]) -> Callable[[], object]:
@@ -132,7 +157,7 @@ def _kind(env: object) -> str | None:
     if hasattr(env, "possible_agents"):
         aec = callable(getattr(env, "last", None)) and callable(getattr(env, "observe", None))
         return "envs.adapters.pettingzoo:AecEnv.of" if aec else "envs.adapters.pettingzoo:ParallelEnv.of"
-    return "envs.adapters.gymnasium:GymnasiumEnv.of" if hasattr(env, "action_space") else None
+    return GYMNASIUM if hasattr(env, "action_space") else None
 
 
 def _load_own(env_id: str) -> Callable[..., Any]:

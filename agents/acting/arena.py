@@ -276,14 +276,12 @@ class Arena:
         if not len(recorded):
             return None
         chosen = rows[recorded]
-        final = None
+        assert turn.final is not None or not turn.truncated[ended].any(), "a truncated episode came without `final`"
+        final, terminated = None, np.ones(len(chosen), np.bool_)
         if turn.final is not None:
-            final = self._final_by_row(turn, chosen)
+            final, terminated = self._final_by_row(turn, chosen)
         return self._builder.end(
-            chosen,
-            rewards=turn.rewards.reshape(-1)[chosen],
-            terminated=turn.terminated[chosen // self._seats],
-            final_obs=final,
+            chosen, rewards=turn.rewards.reshape(-1)[chosen], terminated=terminated, final_obs=final
         )
 
     def _abort(self, games: NDArray[np.int64]) -> None:
@@ -294,8 +292,10 @@ class Arena:
         self._core[rows] = 0.0
         self._builder.abandon(rows[self._records[games].reshape(-1)])
 
-    def _final_by_row(self, turn: Turn, rows: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
-        """Final observations in the order of `rows`; zeros for rows whose episode terminated."""
+    def _final_by_row(
+        self, turn: Turn, rows: NDArray[np.int64]
+    ) -> tuple[dict[str, NDArray[np.generic]], NDArray[np.bool_]]:
+        """Final observations in the order of `rows`, and True for rows without one: nothing follows for these seats."""
         assert turn.final is not None
         position = np.full(self._env.num_envs * self._seats, -1, np.int64)
         position[turn.final.env_index * self._seats + turn.final.seat] = np.arange(len(turn.final.seat))
@@ -305,4 +305,4 @@ class Arena:
             values = np.zeros((len(rows), *array.shape[1:]), array.dtype)
             values[found >= 0] = array[found[found >= 0]]
             arranged[name] = values
-        return arranged
+        return arranged, found < 0

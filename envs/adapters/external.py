@@ -8,78 +8,19 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from envs.adapters.copying import copy_game
-from envs.adapters.space_codec import ActionCode, ObservationField, SpaceFormat
-from envs.adapters.spaces import action_code, observation_fields
-from envs.adapters.turn_builder import GameFaultError, TurnBuilder
+from envs.adapters.outline import Outline
+from envs.adapters.turn_builder import Fields, GameFaultError, TurnBuilder
 from envs.closing import closed_on_error
 from envs.failures import FailureCount, GameFailure
-from envs.protocol import ActionSpec, BatchedEnv, EnvError, EnvSpec, Turn
+from envs.protocol import BatchedEnv, EnvError, Turn
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Outline:
-    """The facts common to all games of an external env.
-
-    Fields:
-      codes: [S] translation of each seat's actions for the env.
-      standing_masks: [S] legal actions of a seat when the env gives no mask; None if all are, for all seats.
-      make_one: makes one more game, in place of one that failed; None if the failed one is used again.
-    """
-
-    spec: EnvSpec
-    fields: tuple[ObservationField, ...]
-    codes: tuple[ActionCode, ...]
-    standing_masks: tuple[NDArray[np.bool_], ...] | None
-    make_one: Callable[[], Any] | None = None
-
-
-def outline_of(
-    env_id: str,
-    seat_names: Sequence[str],
-    observation_spaces: Sequence[Any],
-    action_spaces: Sequence[Any],
-    *,
-    has_mask: bool,
-) -> Outline:
-    """Make the outline of a game from the spaces of its seats, [S] each.
-
-    Raises:
-      EnvError: a space is not supported, or the seats' spaces differ in more than the number of actions.
-    """
-    fields = observation_fields(observation_spaces[0], env_id=env_id)
-    codes = tuple(action_code(space, env_id=env_id) for space in action_spaces)
-    first = codes[0].spec
-    for name, space, code in zip(seat_names, observation_spaces, codes, strict=True):
-        if observation_fields(space, env_id=env_id) != fields:
-            raise EnvError(
-                f"{env_id}: the seats {seat_names[0]} and {name} observe different shapes; pad them to equal ones, all"
-                " seats share one kind of network input"
-            )
-        if code.spec.kind != first.kind or (code.spec.kind != "categorical" and code.spec != first):
-            raise EnvError(f"{env_id}: the seats {seat_names[0]} and {name} act in different spaces; make them equal")
-    counts = [code.spec.num_actions for code in codes]
-    uneven = len(set(counts)) > 1
-    spec = EnvSpec(
-        env_id=env_id,
-        num_seats=len(seat_names),
-        observations={field.name: field.spec for field in fields},
-        actions=first if first.kind != "categorical" else ActionSpec(kind="categorical", num_actions=max(counts)),
-        teams=tuple(range(len(seat_names))),
-        has_mask=has_mask or uneven,
-        seat_names=tuple(seat_names),
-        user_format=SpaceFormat(fields, codes),
-    )
-    masks = tuple(np.arange(max(counts)) < count for count in counts) if uneven else None
-    return Outline(spec=spec, fields=fields, codes=codes, standing_masks=masks)
 
 
 def make_games(make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> list[Any]:
@@ -110,10 +51,11 @@ class ExternalEnv:
         self.num_envs = len(games)
         self._games = list(games)
         self._outline = outline
-        self._builder = TurnBuilder(outline.spec, outline.fields, num_envs=len(games))
+        self._builder = TurnBuilder(outline.spec, outline.forms, num_envs=len(games))
         self._entropy: tuple[int, ...] = (0,)
         self._episodes = [0] * len(games)
         self._steps = [0] * len(games)
+        self._cut_off: list[dict[int, Fields]] = [{} for _ in games]  # last observations of truncated seats
         self._at = 0  # the game being stepped, for the message when it raises
         self._failures: FailureCount | None = None  # None: a failure raises
         self._closed = False
@@ -134,10 +76,10 @@ class ExternalEnv:
         chosen = builder.legal(actions)
         env_index, seat_index = builder.slots
         values: Sequence[Any] = chosen.tolist() if self.spec.actions.kind == "categorical" else list(chosen)
-        envs, seats, codes = env_index.tolist(), seat_index.tolist(), self._outline.codes
+        envs, seats, forms = env_index.tolist(), seat_index.tolist(), self._outline.forms
         answers: dict[int, list[tuple[int, Any]]] = {}
         for game, seat, value in zip(envs, seats, values, strict=True):
-            answers.setdefault(game, []).append((seat, codes[seat].decode(value)))
+            answers.setdefault(game, []).append((seat, forms[seat].decode(value)))
         builder.start()
 
         def advance(game: int) -> None:
@@ -186,7 +128,7 @@ class ExternalEnv:
         forked._episodes = [self._episodes[game] for game in env_indices]
         forked._steps = [self._steps[game] for game in env_indices]
         forked._builder = self._builder.copy_games(np.asarray(env_indices, np.int64))
-        self._copy_into(forked, env_indices.tolist())
+        forked._cut_off = [dict(self._cut_off[game]) for game in env_indices]
         return forked, forked._builder.turn()
 
     def _begin(self, game: int, seed: int) -> None:
@@ -197,9 +139,6 @@ class ExternalEnv:
         """Step one game with the (seat, action) of its slots; record rewards, then show the next slots or `_finish`."""
         raise NotImplementedError
 
-    def _copy_into(self, forked: ExternalEnv, games: list[int]) -> None:
-        """Copy a subclass's own state of these games, beyond the env objects, into a fork."""
-
     def _finish(self, game: int, *, truncated: bool) -> None:
         """End the episode of a game and start its next one."""
         self._builder.end(game, truncated=truncated)
@@ -208,18 +147,21 @@ class ExternalEnv:
             self._failures.ended(game)
         self._start(game)
 
+    def _finish_seen(self, game: int) -> None:
+        """End the episode of a game, as truncated if any seat was cut off, whose last observations were kept."""
+        cut_off = self._cut_off[game]
+        for seat in sorted(cut_off):
+            self._builder.keep_final(game, seat, cut_off[seat])
+        self._finish(game, truncated=bool(cut_off))
+
     def _start(self, game: int) -> None:
         self._steps[game] = 0
+        self._cut_off[game].clear()
         self._begin(game, self._seed_of(game))
 
     def _seed_of(self, game: int) -> int:
         sequence = np.random.SeedSequence((*self._entropy, game, self._episodes[game]))
         return int(sequence.generate_state(1)[0]) >> 1
-
-    def _show(self, game: int, seat: int, observation: Any, mask: Any) -> None:
-        if mask is None and self._outline.standing_masks is not None:
-            mask = self._outline.standing_masks[seat]
-        self._builder.show(game, seat, observation, mask)
 
     def _each(self, games: Iterable[int], call: Callable[[int], None]) -> None:
         """Call once for each game, in order; one that raises is recovered in its place."""

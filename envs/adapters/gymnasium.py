@@ -11,8 +11,9 @@ from typing import Any
 
 import gymnasium
 
-from envs.adapters.external import ExternalEnv, make_games, outline_of
+from envs.adapters.external import ExternalEnv, make_games
 from envs.adapters.gymnasium_arrays import array_env
+from envs.adapters.outline import outline_of
 from envs.adapters.spaces import MASK, mask_of
 from envs.closing import closed_on_error
 from envs.protocol import BatchedEnv, EnvError
@@ -74,8 +75,8 @@ class GymnasiumEnv(ExternalEnv):
             return
         cut = bool(truncated) and not terminated
         if cut:
-            self._builder.keep_final(game, 0, self._builder.encode(observation))
+            self._builder.keep_final(game, 0, self._builder.encode(0, observation))
         self._finish(game, truncated=cut)
 
     def _show_one(self, game: int, observation: Any, infos: Mapping[str, Any]) -> None:
-        self._show(game, 0, observation, mask_of(observation, infos) if self.spec.has_mask else None)
+        self._builder.show(game, 0, observation, mask_of(observation, infos) if self.spec.has_mask else None)

@@ -19,7 +19,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from envs.adapters.external import Outline, outline_of
+from envs.adapters.outline import Outline, outline_of
 from envs.adapters.spaces import MASK
 from envs.adapters.turn_builder import legal_answers
 from envs.protocol import BatchedEnv, EnvError, FinalObservation, Turn

@@ -13,21 +13,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pettingzoo
-from numpy.typing import NDArray
 from pettingzoo.utils import wrappers
 
-from envs.adapters.external import ExternalEnv, Outline, make_games, outline_of
+from envs.adapters.external import ExternalEnv, make_games
+from envs.adapters.outline import Outline, outline_of
 from envs.adapters.spaces import MASK, mask_of
 from envs.closing import closed_on_error
 from envs.protocol import EnvError
+from envs.seat_plan import ALONE, SeatPlan, own_teams
 
 # Wrappers that repeat our own checks (legality, bounds, order) and take 43 % of Connect Four's time.
 CHECKS = (wrappers.TerminateIllegalWrapper, wrappers.AssertOutOfBoundsWrapper, wrappers.OrderEnforcingWrapper)
 
 
-def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -> ExternalEnv:
+def make_registered(
+    name: str, *, kwargs: Mapping[str, object], num_envs: int, seat_plan: SeatPlan = ALONE
+) -> ExternalEnv:
     """Make the game that PettingZoo has registered as `name`, parallel if it is registered as both.
 
     Args:
@@ -56,7 +58,7 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
             raise EnvError(f"{env_id}: a package is missing ({cause}); pip install {what}") from error
 
     wrap = ParallelEnv.of if kind == "parallel" else AecEnv.of
-    return wrap(make_one, env_id=env_id, num_envs=num_envs)
+    return wrap(make_one, env_id=env_id, num_envs=num_envs, seat_plan=seat_plan)
 
 
 def _instead(key: str) -> str:
@@ -82,10 +84,9 @@ class AecEnv(ExternalEnv):
     def __init__(self, games: Sequence[Any], outline: Outline) -> None:
         super().__init__(games, outline)
         self._seat_of = {agent: seat for seat, agent in enumerate(games[0].possible_agents)}
-        self._last_seen: list[dict[int, list[NDArray[np.generic]]]] = [{} for _ in games]  # of seats out of the game
 
     @classmethod
-    def of(cls, make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> AecEnv:
+    def of(cls, make_one: Callable[[], Any], *, env_id: str, num_envs: int, seat_plan: SeatPlan = ALONE) -> AecEnv:
         """Make N games, one call of `make_one` each, without the wrappers whose checks are repeated here.
 
         Raises:
@@ -93,13 +94,12 @@ class AecEnv(ExternalEnv):
         """
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
         with closed_on_error(games):
-            outline = _outline(games[0], env_id=env_id, infos_of=_first_aec_infos)
+            outline = _outline(games[0], env_id=env_id, seat_plan=seat_plan, infos_of=_first_aec_infos)
         checks = CHECKS if outline.spec.has_mask else CHECKS[1:]  # without a mask the env judges illegal moves
         outline = replace(outline, make_one=lambda: _peel(make_one(), checks))
         return cls([_peel(game, checks) for game in games], outline)
 
     def _begin(self, game: int, seed: int) -> None:
-        self._last_seen[game].clear()
         env = self._games[game]
         env.reset(seed=seed)
         if not _alive(env):
@@ -127,17 +127,20 @@ class AecEnv(ExternalEnv):
             agent = env.agent_selection
             if not (env.terminations[agent] or env.truncations[agent]):
                 break
-            self._last_seen[game][self._seat_of[agent]] = self._builder.encode(env.observe(agent))
+            self._keep_cut(game, env, agent)
             env.step(None)
         if _alive(env):
             self._settle(game, env)
             return
-        truncated = any(env.truncations[agent] and not env.terminations[agent] for agent in env.agents)
-        if truncated:
-            for agent, seat in self._seat_of.items():
-                seen = self._last_seen[game].get(seat)
-                self._builder.keep_final(game, seat, self._builder.encode(env.observe(agent)) if seen is None else seen)
-        self._finish(game, truncated=truncated)
+        for agent in env.agents:
+            self._keep_cut(game, env, agent)
+        self._finish_seen(game)
+
+    def _keep_cut(self, game: int, env: Any, agent: str) -> None:
+        """Keep the last observation of an agent that was cut off: what follows for one that terminated is nothing."""
+        if env.truncations[agent] and not env.terminations[agent]:
+            seat = self._seat_of[agent]
+            self._cut_off[game][seat] = self._builder.encode(seat, env.observe(agent))
 
     def _settle(self, game: int, env: Any) -> None:
         """Show the seat to move."""
@@ -147,11 +150,7 @@ class AecEnv(ExternalEnv):
             raise EnvError(f"{self.spec.env_id}, game {game}: {agent!r} is to move but is not in possible_agents")
         observation = env.observe(agent)
         mask = mask_of(observation, env.infos.get(agent)) if self.spec.has_mask else None
-        self._show(game, seat, observation, mask)
-
-    def _copy_into(self, forked: ExternalEnv, games: list[int]) -> None:
-        assert isinstance(forked, AecEnv)
-        forked._last_seen = [dict(self._last_seen[game]) for game in games]
+        self._builder.show(game, seat, observation, mask)
 
 
 class ParallelEnv(ExternalEnv):
@@ -161,10 +160,9 @@ class ParallelEnv(ExternalEnv):
         super().__init__(games, outline)
         self._agents = list(games[0].possible_agents)
         self._seat_of = {agent: seat for seat, agent in enumerate(self._agents)}
-        self._last_seen: list[dict[int, list[NDArray[np.generic]]]] = [{} for _ in games]  # of seats out of the game
 
     @classmethod
-    def of(cls, make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> ParallelEnv:
+    def of(cls, make_one: Callable[[], Any], *, env_id: str, num_envs: int, seat_plan: SeatPlan = ALONE) -> ParallelEnv:
         """Make N games, one call of `make_one` each.
 
         Raises:
@@ -172,11 +170,10 @@ class ParallelEnv(ExternalEnv):
         """
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
         with closed_on_error(games):
-            outline = _outline(games[0], env_id=env_id, infos_of=lambda env: env.reset(seed=0)[1])
-            return cls(games, replace(outline, make_one=make_one))
+            outline = _outline(games[0], env_id=env_id, seat_plan=seat_plan, infos_of=lambda env: env.reset(seed=0)[1])
+        return cls(games, replace(outline, make_one=make_one))
 
     def _begin(self, game: int, seed: int) -> None:
-        self._last_seen[game].clear()
         env = self._games[game]
         observations, infos = env.reset(seed=seed)
         if not env.agents:
@@ -193,19 +190,16 @@ class ParallelEnv(ExternalEnv):
         for agent, reward in rewards.items():
             if reward != 0:  # also true of NaN, which the builder then refuses
                 self._builder.earn(game, self._seat_of[agent], reward)
-        dead = {agent for agent in self._seat_of if terminations.get(agent) or truncations.get(agent)}
+        dead = {agent for flags in (terminations, truncations) for agent, flag in flags.items() if flag}
         for agent in dead:
-            if agent in observations:
-                self._last_seen[game][self._seat_of[agent]] = self._builder.encode(observations[agent])
+            if not terminations.get(agent) and agent in observations:  # for one that terminated nothing follows
+                seat = self._seat_of[agent]
+                self._cut_off[game][seat] = self._builder.encode(seat, observations[agent])
         alive = [agent for agent in env.agents if agent not in dead]
         if alive:
             self._show_all(game, alive, observations, infos)
-            return
-        truncated = any(truncations.get(agent) and not terminations.get(agent) for agent in dead)
-        if truncated:
-            for seat in sorted(self._last_seen[game]):
-                self._builder.keep_final(game, seat, self._last_seen[game][seat])
-        self._finish(game, truncated=truncated)
+        else:
+            self._finish_seen(game)
 
     def _show_all(
         self, game: int, agents: Sequence[str], observations: Mapping[str, Any], infos: Mapping[str, Any]
@@ -213,14 +207,10 @@ class ParallelEnv(ExternalEnv):
         for agent in sorted(agents, key=self._seat_of.__getitem__):
             observation = observations[agent]
             mask = mask_of(observation, infos.get(agent)) if self.spec.has_mask else None
-            self._show(game, self._seat_of[agent], observation, mask)
-
-    def _copy_into(self, forked: ExternalEnv, games: list[int]) -> None:
-        assert isinstance(forked, ParallelEnv)
-        forked._last_seen = [dict(self._last_seen[game]) for game in games]
+            self._builder.show(game, self._seat_of[agent], observation, mask)
 
 
-def _outline(env: Any, *, env_id: str, infos_of: Callable[[Any], Mapping[str, Any]]) -> Outline:
+def _outline(env: Any, *, env_id: str, seat_plan: SeatPlan, infos_of: Callable[[Any], Mapping[str, Any]]) -> Outline:
     """Make the outline of a PettingZoo env; resets it once to see if its infos carry masks."""
     seats = list(getattr(env, "possible_agents", None) or ())
     if not seats:
@@ -231,12 +221,15 @@ def _outline(env: Any, *, env_id: str, infos_of: Callable[[Any], Mapping[str, An
         in_infos = not in_observation and any(MASK in entry for entry in infos_of(env).values())
     except Exception as error:  # code of others: whatever it raises is their env's error, not ours
         raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
+    names = [str(seat) for seat in seats]
     return outline_of(
         env_id,
-        [str(seat) for seat in seats],
+        names,
         observation_spaces,
         [env.action_space(seat) for seat in seats],
         has_mask=in_observation or in_infos,
+        seat_plan=seat_plan,
+        teams=own_teams(getattr(env.unwrapped, "teams", None), names),
     )
 
 

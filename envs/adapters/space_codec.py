@@ -93,31 +93,3 @@ class ActionCode:
         if self.scale is not None:
             action = action * self.scale + self.shift
         return action.astype(self.dtype, copy=True)
-
-
-@dataclass(frozen=True)
-class SpaceFormat:
-    """`envs.protocol.UserFormat` of an env with spaces; codes: [S] of its seats' actions."""
-
-    fields: tuple[ObservationField, ...]
-    codes: tuple[ActionCode, ...]
-
-    def read(self, observation: Any) -> dict[str, NDArray[np.generic]]:
-        """As in `UserFormat`."""
-        found: dict[str, NDArray[np.generic]] = {}
-        for field in self.fields:
-            try:
-                if field.one_hot_at is None:
-                    found[field.name] = np.asarray(field.value(observation))
-                else:
-                    found[field.name] = np.zeros(field.spec.shape, field.spec.dtype)
-                    field.write(observation, found[field.name])
-            except (LookupError, TypeError) as error:
-                raise ValueError(f"field {field.name!r} is not where the space has it") from error
-        return found
-
-    def write(self, action: Any) -> Any:
-        """As in `UserFormat`; if seats number their actions from different starts, as a number from 0."""
-        if len({code.start for code in self.codes}) > 1:
-            return action
-        return self.codes[0].decode(action)

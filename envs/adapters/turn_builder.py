@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.adapters.space_codec import ObservationField
-from envs.adapters.spaces import flat_mask
-from envs.protocol import EnvError, EnvSpec, FinalObservation, Turn
+from envs.adapters.seat_forms import SeatForm
+from envs.adapters.team_observations import TeamObservations
+from envs.protocol import SEAT_GROUP, EnvError, EnvSpec, FinalObservation, Turn
 from envs.sub_actions import sub_actions_are_legal
+
+Fields = dict[str, NDArray[np.generic]]
+"""Name -> array of every field that a seat observes itself, in the padded form."""
 
 
 class GameFaultError(EnvError):
@@ -28,13 +31,23 @@ class GameFaultError(EnvError):
 class TurnBuilder:
     """Collects one turn; buffers are reused, so a turn's observations are valid until the next `start`."""
 
-    def __init__(self, spec: EnvSpec, fields: Sequence[ObservationField], *, num_envs: int) -> None:
+    def __init__(self, spec: EnvSpec, forms: Sequence[SeatForm], *, num_envs: int) -> None:
+        """forms: [S] each seat's own spaces in the spec's form."""
         self._spec = spec
-        self._fields = tuple(fields)
+        self._forms = tuple(forms)
         self._num_envs = num_envs
         rows = num_envs * spec.num_seats
-        self._buffers = {field.name: np.zeros((rows, *field.spec.shape), field.spec.dtype) for field in fields}
-        self._writers = [(field, self._buffers[field.name]) for field in fields]
+        observed = {name: array for name, array in spec.observations.items() if name not in spec.value_fields}
+        self._buffers = {name: np.zeros((rows, *array.shape), array.dtype) for name, array in observed.items()}
+        self._writers = [[(*write, self._buffers[write[0].name]) for write in form.writes(observed)] for form in forms]
+        self._padded = [
+            buffer
+            for name, buffer in self._buffers.items()
+            if name != SEAT_GROUP and any(form.shape_of(name) != buffer.shape[1:] for form in forms)
+        ]
+        self._standing = [form.mask(None) for form in forms]
+        self._marks = np.array([[seat in group.seats for group in spec.seat_groups] for seat in range(spec.num_seats)])
+        self._team = TeamObservations(spec, num_envs=num_envs) if spec.value_fields else None
         self._floats = [name for name, buffer in self._buffers.items() if buffer.dtype.kind == "f"]
         self._mask = np.ones((rows, spec.actions.num_actions), np.bool_) if spec.has_mask else None
         self._env = np.zeros(rows, np.int64)
@@ -45,7 +58,7 @@ class TurnBuilder:
         self._ended: list[int] = []
         self._truncated: list[int] = []
         self._aborted: list[int] = []
-        self._final: list[tuple[int, int, list[NDArray[np.generic]]]] = []
+        self._final: list[tuple[int, int, Fields]] = []
 
     @property
     def slots(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -59,7 +72,9 @@ class TurnBuilder:
 
     def copy_games(self, games: NDArray[np.int64]) -> TurnBuilder:
         """A builder in the state of these games: same slots and waiting rewards, nothing just ended."""
-        copied = TurnBuilder(self._spec, self._fields, num_envs=games.size)
+        copied = TurnBuilder(self._spec, self._forms, num_envs=games.size)
+        if self._team is not None:
+            copied._team = self._team.copy_games(games)
         env, _ = self.slots
         rows = [np.flatnonzero(env == game) for game in games]
         row = np.concatenate(rows)
@@ -110,20 +125,15 @@ class TurnBuilder:
           ValueError: the observation does not fit its space.
         """
         row = self._num_slots
-        for field, buffer in self._writers:
-            field.write(observation, buffer[row])
+        for buffer in self._padded:
+            buffer[row] = 0
+        for field, place, buffer in self._writers[seat]:
+            field.write(observation, buffer[row] if place is None else buffer[row][place])
         if self._mask is not None:
-            if mask is not None:
-                allowed = flat_mask(mask, self._spec.actions)
-                num_actions = self._spec.actions.num_actions
-                if allowed.ndim != 1 or allowed.size > num_actions:
-                    raise EnvError(
-                        f"{self._where(game, seat)}: action_mask has shape {allowed.shape}, expected ({num_actions},)"
-                    )
-                self._mask[row, : allowed.size] = allowed
-                self._mask[row, allowed.size :] = False
-            else:
-                self._mask[row] = True
+            try:
+                self._mask[row] = self._standing[seat] if mask is None else self._forms[seat].mask(mask)
+            except ValueError as error:
+                raise EnvError(f"{self._where(game, seat)}: {error}") from error
         self._env[row] = game
         self._seat[row] = seat
         self._num_slots = row + 1
@@ -164,16 +174,15 @@ class TurnBuilder:
             array[:kept] = array[rows]
         self._num_slots = kept
 
-    def encode(self, observation: Any) -> list[NDArray[np.generic]]:
-        """The fields of one observation, in new arrays."""
-        rows = []
-        for field in self._fields:
-            row = np.zeros(field.spec.shape, field.spec.dtype)
-            field.write(observation, row)
-            rows.append(row)
+    def encode(self, seat: int, observation: Any) -> Fields:
+        """The fields of one observation of a seat, in new arrays."""
+        rows: Fields = {name: np.zeros(buffer.shape[1:], buffer.dtype) for name, buffer in self._buffers.items()}
+        self._forms[seat].write(observation, rows)
+        if SEAT_GROUP in rows:
+            rows[SEAT_GROUP] = self._marks[seat]
         return rows
 
-    def keep_final(self, game: int, seat: int, rows: list[NDArray[np.generic]]) -> None:
+    def keep_final(self, game: int, seat: int, rows: Fields) -> None:
         """Keep the last observation of a truncated `seat`, as `encode` gave it; call in the order of (game, seat)."""
         self._final.append((game, seat, rows))
 
@@ -184,7 +193,10 @@ class TurnBuilder:
           EnvError: an observation or a reward is not finite, or a mask allows nothing.
         """
         num = self._num_slots
+        if SEAT_GROUP in self._buffers:
+            self._buffers[SEAT_GROUP][:num] = self._marks[self._seat[:num]]
         self._check(num)
+        final = self._finals() if self._final else None
         rewards = self._waiting.astype(np.float32)
         if not np.isfinite(rewards).all():
             game, seat = (int(index) for index in np.argwhere(~np.isfinite(rewards))[0])
@@ -201,13 +213,13 @@ class TurnBuilder:
         return Turn(
             env_index=self._env[:num].copy(),
             seat=self._seat[:num].copy(),
-            obs={name: buffer[:num] for name, buffer in self._buffers.items()},
+            obs=self._obs(num),
             action_mask=None if self._mask is None else self._mask[:num].copy(),
             rewards=rewards,
             terminated=terminated,
             truncated=truncated,
             returns=returns,
-            final=self._finals() if self._final else None,
+            final=final,
             aborted=self._aborted_games(),
         )
 
@@ -218,10 +230,22 @@ class TurnBuilder:
         aborted[self._aborted] = True
         return aborted
 
+    def _obs(self, num: int) -> dict[str, NDArray[np.generic]]:
+        obs = {name: buffer[:num] for name, buffer in self._buffers.items()}
+        if self._team is None:
+            return obs
+        env, seat = self.slots
+        self._team.forget([*self._ended, *self._aborted])
+        self._team.note(env, seat, obs)
+        return {**obs, **self._team.shown(env, seat)}
+
     def _finals(self) -> FinalObservation:
         games, seats, rows = zip(*self._final, strict=True)
-        obs = {field.name: np.stack([row[i] for row in rows]) for i, field in enumerate(self._fields)}
+        obs = {name: np.stack([row[name] for row in rows]) for name in self._buffers}
         final = FinalObservation(env_index=np.array(games, np.int64), seat=np.array(seats, np.int64), obs=obs)
+        if self._team is not None:
+            self._team.note(final.env_index, final.seat, obs)
+            obs.update(self._team.shown(final.env_index, final.seat))
         for name in self._floats:
             bad = np.argwhere(~np.isfinite(obs[name]))
             if bad.size:

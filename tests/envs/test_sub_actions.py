@@ -154,15 +154,6 @@ def test_parallel_seats_with_sub_actions_act_through_pettingzoo() -> None:
     assert turn.obs["echo"].ravel().tolist() == [5, 1, 3, 0]
 
 
-def test_seats_with_different_sub_actions_are_refused() -> None:
-    class Uneven(RawSimultaneousProbe):
-        def action_space(self, agent: str) -> spaces.MultiDiscrete:
-            return spaces.MultiDiscrete([2, 3] if agent == "seat_0" else [3, 2])
-
-    with pytest.raises(EnvError, match="act in different spaces"):
-        ParallelEnv.of(Uneven, env_id="uneven", num_envs=1)
-
-
 def test_games_with_sub_actions_are_exposed_to_pettingzoo_and_come_back() -> None:
     config = EnvConfig("probe_sub_actions", {"num_seats": 2, "episode_length": 6})
     parallel_api_test(as_pettingzoo(config), num_cycles=50)

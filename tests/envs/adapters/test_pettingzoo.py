@@ -195,14 +195,15 @@ def test_a_dead_seat_is_passed_over_until_the_next_episode() -> None:
     assert turn.returns.tolist() == [[15, 3, 15]]
 
 
-def test_a_dead_seats_last_observation_is_kept_for_a_truncated_episode() -> None:
+def test_a_truncated_episode_ends_with_the_observations_of_the_seats_that_were_cut_off() -> None:
     env = AecEnv.of(lambda: Mortal(truncate=True), env_id="mortal", num_envs=1)
     env.reset(0)
     for _ in range(5):
         turn = env.step(np.array([0]))
     assert turn.truncated.tolist() == [True]
     assert turn.final is not None
-    assert turn.final.obs["observation"].tolist() == [[5], [12], [25]]
+    assert turn.final.seat.tolist() == [0, 2], "seat 1 terminated before: nothing follows for it"
+    assert turn.final.obs["observation"].tolist() == [[5], [25]]
     assert turn.final.obs["observation"].dtype == np.float32
 
 
@@ -251,15 +252,6 @@ def test_seats_with_fewer_actions_get_a_standing_mask() -> None:
 
     turn = wrapped(ParallelEnv, Uneven, num_envs=1).reset(0)
     assert turn.action_mask.tolist() == [[True, True, False, False], [True] * 4]
-
-
-def test_seats_that_observe_different_shapes_are_refused() -> None:
-    class Uneven(RawSimultaneousProbe):
-        def observation_space(self, agent: str) -> spaces.Space:
-            return spaces.Box(0, 1, (2 if agent == "seat_0" else 3,))
-
-    with pytest.raises(EnvError, match="seats seat_0 and seat_1 observe different shapes"):
-        wrapped(ParallelEnv, Uneven)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,127 @@
+"""Makes the spec of an external game from the spaces of its seats: one padded form, groups of seats, teams.
+
+Shape letter: S seats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from envs.adapters.seat_forms import (
+    SeatForm,
+    SeatFormat,
+    apart,
+    mask_entries,
+    padded_actions,
+    padded_observations,
+)
+from envs.adapters.space_codec import ActionCode, ObservationField
+from envs.adapters.spaces import action_code, observation_fields
+from envs.adapters.team_observations import with_team_observations
+from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup
+from envs.seat_plan import ALONE, SeatPlan, groups_of, teams_of
+
+
+@dataclass(frozen=True)
+class Outline:
+    """The facts common to all games of an external env.
+
+    Fields:
+      forms: [S] each seat's own spaces in the spec's form.
+      make_one: makes one more game, in place of one that failed; None if the failed one is used again.
+    """
+
+    spec: EnvSpec
+    forms: tuple[SeatForm, ...]
+    make_one: Callable[[], Any] | None = None
+
+    @property
+    def fields(self) -> tuple[ObservationField, ...]:
+        """The observation fields of the first seat."""
+        return self.forms[0].fields
+
+    @property
+    def codes(self) -> tuple[ActionCode, ...]:
+        """[S] translation of each seat's actions for the env."""
+        return tuple(form.code for form in self.forms)
+
+
+def outline_of(
+    env_id: str,
+    seat_names: Sequence[str],
+    observation_spaces: Sequence[Any],
+    action_spaces: Sequence[Any],
+    *,
+    has_mask: bool,
+    seat_plan: SeatPlan = ALONE,
+    teams: tuple[int, ...] | None = None,
+) -> Outline:
+    """Make the outline of a game from the spaces of its seats, [S] each.
+
+    Args:
+      has_mask: whether the env gives masks.
+      seat_plan: of the configuration. teams: [S] as the env says itself, if it does.
+    Raises:
+      EnvError: a space is not supported, spaces cannot be brought to one form, or the plan does not fit the seats.
+    """
+    read = [
+        (observation_fields(observed, env_id=env_id), action_code(acted, env_id=env_id))
+        for observed, acted in zip(observation_spaces, action_spaces, strict=True)
+    ]
+    fields = apart([own for own, _ in read])
+    actions, codes = padded_actions([code for _, code in read], env_id=env_id)
+    kinds = [({field.name: field.spec for field in own}, code.spec) for own, code in zip(fields, codes, strict=True)]
+    names = _group_names(env_id, seat_names, kinds, seat_plan)
+    groups = _groups(names, kinds, codes, env_id=env_id)
+    forms = tuple(
+        SeatForm(own, code, actions, mask_entries(code.spec, actions)) for own, code in zip(fields, codes, strict=True)
+    )
+    observations = padded_observations([group.observations for group in groups])
+    if len(groups) > 1:
+        observations[SEAT_GROUP] = ArraySpec((len(groups),), "bool")
+    if seat_plan.teams:
+        teams = teams_of(seat_names, seat_plan.teams, env_id=env_id)
+    spec = EnvSpec(
+        env_id=env_id,
+        num_seats=len(seat_names),
+        observations=observations,
+        actions=actions,
+        teams=tuple(range(len(seat_names))) if teams is None else teams,
+        has_mask=actions.kind != "box" and (has_mask or any(form.pads_mask for form in forms)),
+        seat_names=tuple(seat_names),
+        user_format=SeatFormat(forms, observations, names),
+        seat_groups=groups if len(groups) > 1 else (),
+    )
+    return Outline(spec=with_team_observations(spec) if seat_plan.team_observations else spec, forms=forms)
+
+
+def _group_names(
+    env_id: str, seat_names: Sequence[str], kinds: Sequence[object], seat_plan: SeatPlan
+) -> tuple[str, ...]:
+    """[S] the group of each seat: as configured, else one for each kind, named after its first seat."""
+    if seat_plan.policies:
+        return groups_of(seat_names, seat_plan.policies, env_id=env_id)
+    first = [kinds.index(kind) for kind in kinds]
+    names = {seat: re.sub(r"[^A-Za-z0-9_-]", "_", seat_names[seat]) for seat in first}
+    short = {seat: re.sub(r"[_-]?[0-9]+$", "", name) for seat, name in names.items()}
+    names = short if len(set(short.values())) == len(names) and all(short.values()) else names
+    return tuple(names[seat] for seat in first)
+
+
+def _groups(
+    names: Sequence[str],
+    kinds: Sequence[tuple[Mapping[str, ArraySpec], ActionSpec]],
+    codes: Sequence[ActionCode],
+    *,
+    env_id: str,
+) -> tuple[SeatGroup, ...]:
+    """The groups in the order of their first seats, each with the padded form of its own seats."""
+    groups = []
+    for name in dict.fromkeys(names):
+        seats = tuple(seat for seat, other in enumerate(names) if other == name)
+        actions, _ = padded_actions([codes[seat] for seat in seats], env_id=env_id)
+        groups.append(SeatGroup(name, seats, padded_observations([kinds[seat][0] for seat in seats]), actions))
+    return tuple(groups)
