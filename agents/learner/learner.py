@@ -244,6 +244,7 @@ class Learner:
                 config.entropy_cost_at(budget_fraction),
                 self._advantage_scale(),
                 config.teacher_cost_at(budget_fraction),
+                self._scale.limit,
             ),
             oldest_version=self.version - config.max_policy_lag,
             microbatches_per_block=microbatches_per_block,

@@ -120,7 +120,7 @@ class ActorCritic(ABC):
             + loss_weights.entropy_cost * entropy_loss
             + optional.weighted
         )
-        return loss, _stats(inputs, terms, entropy=entropy, optional=optional)
+        return loss, _stats(inputs, terms, entropy=entropy, optional=optional, limit=loss_weights.advantage_limit)
 
     def _optional_terms(self, inputs: LossInputs, batch: Batch, loss_weights: LossWeights) -> OptionalTerms:
         """UPGO, with ratios clipped per group, and the KLs."""
@@ -165,8 +165,8 @@ def _check_head(config: LearnerConfig, head: Head, options: ActorCriticConfig) -
 
 
 @torch.no_grad()
-def _stats(inputs: LossInputs, terms: Terms, *, entropy: Tensor, optional: OptionalTerms) -> Tensor:
-    """The columns of a microbatch, see `loss_stats.stack_stats`."""
+def _stats(inputs: LossInputs, terms: Terms, *, entropy: Tensor, optional: OptionalTerms, limit: float) -> Tensor:
+    """The columns of a microbatch, see `loss_stats.stack_stats`. limit: of the advantages that are counted."""
     learn = inputs.learn
     log_rhos = zero_invalid(inputs.log_rhos, learn)
     rhos = zero_invalid(log_rhos.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp(), learn)
@@ -180,7 +180,7 @@ def _stats(inputs: LossInputs, terms: Terms, *, entropy: Tensor, optional: Optio
         entropy=entropy,
         auxiliary=optional.weighted,
         teacher_kl=optional.teacher_kl,
-        squared_advantage=zero_invalid(terms.advantages, learn).square().sum(),
+        squared_advantage=zero_invalid(terms.advantages, learn).clamp(-limit, limit).square().sum(),
         rho_clipped=(terms.clipped & learn).sum().to(rhos.dtype),
         rho=total_rho,
         squared_rho=rhos.square().sum(),

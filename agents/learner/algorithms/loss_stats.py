@@ -16,7 +16,7 @@ class LossStats:
       steps: number of decisions.
       policy, value, entropy: the three terms, unweighted. extra: weighted sum of the optional terms (UPGO, magnet,
         teacher). teacher_kl: of teacher to policy, unweighted.
-      squared_advantage: of the raw advantages. target, squared_target: of the value targets.
+      squared_advantage: of the raw advantages, each limited. target, squared_target: of the value targets.
       rho_clipped: decisions whose ratio was clipped.
       rho, squared_rho: of the unclipped ratios, for the effective sample size.
       kl: of behaviour to target, by the estimator (rho - 1) - log rho.

@@ -5,6 +5,7 @@ Shape letters: B rows, T unroll length. Networks answer batch-major [B, T+1]; lo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -32,11 +33,13 @@ class LossWeights:
     Fields:
       entropy_cost: weight of the entropy; teacher_cost: of the KL to the teacher, 0 for none.
       advantage_scale: root mean square by which advantages are divided.
+      advantage_limit: larger raw advantages count as this much in the statistics from which the next scale follows.
     """
 
     entropy_cost: float
     advantage_scale: float
     teacher_cost: float = 0.0
+    advantage_limit: float = math.inf
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,14 @@ The scale still follows real growth: it reaches half of a thousandfold growth af
 """
 
 
+MAX_DEVIATION = 30.0
+"""Largest advantage, in scales, that counts in full; the excess of larger ones is ignored.
+
+One decision in a batch of 2,048 then moves a settled scale by at most 0.2 %, whatever its reward was. Advantages that
+are rarer than one in 900 decisions count less than they are.
+"""
+
+
 class AdvantageScale:
     """Bias-corrected exponential mean of the mean squared advantages; 1 before the first batch."""
 
@@ -35,8 +43,13 @@ class AdvantageScale:
             return 1.0
         return max(math.sqrt(self._mean_square / self._weight), MIN_SCALE)
 
+    @property
+    def limit(self) -> float:
+        """The advantage that the mean square of the next batch may count at most; infinite before a measurement."""
+        return MAX_DEVIATION * self.value if self._weight and self.value > MIN_SCALE else math.inf
+
     def update(self, mean_square: float) -> None:
-        """Add the mean squared advantage of a batch; one that is not finite is ignored."""
+        """Add the mean squared advantage of a batch, limited by `limit`; one that is not finite is ignored."""
         if not math.isfinite(mean_square):
             return
         # At the smallest scale there is no measurement yet: the first batch with advantages sets the scale.

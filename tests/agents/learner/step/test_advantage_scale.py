@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from agents.learner.algorithms.objective import LossWeights
 from agents.learner.build import build_learner
 from agents.learner.learner import Learner
-from agents.learner.step.advantage_scale import MIN_SCALE, AdvantageScale
+from agents.learner.step.advantage_scale import MAX_DEVIATION, MIN_SCALE, AdvantageScale
+from agents.learner.step.updater import LocalUpdater, UpdateInputs
 from agents.nets.config import NetworkConfig
 from tests.agents.learner.learner_cases import BOARD_GAME, MLP, network_of, small_config, unrolls_of
 
@@ -104,9 +106,42 @@ def scale_of(learner: Learner) -> float:
 
 @pytest.mark.parametrize("reward", [1e6, 1e15, 1e20])
 def test_one_absurd_reward_does_not_spoil_the_scale_of_a_learner(reward: float) -> None:
+    """A whole unroll of five decisions in sixty carries it, so that one batch counts at most 75 in place of 1."""
     learner, before = learner_with_one_reward(reward)
     assert math.isfinite(scale_of(learner))
-    assert scale_of(learner) < 10 * before
+    assert scale_of(learner) < 7 * before
+
+
+def test_a_settled_scale_hardly_sees_one_absurd_reward_among_many() -> None:
+    config = small_config(learning_rate=1e-5, batch_rows=240)
+    learner = build_learner(BOARD_GAME, MLP, config, seed=1, dtype=torch.float32)
+    network = network_of(BOARD_GAME, MLP, policy_scale=1.0)
+    for seed in range(30):
+        learner.update(unrolls_of(BOARD_GAME, network, rows=240, steps=5, seed=seed), budget_fraction=0.0)
+    before = scale_of(learner)
+    spoilt = unrolls_of(BOARD_GAME, network, rows=240, steps=5, seed=31)
+    spoilt.rewards[tuple(np.argwhere(spoilt.valid)[0])] = 1e9
+    learner.update(spoilt, budget_fraction=0.0)
+    assert before < scale_of(learner) < 1.1 * before
+
+
+def test_the_limit_follows_the_scale_and_there_is_none_before_a_measurement() -> None:
+    assert AdvantageScale().limit == settled(0.0).limit == math.inf
+    assert settled(2.0).limit == pytest.approx(2.0 * MAX_DEVIATION)
+
+
+@pytest.mark.parametrize("changes", [{}, {"microbatches": 3}])
+def test_limited_squares_are_summed_decision_by_decision(changes: dict[str, int]) -> None:
+    config = small_config(learning_rate=0.0001, **changes)
+    learner = build_learner(BOARD_GAME, MLP, config, seed=1, dtype=torch.float32)
+    rows = unrolls_of(BOARD_GAME, network_of(BOARD_GAME, MLP, policy_scale=1.0), rows=12, steps=5)
+    pieces = []
+    for limit in (math.inf, 0.5):
+        updater = learner._updater
+        assert isinstance(updater, LocalUpdater)
+        inputs = UpdateInputs(0.0, LossWeights(0.1, 1.0, advantage_limit=limit), 0, config.microbatches)
+        pieces.append(updater.gradients([rows], inputs).squared_advantage)
+    assert 0 < pieces[1] < min(pieces[0], 0.25 * rows.num_steps)
 
 
 @pytest.mark.parametrize("reward", [1e6, 1e15, 1e20])
