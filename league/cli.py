@@ -9,6 +9,7 @@ import typer
 from league.commands.command_line import run_command
 from league.commands.evaluation import add_evaluation
 from league.commands.history import add_history
+from league.commands.operating import add_operating
 from league.commands.reference import add_reference
 from league.commands.reports import add_reports
 from league.commands.training import add_training
@@ -19,7 +20,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for add in (add_training, add_reports, add_evaluation, add_history, add_trial, add_reference):
+for add in (add_training, add_operating, add_reports, add_evaluation, add_history, add_trial, add_reference):
     add(app)
 
 

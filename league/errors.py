@@ -71,8 +71,7 @@ class RunInUse(LeagueError):
         self.host = host
         who = "another process" if pid is None else f"process {pid} on host {host}"
         super().__init__(
-            f"{path} is in use by {who}. Stop that one first (Ctrl-C or `kill {pid or 'PID'}`), "
-            "or choose another --run-dir."
+            f"{path} is in use by {who}. Stop it first (`league down {path}`), or choose another --run-dir."
         )
 
 

@@ -35,6 +35,7 @@ class RunConsole:
         self._live: Live | None = None
         self._due = clock()
         self._last: RunView | None = None
+        self._drawn: RunView | None = None
         self._gone = False
 
     @property
@@ -66,10 +67,10 @@ class RunConsole:
             self._gone = True
 
     def close(self) -> None:
-        """Draw the last view and give the terminal back; may be called twice."""
-        if self._last is not None:
+        """Draw the last view, where it was not drawn yet, and give the terminal back; may be called twice."""
+        if self._last is not None and self._last is not self._drawn:
             self._draw(self._last)
-            self._last = None
+        self._last = None
         if self._live is not None:
             self._live.stop()
             self._live = None
@@ -84,6 +85,7 @@ class RunConsole:
     def _draw(self, view: RunView) -> None:
         if self._gone:
             return
+        self._drawn = view
         try:
             self._draw_on(view)
         except (OSError, ValueError):  # the reader of a pipe has left, or the stream is closed: training continues

@@ -32,6 +32,7 @@ from league.config.run_config import RunConfig
 from league.core.state.state import LeagueState
 from league.core.state.state_codec import encode
 from league.errors import LeagueError, StorageError
+from league.store.known_runs import state_folder
 from league.store.run_folder import RunFolder
 from league.store.snapshots import MAX_MANIFEST_BYTES, SnapshotManifest
 from league.store.storage import Storage
@@ -154,8 +155,7 @@ def _sign(key: bytes, entries: Sequence[str]) -> str:
 
 
 def _key_path() -> Path:
-    home = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(home) if home else Path("~/.local/state").expanduser()) / "league" / "secret"
+    return state_folder() / "secret"
 
 
 def _key(*, create: bool) -> bytes | None:

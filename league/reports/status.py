@@ -17,8 +17,8 @@ from league.core.state.state import LeagueState, PlayerState
 from league.reports.run_size import disk_bytes, duration_text, size_text
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import read_state
-from league.store.lock import is_of_this_host
 from league.store.run_folder import RunFolder, WorkerStatus
+from league.store.supervision import read_supervision
 
 WORTH_TELLING_S = 60.0
 """Age of a live daemon's heartbeat above which it is reported: the daemon is busy or hangs."""
@@ -85,6 +85,8 @@ class StatusReport:
       parked: hosts that were lost so often that they are tried again only now and then; empty where not live.
       set_aside: snapshots whose weights cannot be had.
       quarantined_games: games of its hosts that failed so often that they are not played any more.
+      supervised: whether a supervisor starts it again after a crash. restarts: how often it did since `league up`;
+        last_crash: what ended the run then. gave_up: why the supervisor does so no more.
     """
 
     run: str
@@ -111,6 +113,10 @@ class StatusReport:
     parked: tuple[str, ...] = ()
     set_aside: tuple[str, ...] = ()
     quarantined_games: int = 0
+    supervised: bool = False
+    restarts: int = 0
+    last_crash: str = ""
+    gave_up: str = ""
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -140,6 +146,8 @@ class StatusReport:
         )
         if any(number for number, _ in troubles):
             lines.append(", ".join(f"{number:,} {what}" for number, what in troubles if number))
+        if self.supervised or self.restarts or self.gave_up:
+            lines.append(self._supervision())
         if self.parked:
             lines.append(f"parked, tried again every few minutes: {', '.join(self.parked)}; see logs/daemon.log")
         if self.set_aside:
@@ -153,6 +161,13 @@ class StatusReport:
             if row.mean_return is not None:
                 lines.append(f"    lately {row.games_text()}")
         return "\n".join(lines)
+
+    def _supervision(self) -> str:
+        """Describes for people how often the run was started again."""
+        times = "restarted once" if self.restarts == 1 else f"restarted {self.restarts} times"
+        text = f"supervised, {times}" if self.supervised else f"was supervised, {times}"
+        text += f", last after {self.last_crash}" if self.last_crash else ""
+        return text + (f"; given up, as {self.gave_up}" if self.gave_up else "")
 
     def _amounts(self) -> Iterator[str]:
         if self.trained_s is not None:
@@ -217,10 +232,9 @@ def read_status(path: Path) -> StatusReport:
     status = folder.read_status()
     state = open_state(folder)
     live = status is not None and folder.is_live(status)
-    phase = "stopped" if status is None else status.phase
-    if status is not None and not live and phase not in ("stopped", "failed"):
-        phase = "killed" if is_of_this_host(status.daemon) else "silent"
+    phase = "stopped" if status is None else folder.phase_of(status)
     rating = {row.policy: row.elo for row in league_ratings(state) if row.games}
+    supervision = read_supervision(folder)
     return StatusReport(
         run=str(path),
         live=live,
@@ -232,25 +246,7 @@ def read_status(path: Path) -> StatusReport:
         settling_steps=state.totals.settling_steps,
         steps_per_s=status.steps_per_s if status is not None and live else 0.0,
         heartbeat_age_s=0.0 if status is None else round(max(time.time() - status.heartbeat_at, 0.0), 1),
-        players=tuple(
-            PlayerStatus(
-                player=player.name,
-                role=player.role,
-                version=player.version,
-                trained_steps=player.trained_steps,
-                games=player.games,
-                snapshots=player.num_snapshots,
-                resets=player.generation,
-                rating=_newest_rating(rating, player.name, player.num_snapshots),
-                unfrozen_steps=player.trained_steps - _frozen_steps(state, player),
-                lost_steps=player.lost_steps,
-                mean_return=player.episodes.mean_return,
-                seat_returns=player.episodes.seat_returns,
-                episode_length=player.episodes.decisions if player.episodes.games else None,
-                score=player.episodes.score if player.episodes.score_games else None,
-            )
-            for player in state.players.values()
-        ),
+        players=tuple(_player_status(state, player, rating) for player in state.players.values()),
         snapshots=len(state.snapshots),
         message="" if status is None else status.message,
         counts=state.scoring.text,
@@ -264,6 +260,10 @@ def read_status(path: Path) -> StatusReport:
         parked=status.parked if status is not None and live else (),
         quarantined_games=status.quarantined_games if status is not None else 0,
         set_aside=tuple(quarantined(state)),
+        supervised=supervision is not None and supervision.is_alive,
+        restarts=0 if supervision is None else supervision.restarts,
+        last_crash="" if supervision is None else supervision.last_crash,
+        gave_up="" if supervision is None else supervision.gave_up,
     )
 
 
@@ -276,6 +276,25 @@ def read_ratings(path: Path) -> RatingsReport:
     state = open_state(RunFolder.open(path))
     return RatingsReport(
         str(path), league_ratings(state), state.scoring.text, has_placements(state.teams), league_cycles(state)
+    )
+
+
+def _player_status(state: LeagueState, player: PlayerState, rating: dict[str, float]) -> PlayerStatus:
+    return PlayerStatus(
+        player=player.name,
+        role=player.role,
+        version=player.version,
+        trained_steps=player.trained_steps,
+        games=player.games,
+        snapshots=player.num_snapshots,
+        resets=player.generation,
+        rating=_newest_rating(rating, player.name, player.num_snapshots),
+        unfrozen_steps=player.trained_steps - _frozen_steps(state, player),
+        lost_steps=player.lost_steps,
+        mean_return=player.episodes.mean_return,
+        seat_returns=player.episodes.seat_returns,
+        episode_length=player.episodes.decisions if player.episodes.games else None,
+        score=player.episodes.score if player.episodes.score_games else None,
     )
 
 

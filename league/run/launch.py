@@ -50,6 +50,7 @@ from league.runtime.inprocess import InProcessRuntime
 from league.runtime.protocol import DeterministicRuntime, HostSetup, Runtime
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
+from league.store.known_runs import note_run
 from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RunFolder, new_run_path
 from league.store.snapshots import LocalSnapshotStore
 
@@ -89,6 +90,7 @@ def train(
     scoring = scoring_of(config.league.payoff, spec)
     path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
     folder = RunFolder.create(path, config_yaml=dump_config(config))
+    note_run(folder.path)
     with folder.lock:
         league = JournaledLeague.create(folder.journal_path, wall_time=time.time)
         league.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
@@ -117,6 +119,7 @@ def resume(
       LeagueError, EnvError: one sentence for the user.
     """
     folder = RunFolder.open(path)
+    note_run(folder.path)
     with folder.lock:
         status = folder.read_status()
         at_least = 0 if status is None else status.journal_seq
@@ -270,7 +273,7 @@ def _run(daemon: Daemon, league: JournaledLeague) -> str:
 
 @contextlib.contextmanager
 def _signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
-    """First Ctrl-C or TERM drains and saves, the second leaves at once."""
+    """First Ctrl-C, TERM or loss of the terminal drains and saves, the second leaves at once."""
 
     def handle(number: int, frame: FrameType | None) -> None:
         if daemon.stop_requested:
@@ -278,7 +281,9 @@ def _signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
         daemon.stop_requested = True
         console.say("Stopping: games in hand are finished and everything is saved; once more to leave at once.")
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    if before[signal.SIGHUP] == signal.SIG_IGN:  # whoever started it wants it to outlive its terminal
+        del before[signal.SIGHUP]
     daemon.on_started = lambda: [signal.signal(number, handle) for number in before]  # Ray sets handlers of its own
     daemon.on_started()
     try:

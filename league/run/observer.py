@@ -6,20 +6,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-import numpy as np
-
-from league.core.directives import view_of
-from league.core.gates.gates import beaten_at
-from league.core.matchmaking.roles import matchmaker_of
-from league.core.metagame.ratings import RatingRow
-from league.core.state.state import LeagueState, PlayerState
+from league.core.state.state import PlayerState
 from league.monitor import names
 from league.monitor.console import RunConsole
 from league.monitor.sink import MetricSink
-from league.monitor.view import GateView, PayoffView, PlayerView, RunView
+from league.monitor.view import RunView
 from league.run.background_ratings import BackgroundRatings, in_thread
 from league.run.budget import ClockFile
 from league.run.observation import Observation
+from league.run.run_view import UpdateNumbers, mean_win_rate, newest_rating, run_view
 from league.runtime.protocol import LearnerProgress, Runtime
 from league.store.journaled_league import JournaledLeague
 from league.store.lock import this_process
@@ -32,7 +27,6 @@ RATINGS_EVERY_S = 2.0
 SPEED_OVER_S = 10.0
 """The steps per second shown are those of the last so many seconds."""
 
-MAX_COLUMNS = 8
 MAX_SEATS = 16
 """Seats whose returns are reported one by one."""
 
@@ -139,51 +133,17 @@ class Observer:
         return (more - steps) / max(last - first, 1e-9)
 
     def _view(self, seen: Observation) -> RunView:
-        state = self._league.state
-        return RunView(
+        return run_view(
+            self._league.state,
             run=str(self._folder.path),
             phase=seen.phase,
-            elapsed_s=seen.spent.seconds,
+            spent=seen.spent,
             budget_fraction=seen.budget_fraction,
-            games=state.totals.games,
-            env_steps=state.totals.env_steps,
             steps_per_s=self._steps_per_s(),
-            snapshots=len(state.snapshots),
             workers=len(self._runtime.workers()),
-            players=tuple(self._player(player, seen.progress.get(player.name)) for player in state.players.values()),
-            payoff=payoff_view(state),
+            ratings=self._ratings.rows,
+            updates={player: _numbers(progress) for player, progress in seen.progress.items()},
         )
-
-    def _player(self, player: PlayerState, progress: LearnerProgress | None) -> PlayerView:
-        state = self._league.state
-        rating = self._newest_rating(player)
-        update = None if progress is None else progress.update
-        return PlayerView(
-            player=player.name,
-            role=player.role,
-            version=player.version,
-            trained_steps=player.trained_steps,
-            snapshots=player.num_snapshots,
-            rating=None if rating is None else rating.elo,
-            rating_low=None if rating is None else rating.low,
-            rating_high=None if rating is None else rating.high,
-            win_rate=mean_win_rate(state, player),
-            loss=None if update is None else update.loss_policy + update.loss_value,
-            entropy=None if update is None else update.entropy,
-            policy_lag=None if update is None else update.lag_mean,
-            gate=gate_view(state, player),
-            mean_return=player.episodes.mean_return,
-            seat_returns=player.episodes.seat_returns,
-            episode_length=player.episodes.decisions if player.episodes.games else None,
-            score=player.episodes.score if player.episodes.score_games else None,
-        )
-
-    def _newest_rating(self, player: PlayerState) -> RatingRow | None:
-        for number in range(player.num_snapshots - 1, -1, -1):
-            row = self._ratings.rows.get(f"{player.name}-s{number}")
-            if row is not None and row.games:
-                return row
-        return None
 
     def _metrics(self, seen: Observation) -> dict[str, float]:
         state = self._league.state
@@ -218,7 +178,8 @@ class Observer:
             names.TRAINED_STEPS.of(player.name): float(player.trained_steps + player.lost_steps),
             names.LOST_STEPS.of(player.name): float(player.lost_steps),
         }
-        win_rate, rating = mean_win_rate(self._league.state, player), self._newest_rating(player)
+        win_rate = mean_win_rate(self._league.state, player)
+        rating = newest_rating(player, self._ratings.rows)
         if win_rate is not None:
             values[names.WIN_RATE.of(player.name)] = win_rate
         if rating is not None:
@@ -262,39 +223,10 @@ def episode_metrics(player: PlayerState) -> dict[str, float]:
     return values
 
 
-def mean_win_rate(state: LeagueState, player: PlayerState) -> float | None:
-    """Mean of the posterior win rates over the opponents that the player has met; None before the first game."""
-    posterior = state.posterior(player.policy)
-    met = np.flatnonzero(posterior.games > 0)
-    return float(posterior.mean[met].mean()) if len(met) else None
-
-
-def gate_view(state: LeagueState, player: PlayerState) -> GateView | None:
-    """A player's distance from its next snapshot."""
-    settings = state.config_of(player.name)
-    steps = player.trained_steps - player.gate_steps
-    beaten, gate_opponents = 0, np.array([], dtype=np.int64)
-    if state.is_competitive:
-        view = view_of(state, player.name)
-        gate_opponents = matchmaker_of(settings).gate_opponents(view)
-        means = view.posterior.take(gate_opponents).mean
-        bar = beaten_at(settings.gate)
-        enough = view.posterior.take(gate_opponents).games >= bar.min_games
-        beaten = int(np.count_nonzero((means > bar.win_rate) & enough))
-    gate = settings.gate
-    return GateView(steps, gate.min_steps, gate.timeout_steps, beaten, len(gate_opponents))
-
-
-def payoff_view(state: LeagueState) -> PayoffView | None:
-    """Every player's win rates against the players and the newest snapshots; None before the first game."""
-    if not len(state.payoff):
-        return None
-    population = state.population
-    newest = list(state.snapshots)[-(MAX_COLUMNS - min(len(state.players), MAX_COLUMNS // 2)) :]
-    columns = (*list(state.players)[: MAX_COLUMNS // 2], *newest)
-    rows = []
-    for player in state.players.values():
-        posterior = state.posterior(player.policy)
-        places = [population.index[name] for name in columns]
-        rows.append(tuple(float(posterior.mean[p]) if posterior.games[p] > 0 else None for p in places))
-    return PayoffView(rows=tuple(state.players), columns=columns, win_rates=tuple(rows))
+def _numbers(progress: LearnerProgress) -> UpdateNumbers | None:
+    update = progress.update
+    return (
+        None
+        if update is None
+        else UpdateNumbers(update.loss_policy + update.loss_value, update.entropy, update.lag_mean)
+    )

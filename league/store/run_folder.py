@@ -117,6 +117,9 @@ class RunFolder:
         self.checkpoints_path = self.path / "checkpoints"
         self.logs_path = self.path / "logs"
         self.wandb_path = self.path / "wandb"
+        self.supervisor_path = self.path / "supervisor.json"
+        self.supervisor_lock = RunLock(self.path / "supervisor.lock")
+        self.console_log_path = self.logs_path / "console.log"
 
     @classmethod
     def create(cls, path: Path, *, config_yaml: str, storage: Storage | None = None) -> RunFolder:
@@ -146,6 +149,17 @@ class RunFolder:
         if not run.config_path.is_file():
             raise MissingRun(_no_run(run.path))
         return run
+
+    def make_logs_folder(self) -> None:
+        """Make the folder of logs, before the run itself is made where something else already writes there."""
+        self.storage.make_folder(self.logs_path)
+
+    def phase_of(self, status: RunStatus) -> str:
+        """The phase of a run with that heartbeat; "killed" where its daemon ended without a last one, or "silent" where
+        a daemon of another host has not written for minutes."""
+        if status.phase in ("stopped", "failed") or self.is_live(status):
+            return status.phase
+        return "killed" if is_of_this_host(status.daemon) else "silent"
 
     def read_config(self) -> str:
         """The resolved configuration as written at the start.

@@ -109,7 +109,7 @@ def test_a_pipe_gets_one_plain_line_every_few_seconds_and_at_each_change_of_phas
             clock.now += 0.1
         console.show(replace(VIEW, phase="draining"))
     lines = out.getvalue().splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 2
     assert lines[0] == (
         "0:01:23  46%  running  12.3M steps  151k/s  12.3k games  2 players  7 snapshots  best main-0 +213 Elo  "
         "loss 0.123  lag 3.4"

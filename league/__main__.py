@@ -1,0 +1,5 @@
+"""`python -m league` is the `league` command."""
+
+from league.cli import main
+
+main()

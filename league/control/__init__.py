@@ -1,0 +1,1 @@
+"""Starting, stopping and operating runs from outside their daemon."""

@@ -1,0 +1,127 @@
+"""Runs in the background as an operator drives them: real processes, a tiny game."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from league.control.lifecycle import row_of
+from league.store.known_runs import known_runs, note_run
+from league.store.lock import Holder
+from league.store.run_folder import RunFolder
+from league.store.supervision import read_supervision
+from tests.league.commands import league, wait_until
+from tests.league.tiny_runs import tiny, write_config
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[Path]:
+    """The folder of a run that is up; whatever the test leaves of it is ended."""
+    path = tmp_path / "run"
+    made = league("up", write_config(tmp_path, tiny()), "--run-dir", path, "--no-eval")
+    assert made.code == 0, made.err
+    assert "is up (pid" in made.out
+    yield path
+    league("down", path, "--now")
+
+
+def daemon_of(path: Path) -> Holder:
+    status = RunFolder(path).read_status()
+    assert status is not None
+    return status.daemon
+
+
+def wait_for_another_daemon(path: Path, before: Holder) -> None:
+    def is_there() -> bool:
+        row = row_of(RunFolder(path))
+        return row.live and row.pid != before.pid and row.phase == "running"
+
+    wait_until(is_there, "another daemon", deadline_s=90.0)
+
+
+def test_up_kill_down(run: Path) -> None:
+    assert [row["run"] for row in league("ps", "--json").json["runs"]] == [str(run)]
+    again = league("up", run)
+    assert again.code == 2
+    assert "league down" in again.err
+
+    killed = daemon_of(run)
+    os.kill(killed.pid, signal.SIGKILL)
+    wait_for_another_daemon(run, killed)
+    report = league("status", run, "--json").json
+    assert (report["supervised"], report["restarts"], report["last_crash"]) == (True, 1, "signal 9")
+
+    down = league("down", run)
+    assert down.code == 0, down.err
+    assert "is down: stopped" in down.out
+    row = row_of(RunFolder(run))
+    assert (row.live, row.supervised, row.phase) == (False, False, "stopped")
+    assert league("verify", run).code == 0
+    assert league("down", run).out.strip().endswith("is not running.")
+    assert league("ps", "--json").json["runs"] == []
+    assert [row["phase"] for row in league("ps", "--all", "--json").json["runs"] if row["run"] == str(run)] == [
+        "stopped"
+    ]
+
+
+def test_the_loss_of_the_terminal_ends_nothing(run: Path) -> None:
+    before, supervision = daemon_of(run), read_supervision(RunFolder(run))
+    assert supervision is not None
+    os.kill(supervision.supervisor.pid, signal.SIGHUP)
+    os.kill(before.pid, signal.SIGHUP)
+    steps = row_of(RunFolder(run)).env_steps
+    wait_until(lambda: row_of(RunFolder(run)).env_steps > steps, "further steps")
+    assert daemon_of(run) == before
+
+
+def test_a_killed_supervisor_takes_its_run_down_in_order(run: Path) -> None:
+    supervision = read_supervision(RunFolder(run))
+    assert supervision is not None
+    os.kill(supervision.supervisor.pid, signal.SIGKILL)
+    wait_until(lambda: not row_of(RunFolder(run)).live, "the end of the run")
+    assert row_of(RunFolder(run)).phase == "stopped"
+    assert "console" in league("logs", run, "--list").out
+    assert league("logs", run, "-n", 5).out.strip()
+    missing = league("logs", run, "--host", "learner-7")
+    assert missing.code == 2
+    assert "daemon" in missing.err
+    assert "steps" in league("top", run, "--once").out
+
+
+def test_restart_and_leaving_at_once(run: Path) -> None:
+    before = daemon_of(run)
+    assert league("restart", run).code == 0
+    assert daemon_of(run).pid != before.pid
+    assert league("down", run, "--now", "--wait", 20).code == 0
+    assert not row_of(RunFolder(run)).live
+
+
+def test_a_configuration_that_is_refused_is_told_at_once(tmp_path: Path) -> None:
+    config = tmp_path / "bad.yaml"
+    config.write_text("env: {id: tic_tac_toe}\nlearner: {batch_rws: 3}\n")
+    ran = league("up", config, "--run-dir", tmp_path / "run")
+    assert ran.code == 2
+    assert "learner.batch_rws" in ran.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_the_run_refuses_is_told_as_its_own_command_would(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    config = write_config(tmp_path, tiny(env={"id": f"{tmp_path}/absent.py:make"}))
+    ran = league("up", config, "--run-dir", path)
+    assert ran.code == 2
+    assert "absent.py" in ran.err
+    assert "Traceback" not in ran.err
+    assert not row_of(RunFolder(path)).supervised
+
+
+def test_known_runs_leave_out_what_is_gone(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "one", config_yaml="env: {id: tic_tac_toe}")
+    note_run(folder.path)
+    assert folder.path in [known.path for known in known_runs()]
+    folder.config_path.unlink()
+    assert folder.path not in [known.path for known in known_runs()]

@@ -1,0 +1,174 @@
+"""The supervisor's rules, with a process and a clock that the test moves."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from league.control.supervisor import (
+    LONG_LIFE_S,
+    LONGEST_PAUSE_S,
+    MOST_QUICK_CRASHES,
+    USER_ERROR,
+    Supervisor,
+    pause_after,
+)
+from league.store.lock import this_process
+from league.store.run_folder import RunFolder, RunStatus
+from league.store.supervision import Supervision, read_supervision
+
+FIRST, AGAIN = ("train", "c.yaml"), ("resume", "run")
+
+
+class FakeChild:
+    """A process that ends with `code` after `life_s` of the fake clock, or with 0 when it is told to stop."""
+
+    def __init__(self, clock: FakeClock, code: int, life_s: float) -> None:
+        self._clock, self._code, self._end = clock, code, clock.now + life_s
+        self.signals: list[int] = []
+
+    def poll(self) -> int | None:
+        if signal.SIGTERM in self.signals:
+            return 0
+        return self._code if self._clock.now >= self._end else None
+
+    def send_signal(self, number: int) -> None:
+        self.signals.append(number)
+
+
+class FakeClock:
+    """Seconds that pass only by sleeping; `at` runs a call when a time is reached."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+        self.at: dict[float, Callable[[], None]] = {}
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        for moment in [moment for moment in self.at if moment <= self.now]:
+            self.at.pop(moment)()
+
+
+class World:
+    """A supervisor over a list of (exit code, seconds lived) of the lives to come."""
+
+    def __init__(self, path: Path, lives: Sequence[tuple[int, float]], **options: bool) -> None:
+        self.clock = FakeClock()
+        self.folder = RunFolder(path)
+        self.folder.make_logs_folder()
+        self.started: list[tuple[float, tuple[str, ...]]] = []
+        self.children: list[FakeChild] = []
+        self.trains = True
+        self._lives = list(lives)
+        self.supervisor = Supervisor(
+            self.folder,
+            first=FIRST,
+            again=AGAIN,
+            popen=self._start,  # type: ignore[arg-type]  # a stand-in for a process
+            wall_time=lambda: self.clock.now,
+            monotonic=lambda: self.clock.now,
+            sleep=self.clock.sleep,
+            **options,
+        )
+
+    def _start(self, arguments: Sequence[str]) -> FakeChild:
+        self.started.append((self.clock.now, tuple(arguments)))
+        if self.trains:
+            self.folder.config_path.write_text("env: {id: x}")
+            beat = RunStatus(this_process(), "running", 0.0, self.clock.now + 0.01, 1, trained_s=1.0)
+            self.folder.write_status(beat)
+        self.children.append(FakeChild(self.clock, *self._lives.pop(0)))
+        return self.children[-1]
+
+    @property
+    def record(self) -> Supervision:
+        record = read_supervision(self.folder)
+        assert record is not None
+        return record
+
+
+def test_a_run_that_ends_by_itself_is_not_started_again(tmp_path: Path) -> None:
+    world = World(tmp_path, [(0, 5.0)])
+    assert world.supervisor.run() == 0
+    assert [arguments for _, arguments in world.started] == [FIRST]
+    assert (world.record.restarts, world.record.gave_up) == (0, "")
+
+
+def test_a_crash_is_followed_by_a_resume_and_growing_pauses(tmp_path: Path) -> None:
+    world = World(tmp_path, [(-9, 5.0), (1, 5.0), (-6, 5.0), (0, 5.0)])
+    assert world.supervisor.run() == 0
+    assert [arguments for _, arguments in world.started] == [FIRST, AGAIN, AGAIN, AGAIN]
+    starts = [moment for moment, _ in world.started]
+    pauses = [later - earlier - 5.0 for earlier, later in itertools.pairwise(starts)]
+    assert pauses == pytest.approx([1.0, 2.0, 4.0], abs=0.5)
+    assert (world.record.restarts, world.record.last_crash) == (3, "signal 6")
+
+
+def test_pauses_double_up_to_a_minute() -> None:
+    assert [pause_after(n) for n in (1, 2, 3, 4)] == [1.0, 2.0, 4.0, 8.0]
+    assert pause_after(50) == LONGEST_PAUSE_S
+
+
+def test_crashes_in_a_row_are_given_up(tmp_path: Path) -> None:
+    world = World(tmp_path, [(-9, 1.0)] * 50)
+    assert world.supervisor.run() != 0
+    assert len(world.started) == MOST_QUICK_CRASHES
+    assert f"{MOST_QUICK_CRASHES} times in a row" in world.record.gave_up
+
+
+def test_a_long_life_ends_the_row(tmp_path: Path) -> None:
+    lives = [(-9, 1.0)] * (MOST_QUICK_CRASHES - 1) + [(-9, LONG_LIFE_S + 1)] + [(-9, 1.0)] * 3 + [(0, 1.0)]
+    world = World(tmp_path, lives)
+    assert world.supervisor.run() == 0
+    assert world.record.restarts == len(lives) - 1
+
+
+def test_a_refusal_to_start_is_final(tmp_path: Path) -> None:
+    world = World(tmp_path, [(USER_ERROR, 1.0)] * 3)
+    world.trains = False
+    assert world.supervisor.run() == USER_ERROR
+    assert len(world.started) == 1
+    assert "refused" in world.record.gave_up
+
+
+def test_the_same_exit_code_after_training_began_is_a_crash(tmp_path: Path) -> None:
+    world = World(tmp_path, [(USER_ERROR, 1.0), (0, 1.0)])
+    assert world.supervisor.run() == 0
+    assert len(world.started) == 2
+
+
+def test_without_restart_a_crash_is_final(tmp_path: Path) -> None:
+    world = World(tmp_path, [(-9, 1.0)] * 3, restart=False)
+    assert world.supervisor.run() != 0
+    assert len(world.started) == 1
+
+
+def test_a_stop_is_passed_on_and_ends_it(tmp_path: Path) -> None:
+    world = World(tmp_path, [(-9, 100.0), (0, 1.0)])
+    world.clock.at[3.0] = world.supervisor.ask_to_stop
+    assert world.supervisor.run() == 0
+    assert world.children[0].signals == [signal.SIGTERM]
+    assert len(world.started) == 1
+    assert world.record.stopping
+
+
+def test_a_stop_during_a_pause_starts_nothing_more(tmp_path: Path) -> None:
+    world = World(tmp_path, [(-9, 1.0), (0, 100.0)])
+    world.clock.at[1.5] = world.supervisor.ask_to_stop
+    assert world.supervisor.run() == 0
+    assert len(world.started) == 1
+
+
+def test_a_long_console_log_is_moved_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("league.control.supervisor.CONSOLE_BYTES", 10)
+    world = World(tmp_path, [(0, 200.0)])
+    world.folder.console_log_path.write_text("line\n" * 10)
+    assert world.supervisor.run() == 0
+    assert world.folder.console_log_path.read_text() == ""
+    assert (tmp_path / "logs" / "console.log.1").read_text() == "line\n" * 10
