@@ -183,6 +183,10 @@ class Learner:
         vector.setflags(write=False)
         return Weights(vector=vector, layout=self._layout, version=self.version)
 
+    def reconfigure(self, config: LearnerConfig) -> None:
+        """Use these rates, costs and limits from the next update on; batch, network and objective stay as built."""
+        self._config = config
+
     def reset(self, weights: Weights) -> None:
         """Restart from given weights with a new optimizer and new scales; step counts continue.
 

@@ -178,6 +178,7 @@ class RunConfig:
       env: the game. All else has defaults.
       name: what the run folder's name begins with.
       seed: of everything random in the run.
+      adapt: whether the run changes its own settings where a finding of `league doctor` has one remedy.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -185,6 +186,7 @@ class RunConfig:
     env: EnvConfig
     name: str = "league"
     seed: int = 0
+    adapt: bool = True
     network: NetworkConfig = field(default_factory=NetworkConfig)
     learner: LearnerConfig = field(default_factory=_default_learner)
     teacher: TeacherConfig = field(default_factory=TeacherConfig)

@@ -37,6 +37,9 @@ from league.core.state.population import SNAPSHOT
 from league.core.state.records import INITIAL, Directive, DirectiveKind, SnapshotInfo
 from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
 
+BEFORE_RESET = "reset"
+"""Reason of a snapshot that somebody asked for together with the reset after it."""
+
 
 def view_of(state: LeagueState, player: str) -> MatchmakingView:
     """The league as `player` sees it now."""
@@ -94,7 +97,7 @@ def request_snapshot(state: LeagueState, command: RequestSnapshot, rng: np.rando
       Refused: no such player, or it is about to be reset: its weights were frozen just before.
     """
     _player(state, command.player)
-    if command.reason in (INITIAL, GATE, TIMEOUT):
+    if command.reason in (INITIAL, GATE, TIMEOUT, BEFORE_RESET):
         raise Refused(f"the reason {command.reason!r} is the league's own")
     for directive in state.open_directives(command.player):
         if directive.kind == DirectiveKind.RESET:
@@ -128,9 +131,10 @@ def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.rando
     )
     added = SnapshotAdded(directive.directive_id, snapshot)
     chance = state.config_of(player.name).reset_probability
-    if directive.reason not in (GATE, TIMEOUT) or player.initial is None:
+    is_asked = directive.reason == BEFORE_RESET
+    if (directive.reason not in (GATE, TIMEOUT) and not is_asked) or player.initial is None:
         return [added]
-    if rng.random() >= chance:
+    if not is_asked and rng.random() >= chance:
         return [added, *transplant_after_snapshot(state, player.name, rng, trained_steps=command.trained_steps)]
     reason = f"after {snapshot.snapshot_id}"
     source = start_again_from(state, player)

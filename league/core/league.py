@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from league.core import directives, leases, lifecycle, quarantine, retention
+from league.core import directives, leases, lifecycle, quarantine, retention, settings
 from league.core.metagame import meta_game
 from league.core.pbt import pbt
 from league.core.state import commands, events
@@ -40,6 +40,9 @@ DECIDERS: dict[type[Command], Decider] = {
     commands.NoteFork: lifecycle.note_fork,
     commands.NoteRewind: lifecycle.note_rewind,
     commands.ChangeConfig: lifecycle.change_config,
+    commands.ChangeSettings: settings.change_settings,
+    commands.AddPlayer: settings.add_player,
+    commands.RequestReset: settings.request_reset,
 }
 
 APPLIERS: dict[type[Event], Applier] = {
@@ -65,6 +68,7 @@ APPLIERS: dict[type[Event], Applier] = {
     events.LeagueForked: lifecycle.apply_forked,
     events.LeagueRewound: lifecycle.apply_rewound,
     events.ConfigChanged: lifecycle.apply_config,
+    events.SettingsChanged: settings.apply_settings,
 }
 
 

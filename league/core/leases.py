@@ -38,12 +38,16 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
     assert state.config is not None
     settles = command.purpose == "settle"
     rating = command.purpose in ("rate", "settle") or (
-        command.purpose == "any" and state.fair_share.rating_is_behind(state.config.ratings.step_fraction)
+        command.purpose == "any"
+        and not state.rating_paused
+        and state.fair_share.rating_is_behind(state.config.ratings.step_fraction)
     )
     home, assignments = (None, rating_assignments(state, rng)) if rating else (None, ())
     if not assignments:
         if settles:
             raise NothingToLease("there are no two frozen policies to rate against each other")
+        if state.training_paused:
+            raise NothingToLease("training is paused")
         home, assignments = training_assignments(state, rng)
     generation = 0 if home is None else state.players[home].generation + state.players[home].transplants
     steps = state.config.lease_steps if command.steps is None else min(command.steps, state.config.lease_steps)

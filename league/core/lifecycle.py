@@ -171,7 +171,14 @@ def apply_added(state: LeagueState, event: PlayerAdded) -> None:
     state.rating_games.append(0)
     index = state.fair_share.add(event.step_weight)
     state.players[event.player] = PlayerState(
-        event.player, event.role, event.group, policy, index, Episodes(), hyperparameters=event.hyperparameters
+        event.player,
+        event.role,
+        event.group,
+        policy,
+        index,
+        Episodes(),
+        hyperparameters=event.hyperparameters,
+        parent=event.parent,
     )
 
 

@@ -63,7 +63,7 @@ def quarantined(state: LeagueState) -> dict[str, str]:
     return {
         population.names[number]: reason
         for number, reason in population.absent.items()
-        if not reason.startswith(RETIRED)
+        if not reason.startswith(RETIRED) and population.names[number] in state.snapshots
     }
 
 

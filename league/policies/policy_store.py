@@ -62,6 +62,10 @@ class PolicyStore:
         self._held: OrderedDict[str, Weights] = OrderedDict()
         self._last_checkpoint: dict[str, str] = {}
 
+    def use(self, config: RunConfig) -> None:
+        """Take over a changed configuration of the same game and network."""
+        self._config = config
+
     def snapshot(self, info: SnapshotInfo) -> Weights:
         """The weights of a snapshot, verified when they were read.
 

@@ -106,6 +106,8 @@ class Meter:
         self._looked = -LOOK_EVERY_S
         self._core: dict[int, float] = {}
         self._core_sum = 0.0
+        self._held_since: float | None = None
+        self._held_s = 0.0
 
     def now(self) -> float:
         """Seconds that never go back, for deadlines."""
@@ -115,6 +117,14 @@ class Meter:
         """Training begins now; time before it (bringing up hosts) is not counted."""
         self._started = self._monotonic()
         self._core = {pid: cpu_seconds(pid) for pid in _family()}
+
+    def hold(self, *, held: bool) -> None:
+        """Whether wall time counts: not while training is paused. Processor time counts all the same."""
+        if held and self._held_since is None:
+            self._held_since = self._monotonic()
+        elif not held and self._held_since is not None:
+            self._held_s += self._monotonic() - max(self._held_since, self._started or 0.0)
+            self._held_since = None
 
     def read(self, *, env_steps: int) -> Spent:
         """Totals since the run's first start; what an ended process used stays counted."""
@@ -127,7 +137,8 @@ class Meter:
                 used = cpu_seconds(pid)
                 self._core_sum += max(used - self._core.get(pid, 0.0), 0.0)
                 self._core[pid] = used
-        seconds = self._already.seconds + now - self._started
+        held_s = self._held_s if self._held_since is None else self._held_s + now - max(self._held_since, self._started)
+        seconds = self._already.seconds + now - self._started - held_s
         return Spent(seconds, self._already.core_seconds + self._core_sum, env_steps)
 
 

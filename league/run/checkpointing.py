@@ -26,7 +26,7 @@ class RestartStates:
     def __init__(
         self, settings: RuntimeConfig, state: LeagueState, *, submit: Callable[[TakeCheckpoint], None]
     ) -> None:
-        self._settings = settings
+        self.settings = settings
         self._submit = submit
         self._saved = {
             name: player.checkpoint.version for name, player in state.players.items() if player.checkpoint is not None
@@ -61,8 +61,8 @@ class RestartStates:
                 self._since.pop(known.player, None)
                 continue
             since = self._since.setdefault(known.player, now)
-            by_time = now - since >= self._settings.checkpoint_seconds
-            if by_time or abs(updates) >= self._settings.checkpoint_updates:
+            by_time = now - since >= self.settings.checkpoint_seconds
+            if by_time or abs(updates) >= self.settings.checkpoint_updates:
                 found.append(known.player)
         return found
 

@@ -7,29 +7,19 @@ the journal first, so that after a crash between the two the file is the text be
 from __future__ import annotations
 
 import getpass
-import json
 import socket
 from collections.abc import Iterator, Sequence
 
+from league.config.changes import differences, fixed_problem
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig, config_plain, dump_config
-from league.core.state.commands import ChangeConfig
+from league.core.state.commands import ChangeConfig, ChangeSettings
 from league.core.state.events import ConfigChange
 from league.core.state.state import LeagueState
 from league.errors import ConfigError, LeagueError
 from league.policies.trust import read_config
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import HOSTS_FILE, RunFolder
-
-FIXED = {
-    "env": "its snapshots and learners were made for this game; `league fork RUN NEW -s ...` takes equal ones",
-    "name": "the run folder has its name already",
-    "seed": "what was drawn so far came from it; `league train` starts a run with another one",
-    "network": "its snapshots and learners are of this network; `league train` starts a run with another one",
-    "league": "the league in the journal was created with it; `league train` creates another one",
-    "teacher": "the run keeps its own copy of its teacher; `league fork RUN NEW -s ...` takes another one",
-}
-"""Section that may not change in a run -> why, and what to do instead. All other sections may."""
 
 PLAYS_ON = ("env", "network", "learner", "teacher", "actors", "seed")
 """Sections on which games in flight and the unrolls in hand depend."""
@@ -69,7 +59,8 @@ def settled_config(
         raise ConfigError(f"{folder.path}", problems)
     new_text = dump_config(config) if changes else text
     if new_text != state.config_text and state.config is not None:
-        league.execute(ChangeConfig(new_text, changes, _user()))
+        own = any(change.key.startswith("league.") for change in changes)
+        league.execute(ChangeSettings(changes, new_text, user()) if own else ChangeConfig(new_text, changes, user()))
         league.commit()
     if new_text != file_text:
         folder.write_config(new_text)
@@ -82,7 +73,7 @@ def settled_config(
 def noted_config(config: RunConfig, before: RunConfig | None = None) -> ChangeConfig:
     """The command that journals a configuration; `before` is the one that it replaces."""
     changes = () if before is None else tuple(differences(config_plain(before), config_plain(config)))
-    return ChangeConfig(dump_config(config), changes, _user())
+    return ChangeConfig(dump_config(config), changes, user())
 
 
 def config_problem(folder: RunFolder, state: LeagueState) -> str | None:
@@ -103,18 +94,6 @@ def plays_the_same(config: RunConfig, before: RunConfig) -> bool:
     )
 
 
-def differences(one: object, other: object, path: str = "") -> Iterator[ConfigChange]:
-    """Differences between two plain records, such as two `config_plain`, one per path."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted({*one, *other}, key=str):
-            yield from differences(one.get(key), other.get(key), f"{path}.{key}" if path else str(key))
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for place, (mine, theirs) in enumerate(zip(one, other, strict=True)):
-            yield from differences(mine, theirs, f"{path}.{place}")
-    elif one != other:
-        yield ConfigChange(path, json.dumps(one), json.dumps(other))
-
-
 def _require_the_same(folder: RunFolder, file_text: str, config: RunConfig) -> None:
     """Refuse a file whose values are not those that the run resumes with.
 
@@ -133,19 +112,19 @@ def _require_the_same(folder: RunFolder, file_text: str, config: RunConfig) -> N
         return
     shown = ", ".join(f"{edit.key} ({edit.old} -> {edit.new})" for edit in edits[:MAX_SHOWN])
     more = f" and {len(edits) - MAX_SHOWN} more" if len(edits) > MAX_SHOWN else ""
-    free = [edit for edit in edits if edit.key.partition(".")[0] not in FIXED]
+    free = [edit for edit in edits if fixed_problem(edit.key) is None]
     how = f"; `league resume {folder.path} -s {free[0].key}={free[0].new}` makes such a change" if free else ""
     raise LeagueError(f"{folder.config_path} was changed by hand in {shown}{more}: {back}{how}.")
 
 
 def _fixed_problems(changes: Sequence[ConfigChange]) -> Iterator[str]:
     for change in changes:
-        reason = FIXED.get(change.key.partition(".")[0])
+        reason = fixed_problem(change.key)
         if reason is not None:
             yield f"{change.key}: cannot change from {change.old} to {change.new} in this run: {reason}"
 
 
-def _user() -> str:
+def user() -> str:
     """The user who makes a change, for the journal."""
     try:
         name = getpass.getuser()

@@ -25,6 +25,7 @@ from league.core.state.commands import (
 )
 from league.core.state.events import DirectiveIssued, Event
 from league.errors import LeagueError
+from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent, budget_spent, fraction_spent
 from league.run.checkpointing import RESCUE_S, RestartStates
@@ -69,6 +70,7 @@ class Daemon:
       limits: when this command stops.
       begun: what limits are measured from.
       observe: called once a turn; must return quickly.
+      operator: requests of those who operate the run; None where nobody does.
       restore_hosts: called once when every learner is in place, before the first lease.
     """
 
@@ -84,8 +86,10 @@ class Daemon:
         begun: Spent,
         observe: Callable[[Observation], None],
         restore_hosts: Callable[[], None] | None = None,
+        operator: Operator | None = None,
     ) -> None:
         self._config = config
+        self._operator = operator
         self._league = league
         self._runtime = runtime
         self._policies = policies
@@ -97,7 +101,16 @@ class Daemon:
         self._restore_hosts = restore_hosts
         self._exact = isinstance(runtime, DeterministicRuntime)
         self._hosts = HostTable()
-        self._effects = Effects(league, runtime, policies, self._frozen, self._hosts, execute=self._do, say=self._say)
+        self._effects = Effects(
+            league,
+            runtime,
+            policies,
+            self._frozen,
+            self._hosts,
+            learner=config.learner,
+            execute=self._do,
+            say=self._say,
+        )
         self._snapshots = SnapshotRequests(config.runtime.snapshot_seconds, execute=self._do)
         self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
         self._unacted: list[Event] = []
@@ -128,6 +141,8 @@ class Daemon:
         self._checkpoint_all()
         self._do(StopRun(reason))
         self._league.commit()
+        if self._operator is not None:
+            self._operator.close()
         return reason
 
     def rescue(self) -> None:
@@ -159,17 +174,37 @@ class Daemon:
     def _cycle(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> None:
         for report in self._runtime.poll(POLL_S, budget_fraction=self._budget_fraction()):
             self._handle(report)
+        if self._operator is not None:
+            self._operator.carry_out(self._execute)
         if grant is not None:
             self._grant(grant)
             if not self._exact and phase == "training":
                 self._snapshots.request_due(self._league.state, now=self._spent.seconds)
         self._league.commit()
+        self._take_up_changes()
         self._spent = self._meter.read(env_steps=self._league.state.totals.env_steps)
         unacted, self._unacted = self._unacted, []
         for event in unacted:
             self._effects.carry_out(event)
+        if self._operator is not None:
+            self._operator.confirm()
         self._restart_states.ask_due(self._hosts.progress.values(), self._hosts.installed, now=self._meter.now())
         self._observe(self.observation(phase))
+
+    def _execute(self, command: Command) -> None:
+        """Execute a command; its events are acted on after the next commit. Raises Refused."""
+        self._unacted.extend(self._league.execute(command))
+
+    def _take_up_changes(self) -> None:
+        """Work with the configuration that the journal has now."""
+        self._meter.hold(held=self._league.state.training_paused)
+        if self._operator is None or self._operator.config is self._config:
+            return
+        self._config = config = self._operator.config
+        self._effects.learner = config.learner
+        self._policies.use(config)
+        self._snapshots.seconds = config.runtime.snapshot_seconds
+        self._restart_states.settings = config.runtime
 
     def observation(self, phase: str) -> Observation:
         """The observation that observers are shown."""
@@ -192,7 +227,7 @@ class Daemon:
     def _do(self, command: Command) -> bool:
         """Execute a command; its events are acted on after the next commit. A refusal is counted, nothing more."""
         try:
-            self._unacted.extend(self._league.execute(command))
+            self._execute(command)
         except NothingToLease:
             return False
         except self._ignored:

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from agents.learner.config import LearnerConfig
 from agents.restart_state import counters_in
 from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import Command, ConfirmTransplant, DropTransplant, ExpireLease, ReportProgress
-from league.core.state.events import CheckpointSaved, DirectiveIssued, Event, LeaseGranted, PlayerTransplanted
+from league.core.state.events import (
+    CheckpointSaved,
+    DirectiveIssued,
+    Event,
+    LeaseGranted,
+    PlayerAdded,
+    PlayerTransplanted,
+    SettingsChanged,
+)
 from league.core.state.records import Directive, DirectiveKind, Lease, Progress
 from league.errors import CorruptSnapshot, MissingSnapshot
 from league.policies.policy_store import PolicyStore
 from league.run.checkpointing import restored_progress
 from league.run.frozen_weights import FrozenWeights
-from league.runtime.protocol import LearnerProgress, PlayLease, ResetPlayer, Runtime, TakeSnapshot
+from league.runtime.hyperparameters import LEARNER_VALUES, tuned
+from league.runtime.protocol import LearnerProgress, PlayLease, Reconfigure, ResetPlayer, Runtime, TakeSnapshot
 from league.store.journaled_league import JournaledLeague
 
 
@@ -40,6 +50,7 @@ class Effects:
       league: history of the run. runtime: where hosts run.
       policies: the stores. frozen: weights of snapshots.
       hosts: shared with the daemon.
+      learner: settings of learners as they are now; the daemon keeps them up to date.
       execute: has the league decide on a command. say: tells the user one sentence.
     """
 
@@ -51,6 +62,7 @@ class Effects:
         frozen: FrozenWeights,
         hosts: HostTable,
         *,
+        learner: LearnerConfig,
         execute: Callable[[Command], bool],
         say: Callable[[str], object],
     ) -> None:
@@ -61,6 +73,7 @@ class Effects:
         self._hosts = hosts
         self._execute = execute
         self._say = say
+        self.learner = learner
 
     def carry_out(self, event: Event) -> None:
         """Do what follows from one event."""
@@ -71,8 +84,10 @@ class Effects:
         elif isinstance(event, CheckpointSaved):
             pinned = pinned_checkpoints(self._league.state)
             self._policies.prune_checkpoints(event.player, newest=event.digest, pinned=pinned)
-        elif isinstance(event, PlayerTransplanted):
+        elif isinstance(event, PlayerTransplanted | PlayerAdded):
             self.install(event.player)
+        elif isinstance(event, SettingsChanged):
+            self._reconfigure(event)
         else:
             self._frozen.keep_within_limits(event)
 
@@ -82,13 +97,22 @@ class Effects:
         install = self._frozen.installation(player)
         known = self._league.state.players[player]
         self.report_progress(restored_progress(known, install, say=self._say))
-        self._runtime.submit(install)
+        self._runtime.submit(replace(install, learner=self.learner))
 
     def report_progress(self, progress: Progress) -> None:
         """Tell the league of a learner's progress where that is news."""
         player = self._league.state.players.get(progress.player)
         if player is None or (player.version, player.trained_steps) != (progress.version, progress.trained_steps):
             self._execute(ReportProgress(progress))
+
+    def _reconfigure(self, event: SettingsChanged) -> None:
+        """Tell the learners whose settings an event changes."""
+        keys = [change.key for change in event.changes]
+        is_for_all = any(key.startswith("learner.") for key in keys)
+        for player in self._league.state.players.values():
+            own = any(key in keys for key in (f"players.{player.name}.{name}" for name in LEARNER_VALUES))
+            if player.name in self._hosts.installed and (is_for_all or own):
+                self._runtime.submit(Reconfigure(player.name, tuned(self.learner, player.hyperparameters)))
 
     def _submit_lease(self, lease: Lease) -> None:
         frozen = self._frozen.of_lease(lease)

@@ -118,6 +118,8 @@ class FrozenWeights:
         state = self._league.state
         absent = {state.population.names[number]: reason for number, reason in state.population.absent.items()}
         for name, reason in absent.items():
+            if name not in state.snapshots:  # a player that has retired
+                continue
             if reason.startswith(RETIRED):
                 self._retired.append(name)
                 continue

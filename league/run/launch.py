@@ -33,6 +33,7 @@ from league.core.state.commands import CreateLeague
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, JournalError, LeagueError, MissingSnapshot, StorageError
 from league.monitor.console import RunConsole
+from league.operations.operator import Operator
 from league.policies.imported import absent_imported, admit, find_imported, imported_networks, remarks, trust_sources
 from league.policies.policy_store import PolicyStore, network_plain
 from league.policies.teacher import find_teacher, teacher_weights
@@ -229,6 +230,8 @@ def _session(
         )
         observer.write_status(None, phase="starting")
         policies = _policy_store(config, folder, console)
+        operator = Operator(folder, league, config)
+        stack.callback(operator.close)
         daemon = Daemon(
             config,
             league=league,
@@ -238,6 +241,7 @@ def _session(
             limits=limits,
             begun=begun,
             observe=observer.observe,
+            operator=operator,
             restore_hosts=lambda: _restore_hosts(runtime, folder, policies, league.state, noted, console),
         )
         daemon.say = console.say

@@ -31,7 +31,7 @@ class SnapshotRequests:
     """
 
     def __init__(self, seconds: float, *, execute: Callable[[Command], bool]) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
         self._execute = execute
         self._newest: dict[str, tuple[int, float]] = {}
 
@@ -47,7 +47,7 @@ class SnapshotRequests:
             number, since = self._newest.get(player.name, (-1, now))
             if number != player.num_snapshots:
                 self._newest[player.name] = player.num_snapshots, now
-            elif now - since >= max(self._seconds, MAX_AGE_FRACTION * now) and has_learnt(state, player):
+            elif now - since >= max(self.seconds, MAX_AGE_FRACTION * now) and has_learnt(state, player):
                 self._execute(RequestSnapshot(player.name, TIME))
 
     def request_final(self, state: LeagueState) -> None:

@@ -29,7 +29,7 @@ from agents.weights import Weights
 from envs.registry import spec_of
 from league.core.state.records import Progress
 from league.runtime.learner_host import Newest, UnknownPlayer, Workers, check_address, check_versions, player_learner
-from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress
+from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
 
 Answer = TypeVar("Answer")
 
@@ -159,6 +159,15 @@ class AsyncLearnerHost:
     def reset(self, player: str, weights: Weights) -> None:
         """As in the protocol."""
         self._request(lambda: self._reset(player, weights))
+
+    def reconfigure(self, task: Reconfigure) -> None:
+        """As in the protocol."""
+
+        def change() -> None:
+            if task.player in self._held:
+                self._held[task.player].learner.reconfigure(task.learner)
+
+        self._request(change)
 
     def checkpoint(self, player: str) -> CheckpointTaken:
         """As in the protocol."""

@@ -7,6 +7,9 @@ from dataclasses import replace
 from agents.learner.config import LearnerConfig
 from league.core.state.records import Hyperparameter
 
+LEARNER_VALUES = ("learning_rate", "entropy_cost")
+"""Hyperparameters that a learner takes up while it learns; `discount` is built into its objective."""
+
 
 def tuned(config: LearnerConfig, hyperparameters: tuple[Hyperparameter, ...]) -> LearnerConfig:
     """The settings that a player's learner works with.

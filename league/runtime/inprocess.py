@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from collections import deque
 from collections.abc import Mapping
 
@@ -22,6 +23,7 @@ from league.runtime.protocol import (
     LeaseDone,
     PlayerInstalled,
     PlayLease,
+    Reconfigure,
     Report,
     ResetDone,
     ResetPlayer,
@@ -36,6 +38,9 @@ from league.store.run_folder import WorkerStatus
 
 ACTOR_HOST = "actor-0"
 LEARNER_HOST = "learner-0"
+
+IDLE_S = 0.01
+"""Rest of a poll without a task."""
 
 
 class DirectClient:
@@ -100,6 +105,8 @@ class InProcessRuntime:
                 if self._learners is not None:
                     self._learners.budget_fraction = budget_fraction
                 self._thread.begin(lambda: self._run(task))
+            if not self._thread.busy:  # nobody has work: every player is paused, or waits for something else
+                time.sleep(min(timeout_s, IDLE_S))
             self._thread.wait(timeout_s)
             stuck = self._thread.stuck()
             if stuck is not None:
@@ -177,5 +184,7 @@ class InProcessRuntime:
             learners.reset(task.player, task.weights)
             self._reports.append(ResetDone(task.directive_id))
             self._reports.extend(learners.progress())  # now, not with the next lease: a stop in between must not show
+        elif isinstance(task, Reconfigure):
+            learners.reconfigure(task)
         elif isinstance(task, TakeCheckpoint):
             self._reports.append(learners.checkpoint(task.player))

@@ -17,7 +17,7 @@ from agents.weights import Weights
 from envs.protocol import EnvSpec
 from league.core.state.records import Progress
 from league.runtime.hyperparameters import tuned
-from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress
+from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,10 @@ class LearnerHost(Protocol):
         """Start a player again from given weights; unrolls of its past self, also those still to come, are dropped."""
         ...
 
+    def reconfigure(self, task: Reconfigure) -> None:
+        """Give a player's learner other settings; one that is not held here is left to its installation."""
+        ...
+
     def checkpoint(self, player: str) -> CheckpointTaken:
         """A player's restart state."""
         ...
@@ -110,7 +114,7 @@ def player_learner(
     learner = build_learner(
         spec,
         setup.network,
-        tuned(setup.learner, task.hyperparameters),
+        tuned(task.learner or setup.learner, task.hyperparameters),
         seed=zlib.crc32(f"{setup.seed}/{task.player}".encode()),
         dtype=dtype,
         teacher=setup.teacher,

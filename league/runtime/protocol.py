@@ -71,6 +71,7 @@ class InstallPlayer:
 
     hyperparameters: (name, factor) of its tuned values, see `league.runtime.hyperparameters`.
     trained_steps: those of the player when it was as in `weights`; a checkpoint holds its own.
+    learner: settings of learners as they are now; None for those of the setup.
     """
 
     player: str
@@ -78,6 +79,18 @@ class InstallPlayer:
     weights: Weights | None = None
     hyperparameters: tuple[Hyperparameter, ...] = ()
     trained_steps: int = 0
+    learner: LearnerConfig | None = None
+
+
+@dataclass(frozen=True)
+class Reconfigure:
+    """For a learner host: the player's learner has these settings from its next update on. No answer comes.
+
+    learner: settings with the player's own hyperparameters in them.
+    """
+
+    player: str
+    learner: LearnerConfig
 
 
 @dataclass(frozen=True)
@@ -104,7 +117,7 @@ class TakeCheckpoint:
     player: str
 
 
-Task = PlayLease | InstallPlayer | TakeSnapshot | ResetPlayer | TakeCheckpoint
+Task = PlayLease | InstallPlayer | Reconfigure | TakeSnapshot | ResetPlayer | TakeCheckpoint
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,14 @@ from league.runtime.actor_host import ActorHost
 from league.runtime.async_learner_host import AsyncLearnerHost
 from league.runtime.host_log import logs_its_errors, open_log
 from league.runtime.learner_host import LearnerHost, UnknownPlayer, Workers
-from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, SnapshotTaken
+from league.runtime.protocol import (
+    CheckpointTaken,
+    HostSetup,
+    InstallPlayer,
+    LearnerProgress,
+    Reconfigure,
+    SnapshotTaken,
+)
 from league.runtime.ray_worker_group import RayWorkerGroup
 
 CREDITS = 1
@@ -185,6 +192,11 @@ class LearnerHostProcess:
     def reset(self, player: str, weights: Weights) -> None:
         """As `LearnerHost.reset`."""
         self._host.reset(player, weights)
+
+    @logs_its_errors
+    def reconfigure(self, task: Reconfigure) -> None:
+        """As `LearnerHost.reconfigure`."""
+        self._host.reconfigure(task)
 
     @logs_its_errors
     def checkpoint(self, player: str) -> CheckpointTaken:

@@ -31,6 +31,7 @@ from league.runtime.protocol import (
     LeaseLost,
     PlayerInstalled,
     PlayLease,
+    Reconfigure,
     Report,
     ResetDone,
     ResetPlayer,
@@ -133,7 +134,7 @@ class RayRuntime:
         if isinstance(task, PlayLease):
             self._submit_lease(task)
             return
-        host = self._hosts[self._learner_of[task.player]]
+        host = self._hosts[self._learner_host_of(task.player)]
         if host.handle is None:
             return
         if isinstance(task, InstallPlayer):
@@ -149,6 +150,8 @@ class RayRuntime:
                     lambda _: [ResetDone(task.directive_id)],
                 )
             )
+        elif isinstance(task, Reconfigure):
+            host.orders.append((lambda handle: handle.reconfigure.remote(task), lambda _: []))
         elif isinstance(task, TakeCheckpoint):
             host.orders.append((lambda handle: handle.checkpoint.remote(task.player), lambda answer: [answer]))
         self._next_directive(host)
@@ -276,6 +279,14 @@ class RayRuntime:
         if not self._gpus.num_workers:
             return self._gpus.device_of("")
         return ", ".join(f"{player}: {self._gpus.device_of(player)}" for player in self._players_of(host))
+
+    def _learner_host_of(self, player: str) -> str:
+        """The host of a player; one that joins late comes to a host with the fewest."""
+        if player not in self._learner_of:
+            held = list(self._learner_of.values())
+            names = [name for name, host in self._hosts.items() if host.kind == "learner_host"]
+            self._learner_of[player] = min(names, key=held.count)
+        return self._learner_of[player]
 
     def _players_of(self, host: Host) -> tuple[str, ...]:
         return tuple(player for player, name in self._learner_of.items() if name == host.name)

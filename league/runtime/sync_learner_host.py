@@ -14,7 +14,7 @@ from agents.weights import Weights
 from envs.registry import spec_of
 from league.core.state.records import Progress
 from league.runtime.learner_host import Newest, UnknownPlayer, Workers, check_address, check_versions, player_learner
-from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress
+from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
 
 
 class SyncLearnerHost:
@@ -114,6 +114,11 @@ class SyncLearnerHost:
         learner.reset(weights)
         self._first_version[player] = learner.version
         self._waiting[player] = []
+
+    def reconfigure(self, task: Reconfigure) -> None:
+        """As in the protocol."""
+        if task.player in self._learners:
+            self._learners[task.player].reconfigure(task.learner)
 
     def checkpoint(self, player: str) -> CheckpointTaken:
         """As in the protocol."""

@@ -74,6 +74,11 @@ class JournaledLeague:
         """Number of the last durable event."""
         return self._seq
 
+    @property
+    def next_seq(self) -> int:
+        """Number of the next event."""
+        return self._seq + len(self._pending) + 1
+
     def execute(self, command: Command) -> list[Event]:
         """Decide, note down, apply; durable after the next `commit`.
 

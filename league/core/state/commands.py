@@ -205,6 +205,44 @@ class ChangeConfig:
     by: str = ""
 
 
+@dataclass(frozen=True)
+class ChangeSettings:
+    """Settings of the running league change; fields as of `SettingsChanged`. Old values that the core holds are its
+    own."""
+
+    changes: tuple[ConfigChange, ...]
+    text: str = ""
+    by: str = ""
+    reason: str = ""
+    undoes: int = 0
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class AddPlayer:
+    """A player joins the running league.
+
+    Fields:
+      group: its index in `config.players` after the changes. parent: snapshot that it starts from; empty for new
+        weights.
+      changes, text, by, reason: as of `SettingsChanged`; they raise the count of the group by 1, or append it.
+    """
+
+    group: int
+    changes: tuple[ConfigChange, ...]
+    text: str
+    parent: str = ""
+    by: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class RequestReset:
+    """Freeze a player, and let it start again after that."""
+
+    player: str
+
+
 Command = (
     CreateLeague
     | StartRun
@@ -226,4 +264,7 @@ Command = (
     | NoteFork
     | NoteRewind
     | ChangeConfig
+    | ChangeSettings
+    | AddPlayer
+    | RequestReset
 )

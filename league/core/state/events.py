@@ -44,6 +44,7 @@ class PlayerAdded:
     Fields:
       group: its index in `config.players`. step_weight: weight of its env steps.
       hyperparameters: PBT values that it starts with.
+      parent: snapshot that it starts from; None for new weights.
     """
 
     player: str
@@ -51,6 +52,7 @@ class PlayerAdded:
     group: int
     step_weight: float
     hyperparameters: tuple[Hyperparameter, ...] = ()
+    parent: str | None = None
 
 
 @dataclass(frozen=True)
@@ -286,6 +288,26 @@ class ConfigChanged:
     by: str = ""
 
 
+@dataclass(frozen=True)
+class SettingsChanged:
+    """Settings of the running league have other values from here on.
+
+    Fields:
+      changes: by dotted key, see `league.core.settings`. text: of config.yaml with them; empty where it has none of
+        these keys.
+      by: who changed it: a user and machine, or the run itself. reason: for people.
+      undoes: number of the event whose changes this one takes back; 0 for none.
+      remedy: name of the remedy where the league changes itself, see `league.core.adapting`; else empty.
+    """
+
+    changes: tuple[ConfigChange, ...]
+    text: str = ""
+    by: str = ""
+    reason: str = ""
+    undoes: int = 0
+    remedy: str = ""
+
+
 Event = (
     LeagueCreated
     | PlayerAdded
@@ -309,6 +331,7 @@ Event = (
     | LeagueForked
     | LeagueRewound
     | ConfigChanged
+    | SettingsChanged
 )
 
 EVENTS: dict[str, type[Event]] = {
@@ -334,5 +357,6 @@ EVENTS: dict[str, type[Event]] = {
     "LeagueForked": LeagueForked,
     "LeagueRewound": LeagueRewound,
     "ConfigChanged": ConfigChanged,
+    "SettingsChanged": SettingsChanged,
 }
 """Kind written in the journal -> its class. Kinds are for ever: a journal of last year must still be readable."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from league.core.state.growable_array import GrowableArray
 
@@ -22,6 +23,8 @@ class FairShare:
       open_leases: int32 [L]. blocks: int32 [L], open directives that keep the player from being leased.
       rating_env_steps, rating_leases: the same of rating matches.
       last_env_steps: steps of the lease that finished last, the guess for open ones.
+      base_claim: float64 [L], claim of each player when its weight last changed or it last joined in; base_steps:
+        int64 [L], its steps then. What came before does not weigh again.
     """
 
     step_weight: GrowableArray = field(default_factory=lambda: GrowableArray("float64"))
@@ -31,13 +34,41 @@ class FairShare:
     rating_env_steps: int = 0
     rating_leases: int = 0
     last_env_steps: int = 1
+    base_claim: GrowableArray = field(default_factory=lambda: GrowableArray("float64"))
+    base_steps: GrowableArray = field(default_factory=lambda: GrowableArray("int64"))
 
     def add(self, step_weight: float) -> int:
         """A player joins; returns its index."""
         self.env_steps.append(0)
         self.open_leases.append(0)
         self.num_blocking.append(0)
-        return self.step_weight.append(step_weight)
+        self.base_claim.append(0.0)
+        self.base_steps.append(0)
+        index = self.step_weight.append(step_weight)
+        self.rejoin(index)
+        return index
+
+    def reweight(self, index: int, step_weight: float) -> None:
+        """Give a player another weight, for the steps from here on."""
+        self._rebase(index, float(self._claims(0.0)[index]))
+        self.step_weight.values[index] = step_weight
+
+    def rejoin(self, index: int) -> None:
+        """A player takes part (again), level with the one furthest behind: it owes and is owed nothing."""
+        others = self.num_blocking.values == 0
+        others[index] = False
+        if others.any():
+            self._rebase(index, float(self._claims(0.0)[others].min()))
+
+    def _rebase(self, index: int, claim: float) -> None:
+        self.base_claim.values[index] = claim
+        self.base_steps.values[index] = self.env_steps.values[index]
+
+    def _claims(self, open_steps: float) -> NDArray[np.float64]:
+        """float64 [L], steps for the weight; open_steps: what an open lease counts for."""
+        done = self.env_steps.values - self.base_steps.values + self.open_leases.values * open_steps
+        claims: NDArray[np.float64] = self.base_claim.values + done / self.step_weight.values
+        return claims
 
     def open(self, index: int | None) -> None:
         """A lease was granted to the player at `index`, or (None) for rating."""
@@ -59,8 +90,7 @@ class FairShare:
 
     def next_player(self) -> int | None:
         """Index of the player with the fewest steps for its weight, the first of equals; None when all are blocked."""
-        promised = self.env_steps.values + self.open_leases.values * float(self.last_env_steps)
-        claim = np.where(self.num_blocking.values > 0, np.inf, promised / self.step_weight.values)
+        claim = np.where(self.num_blocking.values > 0, np.inf, self._claims(float(self.last_env_steps)))
         if not len(claim) or not np.isfinite(claim.min()):
             return None
         return int(claim.argmin())

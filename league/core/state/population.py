@@ -32,7 +32,8 @@ class Population:
       role: int16 [P], role number of the player or of the snapshot's player, -1 for a fixed opponent.
       staleness_clock: float64 [P], trained steps that the weights have moved in all, the clock by which evidence ages;
         falling back to a checkpoint moves them too. 0 if frozen.
-      absent: number -> why the weights of that snapshot or fixed opponent cannot be had now; it is not met meanwhile.
+      absent: number -> why that snapshot or fixed opponent cannot be had now, or that player has left; it is not met
+        meanwhile.
 
     What is asked for at every lease is kept ready by kind, role and owner, without the absent.
     """
@@ -71,8 +72,7 @@ class Population:
         return number
 
     def set_aside(self, number: int, *, reason: str) -> None:
-        """Leave a frozen policy out of everything that is to be met."""
-        assert self.kind.values[number] != PLAYER, f"{self.names[number]} learns"
+        """Leave a frozen policy, or a player that has retired, out of everything that is to be met."""
         self.absent[number] = reason
         self._note_all()
 

@@ -50,6 +50,7 @@ class PlayerState:
       transplants: number of times that it took another player's state.
       lost_steps: trained steps that were lost whenever its learner fell back to a restart state.
       fresh_steps: trained steps at the last transplant or reset, where its burn-in begins.
+      paused: it learns nothing until it is taken up again, and is still met. retired: it has left for good.
       mean_return, return_games: recent, over its own leases: mean over its recorded games, and their fading number.
     """
 
@@ -77,6 +78,13 @@ class PlayerState:
     mean_return: float = 0.0
     return_games: float = 0.0
     lost_steps: int = 0
+    paused: bool = False
+    retired: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        """True if it is to learn."""
+        return not (self.paused or self.retired)
 
 
 @dataclass(frozen=True)
@@ -87,6 +95,15 @@ class Mixture:
     games: int = 0
     num_snapshots: int = 0
     exploitability: float = 0.0
+
+
+@dataclass(frozen=True)
+class AppliedRemedy:
+    """How often the league has changed itself for one reason, and when last: next lease and env steps then."""
+
+    times: int
+    lease_id: int
+    env_steps: int
 
 
 @dataclass
@@ -124,6 +141,8 @@ class LeagueState:
       qualities: player -> float64 [P], see `league.core.matchmaking.quality`; only players of that matchmaker.
       met_chances: player -> float64 [P], chance with which its games in flight met each of its snapshots.
       mixture: over snapshots; empty where none is solved.
+      training_paused, rating_paused: no training leases, or no rating matches, are granted.
+      remedies: what the league has changed by itself, by name of the remedy.
       config_text, config_text_before: text of the run's config.yaml, now and before its last change; empty where
         unknown.
     """
@@ -153,6 +172,9 @@ class LeagueState:
     mixture: Mixture = field(default_factory=Mixture)
     config_text: str = ""
     config_text_before: str = ""
+    training_paused: bool = False
+    rating_paused: bool = False
+    remedies: dict[str, AppliedRemedy] = field(default_factory=dict)
 
     def config_of(self, player: str) -> PlayerConfig:
         """The settings of a player's group."""
@@ -222,6 +244,8 @@ def from_plain(plain: Plain) -> LeagueState:
     assert isinstance(state, LeagueState)
     if set(state.met_chances) != set(state.qualities):
         raise ValueError("the qualities lack the chances of being met: an earlier version wrote them")
+    if len(state.fair_share.base_steps) != len(state.fair_share.step_weight):
+        raise ValueError("the fair share lacks its bases: an earlier version wrote it")
     return state
 
 

@@ -18,6 +18,7 @@ from league.config.loading import parse_config
 from league.config.run_config import RunConfig, dump_config
 from league.core.state.commands import CreateLeague, FinishLease
 from league.core.state.records import AssignmentOutcome, Lease, Progress
+from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
 from league.run.daemon import Daemon
@@ -33,6 +34,7 @@ from league.runtime.protocol import (
     LeaseLost,
     PlayerInstalled,
     PlayLease,
+    Reconfigure,
     Report,
     ResetDone,
     ResetPlayer,
@@ -146,6 +148,8 @@ class FakeRuntime:
             return [SnapshotTaken(task.directive_id, task.player, weights, progress.trained_steps)]
         if isinstance(task, ResetPlayer):
             return [ResetDone(task.directive_id)]
+        if isinstance(task, Reconfigure):
+            return []
         assert isinstance(task, TakeCheckpoint)
         progress = self.progress(task.player)
         counters = Counters(progress.version, progress.trained_steps)
@@ -211,6 +215,7 @@ class Bench:
             warn=self.warned.append,
         )
         self.seen: list[Observation] = []
+        self.operator = Operator(self.folder, self.league, self.config)
 
     def daemon(self, limits: Limits) -> Daemon:
         return Daemon(
@@ -222,6 +227,7 @@ class Bench:
             limits=limits,
             begun=Spent(env_steps=self.league.state.totals.env_steps),
             observe=self.seen.append,
+            operator=self.operator,
         )
 
     def run(self, *, env_steps: int) -> str:

@@ -1,0 +1,243 @@
+"""The operations on a running league: names, typed arguments, what each does in words, and its plan."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from league.core.state.commands import Refused
+from league.operations.plans import (
+    OperationRefused,
+    Plan,
+    Situation,
+    plan_add,
+    plan_flag,
+    plan_freeze,
+    plan_reset,
+    plan_set,
+    plan_snapshots,
+    plan_undo,
+)
+
+Kind = Literal["text", "number", "integer", "json"]
+Value = object
+"""Of an argument: text, a number, or for "json" any plain value."""
+
+BUDGETS = ("seconds", "core_seconds", "env_steps")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of an operation.
+
+    Fields:
+      name: key. kind: its type. what: its meaning, for help texts.
+      default: taken where it is not given; None where it must be given and `is_required` says so.
+    """
+
+    name: str
+    kind: Kind
+    what: str
+    is_required: bool = True
+    default: Value = None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An operation on a running league.
+
+    Fields:
+      name: as in `league set`, and in the control door. what: one sentence for help texts.
+      arguments: in order. plan: makes the commands out of complete arguments.
+      is_undoable: whether `undo` takes it back.
+    """
+
+    name: str
+    what: str
+    arguments: tuple[Argument, ...]
+    plan: Callable[[Situation, Mapping[str, Value]], Plan]
+    is_undoable: bool = True
+
+
+PLAYER = Argument("player", "text", "a player's id, or a role for all its players")
+
+
+def _set(now: Situation, given: Mapping[str, Value]) -> Plan:
+    return plan_set(now, [(str(given["key"]), given["value"])])
+
+
+def _extend(now: Situation, given: Mapping[str, Value]) -> Plan:
+    limit, amount = str(given["limit"]), given["amount"]
+    assert isinstance(amount, int | float)
+    if limit not in BUDGETS:
+        raise OperationRefused(f"limit is one of {', '.join(BUDGETS)}, not {limit!r}")
+    present = getattr(now.config.budget, limit)
+    if present is None:
+        raise OperationRefused(f"budget.{limit} is no limit of this run; set budget.{limit} to make it one")
+    total = present + amount
+    if total < 0:
+        raise OperationRefused(f"budget.{limit} is {present:g}; {-amount:g} cannot be cut from it")
+    return plan_set(now, [(f"budget.{limit}", int(total) if limit == "env_steps" else float(total))])
+
+
+def _pause(now: Situation, given: Mapping[str, Value]) -> Plan:
+    return _paused(now, str(given["what"]), value=True)
+
+
+def _unpause(now: Situation, given: Mapping[str, Value]) -> Plan:
+    return _paused(now, str(given["what"]), value=False)
+
+
+def _paused(now: Situation, what: str, *, value: bool) -> Plan:
+    if what in ("training", "rating"):
+        return plan_set(now, [(f"league_state.{what}_paused", value)])
+    return plan_flag(now, what, "paused", value=value, words="pauses" if value else "takes up again")
+
+
+def _retire(now: Situation, given: Mapping[str, Value]) -> Plan:
+    return plan_flag(now, str(given["player"]), "retired", value=True, words="freezes and retires")
+
+
+def _add(now: Situation, given: Mapping[str, Value]) -> Plan:
+    weight = given["step_weight"]
+    assert weight is None or isinstance(weight, int | float)
+    return plan_add(now, str(given["role"]), parent=str(given["parent"]), step_weight=weight)
+
+
+def _undo(now: Situation, given: Mapping[str, Value]) -> Plan:
+    number = given["event"]
+    assert isinstance(number, int)
+    return plan_undo(now, number)
+
+
+_LISTED = (
+    Operation(
+        "set",
+        "Changes a setting: a key of the configuration, or players.NAME.KEY of one player (paused, step_weight, "
+        "learning_rate and entropy_cost as factors, pfsp_exponent, self_play).",
+        (Argument("key", "text", "dotted key"), Argument("value", "json", "its new value")),
+        _set,
+    ),
+    Operation(
+        "extend",
+        "Adds to a limit of the budget, or cuts from it.",
+        (
+            Argument("limit", "text", f"one of {', '.join(BUDGETS)}"),
+            Argument("amount", "number", "what is added; a negative number cuts"),
+        ),
+        _extend,
+    ),
+    Operation(
+        "pause",
+        "Stops training, rating, or the learning of players; what is in hand ends first.",
+        (Argument("what", "text", "training, rating, a player's id or a role"),),
+        _pause,
+    ),
+    Operation(
+        "unpause",
+        "Takes up again what was paused.",
+        (Argument("what", "text", "training, rating, a player's id or a role"),),
+        _unpause,
+    ),
+    Operation(
+        "snapshot",
+        "Freezes the weights of players as they are now.",
+        (Argument("player", "text", "a player's id or a role; every active player if left out", False, ""),),
+        lambda now, given: plan_snapshots(now, str(given["player"])),
+        is_undoable=False,
+    ),
+    Operation(
+        "reset",
+        "Freezes a player, and lets it start again from where its role does.",
+        (Argument("player", "text", "a player's id"),),
+        lambda now, given: plan_reset(now, str(given["player"])),
+        is_undoable=False,
+    ),
+    Operation(
+        "freeze",
+        "Takes a snapshot of players and ends their learning; they are still met as opponents.",
+        (PLAYER,),
+        lambda now, given: plan_freeze(now, str(given["player"])),
+    ),
+    Operation(
+        "retire",
+        "Takes players out of the league: a last snapshot of each stays, the player itself is met no more.",
+        (PLAYER,),
+        _retire,
+    ),
+    Operation(
+        "add",
+        "Adds a player of a role.",
+        (
+            Argument("role", "text", "a role, or the first part of the ids of a group"),
+            Argument("parent", "text", "snapshot that it starts from; new weights if left out", False, ""),
+            Argument("step_weight", "number", "weight of its env steps; only for a role that is new here", False),
+        ),
+        _add,
+        is_undoable=False,
+    ),
+    Operation(
+        "undo",
+        "Takes back the changes of an event, where nothing has changed them again since.",
+        (Argument("event", "integer", "number of the event in the journal"),),
+        _undo,
+    ),
+)
+OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation in _LISTED}
+"""Name -> operation."""
+
+
+def plan_of(name: str, arguments: Mapping[str, Value], now: Situation) -> Plan:
+    """The plan of an operation; nothing is done yet.
+
+    Raises:
+      OperationRefused: no such operation or argument, or it does not fit the league as it stands.
+    """
+    operation = OPERATIONS.get(name)
+    if operation is None:
+        near = difflib.get_close_matches(name, OPERATIONS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(OPERATIONS)}."
+        raise OperationRefused(f"there is no operation {name!r}; {hint}")
+    given = complete(operation, arguments)
+    try:
+        return operation.plan(now, given)
+    except Refused as error:
+        raise OperationRefused(str(error)) from error
+
+
+def complete(operation: Operation, arguments: Mapping[str, Value]) -> dict[str, Value]:
+    """The arguments of an operation, each of its type, with the defaults of those left out.
+
+    Raises:
+      OperationRefused: one is unknown, missing or of another type.
+    """
+    known = {argument.name: argument for argument in operation.arguments}
+    for name in arguments:
+        if name not in known:
+            takes = ", ".join(known) or "no arguments"
+            raise OperationRefused(f"{operation.name} has no argument {name!r}; it takes {takes}")
+    given: dict[str, Value] = {}
+    for argument in operation.arguments:
+        if argument.name not in arguments:
+            if argument.is_required:
+                raise OperationRefused(f"{operation.name} needs {argument.name}: {argument.what}")
+            given[argument.name] = argument.default
+            continue
+        value = arguments[argument.name]
+        if not _fits(argument.kind, value):
+            raise OperationRefused(f"{operation.name}: {argument.name} must be of type {argument.kind}, not {value!r}")
+        given[argument.name] = value
+    return given
+
+
+def _fits(kind: Kind, value: Value) -> bool:
+    if kind == "text":
+        return isinstance(value, str)
+    if kind == "json":
+        return True
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and (kind == "number" or isinstance(value, int))

@@ -1,0 +1,156 @@
+"""The queue between those who operate a league and the daemon that runs it: requests go in, answers come back."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import cast
+
+from league.config.run_config import RunConfig
+from league.core.state.commands import Command, Refused
+from league.core.state.events import EVENTS, Event
+from league.errors import LeagueError
+from league.operations.catalogue import OPERATIONS, Value, plan_of
+from league.operations.plans import OperationRefused, Plan, Situation
+from league.store.journal_reader import JournalReader
+from league.store.journaled_league import JournaledLeague
+from league.store.run_folder import RunFolder
+
+MAX_WAITING = 100
+"""Requests that may wait; a further one is refused at once."""
+
+MAX_A_TURN = 8
+"""Requests carried out in one turn of the daemon, so that training goes on under a flood of them."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """An operation is durable.
+
+    Fields:
+      words: what it did. first_event, last_event: numbers of its events in the journal; `undo` takes the first.
+      undoable: whether it does.
+    """
+
+    words: str
+    first_event: int
+    last_event: int
+    undoable: bool
+
+
+@dataclass(frozen=True)
+class _Request:
+    name: str
+    arguments: Mapping[str, Value]
+    by: str
+    reason: str
+    answer: Future[Done]
+
+
+class Operator:
+    """Carries out operations between two turns of the daemon's loop.
+
+    `submit` may be called from any thread; everything else is the daemon's.
+
+    Args:
+      folder: of the run; its configuration follows the journal.
+      league: its history. config: of the run as it is now.
+    """
+
+    def __init__(self, folder: RunFolder, league: JournaledLeague, config: RunConfig) -> None:
+        self._folder = folder
+        self._league = league
+        self.config = config
+        self._waiting: queue.Queue[_Request] = queue.Queue(MAX_WAITING)
+        self._done: list[tuple[_Request, Done]] = []
+        self._is_closed = False
+
+    def submit(self, name: str, arguments: Mapping[str, Value], *, by: str, reason: str = "") -> Future[Done]:
+        """Ask for an operation; the answer comes once it is durable, or is `OperationRefused`.
+
+        Args:
+          by: who asks, for the journal. reason: for people.
+        """
+        request = _Request(name, dict(arguments), by, reason, Future())
+        try:
+            if self._is_closed:
+                raise OperationRefused("the run is ending; `league resume` it first")
+            self._waiting.put_nowait(request)
+        except queue.Full:
+            request.answer.set_exception(OperationRefused(f"{MAX_WAITING} requests wait already; try again later"))
+        except OperationRefused as error:
+            request.answer.set_exception(error)
+        return request.answer
+
+    def carry_out(self, execute: Callable[[Command], object]) -> None:
+        """Carry out what waits. The answers follow with `confirm`.
+
+        execute: has the league decide on a command, and raises `Refused`.
+        """
+        for _ in range(MAX_A_TURN):
+            try:
+                request = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            if request.answer.set_running_or_notify_cancel():
+                self._carry_out(request, execute)
+
+    def plan(self, name: str, arguments: Mapping[str, Value], *, by: str, reason: str = "") -> Plan:
+        """The plan of an operation in the league as it stands.
+
+        Raises:
+          OperationRefused.
+        """
+        return plan_of(name, arguments, self.situation(by=by, reason=reason))
+
+    def situation(self, *, by: str, reason: str) -> Situation:
+        """What a plan is made from now."""
+        return Situation(self._league.state, self.config, by, reason, self._event_of)
+
+    def take_over(self, config: RunConfig) -> None:
+        """The run has this configuration once its events are durable; the file follows with `confirm`."""
+        self.config = config
+
+    def confirm(self) -> None:
+        """Once the events are durable: config.yaml follows, and whoever asked is told."""
+        text = self._league.state.config_text
+        if self._done and text and self._folder.read_config() != text:
+            self._folder.write_config(text)
+        done, self._done = self._done, []
+        for request, answer in done:
+            request.answer.set_result(answer)
+
+    def close(self) -> None:
+        """Refuse whatever waits, and whatever comes."""
+        self._is_closed = True
+        while True:
+            try:
+                request = self._waiting.get_nowait()
+            except queue.Empty:
+                return
+            if request.answer.set_running_or_notify_cancel():
+                request.answer.set_exception(OperationRefused("the run is ending; `league resume` it first"))
+
+    def _carry_out(self, request: _Request, execute: Callable[[Command], object]) -> None:
+        first = self._league.next_seq
+        try:
+            plan = self.plan(request.name, request.arguments, by=request.by, reason=request.reason)
+            for command in plan.commands:
+                execute(command)
+        except Refused as error:
+            request.answer.set_exception(OperationRefused(str(error)))
+        except LeagueError as error:
+            request.answer.set_exception(error)
+        else:
+            self.take_over(plan.config)
+            undoable = OPERATIONS[request.name].is_undoable
+            self._done.append((request, Done(plan.words, first, self._league.next_seq - 1, undoable)))
+
+    def _event_of(self, number: int) -> Event | None:
+        with JournalReader.open_readonly(self._folder.journal_path, events=EVENTS) as journal:
+            if not 1 <= number <= journal.head().seq:
+                return None
+            _, event = next(journal.replay(from_seq=number, to_seq=number))
+            return cast(Event, event)

@@ -1,0 +1,204 @@
+"""Changes of a live league: what may change, that the change holds, replays, and can be taken back."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from league.core.league import apply
+from league.core.state.commands import AddPlayer, ChangeSettings, NothingToLease, Refused, RequestReset
+from league.core.state.events import ConfigChange, PlayerReset, SettingsChanged, SnapshotAdded
+from league.core.state.league_config import LeagueConfig, PlayerConfig, RatingConfig
+from league.core.state.state import LeagueState, digest, from_plain, to_plain
+from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague
+
+TWO = LeagueConfig(
+    players=(PlayerConfig(gate=QUICK_GATE), PlayerConfig(role="main_exploiter", gate=QUICK_GATE)),
+    ratings=RatingConfig(step_fraction=0.0),
+)
+
+
+def league_of_two() -> SimulatedLeague:
+    league = SimulatedLeague(TWO)
+    league.confirm_directives()
+    return league
+
+
+def change(league: SimulatedLeague, **values: object) -> SettingsChanged:
+    """Change keys, written with `__` for a dot and `_0_` for a number."""
+    changes = tuple(ConfigChange(key.replace("__", "."), "null", json.dumps(value)) for key, value in values.items())
+    event, *_ = league.ask(ChangeSettings(changes, by="somebody", reason="a test"))
+    assert isinstance(event, SettingsChanged)
+    return event
+
+
+def steps_of(league: SimulatedLeague) -> dict[str, int]:
+    return {name: league.state.env_steps_of(name) for name in league.state.players}
+
+
+def replayed(league: SimulatedLeague) -> LeagueState:
+    state = LeagueState()
+    for event in league.journal:
+        apply(state, event)
+    return state
+
+
+def test_a_setting_of_the_league_holds_from_the_change_on_and_keeps_the_value_before() -> None:
+    league = league_of_two()
+    event = change(league, league__ratings__step_fraction=0.5, league__players__0__gate__min_steps=7)
+    assert [row.old for row in event.changes] == ["0.0", str(QUICK_GATE.min_steps)]
+    assert league.state.config is not None
+    assert league.state.config.ratings.step_fraction == 0.5
+    assert league.state.config_of("main-0").gate.min_steps == 7
+    assert league.state.config_of("main-exploiter-0").gate.min_steps == QUICK_GATE.min_steps
+    assert {league.grant().home for _ in range(8)} > {None}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("league.players.0.role", "main_exploiter", "settled when the league was created"),
+        ("league.ratings.anchor", "x", "settled when the league was created"),
+        ("league.ratings.step_fraction", 1.5, r"step_fraction must lie in \[0, 1\)"),
+        ("league.ratings.step_fraction", 0.0, "is 0.0 already"),
+        ("league.players.0.gate.min_steps", 10**12, "timeout_steps .* must be at least"),
+        ("players.main-7.paused", True, "no player 'main-7'"),
+        ("players.main-0.role", "x", "may change, not 'role'"),
+        ("players.main-0.paused", 1, "give true or false"),
+        ("players.main-0.step_weight", -1, "must be positive"),
+        ("players.main-0.step_weight", True, "give a number"),
+        ("players.main-0.self_play", 1.5, "self_play is a probability"),
+        ("players.main-0.discount", 2.0, "not 'discount'"),
+    ],
+)
+def test_what_may_not_change_is_refused_with_the_rule(key: str, value: object, words: str) -> None:
+    league = league_of_two()
+    before = digest(league.state)
+    with pytest.raises(Refused, match=words):
+        league.ask(ChangeSettings((ConfigChange(key, "null", json.dumps(value)),)))
+    assert digest(league.state) == before
+
+
+def test_a_new_weight_shares_the_steps_that_follow_and_owes_none_for_those_before() -> None:
+    league = league_of_two()
+    league.run(40)
+    before = steps_of(league)
+    assert before["main-0"] == before["main-exploiter-0"]
+    change(league, **{"players__main-0__step_weight": 3.0})
+    league.run(40)
+    more = {name: steps - before[name] for name, steps in steps_of(league).items()}
+    assert more["main-0"] == 3 * more["main-exploiter-0"]
+
+
+def test_a_weight_of_a_group_reaches_its_players() -> None:
+    league = league_of_two()
+    change(league, league__players__1__step_weight=0.25)
+    league.run(50)
+    steps = steps_of(league)
+    assert steps["main-0"] == 4 * steps["main-exploiter-0"]
+
+
+def test_a_paused_player_gets_nothing_and_catches_nothing_up() -> None:
+    league = league_of_two()
+    change(league, **{"players__main-exploiter-0__paused": True})
+    league.run(20)
+    assert steps_of(league)["main-exploiter-0"] == 0
+    change(league, **{"players__main-exploiter-0__paused": False})
+    before = steps_of(league)
+    league.run(20)
+    more = {name: steps - before[name] for name, steps in steps_of(league).items()}
+    assert more["main-0"] == more["main-exploiter-0"] > 0
+
+
+def test_the_last_player_that_learns_cannot_be_paused() -> None:
+    league = league_of_two()
+    change(league, **{"players__main-0__paused": True})
+    with pytest.raises(Refused, match="no player would learn any more"):
+        change(league, **{"players__main-exploiter-0__retired": True})
+
+
+def test_training_and_rating_pause_apart() -> None:
+    league = league_of_two()
+    league.run(12)
+    change(league, league_state__rating_paused=True, league__ratings__step_fraction=0.9)
+    assert league.grant().home is not None
+    change(league, league_state__rating_paused=False, league_state__training_paused=True)
+    assert league.grant().home is None
+    change(league, league__ratings__step_fraction=0.0)
+    with pytest.raises(NothingToLease, match="training is paused"):
+        league.grant()
+
+
+def test_a_player_that_retires_is_frozen_first_and_met_no_more() -> None:
+    league = league_of_two()
+    league.run(8)
+    change(league, **{"players__main-0__retired": True})
+    frozen = league.state.directives
+    assert [(order.player, order.reason) for order in frozen.values()] == [("main-0", "retired")]
+    league.confirm_directives()
+    before = steps_of(league)["main-0"]
+    for _ in range(12):
+        lease = league.grant()
+        assert all("main-0" not in assignment.policies for assignment in lease.assignments)
+        league.finish(lease)
+        league.confirm_directives()
+    assert steps_of(league)["main-0"] == before
+    change(league, **{"players__main-0__retired": False})
+    league.run(4)
+    assert steps_of(league)["main-0"] > before
+
+
+def test_a_player_that_joins_late_starts_from_a_snapshot_and_owes_nothing() -> None:
+    league = league_of_two()
+    league.run(20)
+    before = steps_of(league)
+    count = ConfigChange("league.players.1.count", "1", "2")
+    league.ask(AddPlayer(1, (count,), "text", parent="main-0-s0"))
+    player = league.state.players["main-exploiter-1"]
+    assert (player.parent, player.role) == ("main-0-s0", "main_exploiter")
+    league.confirm_directives()
+    assert player.initial == "main-exploiter-1-s0"
+    assert league.state.snapshots["main-exploiter-1-s0"].parent == "main-0-s0"
+    league.run(30)
+    more = {name: steps - before.get(name, 0) for name, steps in steps_of(league).items()}
+    assert len(set(more.values())) == 1
+    with pytest.raises(Refused, match="its count must become 3"):
+        league.ask(AddPlayer(1, (), "text"))
+    with pytest.raises(Refused, match="no snapshot 'nobody-s0'"):
+        league.ask(AddPlayer(1, (ConfigChange("league.players.1.count", "2", "3"),), "text", parent="nobody-s0"))
+
+
+def test_a_reset_that_is_asked_for_comes_after_a_snapshot_even_of_a_main_agent() -> None:
+    league = league_of_two()
+    league.run(6)
+    since = len(league.journal)
+    league.ask(RequestReset("main-0"))
+    with pytest.raises(Refused, match="waits for its learner"):
+        league.ask(RequestReset("main-0"))
+    league.confirm_directives()
+    order = [type(event) for event in league.journal[since:] if isinstance(event, SnapshotAdded | PlayerReset)]
+    assert order == [SnapshotAdded, PlayerReset]
+    assert league.state.players["main-0"].generation == 1
+
+
+def test_changes_replay_to_the_same_state_and_back_through_the_stored_form() -> None:
+    league = league_of_two()
+    rng = np.random.default_rng(0)
+    keys = ["players.main-0.step_weight", "players.main-0.learning_rate", "league.players.1.gate.timeout_steps"]
+    for _ in range(30):
+        key = keys[rng.integers(len(keys))]
+        value = int(rng.integers(2_000, 9_000))
+        league.ask(ChangeSettings((ConfigChange(key, "0", json.dumps(value)),), reason="r", remedy="some remedy"))
+        league.run(3)
+    assert digest(replayed(league)) == digest(league.state)
+    assert digest(from_plain(json.loads(json.dumps(to_plain(league.state))))) == digest(league.state)
+    assert league.state.remedies["some remedy"].times == 30
+
+
+def test_a_state_stored_before_there_were_live_changes_is_folded_again() -> None:
+    plain = to_plain(league_of_two().state)
+    del plain["fair_share"]["base_steps"], plain["fair_share"]["base_claim"]
+    with pytest.raises(ValueError, match="lacks its bases"):
+        from_plain(plain)
