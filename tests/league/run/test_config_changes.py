@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from league.config.loading import parse_config
-from league.core.state.events import ConfigChanged
+from league.core.state.events import ConfigChanged, SettingsChanged
 from league.errors import ConfigError, LeagueError
 from league.history.fork import fork_run
 from league.history.rewind import rewind_run
@@ -104,6 +104,17 @@ def test_a_change_by_command_is_journaled_with_who_and_what(run: Path) -> None:
     assert len(config_events(run)) == 2
 
 
+def test_a_setting_of_the_league_that_may_change_live_may_change_at_a_resume_and_holds(run: Path) -> None:
+    resume(run, limits=NOW, overrides=["league.players.0.step_weight=7", "learner.learning_rate=0.0025"])
+    (event,) = [event for event in events_of(run) if isinstance(event, SettingsChanged)]
+    assert [change.key for change in event.changes] == ["league.players.0.step_weight", "learner.learning_rate"]
+    state = state_of(run)
+    assert state.config is not None and state.config.players[0].step_weight == 7.0
+    assert state.fair_share.step_weight.values[0] == 7.0
+    assert event.text == (run / "config.yaml").read_text()
+    assert verify_run(run).problems == ()
+
+
 def test_a_change_that_was_made_by_hand_may_be_confirmed_by_command(run: Path) -> None:
     edit(run, "batch_rows: 16", "batch_rows: 32")
     resume(run, limits=NOW, overrides=["learner.batch_rows=32"])
@@ -114,8 +125,8 @@ def test_a_change_that_was_made_by_hand_may_be_confirmed_by_command(run: Path) -
     ("override", "words"),
     [
         (
-            "league.players.0.step_weight=7",
-            "league.players.0.step_weight: cannot change from 1.0 to 7.0 .* `league train` creates",
+            "league.payoff.prior_games=7",
+            "league.payoff.prior_games: cannot change from 2.0 to 7.0 .* `league train` creates",
         ),
         ("env.id=connect_four", "env.id: cannot change .* made for this game"),
         ("network.hidden=[8]", "network.hidden.0: cannot change from 12 to 8"),
