@@ -40,7 +40,7 @@ DECIDERS: dict[type[Command], Decider] = {
     commands.NoteFork: lifecycle.note_fork,
     commands.NoteRewind: lifecycle.note_rewind,
     commands.ChangeConfig: lifecycle.change_config,
-    commands.ChangeSettings: settings.change_settings,
+    commands.ChangeLeague: settings.change_settings,
     commands.AddPlayer: settings.add_player,
     commands.RequestReset: settings.request_reset,
 }

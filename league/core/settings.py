@@ -16,7 +16,7 @@ import numpy as np
 
 from league.core.directives import BEFORE_RESET, start_again_from
 from league.core.pbt.pbt import first_values
-from league.core.state.commands import AddPlayer, ChangeSettings, Refused, RequestReset
+from league.core.state.commands import AddPlayer, ChangeLeague, Refused, RequestReset
 from league.core.state.events import ConfigChange, DirectiveIssued, Event, PlayerAdded, SettingsChanged
 from league.core.state.league_config import LeagueConfig
 from league.core.state.population_config import check_hyperparameter
@@ -63,7 +63,7 @@ def is_live(key: str) -> bool:
     return section == "league" and any(fnmatch.fnmatchcase(rest, pattern) for pattern in LIVE)
 
 
-def change_settings(state: LeagueState, command: ChangeSettings, rng: np.random.Generator) -> list[Event]:
+def change_settings(state: LeagueState, command: ChangeLeague, rng: np.random.Generator) -> list[Event]:
     """Note the changes; a player that retires is frozen first.
 
     Raises:

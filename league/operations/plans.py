@@ -13,7 +13,7 @@ from league.config.run_config import RunConfig, config_plain, dump_config
 from league.core.settings import STATE_KEYS, value_of
 from league.core.state.commands import (
     AddPlayer,
-    ChangeSettings,
+    ChangeLeague,
     Command,
     Refused,
     RequestReset,
@@ -87,7 +87,7 @@ def plan_set(now: Situation, pairs: Sequence[tuple[str, object]], *, undoes: int
     if not changes:
         key, value = pairs[0]
         raise OperationRefused(f"{key} is {json.dumps(value)} already")
-    command = ChangeSettings(tuple(changes), text, now.by, now.reason, undoes, remedy)
+    command = ChangeLeague(tuple(changes), text, now.by, now.reason, undoes, remedy)
     return Plan(_words_of(changes), (command,), config)
 
 

@@ -119,7 +119,7 @@ class Meter:
         self._core = {pid: cpu_seconds(pid) for pid in _family()}
 
     def hold(self, *, held: bool) -> None:
-        """Whether wall time counts: not while training is paused. Processor time counts all the same."""
+        """Stop counting wall time while training is paused, or count it again. Processor time always counts."""
         if held and self._held_since is None:
             self._held_since = self._monotonic()
         elif not held and self._held_since is not None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from league.config.changes import differences, fixed_problem
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig, config_plain, dump_config
-from league.core.state.commands import ChangeConfig, ChangeSettings
+from league.core.state.commands import ChangeConfig, ChangeLeague
 from league.core.state.events import ConfigChange
 from league.core.state.state import LeagueState
 from league.errors import ConfigError, LeagueError
@@ -60,7 +60,7 @@ def settled_config(
     new_text = dump_config(config) if changes else text
     if new_text != state.config_text and state.config is not None:
         own = any(change.key.startswith("league.") for change in changes)
-        league.execute(ChangeSettings(changes, new_text, user()) if own else ChangeConfig(new_text, changes, user()))
+        league.execute(ChangeLeague(changes, new_text, user()) if own else ChangeConfig(new_text, changes, user()))
         league.commit()
     if new_text != file_text:
         folder.write_config(new_text)

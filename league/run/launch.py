@@ -254,13 +254,20 @@ def _session(
                 None, phase="failed", message=str(error).splitlines()[0] if str(error) else repr(error)
             )
             raise
-        if daemon.playing:  # stopped before that: the games kept at the last stop remain the ones to continue
-            _save_hosts(runtime, folder, league.state)
-        observer.write_clock(daemon.observation("stopped"), durable=True)
-        league.save_state()
-        league.note_files(files_to_note(folder))
-        observer.write_status(daemon.observation("stopped"), phase="stopped", message=reason)
+        _save_stop(daemon, observer, runtime, folder, league, reason=reason)
         return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)
+
+
+def _save_stop(
+    daemon: Daemon, observer: Observer, runtime: Runtime, folder: RunFolder, league: JournaledLeague, *, reason: str
+) -> None:
+    """Store what the next start continues from."""
+    if daemon.playing:  # stopped before that: the games kept at the last stop remain the ones to continue
+        _save_hosts(runtime, folder, league.state)
+    observer.write_clock(daemon.observation("stopped"), durable=True)
+    league.save_state()
+    league.note_files(files_to_note(folder))
+    observer.write_status(daemon.observation("stopped"), phase="stopped", message=reason)
 
 
 def _run(daemon: Daemon, league: JournaledLeague) -> str:

@@ -206,7 +206,7 @@ class ChangeConfig:
 
 
 @dataclass(frozen=True)
-class ChangeSettings:
+class ChangeLeague:
     """Settings of the running league change; fields as of `SettingsChanged`. Old values that the core holds are its
     own."""
 
@@ -264,7 +264,7 @@ Command = (
     | NoteFork
     | NoteRewind
     | ChangeConfig
-    | ChangeSettings
+    | ChangeLeague
     | AddPlayer
     | RequestReset
 )

@@ -99,7 +99,7 @@ class Mixture:
 
 @dataclass(frozen=True)
 class AppliedRemedy:
-    """How often the league has changed itself for one reason, and when last: next lease and env steps then."""
+    """A change that the league made by itself: how many times, and its next lease and env steps at the last one."""
 
     times: int
     lease_id: int

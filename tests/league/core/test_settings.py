@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from league.core.league import apply
-from league.core.state.commands import AddPlayer, ChangeSettings, NothingToLease, Refused, RequestReset
+from league.core.state.commands import AddPlayer, ChangeLeague, NothingToLease, Refused, RequestReset
 from league.core.state.events import ConfigChange, PlayerReset, SettingsChanged, SnapshotAdded
 from league.core.state.league_config import LeagueConfig, PlayerConfig, RatingConfig
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
@@ -29,7 +29,7 @@ def league_of_two() -> SimulatedLeague:
 def change(league: SimulatedLeague, **values: object) -> SettingsChanged:
     """Change keys, written with `__` for a dot and `_0_` for a number."""
     changes = tuple(ConfigChange(key.replace("__", "."), "null", json.dumps(value)) for key, value in values.items())
-    event, *_ = league.ask(ChangeSettings(changes, by="somebody", reason="a test"))
+    event, *_ = league.ask(ChangeLeague(changes, by="somebody", reason="a test"))
     assert isinstance(event, SettingsChanged)
     return event
 
@@ -77,7 +77,7 @@ def test_what_may_not_change_is_refused_with_the_rule(key: str, value: object, w
     league = league_of_two()
     before = digest(league.state)
     with pytest.raises(Refused, match=words):
-        league.ask(ChangeSettings((ConfigChange(key, "null", json.dumps(value)),)))
+        league.ask(ChangeLeague((ConfigChange(key, "null", json.dumps(value)),)))
     assert digest(league.state) == before
 
 
@@ -190,7 +190,7 @@ def test_changes_replay_to_the_same_state_and_back_through_the_stored_form() -> 
     for _ in range(30):
         key = keys[rng.integers(len(keys))]
         value = int(rng.integers(2_000, 9_000))
-        league.ask(ChangeSettings((ConfigChange(key, "0", json.dumps(value)),), reason="r", remedy="some remedy"))
+        league.ask(ChangeLeague((ConfigChange(key, "0", json.dumps(value)),), reason="r", remedy="some remedy"))
         league.run(3)
     assert digest(replayed(league)) == digest(league.state)
     assert digest(from_plain(json.loads(json.dumps(to_plain(league.state))))) == digest(league.state)
