@@ -9,9 +9,11 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import gymnasium
+import pettingzoo
 from gymnasium.utils import EzPickle
 
-INNER = ("env", "aec_env", "par_env")  # where wrappers of Gymnasium and PettingZoo keep what they wrap
+ENVS = (EzPickle, gymnasium.Env, pettingzoo.AECEnv, pettingzoo.ParallelEnv)
 
 
 def copy_game(env: Any) -> Any:
@@ -20,13 +22,19 @@ def copy_game(env: Any) -> Any:
     Raises:
       TypeError: it holds something that cannot be copied, such as an open window.
     """
-    layers = [env]
-    while (inner := next((vars(layers[-1])[name] for name in INNER if name in vars(layers[-1])), None)) is not None:
-        layers.append(inner)
     copied: dict[int, Any] = {}  # deepcopy's memo: objects in it are not copied again
-    for layer in reversed(layers):
+    for layer in _layers(env, set()):
         if isinstance(layer, EzPickle):
             shell = object.__new__(type(layer))
             copied[id(layer)] = shell
             vars(shell).update({name: copy.deepcopy(value, copied) for name, value in vars(layer).items()})
     return copy.deepcopy(env, copied)
+
+
+def _layers(env: Any, seen: set[int]) -> list[Any]:
+    """The envs that `env` holds in its attributes, at any depth, and itself; what is held comes first."""
+    if id(env) in seen:
+        return []
+    seen.add(id(env))
+    held = [value for value in vars(env).values() if isinstance(value, ENVS)]
+    return [layer for value in held for layer in _layers(value, seen)] + [env]

@@ -7,10 +7,12 @@ until the end of the episode. Source: PettingZoo 1.27, the AEC and parallel API.
 from __future__ import annotations
 
 import difflib
+import importlib.util
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pettingzoo
@@ -47,18 +49,26 @@ def make_registered(
     if key not in pettingzoo.aec_registry and key not in pettingzoo.parallel_registry:
         raise EnvError(f"unknown env {env_id!r}{_instead(key)}")
     kind = "parallel" if key in pettingzoo.parallel_registry else "aec"
+    family = key.partition("/")[0]
+    options = {**_rom_folder(family), **kwargs}
 
     def make_one() -> Any:
         try:
-            return pettingzoo.make(kind, key, **kwargs)
+            return pettingzoo.make(kind, key, **options)
         except (ImportError, FailedToImport) as error:
             cause = error.__cause__ or error
-            missing = getattr(cause, "name", None)
-            what = "pygame-ce" if missing == "pygame" else f"'pettingzoo[{key.partition('/')[0]}]'"
-            raise EnvError(f"{env_id}: a package is missing ({cause}); pip install {what}") from error
+            raise EnvError(f'{env_id}: a package is missing ({cause}); pip install "league[{family}]"') from error
 
     wrap = ParallelEnv.of if kind == "parallel" else AecEnv.of
     return wrap(make_one, env_id=env_id, num_envs=num_envs, seat_plan=seat_plan)
+
+
+def _rom_folder(family: str) -> dict[str, object]:
+    """The kwarg that points the Atari games at the ROMs that the package ale-py brings along, if it is there."""
+    found = importlib.util.find_spec("ale_py") if family == "atari" else None
+    if found is None or found.origin is None:
+        return {}
+    return {"auto_rom_install_path": str(Path(found.origin).parent / "roms")}
 
 
 def _instead(key: str) -> str:
