@@ -1,0 +1,37 @@
+"""Copies of envs that would begin again when they are copied as they ask to be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium.utils import EzPickle
+from pettingzoo import AECEnv
+
+from envs.adapters.copying import copy_game
+
+
+class Inner(AECEnv, EzPickle):  # type: ignore[type-arg]
+    """Counts its steps, and pickles without them."""
+
+    def __init__(self) -> None:
+        EzPickle.__init__(self)
+        self.steps = [0]
+
+
+class Outer(AECEnv, EzPickle):  # type: ignore[type-arg]
+    """Keeps another env under a name of its own."""
+
+    def __init__(self) -> None:
+        EzPickle.__init__(self)
+        self.played_inside = Inner()
+        self.seen: list[Any] = []
+
+
+def test_an_env_inside_an_env_keeps_its_state() -> None:
+    env = Outer()
+    env.played_inside.steps[0] = 7
+    env.seen.append(env.played_inside.steps)
+    copied = copy_game(env)
+    assert copied.played_inside.steps == [7]
+    assert copied.seen[0] is copied.played_inside.steps
+    assert copied.played_inside.steps is not env.played_inside.steps
