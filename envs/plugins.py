@@ -112,10 +112,12 @@ def is_admitted(name: str) -> bool:
 def load_admitted(name: str) -> Any:
     """As `load`, for a name that may have come with a run folder or a snapshot.
 
+    A name is admitted with any options: those of a folder are checked by `is_admitted` when it is read.
+
     Raises:
       PluginError: it was not admitted, or as of `load`.
     """
-    if name not in _ADMITTED:
+    if name not in _ADMITTED and not any(entry.startswith(f"{name} {{") for entry in _ADMITTED):
         raise PluginError(f"{name!r} is code that nobody here has trusted; give --trust (trust=True) to run it")
     return load(name)
 

@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--half-life", type=float, default=0.0)
     options = parser.parse_args()
     course = Course(options.looks, options.games, options.half_life)
-    settings = GateConfig(kind=options.gate, min_steps=0)
+    settings = GateConfig(test=options.gate, min_steps=0)
     rows = []
     for size in options.sizes:
         row: dict[str, float | int | None] = {"opponents": size}

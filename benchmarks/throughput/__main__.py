@@ -102,10 +102,10 @@ def _with_league() -> dict[str, object]:
 
 
 def _without_league() -> dict[str, object]:
-    only_self = {"options": {"self_play": 1.0, "pfsp": 0.0, "verification": 0.0}}
+    only_self = {"self_play": 1.0, "pfsp": 0.0, "verification": 0.0}
     gate = {"min_steps": NEVER, "timeout_steps": NEVER}
     return {
-        "players": [{"role": "main_agent", "matchmaking": only_self, "gate": gate}],
+        "players": [{"role": "main_agent", "matchmaker": only_self, "gate": gate}],
         "ratings": {"step_fraction": 0.0, "final_leases": 0},
         "lease_steps": LEASE_STEPS,
     }

@@ -31,7 +31,7 @@ from league.core.state.commands import (
     StartRun,
 )
 from league.core.state.events import EVENTS, LeaseGranted
-from league.core.state.league_config import LeagueConfig, MatchmakingConfig, PlayerConfig
+from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.core.state.state import digest
 from league.store.journal_reader import JournalReader
@@ -117,9 +117,8 @@ def measure_restart(report: Report, path: Path, results: int) -> None:
 def created(path: Path, players: int) -> JournaledLeague:
     """A league of three roles with a first snapshot each."""
     counts = (players - 2 * (players // 3), players // 3, players // 3)
-    matchmaking = MatchmakingConfig(opponents_per_lease=5)
     groups = tuple(
-        PlayerConfig(role=role, count=count, matchmaking=matchmaking)
+        PlayerConfig(role=role, count=count, opponents_per_lease=5)
         for role, count in zip(("main_agent", "main_exploiter", "league_exploiter"), counts, strict=True)
     )
     league = JournaledLeague.create(path, wall_time=lambda: 0.0)

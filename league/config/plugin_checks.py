@@ -46,9 +46,7 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str) -> N
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
     problems += [*_league_problems(config, spec)] if len(set(spec.teams)) > 1 else []
     if config.league.pbt.selection:
-        problems += _tried(
-            "league.pbt.selection", lambda: _try_selection(config.league.pbt), options="league.pbt.options"
-        )
+        problems += _tried("league.pbt.selection", lambda: _try_selection(config.league.pbt))
     solver, sides = config.league.meta_game.solver, len(set(spec.teams))
     if sides > 1:
         win_rates = np.array([[0.5, 0.7], [0.3, 0.5]])
@@ -102,9 +100,8 @@ def _league_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
         if player.group not in seen:
             seen.add(player.group)
             view, place = view_of(state, name), f"league.players.{player.group}"
-            matchmaking = f"{place}.matchmaking.options"
-            yield from _tried(f"{place}.matchmaker", functools.partial(_try_matchmaker, view), options=matchmaking)
-            yield from _tried(f"{place}.gate.kind", functools.partial(_try_gate, view), options=f"{place}.gate.options")
+            yield from _tried(f"{place}.matchmaker", functools.partial(_try_matchmaker, view))
+            yield from _tried(f"{place}.gate.test", functools.partial(_try_gate, view))
 
 
 def _try_matchmaker(view: MatchmakingView) -> None:
@@ -126,14 +123,14 @@ def _try_selection(pbt: PbtConfig) -> None:
     donor_of(trial, np.random.default_rng(0))
 
 
-def _tried(place: str, attempt: Callable[[], object], *, options: str = "") -> list[str]:
-    """The problems with a plug-in name or its options, found by loading and trying it. options: their path."""
+def _tried(place: str, attempt: Callable[[], object]) -> list[str]:
+    """The problems with a plug-in name or its options, found by loading and trying it."""
     try:
         attempt()
     except OptionsError as error:
         return list(error.problems)
     except ComponentOptionsError as error:
-        return [f"{dotted(path)}: {text}" for path, text in error.under(options).problems]
+        return [f"{dotted(path)}: {text}" for path, text in error.under(place).problems]
     except ValueError as error:
         return [f"{place}: {_line(error)}"]
     except Exception as error:  # boundary: code of others may stand behind any name

@@ -28,7 +28,7 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("league", "preset"): "preset",
     ("league", "players", "*", "role"): "matchmaker",
     ("league", "players", "*", "matchmaker"): "matchmaker",
-    ("league", "players", "*", "gate", "kind"): "gate",
+    ("league", "players", "*", "gate", "test"): "gate",
     ("league", "meta_game", "solver"): "solver",
     ("league", "pbt", "selection"): "selection",
     ("league", "ratings", "bots", "*"): "bot",

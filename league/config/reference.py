@@ -22,9 +22,9 @@ from league.errors import LeagueError
 
 LEARNER_OPTIONS = {".".join(path): choice.records for path, choice in CHOICES.items()}
 CORE_OPTIONS: Mapping[str, tuple[Mapping[str, str], str]] = {
-    "league.players[].matchmaking.options": (MATCHMAKERS, "matchmaker"),
-    "league.players[].gate.options": (GATES, "gate"),
-    "league.pbt.options": (PBT_SELECTIONS, "selection"),
+    "league.players[].matchmaker": (MATCHMAKERS, "matchmaker"),
+    "league.players[].gate.test": (GATES, "gate"),
+    "league.pbt.selection": (PBT_SELECTIONS, "selection"),
 }
 """Key that holds options -> registry of the components that have them, and what these are."""
 _FIELDS = re.compile(r"^    Fields:\n(.*?)(?=^    \S|\Z)", re.MULTILINE | re.DOTALL)

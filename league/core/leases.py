@@ -79,7 +79,7 @@ def training_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[
     if not state.is_competitive:
         return player, paired_assignments(player, [(player, 1.0)], teams=state.teams, records=True)
     probabilities = with_fixed_opponents(state, player, plugin_calls.opponents(view_of(state, player), rng))
-    chosen = sparse_probabilities(probabilities, limit=config.matchmaking.opponents_per_lease, rng=rng)
+    chosen = sparse_probabilities(probabilities, limit=config.opponents_per_lease, rng=rng)
     return player, paired_assignments(player, _named(state, *chosen), teams=state.teams, records=True)
 
 

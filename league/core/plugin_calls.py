@@ -51,7 +51,7 @@ def verdict(trial: Trial) -> Verdict | None:
     Raises:
       PluginFault: it raised, or that is neither None nor a `Verdict`.
     """
-    name = trial.config.kind
+    name = trial.config.test_name
     answer: Any = called("gate", name, gate_of(trial.config), trial)
     if answer is None or not is_own(name):
         return cast(Verdict | None, answer)

@@ -14,6 +14,7 @@ from league.core.metagame.meta_game import exported_snapshots
 from league.core.metagame.ratings import ELO_PER_LOGIT, frozen_pairs, league_ratings, win_probability
 from league.core.state.events import DirectiveIssued, Event, Evidence, LeaseFinished, LeaseGranted, SnapshotAdded
 from league.core.state.payoff import LOSS, WIN
+from league.core.state.registry import given_options
 from league.core.state.state import LeagueState
 from league.simulation.report import starved_opponents
 
@@ -110,7 +111,7 @@ def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
         if player.trained_steps - player.gate_steps < max(gate.min_steps, gate.timeout_steps // 2):
             continue  # there is time to meet them: a reset has made everything unknown
         hungry, gate_opponents = starved_opponents(state, name)
-        most = 0 if gate.kind == "threshold" else gate_opponents // 10
+        most = 0 if gate.test_name == "threshold" else gate_opponents // 10
         if len(hungry) > most:
             opponent, games = min(hungry, key=lambda row: row[1])
             fewest = beaten_at(gate).min_games
@@ -120,7 +121,7 @@ def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
                 f"{name} has met {len(hungry)} of its {gate_opponents} opponents too rarely for its gate to judge.",
                 f"least known is {opponent} with {games:.1f} effective games; min_games is {fewest:g}",
                 f"raise payoff.half_life_steps (now {state.config.half_life_steps:g}) or "
-                f"matchmaking.opponents_per_lease, or lower gate.options.min_games",
+                f"opponents_per_lease, or lower gate.test.min_games",
             )
 
 
@@ -142,13 +143,13 @@ def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
             else f"; the expected number of unbeaten opponents was {expected_unbeaten:.2f}"
         )
         bar = beaten_at(gate).win_rate
-        kind = "use gate.kind: posterior, " if gate.kind == "threshold" and len(evidence) > 3 else ""
+        kind = "use gate.test: posterior, " if gate.test_name == "threshold" and len(evidence) > 3 else ""
         yield Finding(
             "gates that never fire",
             f"The gate of {name} has never fired: all {timeouts} snapshots were taken by the timeout.",
             f"at the last one {hardest.opponent} was beaten with {hardest.mean:.2f} in {hardest.games:.0f} effective "
             f"games, win_rate is {bar:g}{doubts}",
-            f"{kind}lower gate.options.win_rate{_as_margin(state, bar)}, or raise gate.timeout_steps "
+            f"{kind}lower gate.test.win_rate{_as_margin(state, bar)}, or raise gate.timeout_steps "
             f"(now {gate.timeout_steps:,})",
         )
 
@@ -275,7 +276,7 @@ def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
                 f"{name} was frozen {reasons.count(TIMEOUT)} times and beats no opponent.",
                 f"at the last timeout its best win rate was {best.mean:.2f} against {best.opponent}",
                 f"raise gate.timeout_steps (now {gate.timeout_steps:,}), the player's step_weight, or "
-                "matchmaking.options.curriculum_fraction; or lower its gate.reset_probability",
+                "matchmaker.curriculum_fraction; or lower its gate.reset_probability",
             )
 
 
@@ -291,13 +292,13 @@ def wasted_games(state: LeagueState, history: History) -> Iterator[Finding]:
             continue
         worst = max(solved, key=lambda opponent: met.games[opponent])
         config = state.config_of(name)
-        weighting = config.matchmaking.options.get("weighting")
+        weighting = given_options(config.matchmaker).get("weighting")
         rule = f"weighting is {weighting}" if weighting else f"matchmaker is {config.matchmaker_name}"
         yield Finding(
             "actors wasted on solved opponents",
             f"{name} spends {wasted / total:.0%} of its games on opponents that it always beats.",
             f"{len(solved)} such opponents recently, most games ({met.games[worst]:,}) against {worst}; its {rule}",
-            "use matchmaking.options.weighting: squared (or hard with a higher pfsp_exponent), more self_play, or "
+            "use matchmaker.weighting: squared (or hard with a higher pfsp_exponent), more self_play, or "
             "smaller probabilities of fixed opponents",
         )
 

@@ -28,7 +28,7 @@ from league.core.state.events import (
     PlayerTransplanted,
     SnapshotAdded,
 )
-from league.core.state.league_config import LeagueConfig, MatchmakingConfig
+from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.core.state.placements import Placements, has_placements
 from league.core.state.records import (
     BOT_PREFIX,
@@ -334,9 +334,9 @@ def _real_lease_steps(config: RunConfig) -> int:
 def _with_opponents(settings: LeagueConfig, num_leases: float) -> LeagueConfig:
     """The same with as many opponents in one simulated lease as `num_leases` real ones meet."""
 
-    def widened(matchmaking: MatchmakingConfig) -> MatchmakingConfig:
-        met = min(round(num_leases * matchmaking.opponents_per_lease), MAX_OPPONENTS)
-        return replace(matchmaking, opponents_per_lease=max(met, matchmaking.opponents_per_lease))
+    def widened(group: PlayerConfig) -> PlayerConfig:
+        met = min(round(num_leases * group.opponents_per_lease), MAX_OPPONENTS)
+        return replace(group, opponents_per_lease=max(met, group.opponents_per_lease))
 
-    players = tuple(replace(group, matchmaking=widened(group.matchmaking)) for group in settings.players)
+    players = tuple(widened(group) for group in settings.players)
     return replace(settings, players=players)

@@ -109,8 +109,7 @@ def test_keys_in_sentences_exist() -> None:
             if "." in key and key.replace(".", "").replace("_", "").isalpha() and key.split(".")[0] in parts:
                 if key.rpartition(".")[2] in ("py", "md", "yaml", "json", "lock", "db", "toml"):
                     continue
-                section = key.partition(".options.")[0] + (".options" if ".options." in key else "")
-                assert any(f".{known}".endswith(f".{section}") for known in keys), f"{path.name}: `{code}`"
+                assert any(f".{known}".endswith(f".{key}") for known in keys), f"{path.name}: `{code}`"
 
 
 def test_files_in_sentences_exist() -> None:

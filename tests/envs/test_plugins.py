@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envs.bots import make_bot
-from envs.plugins import PluginError, absolute, admit, load, load_admitted, resolve
+from envs.plugins import PluginError, absolute, admit, is_admitted, load, load_admitted, resolve
 from envs.protocol import EnvError
 
 ROOT = Path(__file__).parents[2]
@@ -99,6 +99,16 @@ def test_a_name_brought_along_is_loaded_only_where_it_was_admitted(folder: Path)
         load_admitted(name)
     admit([name])
     assert load_admitted(name)() == 42
+
+
+def test_a_name_that_is_admitted_with_options_is_loaded_and_other_options_are_not_admitted(folder: Path) -> None:
+    (folder / "gate.py").write_text("class Gate: ...")
+    name = f"{folder / 'gate.py'}:Gate"
+    admit([f'{name} {{"patience": 3}}'])
+    assert load_admitted(name).__name__ == "Gate"
+    assert is_admitted(f'{name} {{"patience": 3}}') and not is_admitted(f'{name} {{"patience": 4}}')
+    with pytest.raises(PluginError, match="nobody here has trusted"):
+        load_admitted(name.removesuffix("te"))
 
 
 def test_names_beside_a_configuration_get_absolute_paths(folder: Path, tmp_path: Path) -> None:

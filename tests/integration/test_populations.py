@@ -207,7 +207,9 @@ def tiny_league(preset: str) -> dict[str, Any]:
     if preset == "pbt":  # players a hundred steps old hardly differ: whoever is behind at all copies
         copying = pbt(population).pbt
         assert copying is not None
-        league["pbt"] = dataclasses.asdict(dataclasses.replace(copying, options={"copy_below": 0.499}, min_games=4.0))
+        league["pbt"] = dataclasses.asdict(
+            dataclasses.replace(copying, selection={"kind": "elo_gap", "copy_below": 0.499}, min_games=4.0)
+        )
     return league
 
 

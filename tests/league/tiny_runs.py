@@ -16,7 +16,7 @@ from league.run.launch import Ended, resume, train
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
 
-GATE = {"min_steps": 100, "timeout_steps": 350, "options": {"min_games": 4}}
+GATE = {"min_steps": 100, "timeout_steps": 350, "test": {"min_games": 4}}
 TINY: dict[str, Any] = {
     "env": {"id": "tic_tac_toe"},
     "name": "tiny",

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from league.core.state.events import Evidence
-from league.core.state.league_config import GateConfig
+from league.core.state.league_config import DEFAULT_GATE, GateConfig
 from league.core.state.payoff import Posterior
 from league.core.state.population_config import require
-from league.core.state.registry import GATES, make
+from league.core.state.registry import GATES, given_options, make
 
 GATE, TIMEOUT = "gate", "timeout"
 """Reasons of a snapshot after which an exploiter may start again."""
@@ -70,7 +70,7 @@ def gate_of(config: GateConfig) -> Gate:
     Raises:
       ValueError, ModuleNotFoundError: there is none such.
     """
-    return cast(Gate, make(GATES, config.kind, config.options, what="gate"))
+    return cast(Gate, make(GATES, config.test, what="gate", default=DEFAULT_GATE))
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,8 @@ def beaten_at(config: GateConfig) -> BeatenAt:
 
     The gate itself is not loaded: a report on a run must not run code from outside.
     """
-    win_rate, min_games = config.options.get("win_rate"), config.options.get("min_games")
+    options = given_options(config.test)
+    win_rate, min_games = options.get("win_rate"), options.get("min_games")
     return BeatenAt(
         win_rate if isinstance(win_rate, int | float) else ThresholdGate.win_rate,
         min_games if isinstance(min_games, int | float) else ThresholdGate.min_games,

@@ -10,6 +10,7 @@ import numpy as np
 from league.core.matchmaking.matchmakers import softmax
 from league.core.state.growable_array import GrowableArray
 from league.core.state.records import AssignmentOutcome
+from league.core.state.registry import given_options
 from league.core.state.scoring import score_sum
 from league.core.state.state import LeagueState
 
@@ -68,7 +69,7 @@ def record_quality(state: LeagueState, home: str, outcome: AssignmentOutcome) ->
     teams, player = state.teams, state.players[home]
     seat = outcome.policies.index(home)
     past = state.population.snapshots_of(player.policy)
-    rate = state.config_of(home).matchmaking.options["quality_rate"]
+    rate = given_options(state.config_of(home).matchmaker)["quality_rate"]
     # One seat of each other team: the seats of a team share its result.
     for other in dict.fromkeys(teams):
         if other == teams[seat]:

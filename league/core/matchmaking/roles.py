@@ -256,7 +256,7 @@ def matchmaker_of(config: PlayerConfig) -> Matchmaker:
     Raises:
       ValueError, ModuleNotFoundError: there is none such.
     """
-    return cast(Matchmaker, make(MATCHMAKERS, config.matchmaker_name, config.matchmaking.options, what="matchmaker"))
+    return cast(Matchmaker, make(MATCHMAKERS, config.matchmaker, what="matchmaker", default=config.role))
 
 
 def monotone_tail_start(win_rates: Array) -> int:

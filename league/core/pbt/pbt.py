@@ -39,7 +39,7 @@ def own_config(state: LeagueState, player: str) -> PlayerConfig:
         options = with_self_play(options, tuned["self_play"])
     if "pfsp_exponent" in tuned and "pfsp_exponent" in options:
         options |= {"weighting": "hard", "pfsp_exponent": tuned["pfsp_exponent"]}
-    return dataclasses.replace(config, matchmaking=dataclasses.replace(config.matchmaking, options=options))
+    return dataclasses.replace(config, matchmaker={"kind": config.matchmaker_name, **options})
 
 
 def with_self_play(options: Options, probability: float) -> Options:
@@ -149,7 +149,7 @@ def _copy_directive(state: LeagueState, player: str, rng: np.random.Generator) -
         state.next_directive_id,
         DirectiveKind.TRANSPLANT,
         player,
-        reason=f"{config.selection}: {copy.evidence} against {donor.name}",
+        reason=f"{config.selection_name}: {copy.evidence} against {donor.name}",
         source=donor.parent,
         donor=donor.name,
         checkpoint=donor.checkpoint.digest,

@@ -56,7 +56,7 @@ def selection_of(config: PbtConfig) -> Selection:
     Raises:
       ValueError, ModuleNotFoundError: there is none such.
     """
-    return cast(Selection, make(PBT_SELECTIONS, config.selection, config.options, what="selection"))
+    return cast(Selection, make(PBT_SELECTIONS, config.selection, what="selection"))
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def donor_of(trial: SelectionTrial, rng: np.random.Generator) -> Copy | None:
     Raises:
       PluginFault: it raised, or that is neither None nor a `Copy` from another candidate.
     """
-    name, size = trial.config.selection, len(trial.names)
+    name, size = trial.config.selection_name, len(trial.names)
     answer: Any = called("selection", name, selection_of(trial.config), trial, rng)
     if answer is None or not is_own(name):
         return cast(Copy | None, answer)

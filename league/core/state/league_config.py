@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, TypeVar
+from typing import ClassVar, Literal
 
 from league.core.state.population_config import (
     FixedOpponentConfig,
@@ -25,11 +25,12 @@ from league.core.state.registry import (
     MATCHMAKERS,
     PBT_SELECTIONS,
     PRESETS,
+    Component,
     ComponentOptionsError,
     KeyPath,
-    Options,
     check_name,
     completed,
+    kind_of,
     load,
 )
 from league.core.state.scoring import Score
@@ -40,8 +41,7 @@ RESET_PROBABILITIES = {"main_exploiter": 1.0, "league_exploiter": 0.25}
 SUM_ROUNDING = 1e-9
 """Rounding by which probabilities may sum to more than 1."""
 
-Section = TypeVar("Section", "GateConfig", "MatchmakingConfig", PbtConfig)
-
+DEFAULT_GATE = "posterior"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,47}")
 
 
@@ -50,9 +50,8 @@ class GateConfig:
     """Settings of a gate, which freezes a player's weights into a snapshot.
 
     Fields:
-      kind: name of the gate, or "module:attribute". "posterior", which also fires among hundreds of opponents, or the
-        published "threshold".
-      options: of that gate.
+      test: decides when it fires: "posterior", which also fires among hundreds of opponents, the published
+        "threshold", or "module:attribute"; or a mapping of its name as `kind` and its options.
       min_steps: trained steps since the last snapshot or reset before which no gate fires (published: 2e9).
       timeout_steps: trained steps after which a snapshot is taken whatever the win rates say (published: 4e9).
       reset_probability: chance that the player then starts again from its initial snapshot; None is the role's own:
@@ -64,15 +63,14 @@ class GateConfig:
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
-    kind: str = "posterior"
-    options: Options = field(default_factory=dict, hash=False)
+    test: Component = field(default=DEFAULT_GATE, hash=False)
     min_steps: int = 1_000_000
     timeout_steps: int = 4_000_000
     reset_probability: float | None = None
     reset_to: Literal["initial", "main"] = "initial"
 
     def __post_init__(self) -> None:
-        check_name(GATES, self.kind, what="gate")
+        check_name(GATES, self.test_name, what="gate")
         require(self.min_steps >= 0, f"min_steps must not be negative, not {self.min_steps}")
         require(
             self.timeout_steps >= max(1, self.min_steps),
@@ -81,23 +79,10 @@ class GateConfig:
         chance = self.reset_probability
         require(chance is None or 0.0 <= chance <= 1.0, f"reset_probability must lie in [0, 1], not {chance}")
 
-
-@dataclass(frozen=True)
-class MatchmakingConfig:
-    """Settings of matchmaking: the opponents that a player meets.
-
-    Fields:
-      options: of the player's matchmaker.
-      opponents_per_lease: most distinct opponents (the player itself included) in one lease.
-    """
-
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
-
-    options: Options = field(default_factory=dict, hash=False)
-    opponents_per_lease: int = 4
-
-    def __post_init__(self) -> None:
-        require(self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1")
+    @property
+    def test_name(self) -> str:
+        """Name of the test."""
+        return kind_of(self.test, DEFAULT_GATE)
 
 
 @dataclass(frozen=True)
@@ -109,8 +94,10 @@ class PlayerConfig:
       count: how many of them.
       step_weight: weight of each one's env steps in training, against the other players' weights.
       name: what their ids begin with (`<name>-<number>`); empty takes it from the role.
-      matchmaker: registered name or "module:attribute"; empty is the role's.
-      matchmaking, gate: see there.
+      matchmaker: registered name or "module:attribute", or a mapping of its name as `kind` and its options; without a
+        name it is the role's.
+      opponents_per_lease: most distinct opponents (the player itself included) in one lease.
+      gate: see there.
       hyperparameters: names and values that its players learn with, as in `TunedConfig`: an "entropy_cost" of 0.25 is
         a quarter of what is configured. Values that PBT changes take precedence.
     """
@@ -121,13 +108,14 @@ class PlayerConfig:
     count: int = 1
     step_weight: float = 1.0
     name: str = ""
-    matchmaker: str = ""
-    matchmaking: MatchmakingConfig = field(default_factory=MatchmakingConfig)
+    matchmaker: Component = field(default="", hash=False)
+    opponents_per_lease: int = 4
     gate: GateConfig = field(default_factory=GateConfig)
     hyperparameters: tuple[Hyperparameter, ...] = ()
 
     def __post_init__(self) -> None:
-        check_name(MATCHMAKERS, self.matchmaker_name, what="role" if not self.matchmaker else "matchmaker")
+        check_name(MATCHMAKERS, self.matchmaker_name, what="matchmaker" if kind_of(self.matchmaker) else "role")
+        require(self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1")
         require(1 <= self.count <= 100_000, f"count must lie in [1, 100000], not {self.count}")
         require(0.0 < self.step_weight < math.inf, f"step_weight must be positive and finite, not {self.step_weight}")
         for item in self.hyperparameters:
@@ -147,7 +135,7 @@ class PlayerConfig:
     @property
     def matchmaker_name(self) -> str:
         """Name of the matchmaker: as given, or the role's."""
-        return self.matchmaker or self.role
+        return kind_of(self.matchmaker, self.role)
 
     @property
     def reset_probability(self) -> float:
@@ -301,25 +289,26 @@ class LeagueConfig:
         """Write out every option of a registered component, so that a journal tells what its league was made with."""
         problems: list[tuple[KeyPath, str]] = []
 
-        def complete(registry: Mapping[str, str], name: str, section: Section, *path: str | int) -> Section:
+        def complete(registry: Mapping[str, str], choice: Component, default: str, *path: str | int) -> Component:
             try:
-                options = completed(registry, name, section.options, what=str(path[-1]))
+                return completed(registry, choice, what=str(path[-1]), default=default)
             except ComponentOptionsError as error:
-                problems.extend(error.under(*path, "options").problems)
-                return section
-            return section if options == section.options else replace(section, options=options)
+                problems.extend(error.under(*path).problems)
+                return choice
 
         players = tuple(
             replace(
                 group,
-                matchmaking=complete(
-                    MATCHMAKERS, group.matchmaker_name, group.matchmaking, "players", index, "matchmaking"
+                matchmaker=complete(MATCHMAKERS, group.matchmaker, group.role, "players", index, "matchmaker"),
+                gate=replace(
+                    group.gate, test=complete(GATES, group.gate.test, DEFAULT_GATE, "players", index, "gate", "test")
                 ),
-                gate=complete(GATES, group.gate.kind, group.gate, "players", index, "gate"),
             )
             for index, group in enumerate(self.players)
         )
-        pbt = complete(PBT_SELECTIONS, self.pbt.selection, self.pbt, "pbt")
+        pbt = self.pbt
+        if pbt.selection:
+            pbt = replace(pbt, selection=complete(PBT_SELECTIONS, pbt.selection, "", "pbt", "selection"))
         if problems:
             raise ComponentOptionsError(problems)
         object.__setattr__(self, "players", players)  # a frozen record is completed before it is seen

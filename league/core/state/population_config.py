@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from league.core.state.records import BOT_PREFIX, IMPORTED_PREFIX
-from league.core.state.registry import AUTO, PBT_SELECTIONS, SOLVERS, Options, check_name
+from league.core.state.registry import AUTO, PBT_SELECTIONS, SOLVERS, Component, check_name, kind_of
 
 
 def require(condition: bool, message: str) -> None:
@@ -182,8 +182,8 @@ class PbtConfig:
     """Population based training: who copies whom, and how values change.
 
     Fields:
-      selection: "truncation", "elo_gap", "tournament" or "module:attribute"; empty for no PBT.
-      options: of that selection.
+      selection: "truncation", "elo_gap", "tournament" or "module:attribute", or a mapping of its name as `kind` and its
+        options; empty for no PBT.
       hyperparameters: those that PBT changes.
       period_steps: trained steps of a player between two looks at it.
       burn_in_steps: trained steps after a transplant or a reset before a player may copy or be copied.
@@ -195,8 +195,7 @@ class PbtConfig:
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
-    selection: str = ""
-    options: Options = field(default_factory=dict, hash=False)
+    selection: Component = field(default="", hash=False)
     hyperparameters: tuple[TunedConfig, ...] = ()
     period_steps: int = 500_000
     burn_in_steps: int = 1_000_000
@@ -208,8 +207,8 @@ class PbtConfig:
 
     def __post_init__(self) -> None:
         if self.selection:
-            check_name(PBT_SELECTIONS, self.selection, what="selection")
-        require(bool(self.selection) or not self.options, "options are those of a selection, and none is named")
+            require(bool(self.selection_name), "selection: its options are given, and no `kind`")
+            check_name(PBT_SELECTIONS, self.selection_name, what="selection")
         names = [item.name for item in self.hyperparameters]
         require(len(set(names)) == len(names), f"a hyperparameter is named twice: {names}")
         require(self.period_steps >= 1, f"period_steps must be at least 1, not {self.period_steps}")
@@ -219,3 +218,8 @@ class PbtConfig:
         for name in ("mutation", "resample"):
             value = getattr(self, name)
             require(0.0 <= value <= 1.0, f"{name} must lie in [0, 1], not {value}")
+
+    @property
+    def selection_name(self) -> str:
+        """Name of the selection; empty for no PBT."""
+        return kind_of(self.selection)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from league.core.state.league_config import GateConfig, MatchmakingConfig, PlayerConfig, RatingConfig
+from league.core.state.league_config import GateConfig, PlayerConfig, RatingConfig
 from league.core.state.population_config import (
     MetaGameConfig,
     PbtConfig,
@@ -64,8 +64,7 @@ def openai_five(population: PopulationConfig) -> PresetParts:
     """
     latest = population.play_against_latest_model_ratio
     group = _simple(population, "quality", self_play=0.8 if latest is None else latest)
-    matchmaking = replace(group.matchmaking, opponents_per_lease=QUALITY_OPPONENTS)
-    return PresetParts(players=(replace(group, matchmaking=matchmaking),))
+    return PresetParts(players=(replace(group, opponents_per_lease=QUALITY_OPPONENTS),))
 
 
 def self_play(population: PopulationConfig) -> PresetParts:
@@ -133,7 +132,6 @@ def _simple(population: PopulationConfig, matchmaker: str, *, main_agents: int =
     steps = population.save_steps or SAVE_STEPS
     return PlayerConfig(
         count=population.main_agents or main_agents,
-        matchmaker=matchmaker,
-        matchmaking=MatchmakingConfig(options),
+        matchmaker={"kind": matchmaker, **options},
         gate=GateConfig(min_steps=steps, timeout_steps=steps),
     )

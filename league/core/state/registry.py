@@ -64,6 +64,9 @@ PRESETS: Mapping[str, str] = {
 Options = dict[str, Any]
 """Options of a component as JSON holds them. Their types are the fields of the component, which is a dataclass."""
 
+Component = str | Options
+"""The name of a component, or a mapping of its `kind` and of its options."""
+
 KeyPath = tuple[str | int, ...]
 Load = Callable[[str], object]
 Build = Callable[[type, Options], object]
@@ -134,32 +137,46 @@ def _loaded(loader: str, target: str) -> object:
     return _LOADERS[loader](target)
 
 
-def make(registry: Mapping[str, str], name: str, options: Options, *, what: str) -> object:
-    """The component of that name with its options; one object for equal options.
+def kind_of(choice: Component, default: str = "") -> str:
+    """The name of a component, `default` where none is given."""
+    return (choice if isinstance(choice, str) else str(choice.get("kind", ""))) or default
 
+
+def given_options(choice: Component) -> Options:
+    """The options that are given beside the kind."""
+    return {} if isinstance(choice, str) else {key: value for key, value in choice.items() if key != "kind"}
+
+
+def make(registry: Mapping[str, str], choice: Component, *, what: str, default: str = "") -> object:
+    """The component of a name, with its options; one object for equal options.
+
+    Args:
+      default: name where none is given.
     Raises:
       ComponentOptionsError: it does not take the options.
       ValueError: unknown name, it cannot be loaded, or it is no dataclass.
     """
+    name = kind_of(choice, default)
     component = load(registry, name, what=what)
     if not isinstance(component, type) or not dataclasses.is_dataclass(component):
         raise ValueError(
             f"{what} {name!r} is no dataclass; make it a class with @dataclass, whose fields are its options"
         )
-    return _built(component, json.dumps(options, sort_keys=True, default=str))
+    return _built(component, json.dumps(given_options(choice), sort_keys=True, default=str))
 
 
-def completed(registry: Mapping[str, str], name: str, options: Options, *, what: str) -> Options:
-    """The options with the defaults of those that were not given.
+def completed(registry: Mapping[str, str], choice: Component, *, what: str, default: str = "") -> Options:
+    """A mapping of the kind and of every option, with the defaults of those that were not given.
 
     The options of a component of the user's own stay as they are: reading a run must not run code from outside.
 
     Raises:
       ComponentOptionsError: the component does not take them.
     """
+    name = kind_of(choice, default)
     if name not in registry:
-        return options
-    return options_of(make(registry, name, options, what=what))
+        return {"kind": name, **given_options(choice)}
+    return {"kind": name, **options_of(make(registry, choice, what=what, default=default))}
 
 
 def options_of(component: object) -> Options:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from league.core.state.growable_array import GrowableArray
-from league.core.state.registry import Options
+from league.core.state.registry import Component, Options
 
 Plain = Any
 """None, bool, int, float, str, or lists and string-keyed dicts of these."""
@@ -56,7 +56,7 @@ def decode(kind: Any, plain: Plain) -> Any:
         return GrowableArray.of(array.astype(array.dtype.newbyteorder("="), copy=False))
     if kind in (bool, int, float, str, type(None)):
         return kind(plain) if kind is float else plain
-    if kind == Options:
+    if kind in (Options, Component):
         return plain
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(plain)
@@ -65,7 +65,7 @@ def decode(kind: Any, plain: Plain) -> Any:
 
 def _pack_field(hint: Any, value: object) -> Plain:
     """A whole number in a float field becomes a float, as it does when it is read back."""
-    if hint == Options:  # JSON holds it as it is
+    if hint in (Options, Component):  # JSON holds it as it is
         return value
     is_float = hint is float or float in typing.get_args(hint)
     return float(value) if is_float and isinstance(value, int) else encode(value)

@@ -122,9 +122,9 @@ def test_runs_are_named_after_game_population_and_seed(tmp_path: Path):
 def test_controls_are_the_newest_weights_and_half_the_games_against_the_past(config: Path):
     sections = control_sections(save_steps=500, rest="lease_steps: 8")
     latest, half = (load_config(config, overrides=[f"league={sections[name]}"]).league for name in (LATEST, HALF))
-    assert latest.players[0].matchmaker == "self_play"
-    assert half.players[0].matchmaking.options["self_play"] == 0.5
-    assert half.players[0].matchmaking.options["window"] == 1_000_000
+    assert latest.players[0].matchmaker_name == "self_play"
+    assert half.players[0].matchmaker["self_play"] == 0.5
+    assert half.players[0].matchmaker["window"] == 1_000_000
     assert {section.players[0].gate.min_steps for section in (latest, half)} == {500}
 
 

@@ -71,7 +71,7 @@ class Bot:
 """
 SOLO = "league.players=[{role: main_agent, %s}]"
 TUNED = "league.pbt={selection: '%s', hyperparameters: [{name: learning_rate}]}"
-PBT = "league.pbt={selection: '%s', options: {%s}, hyperparameters: [{name: learning_rate}]}"
+PBT = "league.pbt={selection: {kind: '%s', %s}, hyperparameters: [{name: learning_rate}]}"
 
 SETTINGS = [
     # names that are registered nowhere
@@ -111,32 +111,37 @@ SETTINGS = [
     (SOLO % "matchmaker: 'plug.py:Short'", "one for each of the policies"),
     (SOLO % "matchmaker: 'plug.py:Raising'", "raised RuntimeError: no idea whom"),
     (SOLO % "matchmaker: 'plug.py:Strange'", "give numbers of policies"),
-    (SOLO % "gate: {kind: psterior}", "posterior"),
-    (SOLO % "gate: {kind: 'x:y'}", "there is no module 'x'"),
-    (SOLO % "gate: {kind: 'plug.py:Gate'}", "returned 'yes'; return None or a league.core.gates.gates.Verdict"),
-    (SOLO % "gate: {kind: 'plug.py:Broken'}", "raised RuntimeError: out of order"),
-    (SOLO % "gate: {kind: 'plug.py:raising'}", "is no dataclass"),
+    (SOLO % "gate: {test: psterior}", "posterior"),
+    (SOLO % "gate: {test: 'x:y'}", "there is no module 'x'"),
+    (SOLO % "gate: {test: 'plug.py:Gate'}", "returned 'yes'; return None or a league.core.gates.gates.Verdict"),
+    (SOLO % "gate: {test: 'plug.py:Broken'}", "raised RuntimeError: out of order"),
+    (SOLO % "gate: {test: 'plug.py:raising'}", "is no dataclass"),
     # options of components, registered and one's own
     (
-        SOLO % "gate: {options: {win_rat: 0.5}}",
-        "league.players.0.gate.options.win_rat: unknown key, nearest is 'win_rate'",
+        SOLO % "gate: {test: {win_rat: 0.5}}",
+        "league.players.0.gate.test.win_rat: unknown key, nearest is 'win_rate'",
     ),
-    (SOLO % "gate: {options: {margin: wide}}", "league.players.0.gate.options.margin: 'wide' does not fit"),
-    (SOLO % "gate: {kind: threshold, options: {margin: 0.1}}", "gate.options.margin: unknown key"),
-    (SOLO % "matchmaking: {options: {window: 3}}", "league.players.0.matchmaking.options.window: unknown key"),
-    (SOLO % "matchmaking: {options: {pfsp: 0.9}}", "self_play 0.35 + pfsp 0.9"),
-    (SOLO % "matchmaker: self_play, matchmaking: {options: {own: 1}}", "matchmaking.options.own: unknown key"),
+    (SOLO % "gate: {test: {margin: wide}}", "league.players.0.gate.test.margin: 'wide' does not fit"),
+    (SOLO % "gate: {test: {kind: threshold, margin: 0.1}}", "gate.test.margin: unknown key"),
+    (SOLO % "matchmaker: {window: 3}", "league.players.0.matchmaker.window: unknown key"),
+    (SOLO % "matchmaker: {pfsp: 0.9}", "self_play 0.35 + pfsp 0.9"),
+    (SOLO % "matchmaker: {kind: self_play, own: 1}", "matchmaker.own: unknown key"),
     (
-        SOLO % "gate: {kind: 'plug.py:Gate', options: {patiense: 3}}",
-        "gate.options.patiense: unknown key, nearest is 'pa",
+        SOLO % "gate: {test: {kind: 'plug.py:Gate', patiense: 3}}",
+        "gate.test.patiense: unknown key, nearest is 'pa",
     ),
-    (SOLO % "gate: {kind: 'plug.py:Gate', options: {patience: soon}}", "gate.options.patience: 'soon' does not fit"),
-    (SOLO % "gate: {kind: 'plug.py:Gate', options: {patience: -1}}", "gate.options: patience must not be negative"),
-    (SOLO % "matchmaker: 'plug.py:Short', matchmaking: {options: {length: x}}", "matchmaking.options.length: 'x'"),
-    (PBT % ("truncation", "best: 0.1"), "league.pbt.options.best: unknown key, the keys here are quantile"),
-    (PBT % ("plug.py:Selection", "bst: 0.1"), "league.pbt.options.bst: unknown key, nearest is 'best'"),
-    ("league.pbt.options={quantile: 0.1}", "none is named"),
-    (SOLO % "gate: {options: {win_rate: 2}}", "gate.options: win_rate must lie between 0 and 1"),
+    (SOLO % "gate: {test: {kind: 'plug.py:Gate', patience: soon}}", "gate.test.patience: 'soon' does not fit"),
+    (SOLO % "gate: {test: {kind: 'plug.py:Gate', patience: -1}}", "gate.test: patience must not be negative"),
+    (SOLO % "matchmaker: {kind: 'plug.py:Short', length: x}", "matchmaker.length: 'x'"),
+    (PBT % ("truncation", "best: 0.1"), "league.pbt.selection.best: unknown key, the keys here are quantile"),
+    (PBT % ("plug.py:Selection", "bst: 0.1"), "league.pbt.selection.bst: unknown key, nearest is 'best'"),
+    ("league.pbt.selection={quantile: 0.1}", "its options are given, and no `kind`"),
+    (SOLO % "gate: {test: {win_rate: 2}}", "gate.test: win_rate must lie between 0 and 1"),
+    (SOLO % "gate: {options: {win_rate: 0.5}}", "league.players.0.gate.options: unknown key"),
+    (SOLO % "gate: {kind: threshold}", "league.players.0.gate.kind: unknown key"),
+    (SOLO % "matchmaking: {opponents_per_lease: 2}", "league.players.0.matchmaking: unknown key"),
+    (SOLO % "matchmaker: 3", "league.players.0.matchmaker"),
+    (SOLO % "opponents_per_lease: 0", "opponents_per_lease is 0, must be at least 1"),
     (SOLO % "gate: {min_steps: -1}", "min_steps must not be negative"),
     (SOLO % "count: 0", "count must lie in"),
     (SOLO % "step_weight: -1", "step_weight must be positive"),

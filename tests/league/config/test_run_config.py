@@ -88,7 +88,7 @@ network: 5
         "network: 5 is not a section; its keys are encoder, hidden",
         "learner.batch_rws: unknown key, nearest is 'batch_rows'",
         "league.players.0: no role 'main_agnt'; nearest is 'main_agent'",
-        "league.players.1.gate.win_rat: unknown key, the keys here are kind, options",
+        "league.players.1.gate.win_rat: unknown key, the keys here are test, min_steps",
         "league.ratings: step_fraction must lie in [0, 1), not 2",
         "runtime.kind: 'rya' is not 'ray' or 'inprocess' (nearest: 'ray')",
         "budget.seconds: 'soon' does not fit",

@@ -27,7 +27,7 @@ from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.core.state.scoring import BY_WINS, Scoring
 from league.core.state.state import LeagueState
 
-QUICK_GATE = GateConfig(options={"min_games": 4}, min_steps=1_000, timeout_steps=6_000)
+QUICK_GATE = GateConfig(test={"min_games": 4}, min_steps=1_000, timeout_steps=6_000)
 DIGEST = "0" * 64
 
 

@@ -28,7 +28,7 @@ from league.core.state.state import LeagueState, digest
 from tests.league.core.own_components import OWN_GATE
 from tests.league.core.simulated_league import DIGEST, SimulatedLeague, outcome_of, three_roles
 
-ALWAYS_RESET = GateConfig(options={"min_games": 4}, min_steps=1_000, timeout_steps=6_000, reset_probability=1.0)
+ALWAYS_RESET = GateConfig(test={"min_games": 4}, min_steps=1_000, timeout_steps=6_000, reset_probability=1.0)
 
 
 def ready(gate: GateConfig | None = None) -> SimulatedLeague:
@@ -255,7 +255,7 @@ def trial(*, steps: int, mean: list[float], games: float) -> Trial:
 
 @pytest.mark.parametrize("name", [*sorted(GATES), OWN_GATE])
 def test_every_gate_holds_to_the_timeout_and_to_clear_cases(name: str) -> None:
-    gate = gate_of(GateConfig(kind=name))
+    gate = gate_of(GateConfig(test=name))
     assert gate(trial(steps=50, mean=[0.9, 0.95], games=1_000)).reason == "gate"  # type: ignore[union-attr]
     assert gate(trial(steps=50, mean=[0.9, 0.4], games=1_000)) is None
     assert gate(trial(steps=50, mean=[0.9, 0.95], games=1)) is None

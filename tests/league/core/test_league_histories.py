@@ -60,12 +60,11 @@ from league.policies.nash_export import league_mixture
 from tests.league.core.simulated_league import DIGEST, SimulatedLeague, three_roles
 
 PBT = PbtConfig(
-    selection="tournament",
+    selection={"kind": "tournament", "confidence": 0.5},
     hyperparameters=(TunedConfig("learning_rate"), TunedConfig("self_play", initial=0.4, low=0.1, high=0.9)),
     period_steps=500,
     burn_in_steps=500,
     min_games=2,
-    options={"confidence": 0.5},
 )
 QUICK = PopulationConfig(save_steps=2_000)
 POPULATIONS = {

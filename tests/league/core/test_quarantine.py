@@ -18,7 +18,7 @@ from league.core.state.records import Directive
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from tests.league.core.simulated_league import DIGEST, SimulatedLeague, three_roles
 
-ALWAYS_RESET = GateConfig(options={"min_games": 4}, min_steps=1_000, timeout_steps=2_000, reset_probability=1.0)
+ALWAYS_RESET = GateConfig(test={"min_games": 4}, min_steps=1_000, timeout_steps=2_000, reset_probability=1.0)
 GONE = "its weights.safetensors is corrupt"
 
 

@@ -13,7 +13,7 @@ from league.core.state.league_config import GateConfig
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
-OFTEN = GateConfig(options={"min_games": 4}, min_steps=400, timeout_steps=400, reset_probability=0.1)
+OFTEN = GateConfig(test={"min_games": 4}, min_steps=400, timeout_steps=400, reset_probability=0.1)
 
 
 def grown(leases: int = 300) -> SimulatedLeague:

@@ -25,7 +25,6 @@ from league.core.state.events import Event, LeaseGranted
 from league.core.state.league_config import (
     GateConfig,
     LeagueConfig,
-    MatchmakingConfig,
     PayoffConfig,
     PlayerConfig,
     RatingConfig,
@@ -38,7 +37,7 @@ from league.reports.doctor import DoctorReport, examine, examine_run
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
 
-GATE = GateConfig(min_steps=1_000, timeout_steps=3_000, options={"min_games": 4})
+GATE = GateConfig(min_steps=1_000, timeout_steps=3_000, test={"min_games": 4})
 DIGEST = "4" * 64
 
 
@@ -163,7 +162,7 @@ def test_a_gate_that_never_fires_is_found_with_the_rival_that_holds_it() -> None
     (finding,) = [finding for finding in report.findings if finding.check == "gates that never fire"]
     assert "main-0" in finding.what
     assert "expected number of unbeaten opponents" in finding.evidence
-    assert "gate.options.win_rate," in finding.change
+    assert "gate.test.win_rate," in finding.change
 
 
 def test_snapshots_every_so_many_steps_are_no_gate_that_never_fires() -> None:
@@ -263,8 +262,7 @@ def test_games_against_solved_opponents_are_found() -> None:
         def chance(self, first: str, second: str) -> float:
             return 1.0 if second == "bot:random" else 0.0 if first == "bot:random" else 0.5
 
-    matchmaking = MatchmakingConfig({"self_play": 1.0, "pfsp": 0.0, "verification": 0.0})
-    players = (PlayerConfig(gate=GATE, matchmaking=matchmaking),)
+    players = (PlayerConfig(gate=GATE, matchmaker={"self_play": 1.0, "pfsp": 0.0, "verification": 0.0}),)
     settings = config_of(players=players, fixed_opponents=(FixedOpponentConfig("bot:random", 0.5),))
     report = Solved(settings).live(60)
     (finding,) = [finding for finding in report.findings if finding.check == "actors wasted on solved opponents"]

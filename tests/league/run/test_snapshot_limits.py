@@ -16,7 +16,7 @@ from league.reports.verify import verify_run
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
 from tests.league.tiny_runs import events_of, go_on, start, state_of, tiny
 
-GATE = {"min_steps": 60, "timeout_steps": 60, "options": {"min_games": 4}}
+GATE = {"min_steps": 60, "timeout_steps": 60, "test": {"min_games": 4}}
 LIMIT = 12
 
 

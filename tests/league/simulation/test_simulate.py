@@ -140,7 +140,7 @@ def test_a_lease_that_stands_for_many_meets_the_opponents_of_them_all() -> None:
     )
     assert many.lease_steps < few.lease_steps
     settings = config_of("preset: fictitious, lease_steps: 16").league
-    assert [_with_opponents(settings, times).players[0].matchmaking.opponents_per_lease for times in (1, 2.4, 99)] == [
+    assert [_with_opponents(settings, times).players[0].opponents_per_lease for times in (1, 2.4, 99)] == [
         4,
         10,
         MAX_OPPONENTS,

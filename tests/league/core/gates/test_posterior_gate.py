@@ -14,7 +14,7 @@ from league.core.state.league_config import GateConfig
 from league.core.state.payoff import Posterior
 
 SETTINGS = GateConfig(min_steps=0, timeout_steps=100)
-POSTERIOR, THRESHOLD = (gate_of(GateConfig(kind=kind)) for kind in ("posterior", "threshold"))
+POSTERIOR, THRESHOLD = (gate_of(GateConfig(test=kind)) for kind in ("posterior", "threshold"))
 
 
 def trial(win_rates: np.ndarray, games: np.ndarray | int, *, rng: np.random.Generator, steps: int = 1) -> Trial:
@@ -56,7 +56,7 @@ def test_over_many_looks_a_single_unbeaten_rival_gets_past_it_as_rarely_as_promi
     """The hardest case, at the bound itself and with few games between looks: at most 0.2, over 200 runs."""
     found = fired(
         resisted(1, 0.65),
-        GateConfig(options={"win_rate": 0.6501, "margin": 0.0001}, min_steps=0),
+        GateConfig(test={"win_rate": 0.6501, "margin": 0.0001}, min_steps=0),
         Course(300, 5),
         runs=300,
     )

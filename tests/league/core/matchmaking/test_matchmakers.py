@@ -18,7 +18,6 @@ from league.core.state.events import MixtureSolved, PlayerReset
 from league.core.state.league_config import (
     GateConfig,
     LeagueConfig,
-    MatchmakingConfig,
     PlayerConfig,
     RatingConfig,
 )
@@ -46,9 +45,10 @@ def league_of(
     given = {"self_play": 0.25, "pfsp": 0.75, "verification": 0.0, **matchmaking}
     known = options_of(load(MATCHMAKERS, matchmaker, what="matchmaker")())  # type: ignore[operator]
     options = {name: value for name, value in given.items() if name in known}
-    config = MatchmakingConfig(options, opponents_per_lease)
     gate = GateConfig(min_steps=1_000, timeout_steps=1_000)
-    group = PlayerConfig(count=count, matchmaker=matchmaker, matchmaking=config, gate=gate)
+    group = PlayerConfig(
+        count=count, matchmaker={"kind": matchmaker, **options}, opponents_per_lease=opponents_per_lease, gate=gate
+    )
     league = SimulatedLeague(LeagueConfig(players=(group,), ratings=RatingConfig(step_fraction=0.0)), teams=teams)
     league.confirm_directives()
     for _ in range(snapshots - 1):

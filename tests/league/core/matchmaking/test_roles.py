@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from league.core.matchmaking.roles import MatchmakingView, matchmaker_of, monotone_tail_start
-from league.core.state.league_config import MatchmakingConfig, PlayerConfig
+from league.core.state.league_config import PlayerConfig
 from league.core.state.payoff import Posterior
 from league.core.state.population import FIXED_OPPONENT, PLAYER, SNAPSHOT, Population
 from league.core.state.registry import MATCHMAKERS
@@ -33,7 +33,7 @@ def view_of(
     mean = np.array([(rates or {}).get(name, 0.5) for name in names])
     weight = games + 2.0
     posterior = Posterior(mean * weight + 1e-9, (1.0 - mean) * weight + 1e-9, games=np.full(len(names), games))
-    config = PlayerConfig(role=ROLE_OF[home], matchmaking=MatchmakingConfig(dict(wishes)))
+    config = PlayerConfig(role=ROLE_OF[home], matchmaker=dict(wishes))
     return MatchmakingView(home=population.index[home], population=population, posterior=posterior, config=config)
 
 

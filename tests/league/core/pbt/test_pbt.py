@@ -196,7 +196,7 @@ def test_nobody_copies_a_player_without_a_restart_state_or_on_few_games() -> Non
 
 
 def test_a_player_is_looked_at_once_a_period() -> None:
-    league = ready(dataclasses.replace(PBT, options={"copy_below": 0.01}))
+    league = ready(dataclasses.replace(PBT, selection={"kind": "elo_gap", "copy_below": 0.01}))
     league.train("main-0", 900)
     assert not transplants(league.train("main-0", 50))
     league.state.config = dataclasses.replace(league.state.config, pbt=PBT)  # type: ignore[type-var]
@@ -243,7 +243,7 @@ def test_roles_copy_each_other_only_where_that_is_asked_for(across: bool, expect
 
 
 def test_without_opponents_the_mean_return_decides() -> None:
-    league = league_of(dataclasses.replace(PBT, selection="tournament", options={}), teams=(0,))
+    league = league_of(dataclasses.replace(PBT, selection="tournament"), teams=(0,))
     for name in league.state.players:
         league.train(name, 2_000)
     save(league, *league.state.players)
@@ -357,7 +357,7 @@ def test_tuned_matchmaking_values_are_what_the_player_meets_its_opponents_by() -
         Hyperparameter("self_play", 0.6),
         Hyperparameter("pfsp_exponent", 5.0),
     )
-    options = own_config(league.state, "main-0").matchmaking.options
+    options = own_config(league.state, "main-0").matchmaker
     assert (options["self_play"], options["weighting"], options["pfsp_exponent"]) == (0.6, "hard", 5.0)
     assert options["pfsp"] / options["verification"] == pytest.approx(0.5 / 0.15)
     league.state.players["main-1"].hyperparameters = ()

@@ -19,7 +19,6 @@ from league.core.state.events import LeagueCreated
 from league.core.state.league_config import (
     GateConfig,
     LeagueConfig,
-    MatchmakingConfig,
     PayoffConfig,
     PlayerConfig,
     RatingConfig,
@@ -36,10 +35,10 @@ from league.core.state.state_codec import decode, encode
         (PosteriorGate, {"margin": 0.8}, "margin must lie in"),
         (GateConfig, {"min_steps": 10, "timeout_steps": 5}, "timeout_steps 5"),
         (GateConfig, {"reset_probability": 1.5}, "reset_probability"),
-        (GateConfig, {"kind": "treshold"}, "nearest is 'threshold'"),
+        (GateConfig, {"test": "treshold"}, "nearest is 'threshold'"),
         (MainAgent, {"self_play": 0.5}, "= 1.15, not 1"),
         (MainAgent, {"self_play": -0.15, "pfsp": 1.0}, "negative"),
-        (MatchmakingConfig, {"opponents_per_lease": 0}, "opponents_per_lease"),
+        (PlayerConfig, {"opponents_per_lease": 0}, "opponents_per_lease"),
         (PlayerConfig, {"role": "main_agnt"}, "nearest is 'main_agent'"),
         (PlayerConfig, {"matchmaker": "main"}, "no matchmaker 'main'"),
         (PlayerConfig, {"step_weight": 0.0}, "step_weight"),
@@ -88,17 +87,17 @@ def test_evidence_fades_over_the_way_between_snapshots_unless_it_is_said_otherwi
 
 def test_an_unknown_key_is_refused_at_every_level() -> None:
     reader = pydantic.TypeAdapter(LeagueConfig)
-    wrong = {"lease_turn": 1, "players": [{"gate": {"winrate": 0.5}, "matchmaking": {"x": 1}}], "payoff": {"y": 1}}
+    wrong = {"lease_turn": 1, "players": [{"gate": {"winrate": 0.5}, "match": {"x": 1}}], "payoff": {"y": 1}}
     with pytest.raises(pydantic.ValidationError) as caught:
         reader.validate_python(wrong)
     places = {".".join(map(str, problem["loc"])) for problem in caught.value.errors()}
-    assert places == {"lease_turn", "players.0.gate.winrate", "players.0.matchmaking.x", "payoff.y"}
+    assert places == {"lease_turn", "players.0.gate.winrate", "players.0.match", "payoff.y"}
 
 
 def test_roles_bring_their_published_resets_and_weightings() -> None:
     groups = [PlayerConfig(role=role) for role in ("main_agent", "main_exploiter", "league_exploiter")]
     assert [group.reset_probability for group in groups] == [0.0, 1.0, 0.25]
-    options = [group.matchmaking.options for group in LeagueConfig(players=tuple(groups)).players]
+    options = [group.matchmaker for group in LeagueConfig(players=tuple(groups)).players]
     assert [given["weighting"] for given in options] == ["squared", "variance", "linear_capped"]
     assert [group.prefix for group in groups] == ["main", "main-exploiter", "league-exploiter"]
     own = PlayerConfig(gate=GateConfig(reset_probability=0.5))
@@ -128,7 +127,7 @@ def test_a_plug_in_of_the_users_own_is_found_by_module_and_attribute() -> None:
         load(GATES, "no_such_module:nothing", what="gate")
 
 
-OWN = GateConfig(kind="no_such_module:Gate", options={"patience": 3, "names": ["a"]})
+OWN = GateConfig(test={"kind": "no_such_module:Gate", "patience": 3, "names": ["a"]})
 
 
 def test_a_record_with_the_options_of_code_that_is_not_there_is_kept_and_read_back() -> None:
@@ -141,22 +140,26 @@ def test_a_record_with_the_options_of_code_that_is_not_there_is_kept_and_read_ba
 
 
 def test_every_option_of_a_registered_component_is_written_out() -> None:
-    (group,) = LeagueConfig(
-        players=(PlayerConfig(gate=GateConfig(options={"margin": 0}), matchmaker="window"),)
-    ).players
-    assert group.gate.options == {"win_rate": 0.7, "min_games": 10.0, "margin": 0.0, "confidence": 0.8}
-    assert group.matchmaking.options == {"self_play": 0.35, "window": 10}
+    (group,) = LeagueConfig(players=(PlayerConfig(gate=GateConfig(test={"margin": 0}), matchmaker="window"),)).players
+    assert group.gate.test == {
+        "kind": "posterior",
+        "win_rate": 0.7,
+        "min_games": 10.0,
+        "margin": 0.0,
+        "confidence": 0.8,
+    }
+    assert group.matchmaker == {"kind": "window", "self_play": 0.35, "window": 10}
 
 
 def test_all_wrong_options_of_a_league_are_named_at_once() -> None:
     players = (
-        PlayerConfig(gate=GateConfig(options={"margn": 0.1, "win_rate": "high"})),
-        PlayerConfig(role="main_exploiter", matchmaking=MatchmakingConfig({"pfsp": 1.0})),
+        PlayerConfig(gate=GateConfig(test={"margn": 0.1, "win_rate": "high"})),
+        PlayerConfig(role="main_exploiter", matchmaker={"pfsp": 1.0}),
     )
     with pytest.raises(ComponentOptionsError) as caught:
         LeagueConfig(players=players)
     assert [dotted(path) for path, _ in caught.value.problems] == [
-        "players.0.gate.options.margn",
-        "players.0.gate.options.win_rate",
-        "players.1.matchmaking.options.pfsp",
+        "players.0.gate.test.margn",
+        "players.0.gate.test.win_rate",
+        "players.1.matchmaker.pfsp",
     ]

@@ -71,15 +71,15 @@ def test_exploiters_of_alphastar_may_start_again_from_the_main_agent_and_mains_n
 def test_the_words_of_unity_mean_what_they_mean_there() -> None:
     given = {"window": 7, "play_against_latest_model_ratio": 0.3, "save_steps": 20_000}
     (group,) = READER.validate_python({"preset": "window", "population": given}).players
-    assert group.matchmaking.options["window"] == 7
-    assert group.matchmaking.options["self_play"] == pytest.approx(0.3)
+    assert group.matchmaker["window"] == 7
+    assert group.matchmaker["self_play"] == pytest.approx(0.3)
     assert (group.gate.min_steps, group.gate.timeout_steps) == (20_000, 20_000)
 
 
 def test_openai_five_plays_80_percent_against_the_newest_weights() -> None:
     (group,) = LeagueConfig(preset="openai_five").players
-    assert (group.matchmaking.options["self_play"], group.matchmaker) == (0.8, "quality")
-    assert group.matchmaking.options["quality_rate"] == 0.01
+    assert (group.matchmaker["self_play"], group.matchmaker_name) == (0.8, "quality")
+    assert group.matchmaker["quality_rate"] == 0.01
 
 
 def test_an_exploiter_is_one_player_that_is_never_reset_and_frozen_by_steps() -> None:
@@ -89,7 +89,7 @@ def test_an_exploiter_is_one_player_that_is_never_reset_and_frozen_by_steps() ->
         "fixed_opponents": [{"policy": "bot:a", "probability": 1.0}],
     }
     (group,) = READER.validate_python(preset).players
-    assert (group.role, group.count, group.matchmaker) == ("main_exploiter", 1, "fixed_opponents")
+    assert (group.role, group.count, group.matchmaker_name) == ("main_exploiter", 1, "fixed_opponents")
     assert group.reset_probability == 0.0
     assert (group.gate.min_steps, group.gate.timeout_steps) == (500, 500)
 
@@ -103,7 +103,7 @@ def test_what_is_given_beside_a_preset_takes_its_place_even_where_it_equals_the_
     assert (given.ratings, given.meta_game) == (RatingConfig(), MetaGameConfig())
     own = READER.validate_python({"preset": "pbt", "players": [{"role": "main_agent"}]})
     assert own.players == LeagueConfig(players=(PlayerConfig(),)).players
-    assert own.pbt.selection == "elo_gap"
+    assert own.pbt.selection_name == "elo_gap"
 
 
 @pytest.mark.parametrize(
