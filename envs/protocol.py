@@ -114,11 +114,11 @@ def multi_categorical(
 class UserFormat(Protocol):
     """Translates observations and actions from and to the format of an env not made for this protocol."""
 
-    def seat_of(self, observation: Any) -> int:
-        """The first seat of the only seat group whose observations have this form.
+    def seat_of(self, observation: Any) -> int | None:
+        """The first seat of the only kind of seats whose observations have this form; None if all seats are alike.
 
         Raises:
-          ValueError: no group or several have it.
+          ValueError: seats of no kind or of several have it.
         """
         ...
 

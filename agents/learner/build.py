@@ -95,7 +95,7 @@ def build_updater(
     With stages, replicas or a compiled network, this starts the workers and compares the gradients with plain
     autograd's. The cut into stages is timed on the stages' device.
     """
-    problems = [*config.problems(), *config.problems_with(plan.config.value_output)]
+    problems = [*config.problems(), *config.problems_with(plan.config.value_output), *group_problems(plan.spec, config)]
     if config.has_teacher and teacher is None:
         problems.append(f"teacher_cost: {config.teacher_cost} to {config.teacher_cost_end} needs the teacher's weights")
     if problems:
@@ -127,6 +127,19 @@ def build_updater(
         updater.close()
         raise
     return updater, layout
+
+
+def group_problems(spec: EnvSpec, config: LearnerConfig) -> list[str]:
+    """Settings that do not go with seat groups, one sentence each that starts with the field's name."""
+    if not spec.seat_groups:
+        return []
+    why = f"the {len(spec.seat_groups)} seat groups of {spec.env_id} have networks of their own"
+    problems = []
+    if config.pipeline.stages > 1:
+        problems.append(f"pipeline.stages: {config.pipeline.stages} stages are for one network, but {why}; use 1")
+    if config.compile_mode != "none":
+        problems.append(f"compile_mode: {config.compile_mode} is for one network, but {why}; use none")
+    return problems
 
 
 def _device_of_workers(config: LearnerConfig, stated: torch.device | None) -> torch.device:

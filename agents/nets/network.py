@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from agents.nets.blocks import (
+    SIDE_INPUTS,
     Block,
     CoreBuilder,
     Encoder,
@@ -29,6 +31,7 @@ from agents.nets.config import NetworkConfig
 from agents.nets.heads import Head, HeadBuilder, HeadsBlock
 from agents.nets.passthrough import passthrough
 from agents.nets.registry import CORES, ENCODERS, HEADS, resolve
+from agents.nets.seat_groups import SeatGroupHeads, SeatGroupNetworks, check_group_head, own_spec
 from agents.nets.separate_value import TwinHeads, pair_trunks
 from agents.nets.sub_actions import num_sub_actions
 from envs.protocol import ArraySpec, EnvSpec
@@ -159,6 +162,8 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
       UnknownPartError: the config names an encoder, core or head that does not exist.
       ValueError: one of these does not fit the game or another one.
     """
+    if spec.seat_groups:
+        return _build_groups(spec, config, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     build_head = cast(
         HeadBuilder, resolve(spec.actions.kind if config.head == "auto" else config.head, HEADS, kind="head")
@@ -183,6 +188,29 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
         heads = TwinHeads(head, *widths, value_output=config.value_output, generator=generator)
     blocks = (*trunk.encoder, *trunk.core, Block("heads", heads, ("action_mask",)))
     return Network(blocks, core_size=trunk.core_size)
+
+
+def _build_groups(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:
+    """A network for each seat group behind the blocks of one; other arguments and errors as of `build_network`."""
+    seeds = np.random.SeedSequence(seed).generate_state(len(spec.seat_groups), np.uint64)
+    networks = [
+        build_network(own_spec(spec, group), config, seed=int(own) >> 1)
+        for group, own in zip(spec.seat_groups, seeds, strict=True)
+    ]
+    for network in networks:
+        check_group_head(network.head)
+    build_head = cast(
+        HeadBuilder, resolve(spec.actions.kind if config.head == "auto" else config.head, HEADS, kind="head")
+    )
+    head = build_head(spec.actions, config, torch.Generator().manual_seed(seed))
+    check_group_head(head)
+    inside = SeatGroupNetworks(spec, networks)
+    members = [cast(HeadsBlock | TwinHeads, network.blocks[-1].module) for network in networks]
+    blocks = (
+        Block("seat_groups", inside, SIDE_INPUTS),
+        Block("heads", SeatGroupHeads(head, members), ("action_mask",)),
+    )
+    return Network(blocks, core_size=inside.core_size)
 
 
 def _encoder(

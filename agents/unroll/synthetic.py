@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from agents.nets.entities import MASK_ENDING
 from agents.unroll.unroll import Unrolls, UnrollSpec
-from envs.protocol import ActionSpec
+from envs.padding import group_mask
+from envs.protocol import SEAT_GROUP, ActionSpec
 
 
 def synthetic_unrolls(spec: UnrollSpec, *, rows: int, seed: int) -> Unrolls:
@@ -34,10 +35,16 @@ def synthetic_unrolls(spec: UnrollSpec, *, rows: int, seed: int) -> Unrolls:
     if game.has_mask:
         mask = rng.random((rows, steps + 1, game.actions.num_actions)) < 0.7
         mask[..., _always_legal(game.actions)] = True
+    groups = rng.integers(len(game.seat_groups), size=rows) if game.seat_groups else None
+    if groups is not None and mask is not None:
+        own = np.stack([group_mask(group, game.actions) for group in game.seat_groups])
+        mask &= own[groups, None]
     obs = {
         name: _numbers(rng, (rows, steps + 1, *array.shape), np.dtype(array.dtype))
         for name, array in game.observations.items()
     }
+    if groups is not None:
+        obs[SEAT_GROUP][:] = np.eye(len(game.seat_groups), dtype=np.bool_)[groups, None]
     log_probs = (-1.0 + 0.5 * rng.normal(size=(rows, steps))).astype(np.float32)
     by_sub_action: NDArray[np.float32] | None = None
     if spec.num_sub_actions:

@@ -14,13 +14,13 @@ from envs.adapters.seat_forms import (
     SeatForm,
     SeatFormat,
     apart,
-    mask_entries,
     padded_actions,
     padded_observations,
 )
 from envs.adapters.space_codec import ActionCode, ObservationField
 from envs.adapters.spaces import action_code, observation_fields
 from envs.adapters.team_observations import with_team_observations
+from envs.padding import mask_entries
 from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvSpec, SeatGroup
 from envs.seat_plan import ALONE, SeatPlan, groups_of, teams_of
 

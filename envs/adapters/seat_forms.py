@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from envs.adapters.space_codec import ActionCode, ObservationField
 from envs.adapters.spaces import flat_mask
+from envs.padding import corner
 from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, EnvError, multi_categorical
 
 
@@ -98,19 +99,26 @@ class SeatFormat:
     observations: Mapping[str, ArraySpec]
     groups: tuple[str, ...]
 
-    def seat_of(self, observation: Any) -> int:
+    def seat_of(self, observation: Any) -> int | None:
         """As in `UserFormat`."""
-        fitting: dict[str, int] = {}
-        for seat, group in enumerate(self.groups):
-            if group not in fitting:
-                try:
-                    self.read(observation, seat=seat)
-                except ValueError:
-                    continue
-                fitting[group] = seat
+        kinds = [
+            (group, [(own.name, own.spec) for own in form.fields], form.code.spec)
+            for group, form in zip(self.groups, self.forms, strict=True)
+        ]
+        first = [seat for seat, kind in enumerate(kinds) if kinds.index(kind) == seat]
+        if len(first) == 1:
+            return None
+        fitting = [seat for seat in first if self._fits(observation, seat)]
         if len(fitting) != 1:
-            raise ValueError(f"{len(fitting)} of the groups {', '.join(dict.fromkeys(self.groups))} observe that")
-        return next(iter(fitting.values()))
+            raise ValueError("no seat observes that" if not fitting else "seats of several kinds observe that")
+        return fitting[0]
+
+    def _fits(self, observation: Any, seat: int) -> bool:
+        try:
+            shown = self.read(observation, seat=seat)
+        except ValueError:
+            return False
+        return all(shown[name].shape == array.shape for name, array in self.observations.items())
 
     def read(self, observation: Any, *, seat: int | None = None) -> dict[str, NDArray[np.generic]]:
         """As in `UserFormat`."""
@@ -158,11 +166,6 @@ def _value(field: ObservationField, observation: Any) -> NDArray[np.generic]:
     row = np.zeros(field.spec.shape, field.spec.dtype)
     field.write(observation, row)
     return row
-
-
-def corner(shape: Sequence[int]) -> tuple[slice, ...]:
-    """The index of the leading corner of this shape."""
-    return tuple(slice(size) for size in shape)
 
 
 def padded_observations(kinds: Sequence[Mapping[str, ArraySpec]]) -> dict[str, ArraySpec]:
@@ -219,17 +222,6 @@ def padded_actions(codes: Sequence[ActionCode], *, env_id: str) -> tuple[ActionS
     if len({(spec.low, spec.high) for spec in specs}) == 1:
         return replace(specs[0], shape=shape), [*codes]
     return ActionSpec(kind="box", shape=shape), [_from_unit(code) for code in codes]
-
-
-def mask_entries(own: ActionSpec, padded: ActionSpec) -> NDArray[np.int64]:
-    """int64, the entries of the padded mask that belong to a seat's own actions, in the order of its own mask."""
-    if padded.kind == "box":
-        return np.zeros(0, np.int64)
-    if padded.kind == "categorical":
-        return np.arange(own.num_actions)
-    sizes = own.nvec if own.kind == "multi_categorical" else (own.num_actions,)
-    places = padded.sub_action_masks
-    return np.concatenate([place.start + np.arange(size) for place, size in zip(places, sizes, strict=False)])
 
 
 def _from_unit(code: ActionCode) -> ActionCode:

@@ -16,7 +16,14 @@ from agents.nets.distributions import log_softmax
 from agents.nets.network import Network
 from agents.weights import Weights, adopt
 from envs.protocol import EnvSpec
-from league.policies.observation import Observation, ObservationMismatch, batch_of_one, mask_of_one, within_bounds
+from league.policies.observation import (
+    Observation,
+    ObservationMismatch,
+    batch_of_one,
+    mask_of_one,
+    seat_number,
+    within_bounds,
+)
 
 
 class LoadedPolicy:
@@ -61,19 +68,23 @@ class LoadedPolicy:
         if seed is not None:
             self._rng = np.random.default_rng(seed)
 
-    def act(self, obs: Observation, mask: Observation | None = None) -> int | NDArray[np.generic]:
+    def act(
+        self, obs: Observation, mask: Observation | None = None, *, seat: str | int | None = None
+    ) -> int | NDArray[np.generic]:
         """The action for what a seat sees now; with an LSTM it also moves its memory one step on.
 
         Args:
           obs: as the environment shows it to one seat (see `batch_of_one`).
           mask: [A], true where legal (see `mask_of_one`).
+          seat: name or number of the seat; only needed where seats differ and the observation does not tell them apart.
         Returns:
           The action as the environment takes it: the number of the action, an int array of its parts, or a float array
           within the bounds of a box.
         Raises:
           ObservationMismatch: the observation or mask does not fit the game.
         """
-        dist_params, self._core = self._step(obs, mask)
+        number = seat_number(obs, self.spec, seat)
+        dist_params, self._core = self._step(obs, mask, number)
         head = self._network.head
         with torch.inference_mode():
             if self.greedy:
@@ -83,17 +94,19 @@ class LoadedPolicy:
                 action = head.sample(dist_params, noise)[0]
         numbered = self.spec.actions.kind == "categorical"
         answer = int(action[0]) if numbered else within_bounds(self.spec, action[0].numpy())
-        return answer if self.spec.user_format is None else self.spec.user_format.write(answer)
+        return answer if self.spec.user_format is None else self.spec.user_format.write(answer, seat=number)
 
-    def probs(self, obs: Observation, mask: Observation | None = None) -> NDArray[np.float32]:
-        """Probability of every action, float32 [A]; neither draws nor moves the memory.
+    def probs(
+        self, obs: Observation, mask: Observation | None = None, *, seat: str | int | None = None
+    ) -> NDArray[np.float32]:
+        """Probability of every action, float32 [A]; neither draws nor moves the memory. Arguments as of `act`.
 
         Raises:
           ObservationMismatch: as `act`, or the game takes a box, whose actions have no probabilities.
         """
         if self.spec.actions.kind != "categorical":
             raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
-        dist_params, _ = self._step(obs, mask)
+        dist_params, _ = self._step(obs, mask, seat_number(obs, self.spec, seat))
         chances: NDArray[np.float32] = log_softmax(dist_params).exp()[0].numpy()
         return chances
 
@@ -125,10 +138,10 @@ class LoadedPolicy:
         return policy
 
     @torch.inference_mode()
-    def _step(self, obs: Observation, mask: Observation | None) -> tuple[torch.Tensor, torch.Tensor]:
+    def _step(self, obs: Observation, mask: Observation | None, seat: int | None) -> tuple[torch.Tensor, torch.Tensor]:
         """Policy parameters [1, P] and core state [1, C] after an observation."""
-        fields = {name: torch.from_numpy(field) for name, field in batch_of_one(obs, self.spec).items()}
-        legal = mask_of_one(mask, obs, self.spec)
+        fields = {name: torch.from_numpy(field) for name, field in batch_of_one(obs, self.spec, seat=seat).items()}
+        legal = mask_of_one(mask, obs, self.spec, seat=seat)
         output = self._network.step(
             fields, core=self._core, action_mask=None if legal is None else torch.from_numpy(legal)
         )
@@ -168,13 +181,17 @@ class LoadedMixture:
         """The member that plays the present game."""
         return self._drawn
 
-    def act(self, obs: Observation, mask: Observation | None = None) -> int | NDArray[np.generic]:
+    def act(
+        self, obs: Observation, mask: Observation | None = None, *, seat: str | int | None = None
+    ) -> int | NDArray[np.generic]:
         """See `LoadedPolicy.act`."""
-        return self._drawn.act(obs, mask)
+        return self._drawn.act(obs, mask, seat=seat)
 
-    def probs(self, obs: Observation, mask: Observation | None = None) -> NDArray[np.float32]:
+    def probs(
+        self, obs: Observation, mask: Observation | None = None, *, seat: str | int | None = None
+    ) -> NDArray[np.float32]:
         """Those of the drawn member; see `LoadedPolicy.probs`."""
-        return self._drawn.probs(obs, mask)
+        return self._drawn.probs(obs, mask, seat=seat)
 
     def as_seat_policy(self, *, greedy: bool | None = None) -> MixtureSeatPolicy:
         """A batched copy for matches, which draws a member for each game and seat."""

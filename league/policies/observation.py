@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import ArraySpec, EnvSpec
+from envs.protocol import SEAT_GROUP, ArraySpec, EnvSpec
 from league.errors import LeagueError
 
 MASK_FIELD = "action_mask"
@@ -21,20 +22,44 @@ class ObservationMismatch(LeagueError, ValueError):  # noqa: N818
     """An observation or mask is not of the shape, dtype or fields that the policy was trained on."""
 
 
-def batch_of_one(observation: Observation, spec: EnvSpec) -> dict[str, NDArray[np.generic]]:
+def seat_number(observation: Observation, spec: EnvSpec, seat: str | int | None) -> int | None:
+    """The number of the seat that observes something; None where it makes no difference.
+
+    Args:
+      seat: its name or number; None finds it by the observation.
+    Raises:
+      ObservationMismatch: there is no such seat, or the observation does not tell it.
+    """
+    names = spec.seat_names or tuple(str(number) for number in range(spec.num_seats))
+    if isinstance(seat, str) and seat in names:
+        return names.index(seat)
+    if isinstance(seat, int) and 0 <= seat < spec.num_seats:
+        return seat
+    if seat is not None:
+        raise ObservationMismatch(f"{spec.env_id} has no seat {seat!r}; its seats are {', '.join(names)}.")
+    if spec.user_format is None or (isinstance(observation, Mapping) and SEAT_GROUP in observation):
+        return None
+    try:
+        return spec.user_format.seat_of(observation)
+    except ValueError as error:
+        raise ObservationMismatch(f"{error}: say which of {', '.join(names)} it is, by seat=NAME.") from None
+
+
+def batch_of_one(observation: Observation, spec: EnvSpec, *, seat: int | None = None) -> dict[str, NDArray[np.generic]]:
     """Fields [1, ...] in the dtypes of the spec.
 
     Args:
       observation: as the env shows it; or a mapping by field name (an action mask in it is left out), or a bare array
         where the game has one field.
       spec: of the game that the policy was trained on.
+      seat: that observes it, see `seat_number`.
     Raises:
       ObservationMismatch: a field is missing or unknown, or does not have the shape or the values of its spec.
     """
     if spec.user_format is None:
         return _fields(observation, spec)
     try:
-        shown = spec.user_format.read(observation)
+        shown = spec.user_format.read(observation, seat=seat)
     except ValueError as error:
         try:
             return _fields(observation, spec)
@@ -45,9 +70,10 @@ def batch_of_one(observation: Observation, spec: EnvSpec) -> dict[str, NDArray[n
 
 def _fields(observation: Observation, spec: EnvSpec) -> dict[str, NDArray[np.generic]]:
     """Fields [1, ...] of an observation that holds them by name, or as a bare array."""
-    wanted = spec.observations
+    wanted = {name: field for name, field in spec.observations.items() if name not in spec.value_fields}
     if isinstance(observation, Mapping):
-        given = {str(name): value for name, value in observation.items() if name != MASK_FIELD}
+        left_out = (MASK_FIELD, *spec.value_fields)
+        given = {str(name): value for name, value in observation.items() if name not in left_out}
         if set(given) != set(wanted) and len(given) == len(wanted) == 1:
             given = dict(zip(wanted, given.values(), strict=True))
     elif len(wanted) == 1:
@@ -65,18 +91,26 @@ def _fields(observation: Observation, spec: EnvSpec) -> dict[str, NDArray[np.gen
     return {name: _field(name, given[name], field, spec.env_id) for name, field in wanted.items()}
 
 
-def mask_of_one(mask: Observation | None, observation: Observation, spec: EnvSpec) -> NDArray[np.bool_] | None:
+def mask_of_one(
+    mask: Observation | None, observation: Observation, spec: EnvSpec, *, seat: int | None = None
+) -> NDArray[np.bool_] | None:
     """bool [1, A], or None where every action is legal.
 
     Args:
       mask: [A], true or not 0 where legal, or one array for each part of an action; None takes the field "action_mask"
-        of a mapping, and without one everything is legal.
+        of a mapping, and without one everything is legal that the seat has.
+      seat: see `seat_number`.
     Raises:
       ObservationMismatch: of another length, or without a legal action.
     """
     if mask is None and isinstance(observation, Mapping):
         mask = observation.get(MASK_FIELD)
-    if mask is None or spec.actions.kind == "box":
+    if spec.actions.kind == "box":
+        return None
+    if spec.user_format is not None:
+        with contextlib.suppress(ValueError):  # a mask that is not the seat's own may be one of the spec
+            mask = spec.user_format.read_mask(mask, seat=seat)
+    if mask is None:
         return None
     legal = _flat(mask).astype(np.bool_)
     if legal.shape != (spec.actions.num_actions,):

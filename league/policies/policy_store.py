@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
-from envs.protocol import EnvSpec
+from envs.protocol import ActionSpec, ArraySpec, EnvSpec
 from envs.registry import spec_of
 from league.config.run_config import RunConfig
 from league.core.retention import most_snapshots
@@ -178,20 +178,29 @@ def spec_hash(spec: EnvSpec) -> str:
 
     Over the facts as JSON with sorted keys, so that it is the same whichever versions of Python and numpy compute it.
     """
-    actions = dataclasses.asdict(
-        dataclasses.replace(spec.actions, low=float(spec.actions.low), high=float(spec.actions.high))
-    )
-    # A field that says nothing is left out, so that one that is added some day changes no hash of today.
-    silent = {field.name: field.default for field in dataclasses.fields(spec.actions)}
-    actions = {name: value for name, value in actions.items() if value != silent[name]}
     facts = {
-        "actions": actions,
+        "actions": _stated(spec.actions),
         "has_mask": spec.has_mask,
         "num_seats": spec.num_seats,
-        "observations": {name: [array.shape, array.dtype] for name, array in spec.observations.items()},
+        "observations": _shapes(spec.observations),
     }
+    if spec.seat_groups:
+        facts["seat_groups"] = [
+            [group.name, group.seats, _shapes(group.observations), _stated(group.actions)] for group in spec.seat_groups
+        ]
     canonical = json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=_plain_number)
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _shapes(observations: Mapping[str, ArraySpec]) -> dict[str, list[object]]:
+    return {name: [array.shape, array.dtype] for name, array in observations.items()}
+
+
+def _stated(actions: ActionSpec) -> dict[str, object]:
+    """The fields of an action spec that say something: one that is added some day changes no hash of today."""
+    plain = dataclasses.asdict(dataclasses.replace(actions, low=float(actions.low), high=float(actions.high)))
+    silent = {field.name: field.default for field in dataclasses.fields(actions)}
+    return {name: value for name, value in plain.items() if value != silent[name]}
 
 
 def fits(manifest: SnapshotManifest, spec: EnvSpec) -> bool:

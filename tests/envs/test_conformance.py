@@ -61,7 +61,7 @@ def test_facts_are_told() -> None:
 def test_an_env_that_cannot_be_made_is_a_fault() -> None:
     assert faults_of(EnvConfig("conect_four")) == [
         "it can be made: unknown env 'conect_four'; did you mean connect_four? (an id is a built-in id, pettingzoo:ID,"
-        " gymnasium:ID, module:function or path/file.py:function)"
+        " gymnasium:ID, openspiel:NAME, module:function or path/file.py:function)"
     ]
 
 

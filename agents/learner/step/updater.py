@@ -24,6 +24,7 @@ from agents.learner.step.optimizer import FlatOptimizer
 from agents.learner.step.replica_sync import UpdateMode, total_over
 from agents.nets.heads import HeadsBlock
 from agents.nets.popart import ValueScale
+from agents.nets.seat_groups import SeatGroupHeads
 from agents.nets.separate_value import TwinHeads
 from agents.restart_state import Arrays
 from agents.unroll.unroll import Unrolls
@@ -186,12 +187,13 @@ class LocalUpdater:
         """
         heads = self._heads
         if self._config.value_normalisation == "popart" and stats.steps and math.isfinite(stats.squared_target):
-            assert isinstance(heads, (HeadsBlock, TwinHeads)) and isinstance(heads.value_activation, ValueScale)
-            layer, row = heads.value_row()
             mean, second_moment = stats.target / stats.steps, stats.squared_target / stats.steps
-            heads.value_activation.update(
-                layer, row, mean=mean, second_moment=second_moment, rate=self._config.value_rate
-            )
+            for block in heads.members if isinstance(heads, SeatGroupHeads) else (heads,):
+                assert isinstance(block, (HeadsBlock, TwinHeads)) and isinstance(block.value_activation, ValueScale)
+                layer, row = block.value_row()
+                block.value_activation.update(
+                    layer, row, mean=mean, second_moment=second_moment, rate=self._config.value_rate
+                )
 
     def _accumulate(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> Tensor:
         """Accumulate gradients; returns the loss columns summed over all workers."""
@@ -242,5 +244,5 @@ class LocalUpdater:
             teacher = self._backend.evaluate(blank)
             if teacher is None:
                 return {}
-            assert isinstance(self._heads, (HeadsBlock, TwinHeads))
+            assert isinstance(self._heads, (HeadsBlock, TwinHeads, SeatGroupHeads))
             return teacher_targets(self._heads.head, teacher, whole)
