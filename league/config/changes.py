@@ -30,6 +30,7 @@ LIVE = (
     "learner.max_policy_lag",
     "learner.rollback_after",
     "runtime.snapshot_seconds",
+    "runtime.snapshots_per_budget",
     "runtime.checkpoint_updates",
     "runtime.checkpoint_seconds",
     "budget.*",

@@ -129,6 +129,7 @@ def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
         progress_deadline_s=1,
         checkpoint_updates=1,
         checkpoint_seconds=1,
+        snapshots_per_budget=0,
         snapshot_seconds=1,
     )
     if runtime.kind == "inprocess":

@@ -64,6 +64,8 @@ class RuntimeConfig:
       progress_deadline_s: the same for a learner host that does not say how far it is, which it is asked each second.
       checkpoint_updates, checkpoint_seconds: updates of a learner, and seconds, between two restart states; whichever
         comes first. What a killed run loses is what was learnt since.
+      snapshots_per_budget: snapshots of a main agent, spread evenly over the budget whatever its gate says; 0 for none.
+        Without a budget they are spread over 50 million env steps.
       snapshot_seconds: training time after which a main agent is frozen whatever its gate says; later in a run a tenth
         of the time trained so far, where that is longer. An exact run takes none by time.
     """
@@ -80,6 +82,7 @@ class RuntimeConfig:
     progress_deadline_s: float = 15.0
     checkpoint_updates: int = 500
     checkpoint_seconds: float = 60.0
+    snapshots_per_budget: int = 0
     snapshot_seconds: float = 300.0
 
 

@@ -111,7 +111,9 @@ class Daemon:
             execute=self._do,
             say=self._say,
         )
-        self._snapshots = SnapshotRequests(config.runtime.snapshot_seconds, execute=self._do)
+        self._snapshots = SnapshotRequests(
+            config.runtime.snapshot_seconds, per_budget=config.runtime.snapshots_per_budget, execute=self._do
+        )
         self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
         self._unacted: list[Event] = []
         self._spent = meter.read(env_steps=league.state.totals.env_steps)
@@ -178,8 +180,10 @@ class Daemon:
             self._operator.carry_out(self._execute)
         if grant is not None:
             self._grant(grant)
-            if not self._exact and phase == "training":
-                self._snapshots.request_due(self._league.state, now=self._spent.seconds)
+            if phase == "training":
+                self._snapshots.request_by_budget(self._league.state, budget_fraction=self._budget_fraction())
+                if not self._exact:
+                    self._snapshots.request_due(self._league.state, now=self._spent.seconds)
         self._league.commit()
         self._take_up_changes()
         self._spent = self._meter.read(env_steps=self._league.state.totals.env_steps)
@@ -204,6 +208,7 @@ class Daemon:
         self._effects.learner = config.learner
         self._policies.use(config)
         self._snapshots.seconds = config.runtime.snapshot_seconds
+        self._snapshots.per_budget = config.runtime.snapshots_per_budget
         self._restart_states.settings = config.runtime
 
     def observation(self, phase: str) -> Observation:

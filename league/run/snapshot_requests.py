@@ -1,4 +1,4 @@
-"""Requests snapshots that no gate asks for: of every player at a stop, and of main agents in time."""
+"""Requests snapshots that no gate asks for: of every player at a stop, and of main agents by budget and in time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.state.commands import Command, RequestSnapshot
 from league.core.state.state import LeagueState, PlayerState
 
-FINAL, TIME = "final", "time"
+FINAL, TIME, SHARE = "final", "time", "budget"
 """Reasons of these snapshots; no reset follows them."""
 
 MAX_AGE_FRACTION = 0.1
@@ -22,18 +22,24 @@ class SnapshotRequests:
     snapshot, so that a main agent's newest one never becomes older than a tenth of the training time. The interval
     grows with the run: about 90 snapshots in 30 days.
 
-    Not of an exact run: its history must not depend on a clock. Not of exploiters: when they are frozen decides when
-    they start again, and they are not exported.
+    Snapshots by budget cut a budget into equal parts: few or many decisions in a second, slow or fast processors make
+    no difference. In an exact run the part of the budget that is spent depends on env steps alone, and so do they.
+
+    In time not of an exact run: its history must not depend on a clock. Never of exploiters: when they are frozen
+    decides when they start again, and they are not exported.
 
     Args:
       seconds: least training time between two snapshots of a player in time.
+      per_budget: parts that the budget is cut into; 0 for no snapshots by budget.
       execute: lets the league decide on a command.
     """
 
-    def __init__(self, seconds: float, *, execute: Callable[[Command], bool]) -> None:
+    def __init__(self, seconds: float, *, per_budget: int = 0, execute: Callable[[Command], bool]) -> None:
         self.seconds = seconds
+        self.per_budget = per_budget
         self._execute = execute
         self._newest: dict[str, tuple[int, float]] = {}
+        self._newest_part: dict[str, tuple[int, int]] = {}
 
     def request_due(self, state: LeagueState, *, now: float) -> None:
         """Request a snapshot of every main agent whose newest one is too old.
@@ -41,19 +47,39 @@ class SnapshotRequests:
         Args:
           now: seconds of training so far, those of earlier starts included.
         """
-        for player in state.players.values():
-            if player.role != MAIN_ROLE or state.config_of(player.name).reset_probability > 0.0:
-                continue
+        for player in main_agents(state):
             number, since = self._newest.get(player.name, (-1, now))
             if number != player.num_snapshots:
                 self._newest[player.name] = player.num_snapshots, now
             elif now - since >= max(self.seconds, MAX_AGE_FRACTION * now) and has_learnt(state, player):
                 self._execute(RequestSnapshot(player.name, TIME))
 
+    def request_by_budget(self, state: LeagueState, *, budget_fraction: float) -> None:
+        """Request a snapshot of every main agent without one from the present part of the budget.
+
+        Args:
+          budget_fraction: of the budget that is spent, in [0, 1].
+        """
+        if not self.per_budget:
+            return
+        part = int(budget_fraction * self.per_budget)
+        for player in main_agents(state):
+            number, frozen_in = self._newest_part.get(player.name, (-1, part))
+            if number != player.num_snapshots:
+                self._newest_part[player.name] = player.num_snapshots, part
+            elif part > frozen_in and has_learnt(state, player):
+                self._execute(RequestSnapshot(player.name, SHARE))
+
     def request_final(self, state: LeagueState) -> None:
         """Request a snapshot of every player that has learnt since its newest one."""
         for player in [player for player in state.players.values() if has_learnt(state, player)]:
             self._execute(RequestSnapshot(player.name, FINAL))
+
+
+def main_agents(state: LeagueState) -> list[PlayerState]:
+    """The main agents that do not start again after a snapshot."""
+    mains = [player for player in state.players.values() if player.role == MAIN_ROLE]
+    return [player for player in mains if state.config_of(player.name).reset_probability == 0.0]
 
 
 def has_learnt(state: LeagueState, player: PlayerState) -> bool:

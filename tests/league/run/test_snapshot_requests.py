@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,38 @@ def test_snapshots_in_time_grow_rarer_with_the_run(tmp_path: Path) -> None:
     player.trained_steps = state.snapshots[f"main-0-s{player.num_snapshots - 1}"].trained_steps
     requests.request_due(state, now=20_000.0)
     assert not asked, "nothing was learnt since"
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_snapshots_by_budget_are_spread_evenly_over_it(exact: bool, tmp_path: Path) -> None:
+    runtime = {"snapshot_seconds": 10_000.0, "snapshots_per_budget": 8}
+    budget = {"env_steps": 4_000}
+    bench = Bench(tmp_path / "run", league=PLAYERS, runtime=runtime, budget=budget, exact=exact)
+    bench.daemon(Limits()).run()
+    state = bench.league.state
+    taken = [info for info in state.snapshots.values() if info.player == "main-0"]
+    assert [info.reason for info in taken].count("budget") == 7
+    assert reasons_of(bench, "main-exploiter-0").count("budget") == 0
+    steps = [info.trained_steps for info in taken if info.reason == "budget"]
+    gaps = [later - earlier for earlier, later in pairwise(steps)]
+    assert max(gaps) <= 2 * min(gaps)
+
+
+def test_a_snapshot_by_the_gate_counts_for_its_part_of_the_budget(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=PLAYERS)
+    bench.run(env_steps=600)
+    state, asked = bench.league.state, []
+    player = state.players["main-0"]
+    requests = SnapshotRequests(300.0, per_budget=10, execute=lambda command: not asked.append(command))
+    requests.request_by_budget(state, budget_fraction=0.15)
+    player.trained_steps += 10
+    for fraction, is_due in ((0.19, False), (0.21, True)):
+        asked.clear()
+        requests.request_by_budget(state, budget_fraction=fraction)
+        assert bool(asked) is is_due
+    player.num_snapshots += 1
+    state.snapshots[f"main-0-s{player.num_snapshots - 1}"] = state.snapshots["main-0-s0"]
+    for fraction, is_due in ((0.25, False), (0.29, False), (0.31, True)):
+        asked.clear()
+        requests.request_by_budget(state, budget_fraction=fraction)
+        assert bool(asked) is is_due
