@@ -150,6 +150,12 @@ def _can_be_found(module: str) -> bool:
         return False
 
 
+def package_folder(name: str) -> Path | None:
+    """The folder of an installed package, without importing it; None if it is not installed."""
+    found = importlib.util.find_spec(name)
+    return None if found is None or found.origin is None else Path(found.origin).parent
+
+
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise PluginError(f"there is no file {path}; paths are relative to {Path.cwd()}")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.adapters.copying import copy_game
+from envs.adapters.episode_seeds import episode_seed
 from envs.adapters.outline import Outline
 from envs.adapters.turn_builder import Fields, GameFaultError, TurnBuilder
 from envs.closing import closed_on_error
@@ -160,8 +161,7 @@ class ExternalEnv:
         self._begin(game, self._seed_of(game))
 
     def _seed_of(self, game: int) -> int:
-        sequence = np.random.SeedSequence((*self._entropy, game, self._episodes[game]))
-        return int(sequence.generate_state(1)[0]) >> 1
+        return episode_seed(self._entropy, game=game, episode=self._episodes[game])
 
     def _each(self, games: Iterable[int], call: Callable[[int], None]) -> None:
         """Call once for each game, in order; one that raises is recovered in its place."""

@@ -54,7 +54,8 @@ class OpenSpielEnv:
         self._rng = np.random.default_rng(0)
         self._states: list[Any] = []
         self._acting: list[list[int]] = []  # the seats to move in each game
-        rows = num_envs * (seats if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS else 1)
+        self._simultaneous = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
+        rows = num_envs * (seats if self._simultaneous else 1)
         self._tensors = np.zeros((rows, self._observer.tensor.size), np.float32)
         self._games = np.arange(num_envs)
         self._single = [[seat] for seat in range(seats)]
@@ -142,10 +143,11 @@ class OpenSpielEnv:
 
     def _advance(self, chosen: Sequence[int]) -> None:
         """Step every state, and restart those that end."""
-        slot, ended = 0, []
+        slot, in_turns, ended = 0, not self._simultaneous, []
+        counted, totals = [], []  # games that earned something, and what they have earned so far
         for game, state in enumerate(self._states):
             acting = self._acting[game]
-            if len(acting) == 1 and not state.is_simultaneous_node():
+            if in_turns or not state.is_simultaneous_node():
                 state.apply_action(chosen[slot])
                 slot += 1
             else:
@@ -156,15 +158,18 @@ class OpenSpielEnv:
                 state.apply_actions(joint)
             acting = self._seats_after_chance(state)
             if self._per_step or not acting:
-                total = np.array(state.returns())
-                self._waiting[game] += total - self._earned[game]
-                self._earned[game] = total
+                counted.append(game)
+                totals.append(state.returns())
             if not acting:
                 ended.append(game)
                 self._states[game] = self._game.new_initial_state()
                 acting = self._seats_after_chance(self._states[game])
             self._acting[game] = acting
-        self._ended[ended] = True
+        if counted:
+            earned = np.array(totals)
+            self._waiting[counted] += earned - self._earned[counted]
+            self._earned[counted] = earned
+            self._ended[ended] = True
 
     def _seats_after_chance(self, state: Any) -> list[int]:
         """Draw chance events until a seat must act; returns the seats that must, none if the game is over."""

@@ -7,21 +7,20 @@ until the end of the episode. Source: PettingZoo 1.27, the AEC and parallel API.
 from __future__ import annotations
 
 import difflib
-import importlib.util
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pettingzoo
-from pettingzoo.utils import wrappers
+from pettingzoo.utils import conversions, wrappers
 
 from envs.adapters.external import ExternalEnv, make_games
 from envs.adapters.outline import Outline, outline_of
 from envs.adapters.spaces import MASK, mask_of
 from envs.closing import closed_on_error
+from envs.plugins import package_folder
 from envs.protocol import EnvError
 from envs.seat_plan import ALONE, SeatPlan, own_teams
 
@@ -65,10 +64,8 @@ def make_registered(
 
 def _rom_folder(family: str) -> dict[str, object]:
     """The kwarg that points the Atari games at the ROMs that the package ale-py brings along, if it is there."""
-    found = importlib.util.find_spec("ale_py") if family == "atari" else None
-    if found is None or found.origin is None:
-        return {}
-    return {"auto_rom_install_path": str(Path(found.origin).parent / "roms")}
+    folder = package_folder("ale_py") if family == "atari" else None
+    return {} if folder is None else {"auto_rom_install_path": str(folder / "roms")}
 
 
 def _instead(key: str) -> str:
@@ -181,7 +178,9 @@ class ParallelEnv(ExternalEnv):
         games = make_games(make_one, env_id=env_id, num_envs=num_envs)
         with closed_on_error(games):
             outline = _outline(games[0], env_id=env_id, seat_plan=seat_plan, infos_of=lambda env: env.reset(seed=0)[1])
-        return cls(games, replace(outline, make_one=make_one))
+        checks = CHECKS if outline.spec.has_mask else CHECKS[1:]
+        outline = replace(outline, make_one=lambda: _peel_inside(make_one(), checks))
+        return cls([_peel_inside(game, checks) for game in games], outline)
 
     def _begin(self, game: int, seed: int) -> None:
         env = self._games[game]
@@ -247,6 +246,13 @@ def _first_aec_infos(env: Any) -> Mapping[str, Any]:
     env.reset(seed=0)
     infos: Mapping[str, Any] = env.infos
     return infos
+
+
+def _peel_inside(env: Any, checks: Sequence[type]) -> Any:
+    """The env; if it is an AEC env in the guise of a parallel one, that is peeled."""
+    if type(env) is conversions.aec_to_parallel_wrapper:
+        env.aec_env = _peel(env.aec_env, checks)
+    return env
 
 
 def _alive(env: Any) -> bool:

@@ -64,12 +64,14 @@ class SeatForm:
         Raises:
           ValueError: it does not have one entry for each of the seat's actions.
         """
-        padded = np.zeros(self.actions.num_actions, np.bool_)
         own: NDArray[np.generic] | bool = True
         if mask is not None:
             own = flat_mask(mask, self.code.spec)
             if own.shape != self.mask_entries.shape:
                 raise ValueError(f"action_mask has shape {own.shape}, expected ({self.mask_entries.size},)")
+            if not self.pads_mask:
+                return own.astype(np.bool_, copy=False)
+        padded = np.zeros(self.actions.num_actions, np.bool_)
         padded[self.mask_entries] = own
         return padded
 

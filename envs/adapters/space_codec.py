@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from envs.protocol import ActionSpec, ArraySpec
 
+INTEGERS = (int, np.integer)
+
 
 @dataclass(frozen=True)
 class ObservationField:
@@ -44,11 +46,12 @@ class ObservationField:
                 raise ValueError(f"field {self.name!r} has shape {array.shape}, its space says {self.spec.shape}")
             row[...] = array
             return
-        row[...] = False
-        flat = np.atleast_1d(np.asarray(value)).ravel()
-        if flat.size != len(self.counts):
-            raise ValueError(f"field {self.name!r} has {flat.size} numbers, its space {len(self.counts)}")
-        for number, offset, lowest, count in zip(flat.tolist(), self.one_hot_at, self.lowest, self.counts, strict=True):
+        row.fill(False)
+        single = isinstance(value, INTEGERS)  # far cheaper than an array of one number
+        numbers = [int(value)] if single else np.atleast_1d(np.asarray(value)).ravel().tolist()
+        if len(numbers) != len(self.counts):
+            raise ValueError(f"field {self.name!r} has {len(numbers)} numbers, its space {len(self.counts)}")
+        for number, offset, lowest, count in zip(numbers, self.one_hot_at, self.lowest, self.counts, strict=True):
             if not lowest <= number < lowest + count:
                 raise ValueError(
                     f"field {self.name!r} is {number}, its space goes from {lowest} to {lowest + count - 1}"

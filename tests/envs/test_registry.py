@@ -120,7 +120,7 @@ def test_a_wrong_id_is_one_clear_sentence(own: Path, env_id: str, kwargs: dict[s
 
 def test_a_missing_package_of_pettingzoo_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "chess", None)
-    with pytest.raises(EnvError, match=r"package is missing.*chess.*pip install 'pettingzoo\[classic\]'"):
+    with pytest.raises(EnvError, match=r'package is missing.*chess.*pip install "league\[classic\]"'):
         make(EnvConfig("pettingzoo:classic/chess_v6"), num_envs=1)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from envs.adapters.episode_seeds import episode_seed
 from envs.failures import FaultTolerant
 from envs.protocol import BatchedEnv, Turn
 
@@ -14,7 +15,7 @@ Shown = dict[str, Any]
 
 def seed_of(seed: int, game: int, episode: int = 0) -> int:
     """The seed that an adapter gives to an episode of a game."""
-    return int(np.random.SeedSequence((seed, game, episode)).generate_state(1)[0]) >> 1
+    return episode_seed((seed,), game=game, episode=episode)
 
 
 def chosen(turn: Turn, steps_of: np.ndarray, num_actions: int) -> np.ndarray:

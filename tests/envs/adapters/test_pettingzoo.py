@@ -281,3 +281,12 @@ def test_an_unknown_id_is_answered_with_what_there_is_and_not_with_everything() 
     assert len(str(nothing_near.value)) < 200
     with pytest.raises(EnvError, match="did you mean pettingzoo:classic/connect_four-v3"):
         make(EnvConfig("pettingzoo:classic/conect_four_v3"), num_envs=1)
+
+
+def test_a_game_in_turns_in_the_guise_of_a_parallel_one_is_stepped_without_its_checks() -> None:
+    env = make(EnvConfig("pettingzoo:classic/rps_v2"), num_envs=1)
+    inner = env._games[0].aec_env  # type: ignore[attr-defined]
+    assert inner is inner.unwrapped
+    turn = env.reset(0)
+    turn = env.step(np.array([0, 2]))  # rock beats scissors
+    assert turn.rewards.tolist() == [[1.0, -1.0]]
