@@ -20,8 +20,9 @@ def add_evaluation(app: typer.Typer) -> None:
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or that of a snapshot.", show_default=False)],
     players: Annotated[
-        str, typer.Option(help="Comma-separated: best, mixture, average, players, snapshots, FOLDER:NAME of another.")
-    ] = "best,mixture",
+        str,
+        typer.Option(help="Comma-separated: auto, ema, last, best, mixture, average, players, snapshots."),
+    ] = "auto,last",
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25,mcts:100",
     games: Annotated[int, typer.Option(min=2, help="Games against each bot, half from either seat.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
@@ -63,8 +64,8 @@ def evaluate(
 def exploit(
     run: RunArgument,
     player: Annotated[
-        str, typer.Option(help="The prey: best, mixture, average, a player or a snapshot of the run.")
-    ] = "best",
+        str, typer.Option(help="The prey: auto, ema, last, best, mixture, average, a player or a snapshot.")
+    ] = "auto",
     for_time: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Train so long; by default a fifth of the run's budget.")
     ] = None,

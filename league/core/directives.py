@@ -166,7 +166,7 @@ def save_checkpoint(state: LeagueState, command: SaveCheckpoint, rng: np.random.
     _player(state, command.player)
     if min(command.version, command.trained_steps) < 0:
         raise Refused(f"restart state of {command.player}: version or trained_steps is negative")
-    return [CheckpointSaved(command.player, command.digest, command.version, command.trained_steps)]
+    return [CheckpointSaved(command.player, command.digest, command.version, command.trained_steps, command.has_ema)]
 
 
 def apply_progress(state: LeagueState, event: ProgressReported) -> None:
@@ -220,7 +220,9 @@ def apply_dropped(state: LeagueState, event: DirectiveDropped) -> None:
 
 def apply_checkpoint(state: LeagueState, event: CheckpointSaved) -> None:
     """The newest restart state replaces the one before."""
-    state.players[event.player].checkpoint = CheckpointPointer(event.digest, event.version, event.trained_steps)
+    state.players[event.player].checkpoint = CheckpointPointer(
+        event.digest, event.version, event.trained_steps, event.has_ema
+    )
 
 
 def start_again_from(state: LeagueState, player: PlayerState, *, without: str = "") -> str | None:

@@ -60,7 +60,15 @@ def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Gene
         DirectiveIssued(Directive(state.next_directive_id + number, DirectiveKind.SNAPSHOT, event.player, INITIAL))
         for number, event in enumerate(added)
     ]
-    created = LeagueCreated(command.seed, command.num_seats, command.teams, command.config, command.scoring)
+    created = LeagueCreated(
+        command.seed,
+        command.num_seats,
+        command.teams,
+        command.config,
+        command.scoring,
+        command.perfect_information,
+        command.one_shot,
+    )
     return [created, *added, *directives]
 
 
@@ -155,6 +163,7 @@ def apply_created(state: LeagueState, event: LeagueCreated) -> None:
     config = event.config
     state.config, state.seed = config, event.seed
     state.num_seats, state.teams, state.scoring = event.num_seats, event.teams, event.scoring
+    state.perfect_information, state.one_shot = event.perfect_information, event.one_shot
     state.payoff = empty_payoff(
         num_seats=event.num_seats,
         half_life_steps=config.half_life_steps,

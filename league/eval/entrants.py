@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from league.core.state.state import LeagueState
+from league.policies.auto_export import EXPORTS
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import (
     OpenRun,
@@ -20,7 +21,7 @@ from league.policies.loading import (
     open_snapshot,
     require_player_of,
 )
-from league.policies.select import UnknownPolicy, choose
+from league.policies.select import UnknownPolicy
 from league.policies.trust import trust_folder
 
 FROM = ":"
@@ -53,7 +54,7 @@ def open_entrants(
       LeagueError: a folder or a name stands for nothing, or a file cannot be used. EnvError: the game cannot be made.
     """
     if not players:
-        raise UnknownPolicy("no policy was named to play: give best, mixture, average, a player or a snapshot.")
+        raise UnknownPolicy(f"no policy was named to play: give auto, {', '.join(EXPORTS)}, a player or a snapshot.")
     if trust:
         for folder in (path, *(Path(player.rpartition(FROM)[0]) for player in players if FROM in player)):
             trust_folder(folder)
@@ -72,7 +73,7 @@ def open_entrants(
             require_player_of(manifest, asked, path)
             entrants[single.name] = single
         else:
-            found = choose(run.state, asked)
+            found = run.choose(asked)
             members = tuple((weight, snapshot.snapshot_id) for weight, snapshot in found.members)
             loaded = load_selection(run, found, seed=seed)
             entrants[asked] = Entrant(asked, loaded, members, found.reason)

@@ -18,7 +18,7 @@ from league.eval.entrants import open_entrants
 from league.eval.match_result import Interval, MatchResult
 from league.eval.pairs import PairRow, bot_entrant, pair_row
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
-from league.policies.select import BEST, MIXTURE
+from league.policies.auto_export import AUTO, LAST
 
 Progress = Callable[[int, int], None]
 """Called with (games finished, games in all), at least once in every turn of a match."""
@@ -107,7 +107,7 @@ class EvalReport:
 def evaluate_run(
     run_path: str | Path,
     *,
-    players: Sequence[str] = (BEST, MIXTURE),
+    players: Sequence[str] = (AUTO, LAST),
     bots: Sequence[str] = DEFAULT_BOTS,
     games: int = 100,
     seed: int = 0,

@@ -10,16 +10,18 @@ import msgspec
 from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from agents.nets.registry import UnknownPartError
-from agents.restart_state import RestartStateError, weights_in
+from agents.restart_state import RestartStateError, ema_in, weights_in
 from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import spec_of
 from league.core.state.events import EVENTS
-from league.core.state.state import CheckpointPointer, LeagueState
+from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingRun
+from league.policies.auto_export import AUTO, EMA, EXPORTS, ExactExports
+from league.policies.exact_file import read_exact
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.policy_store import fits, network_of, network_plain, spec_hash
-from league.policies.select import BEST, DRAWN, Selection, UnknownPolicy, choose
+from league.policies.select import DRAWN, Selection, UnknownPolicy, choose
 from league.policies.trust import names_of_manifest, read_config, require_trusted, trust_folder
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
@@ -50,6 +52,7 @@ class OpenRun:
       network: of its policies.
       state: the league.
       store: its snapshots. checkpoints: restart states of its learners.
+      exact: exact values of its exports; None where none are known.
     """
 
     path: Path
@@ -59,6 +62,11 @@ class OpenRun:
     state: LeagueState
     store: SnapshotStore
     checkpoints: CheckpointStore
+    exact: ExactExports | None = None
+
+    def choose(self, player: str) -> Selection:
+        """The policy that a name stands for. Raises UnknownPolicy."""
+        return choose(self.state, player, exact=self.exact)
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,7 @@ class FrozenCopy:
 
 def load_policy(
     run_or_snapshot: str | Path,
-    player: str = BEST,
+    player: str = AUTO,
     *,
     greedy: bool = False,
     seed: int = 0,
@@ -93,11 +101,12 @@ def load_policy(
 
     Args:
       run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
-      player: "best" (the newest snapshot of a main agent that is as strong as its strongest; before a trained one has
-        rated games, the main agent that trained most, as a snapshot or as last saved), "mixture" (of main agents'
-        snapshots, that no other reliably beats), "average" (the second half of the main agents' snapshots), a
-        snapshot's id, a player's (as its learner was last saved, or its newest snapshot if that is newer), or a mixture
-        of these: "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
+      player: "auto", the one to play: the strongest where all see everything and move in turn, else the least
+        exploitable as far as is known. "ema" (moving average of the main agent's weights), "last" (its last weights),
+        "best" (the newest snapshot of a main agent as strong as its strongest; before a trained one has rated games,
+        the main agent that trained most), "mixture" (of main agents' snapshots, that no other reliably beats),
+        "average" (the second half of these), a snapshot's id, a player's (as its learner was last saved, or its newest
+        snapshot if that is newer), or a mixture: "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
       greedy: take the likeliest action instead of sampling.
       seed: of sampled actions and drawn members, until `reset` is given another.
       env: the game to make instead of the one that the folder names, for one that was made elsewhere (the path of its
@@ -143,12 +152,13 @@ def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -
         state=state,
         store=LocalSnapshotStore(run.snapshots_path),
         checkpoints=CheckpointStore(run.checkpoints_path),
+        exact=read_exact(run),
     )
 
 
 def load_from_run(run: OpenRun, player: str, *, greedy: bool = False, seed: int = 0) -> LoadedPolicy | LoadedMixture:
     """As `load_policy`, from an open run."""
-    return load_selection(run, choose(run.state, player), greedy=greedy, seed=seed)
+    return load_selection(run, run.choose(player), greedy=greedy, seed=seed)
 
 
 def load_selection(
@@ -160,7 +170,7 @@ def load_selection(
       CorruptSnapshot, MissingSnapshot, PolicyMismatch: one of them cannot be used.
     """
     if selection.checkpoint is not None:
-        return _load_checkpoint(run, selection.player, selection.checkpoint, greedy=greedy, seed=seed)
+        return _load_checkpoint(run, selection, greedy=greedy, seed=seed)
     members = []
     for weight, snapshot in selection.members:
         weights, manifest = run.store.get(snapshot.digest)
@@ -178,7 +188,7 @@ def frozen_copies(run: OpenRun, selection: Selection) -> tuple[FrozenCopy, ...]:
       CorruptSnapshot, MissingSnapshot: one of them cannot be used.
     """
     if selection.checkpoint is not None:
-        return (_copy_of_checkpoint(run, selection.player, selection.checkpoint),)
+        return (_copy_of_checkpoint(run, selection),)
     copies = []
     for weight, snapshot in selection.members:
         weights, manifest = run.store.get(snapshot.digest)
@@ -203,11 +213,13 @@ def copies_at(source: Path, player: str) -> tuple[FrozenCopy, ...]:
         require_player_of(manifest, player, source)
         return (FrozenCopy(manifest.player or manifest.digest, 1.0, weights, manifest),)
     run = open_run(source)
-    return frozen_copies(run, choose(run.state, player))
+    return frozen_copies(run, run.choose(player))
 
 
-def _copy_of_checkpoint(run: OpenRun, player: str, pointer: CheckpointPointer) -> FrozenCopy:
-    weights = _checkpoint_weights(run, player, pointer, layout_of(build_network(run.spec, run.network, seed=0)))
+def _copy_of_checkpoint(run: OpenRun, selection: Selection) -> FrozenCopy:
+    player, pointer = selection.player, selection.checkpoint
+    assert pointer is not None
+    weights = _checkpoint_weights(run, selection, layout_of(build_network(run.spec, run.network, seed=0)))
     payload = encode_arrays(weights.named())
     known = run.state.players[player]
     manifest = SnapshotManifest(
@@ -225,17 +237,24 @@ def _copy_of_checkpoint(run: OpenRun, player: str, pointer: CheckpointPointer) -
     return FrozenCopy(player, 1.0, payload, manifest)
 
 
-def _load_checkpoint(run: OpenRun, player: str, pointer: CheckpointPointer, *, greedy: bool, seed: int) -> LoadedPolicy:
+def _load_checkpoint(run: OpenRun, selection: Selection, *, greedy: bool, seed: int) -> LoadedPolicy:
     """A learning player as it was last saved."""
     network = build_network(run.spec, run.network, seed=0)
-    weights = _checkpoint_weights(run, player, pointer, layout_of(network))
-    return LoadedPolicy(player, network, weights, run.spec, greedy=greedy, seed=seed)
+    weights = _checkpoint_weights(run, selection, layout_of(network))
+    name = f"{selection.player} ({EMA})" if selection.is_ema else selection.player
+    return LoadedPolicy(name, network, weights, run.spec, greedy=greedy, seed=seed)
 
 
-def _checkpoint_weights(run: OpenRun, player: str, pointer: CheckpointPointer, layout: Layout) -> Weights:
+def _checkpoint_weights(run: OpenRun, selection: Selection, layout: Layout) -> Weights:
+    player, pointer = selection.player, selection.checkpoint
+    assert pointer is not None
     payload, path = run.checkpoints.get(player, pointer.digest), run.checkpoints.path(player, pointer.digest)
     try:
-        return Weights(weights_in(stored_arrays(payload, source=path)), layout, pointer.version)
+        arrays = stored_arrays(payload, source=path)
+        vector = ema_in(arrays) if selection.is_ema else weights_in(arrays)
+        if vector is None:
+            raise CorruptSnapshot(path, "it holds no moving average, although the journal says so")
+        return Weights(vector, layout, pointer.version)
     except RestartStateError as error:
         raise CorruptSnapshot(path, str(error)) from error
 
@@ -314,7 +333,7 @@ def require_player_of(manifest: SnapshotManifest, player: str, folder: Path) -> 
     Raises:
       UnknownPolicy.
     """
-    if player not in (BEST, *DRAWN, manifest.player, manifest.digest):
+    if player not in (AUTO, *EXPORTS, manifest.player, manifest.digest):
         raise UnknownPolicy(
             f"{folder} is one snapshot, of the player {manifest.player}, not {player!r}: leave `player` out, or give"
             " the run folder."

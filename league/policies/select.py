@@ -1,4 +1,4 @@
-"""Resolves a policy name to snapshots: best, mixture, average, a player, a snapshot, or mixtures of these."""
+"""Resolves a policy name: auto, best, mixture, average, ema, last, a player, a snapshot, or mixtures of these."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ import difflib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.meta_game import exported_snapshots, own_snapshots
 from league.core.metagame.ratings import RatingRow, league_ratings, strongest
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import CheckpointPointer, LeagueState
 from league.errors import LeagueError
+from league.policies.auto_export import (
+    AUTO,
+    AVERAGE,
+    BEST,
+    EMA,
+    EXPORTS,
+    LAST,
+    MIXTURE,
+    ExactExports,
+    auto_choice,
+    main_players,
+)
 from league.policies.nash_export import league_mixture
 
-BEST, MIXTURE, AVERAGE = "best", "mixture", "average"
 DRAWN = (MIXTURE, AVERAGE)
 """Names that stand for several snapshots; one of them is drawn for each game."""
 AND, TIMES = "+", "*"
@@ -42,6 +52,7 @@ class Selection:
       reason: one sentence on why these.
       checkpoint: the restart state of the learner of `player`, where that is newer than its snapshots.
       player: whose restart state it is; empty for snapshots.
+      is_ema: whether the moving average of the weights in it is meant, and not the weights themselves.
       is_drawn: whether it is a mixture, of which a member is drawn for each game.
     """
 
@@ -51,16 +62,23 @@ class Selection:
     checkpoint: CheckpointPointer | None = None
     is_drawn: bool = False
     player: str = ""
+    is_ema: bool = False
 
 
-def choose(state: LeagueState, player: str) -> Selection:
-    """The snapshots that `player` stands for.
+def choose(state: LeagueState, player: str, *, exact: ExactExports | None = None) -> Selection:
+    """The snapshots, or the restart state, that `player` stands for.
 
+    Args:
+      exact: the exact values of the run's exports where they are known; "auto" asks for them.
     Raises:
       UnknownPolicy: none; the message names the nearest.
     """
+    if player == AUTO and state.snapshots:
+        name, reason = auto_choice(state, exact)
+        chosen = choose(state, name)
+        return replace(chosen, name=AUTO, reason=f"{name}, as {reason}: {chosen.reason}")
     own = bool(own_snapshots(state))
-    if not state.snapshots or (player in (BEST, *DRAWN) and not own):
+    if not state.snapshots or (player in (AUTO, *EXPORTS) and not own):
         raise UnknownPolicy("the run has no snapshot yet: let it train until `league status` counts one.")
     if AND in player or TIMES in player:
         return _mixture_of(state, player)
@@ -75,6 +93,8 @@ def choose(state: LeagueState, player: str) -> Selection:
         return Selection(player, members, reason, is_drawn=True)
     if player == AVERAGE:
         return _average(state)
+    if player in (EMA, LAST):
+        return _of_restart_state(state, player)
     if player in state.snapshots:
         return Selection(player, ((1.0, state.snapshots[player]),), "the snapshot of that name")
     of_player = [state.snapshots[name] for name in own_snapshots(state) if state.snapshots[name].player == player]
@@ -83,7 +103,7 @@ def choose(state: LeagueState, player: str) -> Selection:
         return _as_saved(player, player, pointer)
     if of_player:
         return Selection(player, ((1.0, of_player[-1]),), f"the newest snapshot of {player}")
-    known = [BEST, *DRAWN, *state.players, *state.snapshots]
+    known = [AUTO, *EXPORTS, *state.players, *state.snapshots]
     near = difflib.get_close_matches(player, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known[:12])}."
     raise UnknownPolicy(f"the run has no player or snapshot {player!r}; {hint}")
@@ -176,12 +196,35 @@ def _newest_even(state: LeagueState, rows: Sequence[RatingRow], top: RatingRow) 
     return Selection(BEST, ((1.0, state.snapshots[row.policy]),), reason)
 
 
+def _of_restart_state(state: LeagueState, name: str) -> Selection:
+    """The last weights of the main agent that has trained most, or their moving average.
+
+    Restart states are saved at every stop. Where a snapshot is newer, it holds the last weights.
+
+    Raises:
+      UnknownPolicy: no moving average is kept.
+    """
+    saved = _most_trained(state)
+    if name == EMA:
+        if saved is None or not saved[1].has_ema:
+            raise UnknownPolicy(
+                f"the run has no {EMA}: its learners keep no moving average (learner.ema_share is 0), or have not "
+                "saved one yet; take last or average."
+            )
+        player, pointer = saved
+        reason = f"the moving average of the weights of {player}, as last saved at {pointer.trained_steps:,} steps"
+        return Selection(name, (), reason, pointer, player=player, is_ema=True)
+    newest = state.snapshots[exported_snapshots(state)[-1]]
+    if saved is None or newest.trained_steps >= saved[1].trained_steps:
+        return Selection(name, ((1.0, newest),), f"the newest snapshot of {newest.player}")
+    return _as_saved(name, *saved)
+
+
 def _most_trained(state: LeagueState) -> tuple[str, CheckpointPointer] | None:
     """The main agent (the player, where there is none) with the most trained restart state; None if none is trained."""
-    mains = [player for player in state.players.values() if player.role == MAIN_ROLE]
     saved = [
         (player.name, player.checkpoint)
-        for player in mains or state.players.values()
+        for player in main_players(state)
         if player.checkpoint is not None and player.checkpoint.trained_steps > 0
     ]
     return max(saved, key=lambda known: known[1].trained_steps, default=None)

@@ -11,9 +11,8 @@ import typer
 from envs.registry import spec_of
 from league.config.loading import parse_config
 from league.config.run_config import EvaluationConfig, RunConfig
-from league.core.state.state import LeagueState
-from league.policies.select import BEST, MIXTURE, WORTH_SHOWING, choose
-from league.reports.status import StatusReport, open_state, read_ratings, read_status
+from league.policies.auto_export import AUTO, LAST
+from league.reports.status import read_ratings, read_status
 from league.store.run_folder import RunFolder
 
 MAX_RATED = 12
@@ -38,11 +37,14 @@ def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callab
     Raises:
       LeagueError, EnvError: from the evaluation.
     """
+    from league.eval.exact_exports import measure_exports
     from league.eval.report import evaluate_run
     from league.reports.tables import print_report
 
     config = parse_config(RunFolder.open(path).read_config(), source=str(path))
     typer.echo(f"\nTraining ended: {reason}.\n")
+    if limit_s is not None:
+        measure_exports(path, limit_s=limit_s)
     status = read_status(path)
     typer.echo(status.text())
     rated = read_ratings(path).text().splitlines()
@@ -52,7 +54,7 @@ def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callab
         typer.echo(f"\nThe last evaluation, {limit_s:.0f} s at most:", err=True)
         report = evaluate_run(
             path,
-            players=_entrants(status, open_state(RunFolder.open(path))),
+            players=(AUTO, LAST),
             bots=bots,
             limit_s=limit_s,
             games=config.evaluation.games,
@@ -67,14 +69,6 @@ def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callab
         f"league ratings {run}",
     ):
         typer.echo(f"  {command}")
-
-
-def _entrants(status: StatusReport, state: LeagueState) -> tuple[str, ...]:
-    """Best and mixture, and the first player as last saved where neither shows what it has learnt."""
-    first = status.players[0]
-    much = first.unfrozen_steps > WORTH_SHOWING * first.trained_steps
-    is_best = choose(state, BEST).player == first.player
-    return (BEST, MIXTURE, first.player) if much and not is_best else (BEST, MIXTURE)
 
 
 def last_bots(config: RunConfig) -> tuple[str, ...]:

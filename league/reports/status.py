@@ -9,11 +9,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from league.core.metagame.cycles import CycleReport, league_cycles
+from league.core.metagame.meta_game import own_snapshots
 from league.core.metagame.ratings import RatingRow, league_ratings
 from league.core.quarantine import quarantined
 from league.core.state.events import EVENTS
 from league.core.state.placements import has_placements
 from league.core.state.state import LeagueState, PlayerState
+from league.policies.auto_export import EXPORTS, auto_choice
+from league.policies.exact_file import read_exact
 from league.reports.run_size import disk_bytes, duration_text, size_text
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import read_state
@@ -84,6 +87,7 @@ class StatusReport:
       settling_steps: env steps of the rating games after training, which are not among `env_steps`.
       parked: hosts that were lost so often that they are tried again only now and then; empty where not live.
       set_aside: snapshots whose weights cannot be had.
+      auto: what is played where nobody names a policy, with the reason; empty before the first snapshot.
       quarantined_games: games of its hosts that failed so often that they are not played any more.
       supervised: whether a supervisor starts it again after a crash. restarts: how often it did since `league up`;
         last_crash: what ended the run then. gave_up: why the supervisor does so no more.
@@ -117,6 +121,7 @@ class StatusReport:
     restarts: int = 0
     last_crash: str = ""
     gave_up: str = ""
+    auto: str = ""
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -152,6 +157,8 @@ class StatusReport:
             lines.append(f"parked, tried again every few minutes: {', '.join(self.parked)}; see logs/daemon.log")
         if self.set_aside:
             lines.append(f"snapshots set aside, as they cannot be read: {', '.join(self.set_aside)}")
+        if self.auto:
+            lines.append(f"auto is {self.auto}; also {', '.join(EXPORTS)}")
         for row in self.players:
             lines.append(
                 f"  {row.player:<24} {row.role:<18} version {row.version:>7,}  {row.trained_steps:>13,} steps  "
@@ -258,6 +265,7 @@ def read_status(path: Path) -> StatusReport:
         budget_left=None if status is None or status.budget_spent is None else 1.0 - status.budget_spent,
         disk_bytes=disk_bytes(folder.path),
         parked=status.parked if status is not None and live else (),
+        auto=_auto(state, folder),
         quarantined_games=status.quarantined_games if status is not None else 0,
         set_aside=tuple(quarantined(state)),
         supervised=supervision is not None and supervision.is_alive,
@@ -265,6 +273,14 @@ def read_status(path: Path) -> StatusReport:
         last_crash="" if supervision is None else supervision.last_crash,
         gave_up="" if supervision is None else supervision.gave_up,
     )
+
+
+def _auto(state: LeagueState, folder: RunFolder) -> str:
+    """The export that is played where nobody names one, and why."""
+    if not own_snapshots(state):
+        return ""
+    name, reason = auto_choice(state, read_exact(folder))
+    return f"{name}: {reason}"
 
 
 def read_ratings(path: Path) -> RatingsReport:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from agents.restart_state import ema_in
 from envs.protocol import EnvError
 from league.config.run_config import RunConfig
 from league.core.state.commands import (
@@ -331,7 +332,8 @@ class Daemon:
         digest = self._policies.put_checkpoint(progress.player, report.saved)
         self._restart_states.saved(progress)
         self._effects.report_progress(progress)
-        self._do(SaveCheckpoint(progress.player, digest, progress.version, progress.trained_steps))
+        has_ema = ema_in(report.saved) is not None
+        self._do(SaveCheckpoint(progress.player, digest, progress.version, progress.trained_steps, has_ema))
 
     def _finish(self, *, since: Spent) -> None:
         """Freeze every player once more, then settle the ratings within their fraction of the resources used.

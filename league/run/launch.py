@@ -25,6 +25,7 @@ from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.config.checks import run_deadlines
 from league.config.default_scoring import scoring_of
+from league.config.game_kind import GameKind, game_kind
 from league.config.loading import load_config
 from league.config.plugin_checks import require_working_names
 from league.config.plugin_names import OutsideName, outside_names
@@ -88,13 +89,13 @@ def train(
     require_working_names(config, spec, source=str(config_path))
     require_working_sinks(config, source=str(config_path))
     config = _with_precision(config, spec)
-    scoring = scoring_of(config.league.payoff, spec)
+    scoring_of(config.league.payoff, spec)  # refused before a folder is made
     path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
     folder = RunFolder.create(path, config_yaml=dump_config(config))
     note_run(folder.path)
     with folder.lock:
         league = JournaledLeague.create(folder.journal_path, wall_time=time.time)
-        league.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
+        league.execute(_create(config, spec))
         league.execute(noted_config(config))
         admit(imported, league=league, store=_snapshot_store(folder))
         league.commit()
@@ -132,12 +133,25 @@ def resume(
         spec = spec_of(config.env)
         require_working_names(config, spec, source=str(folder.path))
         if league.state.config is None:
-            scoring = scoring_of(config.league.payoff, spec)
-            league.execute(CreateLeague(config.seed, spec.num_seats, spec.teams, config.league, scoring))
+            league.execute(_create(config, spec))
             league.execute(noted_config(config))
         admit(absent_imported(config, league.state, spec), league=league, store=_snapshot_store(folder))
         league.commit()
         return _session(config, spec, folder=folder, league=league, limits=limits, notes=league.notes)
+
+
+def _create(config: RunConfig, spec: EnvSpec) -> CreateLeague:
+    """The command that creates the league of a run."""
+    kind = game_kind(config.env, spec)
+    return CreateLeague(
+        config.seed,
+        spec.num_seats,
+        spec.teams,
+        config.league,
+        scoring_of(config.league.payoff, spec),
+        perfect_information=kind is GameKind.PERFECT,
+        one_shot=kind is GameKind.ONE_SHOT,
+    )
 
 
 def _trust_run(folder: RunFolder, league: JournaledLeague) -> None:

@@ -117,6 +117,7 @@ class RunFolder:
         self.checkpoints_path = self.path / "checkpoints"
         self.logs_path = self.path / "logs"
         self.wandb_path = self.path / "wandb"
+        self.exports_path = self.path / "exports.json"
         self.supervisor_path = self.path / "supervisor.json"
         self.supervisor_lock = RunLock(self.path / "supervisor.lock")
         self.console_log_path = self.logs_path / "console.log"

@@ -27,6 +27,7 @@ class CreateLeague:
     Fields:
       teams: [num_seats] team number of each seat.
       scoring: how its games are counted, whatever `config.payoff` leaves open.
+      perfect_information, one_shot: as of `LeagueCreated`.
     """
 
     seed: int
@@ -34,6 +35,8 @@ class CreateLeague:
     teams: tuple[int, ...]
     config: LeagueConfig
     scoring: Scoring = BY_WINS
+    perfect_information: bool = False
+    one_shot: bool = False
 
 
 @dataclass(frozen=True)
@@ -116,12 +119,13 @@ class ConfirmReset:
 
 @dataclass(frozen=True)
 class SaveCheckpoint:
-    """A learner's restart state lies under `digest`."""
+    """A learner's restart state lies under `digest`. has_ema: with a moving average of the weights."""
 
     player: str
     digest: str
     version: int
     trained_steps: int
+    has_ema: bool = False
 
 
 @dataclass(frozen=True)

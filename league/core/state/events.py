@@ -28,13 +28,21 @@ class Evidence:
 
 @dataclass(frozen=True)
 class LeagueCreated:
-    """The first event. teams: [num_seats] team number of each seat; scoring: how games are counted from here on."""
+    """The first event.
+
+    Fields:
+      teams: [num_seats] team number of each seat. scoring: how games are counted from here on.
+      perfect_information: whether one seat moves at a time and each is known to see everything.
+      one_shot: whether all seats move at once, and only once.
+    """
 
     seed: int
     num_seats: int
     teams: tuple[int, ...]
     config: LeagueConfig
     scoring: Scoring = BY_WINS
+    perfect_information: bool = False
+    one_shot: bool = False
 
 
 @dataclass(frozen=True)
@@ -137,12 +145,13 @@ class PlayerReset:
 
 @dataclass(frozen=True)
 class CheckpointSaved:
-    """A learner's restart state lies under `digest`."""
+    """A learner's restart state lies under `digest`. has_ema: with a moving average of the weights."""
 
     player: str
     digest: str
     version: int
     trained_steps: int
+    has_ema: bool = False
 
 
 @dataclass(frozen=True)

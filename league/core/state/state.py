@@ -22,11 +22,12 @@ from league.core.state.state_codec import Plain, decode, encode
 
 @dataclass(frozen=True)
 class CheckpointPointer:
-    """The location of a learner's newest restart state."""
+    """The location of a learner's newest restart state. has_ema: it holds a moving average of the weights."""
 
     digest: str
     version: int
     trained_steps: int
+    has_ema: bool = False
 
 
 @dataclass
@@ -131,7 +132,8 @@ class LeagueState:
     """Everything that the league knows.
 
     Fields:
-      config: None until the league is created. num_seats, teams, scoring, seed: as created.
+      config: None until the league is created. num_seats, teams, scoring, seed: as created; perfect_information,
+        one_shot too, see `LeagueCreated`.
       token: number of the run; 0 before the first. running: between its start and its orderly stop.
       next_lease_id, next_directive_id: numbers not yet given.
       players, snapshots: by id, in the order in which they came.
@@ -172,6 +174,8 @@ class LeagueState:
     mixture: Mixture = field(default_factory=Mixture)
     config_text: str = ""
     config_text_before: str = ""
+    perfect_information: bool = False
+    one_shot: bool = False
     training_paused: bool = False
     rating_paused: bool = False
     remedies: dict[str, AppliedRemedy] = field(default_factory=dict)

@@ -65,7 +65,7 @@ def test_sampled_actions_follow_the_probabilities(tmp_path: Path) -> None:
 def test_a_seed_repeats_the_actions_and_greedy_takes_the_likeliest(tmp_path: Path) -> None:
     made = MadeRun(tmp_path / "run", env=FOUR)
     made.snapshot("main-0", network_of(made.config, seed=3))
-    policy, greedy = load_policy(made.close()), load_policy(made.path, greedy=True)
+    policy, greedy = load_policy(made.close(), "best"), load_policy(made.path, greedy=True)
     rounds = []
     for _ in range(2):
         policy.reset(seed=4)
@@ -88,26 +88,26 @@ def test_best_is_the_newest_of_a_main_agent_before_any_game_is_rated(tmp_path: P
     made.snapshot("main-0", constant_network(made.config, action=1))
     made.snapshot("main-0", constant_network(made.config, action=3))
     made.snapshot("main-exploiter-0", constant_network(made.config, action=2))
-    assert column_of(load_policy(made.close())) == 3
+    assert column_of(load_policy(made.close(), "best")) == 3
 
 
 def test_best_is_the_highest_rated_and_not_the_last(run: MadeRun) -> None:
     strength = {"main-0-s0": 2.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0}
     run.rate(lambda policy: strength[policy])
-    assert column_of(load_policy(run.close())) == 1
+    assert column_of(load_policy(run.close(), "best")) == 1
 
 
 def test_best_is_of_a_main_agent_though_an_exploiter_is_rated_higher(run: MadeRun) -> None:
     strength = {"main-0-s0": 0.0, "main-exploiter-0-s0": 2.0, "main-0-s1": 1.0}
     run.rate(lambda policy: strength[policy])
-    assert column_of(load_policy(run.close())) == 3
+    assert column_of(load_policy(run.close(), "best")) == 3
 
 
 def test_best_is_the_newest_of_those_that_are_even(run: MadeRun) -> None:
     strength = {"main-0-s0": 1.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0}
     run.rate(lambda policy: strength[policy])
     path = run.close()
-    assert column_of(load_policy(path)) == 3
+    assert column_of(load_policy(path, "best")) == 3
     assert choose(open_run(path).state, "best").reason.startswith(
         "the newest of main-0 that is not significantly weaker"
     )
@@ -117,17 +117,17 @@ def test_a_snapshot_with_hardly_a_game_is_even_with_nobody(run: MadeRun) -> None
     strength = {"main-0-s0": 1.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0}
     run.rate(lambda policy: strength[policy])
     run.snapshot("main-0", constant_network(run.config, action=5), version=9)
-    assert column_of(load_policy(run.close())) == 3
+    assert column_of(load_policy(run.close(), "best")) == 3
 
 
 def test_best_is_never_the_untrained_network_once_a_learner_was_saved_that_has_trained(run: MadeRun) -> None:
     """Neither before a game is rated nor after, and not though the first weights are rated above what came of them."""
     run.save("main-0", constant_network(run.config, action=4), trained_steps=500)
     run.save("main-exploiter-0", constant_network(run.config, action=5), trained_steps=900)
-    assert column_of(load_policy(run.path)) == 4
+    assert column_of(load_policy(run.path, "best")) == 4
     run.rate(lambda policy: 1.0)
     path = run.close()
-    assert column_of(load_policy(path)) == 4
+    assert column_of(load_policy(path, "best")) == 4
     selection = choose(open_run(path).state, "best")
     assert selection.reason == (
         "main-0 as it was last saved, at 500 steps, as no trained snapshot has a rated game yet"
@@ -139,12 +139,12 @@ def test_best_is_never_the_untrained_network_once_a_learner_was_saved_that_has_t
 def test_best_is_a_trained_snapshot_though_the_first_weights_are_rated_higher(run: MadeRun) -> None:
     run.snapshot("main-0", constant_network(run.config, action=5), version=9, trained_steps=400)
     run.save("main-0", constant_network(run.config, action=4), trained_steps=440)
-    assert column_of(load_policy(run.path)) == 5, "hardly anything was learnt since"
+    assert column_of(load_policy(run.path, "best")) == 5, "hardly anything was learnt since"
     strength = {"main-0-s0": 2.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0, "main-0-s2": 0.5}
     run.save("main-0", constant_network(run.config, action=4), trained_steps=500)
-    assert column_of(load_policy(run.path)) == 4
+    assert column_of(load_policy(run.path, "best")) == 4
     run.rate(lambda policy: strength[policy])
-    assert column_of(load_policy(run.close())) == 5
+    assert column_of(load_policy(run.close(), "best")) == 5
 
 
 def test_memory_is_carried_between_acts_and_cleared_by_reset(tmp_path: Path) -> None:

@@ -1,0 +1,70 @@
+"""The name "auto": which export of a run to play where nobody says, by the kind of its game and what is known.
+
+Where every seat sees everything and one moves at a time, the strongest policy is the hardest to beat: "best". Elsewhere
+strength misleads, for whatever beats all others of a small population may lose to a reply that nobody there plays. The
+least exploitable one is known exactly where the game is small (`ExactExports`). Else it is taken from what training
+produces: a moving average of the weights, a mean over the course of training, or the last weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from league.core.matchmaking.roles import MAIN_ROLE
+from league.core.metagame.meta_game import exported_snapshots
+from league.core.state.state import LeagueState, PlayerState
+
+BEST, MIXTURE, AVERAGE, EMA, LAST, AUTO = "best", "mixture", "average", "ema", "last", "auto"
+EXPORTS = (EMA, LAST, AVERAGE, MIXTURE, BEST)
+"""Names of the exports that "auto" chooses among; of equals the earlier one, which costs less to play."""
+
+MIN_MEAN_SNAPSHOTS = 16
+"""Trained snapshots of main agents from which on their mean stands for the course of training."""
+
+
+@dataclass(frozen=True)
+class ExactExports:
+    """Exact exploitability of the exports of a run.
+
+    Fields:
+      values: export -> NashConv in the rewards of the game.
+      trained_steps: of the main agents, together, when they were computed; others do not count any more.
+    """
+
+    values: Mapping[str, float]
+    trained_steps: int
+
+
+def auto_choice(state: LeagueState, exact: ExactExports | None = None) -> tuple[str, str]:
+    """The export that "auto" stands for, and one sentence on why."""
+    if not state.is_competitive:
+        return BEST, "in a game of one team only strength counts"
+    if state.perfect_information:
+        return BEST, "every seat sees everything in this game, so that the strongest is the hardest to beat"
+    if exact is not None and exact.values and exact.trained_steps == main_steps(state):
+        name = min((export for export in EXPORTS if export in exact.values), key=lambda export: exact.values[export])
+        known = ", ".join(f"{export} {exact.values[export]:.3g}" for export in EXPORTS if export in exact.values)
+        return name, f"it is the least exploitable by the exact NashConv of each export ({known})"
+    trained = [name for name in exported_snapshots(state) if state.snapshots[name].trained_steps > 0]
+    if state.one_shot and len(trained) >= MIN_MEAN_SNAPSHOTS:
+        return AVERAGE, f"its {len(trained)} snapshots circle around an equilibrium of a game that ends with one move"
+    if keeps_average(state):
+        return EMA, "the moving average of the weights is the least exploitable as a rule in a game like this one"
+    return (AVERAGE if len(trained) >= MIN_MEAN_SNAPSHOTS else LAST), "the learners keep no moving average of weights"
+
+
+def keeps_average(state: LeagueState) -> bool:
+    """True if the newest restart state of a main agent holds a moving average of its weights."""
+    return any(player.checkpoint is not None and player.checkpoint.has_ema for player in main_players(state))
+
+
+def main_players(state: LeagueState) -> list[PlayerState]:
+    """The main agents; every player where there is none."""
+    players = list(state.players.values())
+    return [player for player in players if player.role == MAIN_ROLE] or players
+
+
+def main_steps(state: LeagueState) -> int:
+    """Trained steps of all players that are exported."""
+    return sum(player.trained_steps for player in main_players(state))

@@ -1,0 +1,129 @@
+"""The moving average and the last weights as exports, and which export "auto" stands for."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import league
+from agents.restart_state import ema_in, weights_in
+from envs.protocol import EnvConfig
+from envs.registry import spec_of
+from league.config.game_kind import GameKind, game_kind
+from league.core.state.state import CheckpointPointer, LeagueState
+from league.eval.exact_exports import measure_exports
+from league.eval.report import evaluate_run
+from league.policies.auto_export import AVERAGE, BEST, EMA, EXPORTS, LAST, ExactExports, auto_choice, main_steps
+from league.policies.exact_file import read_exact
+from league.policies.loading import copies_at, open_run
+from league.policies.select import UnknownPolicy, choose
+from league.reports.status import read_status
+from league.store.run_folder import RunFolder
+from league.store.weights_file import stored_arrays
+from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny
+
+KUHN = tiny(env={"id": "kuhn_poker"}, league=ONE_PLAYER)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kuhn")
+    start(folder, KUHN, env_steps=3_000)
+    return folder / "run"
+
+
+def test_ema_is_the_average_in_the_newest_restart_state_and_last_its_weights(run: Path) -> None:
+    opened = open_run(run)
+    pointer = opened.state.players["main-0"].checkpoint
+    assert pointer is not None and pointer.has_ema
+    saved = stored_arrays(opened.checkpoints.get("main-0", pointer.digest), source=run)
+    average, last = ema_in(saved), weights_in(saved)
+    assert average is not None and not np.array_equal(average, last)
+    (copy,) = copies_at(run, EMA)
+    flat = np.concatenate([np.ravel(array) for array in stored_arrays(copy.weights, source=Path("copy")).values()])
+    np.testing.assert_array_equal(np.sort(flat), np.sort(average))
+    assert copy.manifest.trained_steps == pointer.trained_steps
+
+
+def test_the_exact_values_choose_and_are_forgotten_once_the_run_goes_on(tmp_path: Path) -> None:
+    start(tmp_path, KUHN, env_steps=3_000)
+    path = tmp_path / "run"
+    exact = measure_exports(path, limit_s=60.0)
+    assert exact is not None and set(exact.values) == set(EXPORTS)
+    assert read_exact(RunFolder.open(path)) == exact
+    least = min(exact.values, key=exact.values.__getitem__)
+    chosen = open_run(path).choose("auto")
+    assert exact.values[auto_choice(state_of(path), exact)[0]] == exact.values[least]
+    assert "exact NashConv" in chosen.reason and chosen.name == "auto"
+    assert "exact NashConv" in read_status(path).text()
+    go_on(path, env_steps=1_000)
+    assert open_run(path).choose("auto").reason.startswith("ema, as the moving average")
+
+
+def test_no_time_computes_nothing_and_a_torn_file_counts_as_none(run: Path) -> None:
+    exact = measure_exports(run, limit_s=-1.0)
+    assert exact is not None and exact.values == {}
+    folder = RunFolder.open(run)
+    folder.exports_path.write_bytes(b"{")
+    assert read_exact(folder) is None
+    folder.exports_path.unlink()
+
+
+def test_every_export_plays_and_is_evaluated_by_its_name(run: Path) -> None:
+    report = evaluate_run(run, players=["auto", "ema", "last"], bots=["random"], games=8)
+    assert league.load_policy(run, player="ema").act
+    assert "moving average" in str(report.to_json())
+    assert {row.home for row in report.pairs} >= {"auto", "ema", "last"}
+
+
+@pytest.mark.parametrize(
+    ("env", "kind"),
+    [
+        ("connect_four", GameKind.PERFECT),
+        ("kuhn_poker", GameKind.OTHER),
+        ("rock_paper_scissors", GameKind.ONE_SHOT),
+        ("repeated_rock_paper_scissors", GameKind.OTHER),
+        ("pettingzoo:classic/connect_four-v3", GameKind.OTHER),
+    ],
+)
+def test_the_kind_of_a_game(env: str, kind: GameKind) -> None:
+    config = EnvConfig(env)
+    assert game_kind(config, spec_of(config)) is kind
+
+
+def test_auto_is_the_strongest_where_all_see_everything(tmp_path: Path) -> None:
+    start(tmp_path, tiny(league=ONE_PLAYER), env_steps=1_000)
+    state = state_of(tmp_path / "run")
+    assert state.perfect_information and auto_choice(state)[0] == BEST
+    assert measure_exports(tmp_path / "run", limit_s=60.0) is None
+    assert "auto is best: every seat sees everything" in read_status(tmp_path / "run").text()
+
+
+def with_ema(state: LeagueState, has_ema: bool) -> None:
+    for player in state.players.values():
+        assert isinstance(player.checkpoint, CheckpointPointer)
+        player.checkpoint = dataclasses.replace(player.checkpoint, has_ema=has_ema)
+
+
+def test_auto_follows_the_kind_of_game_and_what_there_is(run: Path) -> None:
+    state = state_of(run)
+    assert auto_choice(state)[0] == EMA
+    with_ema(state, has_ema=False)
+    few = auto_choice(state)[0]
+    trained = [snapshot for snapshot in state.snapshots.values() if snapshot.trained_steps > 0]
+    assert few == (AVERAGE if len(trained) >= 16 else LAST)
+    with pytest.raises(UnknownPolicy, match="keep no moving average"):
+        choose(state, EMA)
+    stale = ExactExports({BEST: 0.1, EMA: 0.2}, main_steps(state) - 1)
+    assert auto_choice(state, stale)[0] == few
+    assert auto_choice(state, dataclasses.replace(stale, trained_steps=main_steps(state)))[0] == BEST
+
+
+def test_before_the_first_snapshot_there_is_nothing_to_choose(run: Path) -> None:
+    state = LeagueState()
+    for name in ("auto", *EXPORTS):
+        with pytest.raises(UnknownPolicy, match="no snapshot yet"):
+            choose(state, name)
