@@ -134,7 +134,7 @@ class LearnerConfig:
         Far above the usual 0.01: with less, self-play repeats a few lines and learns nothing more.
       value_normalisation: "popart" regresses on value targets divided by their running standard deviation, so that one
         learning rate fits returns of any size; it needs `network.value_output: popart`.
-      value_rate: weight of a batch in those running moments.
+      value_rate: weight of a batch in those running moments; the first batches count for more.
       teacher_cost, teacher_cost_end: weight of KL(teacher || policy), falling linearly over the budget; the teacher is
         an imported policy with the same network, which never changes. Its memory is empty at the start of every
         unroll, since the recorded state is the policy's own. 0 for none.

@@ -9,10 +9,21 @@ Source: van Hasselt et al. 2016, Learning values across many orders of magnitude
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+
+MAX_GROWTH = 100.0
+"""Largest factor by which a batch's second moment may exceed the running one; the batch is scaled down to it.
+
+A batch with one absurd return then moves settled moments little, and true growth is still followed within tens of
+updates.
+"""
+
+FIRST_UPDATES = 10
+"""Weight of the initial moments, in updates: the first batches count for more than `rate`, as in a plain mean."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,11 @@ def rescale_output(layer: nn.Linear, row: int, old: ValueStatistics, new: ValueS
     layer.bias[row].mul_(old.std).add_(old.mean - new.mean).div_(new.std)
 
 
+def moment_rate(rate: float, *, steps: int) -> float:
+    """Weight of a batch in the running moments after `steps` optimizer steps, the present one included."""
+    return max(rate, 1.0 / (steps + FIRST_UPDATES))
+
+
 class ValueScale(nn.Module):
     """Mean and second moment of the value targets, float32 [2]; initially 0 and 1, which changes nothing."""
 
@@ -83,5 +99,8 @@ class ValueScale(nn.Module):
           rate: in (0, 1], weight of the batch in the new moments.
         """
         old = self.statistics
+        excess = second_moment / (MAX_GROWTH * float(old.second_moment))
+        if excess > 1.0:
+            mean, second_moment = mean / math.sqrt(excess), second_moment / excess
         self.moments.lerp_(self.moments.new_tensor([mean, second_moment]), rate)
         rescale_output(layer, row, old, self.statistics)

@@ -55,6 +55,11 @@ class FlatOptimizer:
         return self._parameters.values
 
     @property
+    def steps(self) -> int:
+        """Optimizer steps since the weights were new."""
+        return self._steps
+
+    @property
     def gradients(self) -> Tensor:
         """float32 [P], the summed gradient for the next step; zero it before a batch."""
         return self._parameters.gradients

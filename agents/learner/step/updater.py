@@ -23,7 +23,7 @@ from agents.learner.step.backend import Placement, StepBackend
 from agents.learner.step.optimizer import FlatOptimizer
 from agents.learner.step.replica_sync import UpdateMode, total_over
 from agents.nets.heads import HeadsBlock
-from agents.nets.popart import ValueScale
+from agents.nets.popart import ValueScale, moment_rate
 from agents.nets.seat_groups import SeatGroupHeads
 from agents.nets.separate_value import TwinHeads
 from agents.restart_state import Arrays
@@ -188,12 +188,11 @@ class LocalUpdater:
         heads = self._heads
         if self._config.value_normalisation == "popart" and stats.steps and math.isfinite(stats.squared_target):
             mean, second_moment = stats.target / stats.steps, stats.squared_target / stats.steps
+            rate = moment_rate(self._config.value_rate, steps=self._optimizer.steps)
             for block in heads.members if isinstance(heads, SeatGroupHeads) else (heads,):
                 assert isinstance(block, (HeadsBlock, TwinHeads)) and isinstance(block.value_activation, ValueScale)
                 layer, row = block.value_row()
-                block.value_activation.update(
-                    layer, row, mean=mean, second_moment=second_moment, rate=self._config.value_rate
-                )
+                block.value_activation.update(layer, row, mean=mean, second_moment=second_moment, rate=rate)
 
     def _accumulate(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> Tensor:
         """Accumulate gradients; returns the loss columns summed over all workers."""

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from agents.nets.popart import ValueScale, ValueStatistics, denormalise_values, rescale_output
+from agents.nets.popart import ValueScale, ValueStatistics, denormalise_values, moment_rate, rescale_output
 
 
 def targets(*, scale: float, shift: float) -> Tensor:
@@ -42,3 +42,42 @@ def test_statistics_converge_to_those_of_the_targets() -> None:
 def test_the_deviation_of_constant_targets_stays_positive() -> None:
     constant = statistics_of(torch.full((4, 4), 2.0))
     assert constant.std.item() == pytest.approx(1e-4)
+
+
+def settled() -> tuple[ValueScale, nn.Linear]:
+    """Moments of returns with mean 3 and deviation 5, and a layer of theirs."""
+    scale = ValueScale()
+    with torch.no_grad():
+        scale.moments.copy_(torch.tensor([3.0, 9.0 + 25.0]))
+    return scale, nn.Linear(6, 4)
+
+
+@pytest.mark.parametrize("outlier", [1e4, 1e9])
+def test_one_absurd_return_in_a_batch_moves_the_moments_little_and_no_value(outlier: float) -> None:
+    scale, layer = settled()
+    features = torch.randn(10, 6, generator=torch.Generator().manual_seed(1))
+    before = scale(layer(features)[:, 3])
+    batch = targets(scale=5.0, shift=3.0).double()
+    batch[0, 0] = outlier
+    scale.update(layer, 3, mean=float(batch.mean()), second_moment=float(batch.square().mean()), rate=0.01)
+    assert abs(float(scale.statistics.mean) - 3.0) < 1.0 and 5.0 <= float(scale.statistics.std) < 5.0 * 1.6
+    torch.testing.assert_close(scale(layer(features)[:, 3]), before, rtol=1e-4, atol=1e-4)
+
+
+def test_returns_that_grow_a_thousandfold_for_good_are_followed_within_tens_of_updates() -> None:
+    scale, layer = settled()
+    batch = targets(scale=5e3, shift=3e3)
+    for _ in range(300):
+        scale.update(layer, 3, mean=float(batch.mean()), second_moment=float(batch.square().mean()), rate=0.01)
+    torch.testing.assert_close(scale.statistics.std, batch.std(), rtol=0.2, atol=0.0)
+
+
+def test_the_first_batches_count_as_in_a_plain_mean_with_ten_updates_of_the_initial_moments() -> None:
+    weights = [10.0, *([0.0] * 40)]  # of the initial moments, then of each batch
+    for step in range(1, 41):
+        rate = moment_rate(3e-4, steps=step)
+        weights = [weight * (1.0 - rate) for weight in weights]
+        weights[step] = rate * 10.0
+    assert weights[0] == pytest.approx(10.0 * 10.0 / 50.0)
+    assert weights[1:] == pytest.approx([10.0 / 50.0] * 40)
+    assert moment_rate(0.2, steps=1) == 0.2 and moment_rate(0.01, steps=1000) == 0.01
