@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from envs.plugin_options import Component, kind_of
@@ -143,6 +144,8 @@ class LearnerConfig:
         `target_every` updates.
       ema_share: the moving average of the weights spans about this share of the optimizer steps so far; 0 for none.
       normalise_advantages: divide advantages by their running root mean square (PPO: standardise them over the batch).
+      advantage_floor: least number that advantages are divided by, in units of the return. Where nothing is at stake
+        noise is then not scaled up, and where play has become pure the entropy keeps its weight.
       max_grad_norm: global norm that the gradient is clipped to.
       max_policy_lag: in updates; decisions of older behaviour policies are masked out and counted.
       precision: "float32" ("fp32"), "bfloat16" ("bf16"), or "auto": bfloat16 if a probe at the start finds it faster.
@@ -172,6 +175,7 @@ class LearnerConfig:
     target_rate: float = 1.0
     ema_share: float = 0.1
     normalise_advantages: bool = True
+    advantage_floor: float = 0.0
     max_grad_norm: float = 1.0
     max_policy_lag: int = 200
     precision: str = "auto"
@@ -212,6 +216,8 @@ class LearnerConfig:
             found.append(f"target_rate: {self.target_rate} is not in [0, 1]")
         if not 0 <= self.ema_share <= 1:
             found.append(f"ema_share: {self.ema_share} is not in [0, 1]")
+        if not 0 <= self.advantage_floor < math.inf:
+            found.append(f"advantage_floor: {self.advantage_floor} is not at least 0 and finite")
         for name in ("teacher_cost", "teacher_cost_end"):
             if getattr(self, name) < 0:
                 found.append(f"{name}: {getattr(self, name)} must be at least 0, or the policy would flee its teacher")

@@ -292,7 +292,7 @@ class Learner:
         )
 
     def _advantage_scale(self) -> float:
-        return self._scale.value if self._config.normalise_advantages else 1.0
+        return max(self._scale.value, self._config.advantage_floor) if self._config.normalise_advantages else 1.0
 
     def _after(self, result: UpdateResult) -> None:
         """Count the update. If no epoch stepped, version and scale stay the same, as the weights do."""

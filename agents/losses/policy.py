@@ -53,7 +53,7 @@ def policy_gradient_loss(log_probs: Tensor, advantages: Tensor, *, valid: Tensor
 
 @torch.no_grad()
 def normalise_advantages(
-    advantages: Tensor, *, valid: Tensor, total: Callable[[Tensor], Tensor], epsilon: float = 1e-8
+    advantages: Tensor, *, valid: Tensor, total: Callable[[Tensor], Tensor], floor: float = 0.0, epsilon: float = 1e-8
 ) -> Tensor:
     """Advantages with mean 0 and standard deviation 1 over the valid steps of all replicas, 0 in invalid ones.
 
@@ -62,13 +62,14 @@ def normalise_advantages(
     Args:
       advantages: float32 [T, B]; valid: bool [T, B].
       total: adds a tensor up over replicas.
+      floor: least standard deviation to divide by, so that noise around 0 is not scaled up.
       epsilon: added to the standard deviation.
     """
     chosen = zero_invalid(advantages, valid).double()
     count, first = total(torch.stack([valid.sum().double(), chosen.sum()]))
     mean = first / count.clamp(min=1.0)
     squares = total(zero_invalid((chosen - mean).square(), valid).sum()[None])[0]
-    deviation = (squares / (count - 1.0).clamp(min=1.0)).sqrt() + epsilon
+    deviation = (squares / (count - 1.0).clamp(min=1.0)).sqrt().clamp(min=floor) + epsilon
     return zero_invalid((chosen - mean) / deviation, valid).to(advantages.dtype)
 
 

@@ -53,7 +53,8 @@ class PPOObjective(ActorCritic):
         inputs = self.inputs(current, batch)
         advantages, targets = self._estimates(inputs)
         if self._config.normalise_advantages:
-            advantages = normalise_advantages(advantages, valid=inputs.learn, total=total)
+            floor = self._config.advantage_floor
+            advantages = normalise_advantages(advantages, valid=inputs.learn, total=total, floor=floor)
         fixed = {"advantages": advantages, "targets": targets, "old_values": inputs.values}
         return {name: tensor.t().contiguous() for name, tensor in fixed.items()}
 

@@ -13,6 +13,7 @@ from agents.learner.build import build_learner
 from agents.learner.learner import Learner
 from agents.learner.step.advantage_scale import MAX_DEVIATION, MIN_SCALE, AdvantageScale
 from agents.learner.step.updater import LocalUpdater, UpdateInputs
+from agents.losses.policy import normalise_advantages
 from agents.nets.config import NetworkConfig
 from tests.agents.learner.learner_cases import BOARD_GAME, MLP, network_of, small_config, unrolls_of
 
@@ -153,3 +154,42 @@ def test_one_absurd_reward_does_not_make_the_moments_of_the_values_infinite(rewa
     network = network_of(BOARD_GAME, popart, policy_scale=1.0)
     report = learner.update(unrolls_of(BOARD_GAME, network, rows=12, steps=5, seed=2), budget_fraction=0.0)
     assert not report.skipped
+
+
+@pytest.mark.parametrize("algorithm", ["vtrace", "appo"])
+@pytest.mark.parametrize(("floor", "divisor"), [(0.0, 1.0), (1e-6, 1.0), (40.0, 40.0)])
+def test_advantages_are_divided_by_the_floor_where_the_scale_is_less(
+    algorithm: str, floor: float, divisor: float
+) -> None:
+    """The first batch has a scale of 1, so that its policy loss says what it was divided by."""
+    rows = unrolls_of(BOARD_GAME, network_of(BOARD_GAME, MLP, policy_scale=1.0), rows=12, steps=5)
+    losses = []
+    for setting in (0.0, floor):
+        config = small_config(algorithm=algorithm, advantage_floor=setting)
+        learner = build_learner(BOARD_GAME, MLP, config, seed=1, dtype=torch.float32)
+        losses.append(learner.update(rows, budget_fraction=0.0).loss_policy)
+    assert losses[0] != 0.0 and losses[1] == pytest.approx(losses[0] / divisor, rel=1e-4)
+
+
+def test_ppo_standardises_by_the_floor_where_the_deviation_is_less() -> None:
+    advantages = torch.randn(20, 30, generator=torch.Generator().manual_seed(0)) * 0.01 + 3.0
+    valid = torch.ones(20, 30, dtype=torch.bool)
+    plain, floored, idle = (
+        normalise_advantages(advantages, valid=valid, total=lambda tensor: tensor, floor=floor)
+        for floor in (0.0, 0.5, 0.001)
+    )
+    torch.testing.assert_close(floored, (advantages - advantages.mean()) / 0.5, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(idle, plain)
+    rows = unrolls_of(BOARD_GAME, network_of(BOARD_GAME, MLP, policy_scale=1.0), rows=12, steps=5)
+    losses = []
+    for floor in (0.0, 1e4):
+        config = small_config(algorithm="ppo", advantage_floor=floor, entropy_cost=0.0, learning_rate=1e-2)
+        learner = build_learner(BOARD_GAME, MLP, config, seed=1, dtype=torch.float32)
+        losses.append(abs(learner.update(rows, budget_fraction=0.0).loss_policy))
+    assert losses[1] < 1e-3 * losses[0]
+
+
+@pytest.mark.parametrize("floor", [-1.0, math.inf, math.nan])
+def test_an_impossible_floor_is_named(floor: float) -> None:
+    (problem,) = small_config(advantage_floor=floor).problems()
+    assert problem.startswith("advantage_floor: ")
