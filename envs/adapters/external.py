@@ -90,6 +90,11 @@ class ExternalEnv:
         self._each(answers, advance)
         return self._turn(lost=True)
 
+    @property
+    def make_one(self) -> Callable[[], Any] | None:
+        """Makes one more game as it is before its adapter; None if there is no way."""
+        return self._outline.make_one
+
     def tolerate_failures(self) -> None:
         """As in `FaultTolerant`."""
         self._failures = FailureCount(self.num_envs)

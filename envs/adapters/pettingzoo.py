@@ -58,7 +58,8 @@ def make_registered(
             cause = error.__cause__ or error
             raise EnvError(f'{env_id}: a package is missing ({cause}); pip install "league[{family}]"') from error
 
-    wrap = ParallelEnv.of if kind == "parallel" else AecEnv.of
+    parallel = EmulatorEnv.of if family == "atari" else ParallelEnv.of
+    wrap = parallel if kind == "parallel" else AecEnv.of
     return wrap(make_one, env_id=env_id, num_envs=num_envs, seat_plan=seat_plan)
 
 
@@ -184,7 +185,7 @@ class ParallelEnv(ExternalEnv):
 
     def _begin(self, game: int, seed: int) -> None:
         env = self._games[game]
-        observations, infos = env.reset(seed=seed)
+        observations, infos = env.reset(seed=self._seed_for(game, seed))
         if not env.agents:
             raise EnvError(
                 f"{self.spec.env_id}, game {game}: nobody is alive after reset; a game needs at least one turn"
@@ -210,6 +211,10 @@ class ParallelEnv(ExternalEnv):
         else:
             self._finish_seen(game)
 
+    def _seed_for(self, game: int, seed: int) -> int | None:
+        """The seed to reset a game with; None if its randomness is to run on."""
+        return seed
+
     def _show_all(
         self, game: int, agents: Sequence[str], observations: Mapping[str, Any], infos: Mapping[str, Any]
     ) -> None:
@@ -217,6 +222,23 @@ class ParallelEnv(ExternalEnv):
             observation = observations[agent]
             mask = mask_of(observation, infos.get(agent)) if self.spec.has_mask else None
             self._builder.show(game, self._seat_of[agent], observation, mask)
+
+
+class EmulatorEnv(ParallelEnv):
+    """N games of an emulator, which loads its game again when it is seeded: a second, as long as 10,000 frames.
+
+    Only the first episode of each is seeded; the randomness of the emulator runs on through the later ones.
+    """
+
+    def __init__(self, games: Sequence[Any], outline: Outline) -> None:
+        super().__init__(games, outline)
+        self._seeded: dict[int, Any] = {}
+
+    def _seed_for(self, game: int, seed: int) -> int | None:
+        env = self._games[game]
+        runs_on = self._seeded.get(game) is env and self._episodes[game] > 0
+        self._seeded[game] = env
+        return None if runs_on else seed
 
 
 def _outline(env: Any, *, env_id: str, seat_plan: SeatPlan, infos_of: Callable[[Any], Mapping[str, Any]]) -> Outline:

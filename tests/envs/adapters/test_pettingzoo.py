@@ -12,7 +12,7 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 from pettingzoo.classic import connect_four_v3
 
-from envs.adapters.pettingzoo import AecEnv, ParallelEnv
+from envs.adapters.pettingzoo import AecEnv, EmulatorEnv, ParallelEnv
 from envs.games.connect_four import ConnectFour
 from envs.probe import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
 from envs.protocol import EnvConfig, EnvError
@@ -290,3 +290,36 @@ def test_a_game_in_turns_in_the_guise_of_a_parallel_one_is_stepped_without_its_c
     turn = env.reset(0)
     turn = env.step(np.array([0, 2]))  # rock beats scissors
     assert turn.rewards.tolist() == [[1.0, -1.0]]
+
+
+class Emulator(RawSimultaneousProbe):
+    """Remembers the seeds of its resets."""
+
+    seeds: ClassVar[list[int | None]] = []
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        self.seeds.append(seed)
+        return super().reset(seed=seed, options=options)
+
+
+def test_an_emulator_is_seeded_once_by_each_reset_and_when_it_is_made_again() -> None:
+    env = wrapped(EmulatorEnv, Emulator, num_envs=1, episode_length=2)
+    Emulator.seeds.clear()
+    for seed in (1, 2):
+        turn = env.reset(seed)
+        for _ in range(5):
+            turn = env.step(np.zeros(len(turn.seat), np.int64))
+    assert [seed is None for seed in Emulator.seeds] == [False, True, True] * 2
+    assert Emulator.seeds[0] != Emulator.seeds[3]
+    env._games[0] = env.make_one()
+    assert [env._seed_for(0, 9), env._seed_for(0, 9)] == [9, None]
+
+
+def test_a_game_of_two_seats_runs_on_the_roms_of_ale_py() -> None:
+    env = make(EnvConfig("pettingzoo:atari/pong_v3", {"obs_type": "ram", "max_cycles": 5}), num_envs=1)
+    turn = env.reset(0)
+    assert turn.obs["observation"].shape == (2, 128)
+    for _ in range(5):
+        turn = env.step(np.zeros(2, np.int64))
+    assert turn.truncated.all()
+    env.close()

@@ -1,0 +1,179 @@
+"""The rate at which an external env steps by itself, in a loop of its own kind: the measure of an adapter's overhead.
+
+A loop is played once at random and then again with the same seeds and actions, and only the second time is measured:
+the choice of actions costs nothing in it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from envs.adapters.external import ExternalEnv
+from envs.adapters.gymnasium import GymnasiumEnv
+from envs.adapters.pettingzoo import AecEnv
+from envs.adapters.spaces import mask_of
+
+Clock = Callable[[], float]
+
+
+@dataclass
+class Episode:
+    """A seed and the actions that followed; decisions: of living seats."""
+
+    seed: int
+    actions: list[Any] = field(default_factory=list)
+    decisions: int = 0
+
+
+class Loop(Protocol):
+    """One env in a loop of its kind."""
+
+    def reset(self, seed: int) -> None:
+        """Begin an episode."""
+        ...
+
+    def choose(self) -> tuple[Any, int]:
+        """Random legal actions for `step`, and how many seats decide; (None, 0) at the end of the episode."""
+        ...
+
+    def step(self, actions: Any) -> None:
+        """Everything a user's loop calls to go one step on and to see what came of it."""
+        ...
+
+
+def bare_rate(env: object, *, seconds: float, clock: Clock = time.process_time) -> float | None:
+    """Decisions a second of one game of `env` without its adapter; None for an env that is no external one.
+
+    Args:
+      seconds: of play, in each of the two passes.
+    """
+    if not isinstance(env, ExternalEnv) or env.make_one is None:
+        return None
+    raw = env.make_one()
+    loop: Loop = GymnasiumLoop(raw)
+    if not isinstance(env, GymnasiumEnv):
+        loop = AecLoop(raw) if isinstance(env, AecEnv) else ParallelLoop(raw)
+    try:
+        return loop_rate(loop, seconds=seconds, clock=clock)
+    finally:
+        raw.close()
+
+
+def loop_rate(loop: Loop, *, seconds: float, clock: Clock = time.process_time) -> float:
+    """Decisions a second of a loop."""
+    episodes: list[Episode] = []
+    stop = clock() + seconds
+    while not episodes or clock() < stop:
+        episode = Episode(len(episodes))
+        loop.reset(episode.seed)
+        while True:
+            actions, decisions = loop.choose()
+            if actions is None or (episode.actions and clock() >= stop):
+                break
+            loop.step(actions)
+            episode.actions.append(actions)
+            episode.decisions += decisions
+        episodes.append(episode)
+    began = clock()
+    for episode in episodes:
+        loop.reset(episode.seed)
+        for actions in episode.actions:
+            loop.step(actions)
+    return sum(episode.decisions for episode in episodes) / max(clock() - began, 1e-9)
+
+
+NO_ACTION = object()
+"""Answered for a dead agent, which acts with None."""
+
+
+class AecLoop:
+    """PettingZoo's loop over the agents of an AEC env: `last`, then `step`."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._rng = np.random.default_rng(0)
+
+    def reset(self, seed: int) -> None:
+        """As in `Loop`."""
+        self._env.reset(seed=seed)
+
+    def choose(self) -> tuple[Any, int]:
+        """As in `Loop`."""
+        env = self._env
+        if not env.agents:
+            return None, 0
+        agent = env.agent_selection
+        if env.terminations[agent] or env.truncations[agent]:
+            return NO_ACTION, 0
+        return _draw(env.action_space(agent), mask_of(env.observe(agent), env.infos.get(agent)), self._rng), 1
+
+    def step(self, actions: Any) -> None:
+        """As in `Loop`."""
+        self._env.last()
+        self._env.step(None if actions is NO_ACTION else actions)
+
+
+class ParallelLoop:
+    """PettingZoo's loop over the steps of a parallel env."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._rng = np.random.default_rng(0)
+        self._seen: Any = {}
+        self._infos: Any = {}
+
+    def reset(self, seed: int) -> None:
+        """As in `Loop`."""
+        self._seen, self._infos = self._env.reset(seed=seed)
+
+    def choose(self) -> tuple[Any, int]:
+        """As in `Loop`."""
+        agents = self._env.agents
+        if not agents:
+            return None, 0
+        return {
+            agent: _draw(
+                self._env.action_space(agent), mask_of(self._seen.get(agent), self._infos.get(agent)), self._rng
+            )
+            for agent in agents
+        }, len(agents)
+
+    def step(self, actions: Any) -> None:
+        """As in `Loop`."""
+        self._seen, _, _, _, self._infos = self._env.step(actions)
+
+
+class GymnasiumLoop:
+    """Gymnasium's loop over the steps of an env."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._rng = np.random.default_rng(0)
+        self._mask: Any = None
+        self._over = False
+
+    def reset(self, seed: int) -> None:
+        """As in `Loop`."""
+        self._mask, self._over = mask_of(*self._env.reset(seed=seed)), False
+
+    def choose(self) -> tuple[Any, int]:
+        """As in `Loop`."""
+        return (None, 0) if self._over else (_draw(self._env.action_space, self._mask, self._rng), 1)
+
+    def step(self, actions: Any) -> None:
+        """As in `Loop`."""
+        observation, _, terminated, truncated, infos = self._env.step(actions)
+        self._mask, self._over = mask_of(observation, infos), terminated or truncated
+
+
+def _draw(space: Any, mask: Any, rng: np.random.Generator) -> Any:
+    """A random action; legal where a mask of numbered actions is given."""
+    if mask is not None and hasattr(space, "n"):
+        return int(space.start + rng.choice(np.flatnonzero(mask)))
+    space.seed(int(rng.integers(2**31)))
+    return space.sample()
