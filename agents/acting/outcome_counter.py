@@ -1,6 +1,6 @@
-"""Counts ended episodes per assignment: wins and draws between seats, returns, and placements of teams.
+"""Counts ended episodes per assignment: wins and draws between seats, returns, and placements of sides.
 
-Shape letters: G episodes recorded at a time, S seats, K teams.
+Shape letters: G episodes recorded at a time, S seats, K sides.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Placements = tuple[tuple[tuple[int, ...], int], ...]
-"""(ranks, games) each: ranks [K] is the number of teams placed before each team, in the order of their first seats."""
+from envs.placements import Placements, first_seats, has_placements, ranks_of
+
 FIRST_FINISHES = 256
 """Initial rows of the table of placements."""
 
@@ -26,7 +26,7 @@ class AssignmentTotals:
       games: episodes ended; decisions: in them, summed over seats; truncated: episodes ended by a time limit.
       wins: int64 [S, S], wins[i, j] = games in which seat i's team had a higher return than seat j's; draws likewise.
       return_sums: float64 [S].
-      placements: count of each ranking of the teams, sorted; empty in games of two seats or of one team, whose
+      placements: count of each ranking of the sides, sorted; empty in games of two seats or of one team, whose
         rankings `wins` and `draws` already give.
       aborted: episodes thrown away because their env failed; in no other count.
     """
@@ -54,8 +54,8 @@ class OutcomeCounter:
         self._wins = np.zeros((0, seats, seats), np.int64)
         self._draws = np.zeros((0, seats, seats), np.int64)
         self._returns = np.zeros((0, seats), np.float64)
-        self._first_seats = [list(teams).index(team) for team in dict.fromkeys(teams)]
-        self._has_placements = len(self._first_seats) > 1 and seats > 2
+        self._first_seats = first_seats(teams)
+        self._has_placements = has_placements(teams)
         self._finishes = np.zeros((FIRST_FINISHES, 1 + len(self._first_seats)), np.int64)
         self._num_finishes = 0
 
@@ -131,7 +131,7 @@ class OutcomeCounter:
         while end > len(self._finishes):
             self._finishes = np.concatenate([self._finishes, np.zeros_like(self._finishes)])
         self._finishes[start:end, 0] = indices
-        self._finishes[start:end, 1:] = (team_returns[:, None, :] > team_returns[:, :, None]).sum(axis=2)
+        self._finishes[start:end, 1:] = ranks_of(team_returns)
         self._num_finishes = end
 
     def _placements(self) -> dict[int, list[tuple[tuple[int, ...], int]]]:

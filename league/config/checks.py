@@ -15,7 +15,7 @@ from envs.bots import is_own_bot, make_bot
 from envs.protocol import EnvError
 from envs.registry import BUILT_IN, unknown_env
 from league.config.deadlines import Deadlines, deadlines_of
-from league.core.state.records import BOT_PREFIX
+from league.core.state.records import bot_name, is_bot
 from league.errors import InvalidName
 from league.store.storage import checked_name
 
@@ -160,10 +160,10 @@ def _evaluation_problems(evaluation: EvaluationConfig) -> Iterator[str]:
 
 
 def _league_problems(league: LeagueConfig) -> Iterator[str]:
-    yield from _bot_problems("ratings.bots", tuple(bot.removeprefix(BOT_PREFIX) for bot in league.ratings.bots))
+    yield from _bot_problems("ratings.bots", tuple(map(bot_name, league.ratings.bots)))
     for index, opponent in enumerate(league.fixed_opponents):
-        if opponent.policy.startswith(BOT_PREFIX):
-            yield from _bot_problem(f"fixed_opponents.{index}", opponent.policy.removeprefix(BOT_PREFIX))
+        if is_bot(opponent.policy):
+            yield from _bot_problem(f"fixed_opponents.{index}", bot_name(opponent.policy))
         elif not opponent.source:
             yield (
                 f"fixed_opponents.{index}: {opponent.policy} has no source; give the run folder that it comes from, as "

@@ -27,7 +27,7 @@ from league.core.metagame.solvers import solved
 from league.core.pbt.pbt_selection import SelectionTrial, donor_of
 from league.core.state import commands
 from league.core.state.population_config import PbtConfig
-from league.core.state.records import BOT_PREFIX
+from league.core.state.records import bot_name
 from league.core.state.registry import ComponentOptionsError, dotted
 from league.core.state.state import LeagueState
 from league.errors import ConfigError
@@ -81,7 +81,7 @@ def _try_backend(pipeline: PipelineConfig) -> None:
 
 def _bot_problems(config: RunConfig) -> Iterator[str]:
     league = config.league.bots
-    for name in dict.fromkeys((*config.evaluation.bots, *(bot.removeprefix(BOT_PREFIX) for bot in league))):
+    for name in dict.fromkeys((*config.evaluation.bots, *map(bot_name, league))):
         try:
             make_bot(name, seed=0)
         except EnvError as error:

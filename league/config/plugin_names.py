@@ -14,7 +14,7 @@ from pathlib import Path
 from envs.bots import is_own_bot
 from envs.plugins import absolute
 from envs.registry import ADAPTERS
-from league.core.state.records import BOT_PREFIX
+from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 
 PLACES: Mapping[tuple[str, ...], str] = {
     ("env", "id"): "env",
@@ -60,7 +60,7 @@ def outside_names(plain: object) -> Iterator[OutsideName]:
     found: list[OutsideName] = []
 
     def note(path: Sequence[str], kind: str, text: str, own: object) -> str:
-        name = text.removeprefix(BOT_PREFIX) if kind == "bot" else text
+        name = bot_name(text) if kind == "bot" else text
         given = options if kind == "env" else own
         if _is_imported(kind, name, text, options):
             entry = f"{name} {json.dumps(given, sort_keys=True, default=str)}" if kind == "env" or given else name
@@ -78,7 +78,7 @@ def with_absolute_files(plain: object, folders: Iterable[Path]) -> None:
 
     def replace(path: Sequence[str], kind: str, text: str, own: object) -> str:
         del own
-        prefix = BOT_PREFIX if kind == "bot" and text.startswith(BOT_PREFIX) else ""
+        prefix = BOT_PREFIX if kind == "bot" and is_bot(text) else ""
         name = text.removeprefix(prefix)
         if kind == "env" and name.partition(":")[0] in ADAPTERS:
             return text

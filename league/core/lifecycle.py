@@ -47,14 +47,14 @@ def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Gene
         raise Refused(f"{command.num_seats} seats but teams {command.teams}")
     added = [
         PlayerAdded(
-            f"{config.prefix}-{number}",
+            player,
             config.role,
             group,
             config.step_weight,
             first_values(command.config.pbt, config, rng, is_first=number == 0),
         )
         for group, config in enumerate(command.config.players)
-        for number in range(config.count)
+        for number, player in enumerate(config.player_ids)
     ]
     directives = [
         DirectiveIssued(Directive(state.next_directive_id + number, DirectiveKind.SNAPSHOT, event.player, INITIAL))

@@ -100,7 +100,7 @@ def add_player(state: LeagueState, command: AddPlayer, rng: np.random.Generator)
         raise Refused(f"group {command.group} has {there} players; its count must become {there + 1}")
     if command.parent and not state.is_present(command.parent):
         raise Refused(f"there is no snapshot {command.parent!r} whose weights can be had")
-    name = f"{group.prefix}-{there}"
+    name = group.player_id(there)
     values = first_values(config.pbt, group, rng, is_first=True)
     directive = Directive(state.next_directive_id, DirectiveKind.SNAPSHOT, name, INITIAL)
     return [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from agents.acting.policy import BotPolicy
 from envs.bots import make_bot
-from league.core.state.records import BOT_PREFIX
+from league.core.state.records import bot_name
 from league.eval.match_result import Interval, MatchResult
 
 
@@ -47,5 +47,5 @@ def bot_entrant(name: str, *, seed: int) -> BotPolicy:
     Raises:
       EnvError: no such bot.
     """
-    name = name.removeprefix(BOT_PREFIX)
+    name = bot_name(name)
     return BotPolicy(make_bot(name, seed=zlib.crc32(f"{seed}/{name}".encode())))

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from envs.placements import Placements
 from league.core.state.events import EVENTS, LeagueCreated, LeaseFinished, LeaseGranted
-from league.core.state.placements import Placements, placements_of
+from league.core.state.placements import placements_of
 from league.core.state.records import AssignmentOutcome
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder

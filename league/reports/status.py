@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from envs.placements import has_placements
 from league.core.metagame.cycles import CycleReport, league_cycles
 from league.core.metagame.meta_game import own_snapshots
 from league.core.metagame.ratings import RatingRow, league_ratings
 from league.core.quarantine import quarantined
 from league.core.state.events import EVENTS
-from league.core.state.placements import has_placements
 from league.core.state.state import LeagueState, PlayerState
 from league.policies.auto_export import EXPORTS, auto_choice
 from league.policies.exact_file import read_exact

@@ -9,7 +9,7 @@ from league.core.quarantine import restart_sources
 from league.core.retention import RETIRED
 from league.core.state.commands import Command, QuarantineSnapshot, RestoreSnapshot, RetireSnapshots
 from league.core.state.events import Event, SnapshotAdded, SnapshotRetired
-from league.core.state.records import BOT_PREFIX, Lease
+from league.core.state.records import Lease, is_bot
 from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
 from league.policies.policy_store import PolicyStore
 from league.runtime.protocol import InstallPlayer
@@ -50,7 +50,7 @@ class FrozenWeights:
         policies = dict.fromkeys(policy for assignment in lease.assignments for policy in assignment.policies)
         frozen: dict[str, Weights] = {}
         for name in policies:
-            if name.startswith(BOT_PREFIX) or name not in self._league.state.snapshots:
+            if is_bot(name) or name not in self._league.state.snapshots:
                 continue
             weights = self.of(name)
             if weights is None:

@@ -22,7 +22,7 @@ from envs.failures import GameFailure
 from envs.protocol import EnvError
 from envs.registry import make, spec_of
 from league.core.state.commands import FinishLease
-from league.core.state.records import BOT_PREFIX, Assignment, AssignmentOutcome, Lease
+from league.core.state.records import Assignment, AssignmentOutcome, Lease, bot_name, is_bot
 from league.runtime.protocol import Arrays, HostSetup, HostState
 
 logger = logging.getLogger(__name__)
@@ -102,11 +102,7 @@ class ActorHost:
     def missing(self, assignments: tuple[Assignment, ...]) -> list[str]:
         """Snapshots that these assignments name and whose weights this host does not hold."""
         names = dict.fromkeys(policy for assignment in assignments for policy in assignment.policies)
-        return [
-            name
-            for name in names
-            if not name.startswith(BOT_PREFIX) and name not in self._frozen and name not in self._live
-        ]
+        return [name for name in names if not is_bot(name) and name not in self._frozen and name not in self._live]
 
     def save(self) -> HostState | None:
         """Everything that this host holds between two leases; None where an env cannot be saved."""
@@ -172,7 +168,7 @@ class ActorHost:
         return {name: self._policy(name, frozen, learners) for name in names}
 
     def _policy(self, name: str, frozen: Mapping[str, Weights], learners: LearnerClient) -> Policy:
-        if name in frozen or name in self._frozen or name.startswith(BOT_PREFIX):
+        if name in frozen or name in self._frozen or is_bot(name):
             return self._frozen_policy(name, frozen)
         if name not in self._live:
             self._live[name] = NetworkPolicy(self._network, dtype=self._dtype)
@@ -188,8 +184,8 @@ class ActorHost:
         return self._frozen[name]
 
     def _build_frozen(self, name: str, frozen: Mapping[str, Weights]) -> Policy:
-        if name.startswith(BOT_PREFIX):
-            bot = name.removeprefix(BOT_PREFIX)
+        if is_bot(name):
+            bot = bot_name(name)
             return BotPolicy(make_bot(bot, seed=zlib.crc32(f"{self._setup.seed}/{self._name}/{bot}".encode())))
         policy = NetworkPolicy(self._imported_networks.get(name, self._network), dtype=self._dtype)
         policy.adopt(frozen[name])

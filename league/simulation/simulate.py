@@ -11,6 +11,7 @@ import numpy as np
 
 from agents.nets.network import build_network
 from agents.weights import layout_of
+from envs.placements import Placements, has_placements
 from envs.registry import spec_of
 from league.config.default_scoring import scoring_of
 from league.config.run_config import RunConfig
@@ -29,9 +30,7 @@ from league.core.state.events import (
     SnapshotAdded,
 )
 from league.core.state.league_config import LeagueConfig, PlayerConfig
-from league.core.state.placements import Placements, has_placements
 from league.core.state.records import (
-    BOT_PREFIX,
     IMPORTED_PREFIX,
     Assignment,
     AssignmentOutcome,
@@ -39,8 +38,9 @@ from league.core.state.records import (
     DirectiveKind,
     Lease,
     Progress,
+    is_from_outside,
 )
-from league.core.state.state import LeagueState
+from league.core.state.state import LeagueState, PlayerState
 from league.policies.policy_store import snapshot_bytes
 from league.simulation.report import OutcomeTotals, Pace, SimulationReport, report_on
 from league.simulation.worlds import WORLDS, Policy, World, drawn_placements
@@ -169,7 +169,7 @@ class Simulation:
             if opponent.policy.startswith(IMPORTED_PREFIX):
                 self._ask(commands.ImportPolicy(opponent.policy, NO_DIGEST))
         for policy in self.state.population.index:
-            if policy.startswith((BOT_PREFIX, IMPORTED_PREFIX)):
+            if is_from_outside(policy):
                 self._frozen[policy] = self._world.first(self._rng)
         self._carry_out_directives()
 
@@ -241,23 +241,28 @@ class Simulation:
             self._carry_out(next(iter(self.state.directives.values())))
 
     def _carry_out(self, directive: Directive) -> None:
-        player = self.state.players[directive.player]
-        if directive.kind is DirectiveKind.SNAPSHOT:
-            name = f"{player.name}-s{player.num_snapshots}"
-            self._frozen[name] = self._live[player.name]
-            self._ask(commands.ConfirmSnapshot(directive.directive_id, NO_DIGEST, player.version, player.trained_steps))
-            if len(self.state.population.snapshots()) > self._pace.most_snapshots:
-                self._ask(commands.RetireSnapshots(self._pace.most_snapshots))
-        elif directive.kind is DirectiveKind.RESET:
-            assert directive.source is not None
-            self._live[player.name] = self._frozen[directive.source]
-            self._ask(commands.ConfirmReset(directive.directive_id))
-        else:
-            assert directive.donor is not None
-            self._live[player.name] = self._saved[directive.donor]
-            self._ask(
-                commands.ConfirmTransplant(directive.directive_id, NO_DIGEST, player.version, player.trained_steps)
-            )
+        carry_out = {
+            DirectiveKind.SNAPSHOT: self._freeze,
+            DirectiveKind.RESET: self._reset,
+            DirectiveKind.TRANSPLANT: self._transplant,
+        }
+        carry_out[directive.kind](directive, self.state.players[directive.player])
+
+    def _freeze(self, directive: Directive, player: PlayerState) -> None:
+        self._frozen[f"{player.name}-s{player.num_snapshots}"] = self._live[player.name]
+        self._ask(commands.ConfirmSnapshot(directive.directive_id, NO_DIGEST, player.version, player.trained_steps))
+        if len(self.state.population.snapshots()) > self._pace.most_snapshots:
+            self._ask(commands.RetireSnapshots(self._pace.most_snapshots))
+
+    def _reset(self, directive: Directive, player: PlayerState) -> None:
+        assert directive.source is not None
+        self._live[player.name] = self._frozen[directive.source]
+        self._ask(commands.ConfirmReset(directive.directive_id))
+
+    def _transplant(self, directive: Directive, player: PlayerState) -> None:
+        assert directive.donor is not None
+        self._live[player.name] = self._saved[directive.donor]
+        self._ask(commands.ConfirmTransplant(directive.directive_id, NO_DIGEST, player.version, player.trained_steps))
 
     def _play(self, assignment: Assignment) -> AssignmentOutcome:
         """Results drawn from the world."""

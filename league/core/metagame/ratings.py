@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from league.core.metagame.sparse_solve import PairMatrix
 from league.core.state.payoff import GAMES, SCORE
-from league.core.state.records import BOT_PREFIX, IMPORTED_PREFIX
+from league.core.state.records import is_from_outside
 from league.core.state.state import LeagueState
 
 ELO_PER_LOGIT = 400.0 / math.log(10.0)
@@ -228,7 +228,7 @@ def anchor_of(state: LeagueState) -> str:
 
 def strongest(rows: tuple[RatingRow, ...]) -> RatingRow | None:
     """The snapshot whose rating is surest to be high: the highest lower bound. None without a snapshot."""
-    snapshots = [row for row in rows if not row.policy.startswith((BOT_PREFIX, IMPORTED_PREFIX))]
+    snapshots = [row for row in rows if not is_from_outside(row.policy)]
     return max(snapshots, key=lambda row: row.low, default=None)
 
 

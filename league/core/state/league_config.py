@@ -19,7 +19,7 @@ from league.core.state.population_config import (
     check_hyperparameter,
     require,
 )
-from league.core.state.records import BOT_PREFIX, Hyperparameter
+from league.core.state.records import Hyperparameter, is_bot
 from league.core.state.registry import (
     GATES,
     MATCHMAKERS,
@@ -132,6 +132,15 @@ class PlayerConfig:
         """Prefix of the ids of this group: main, main-exploiter, league-exploiter, or `name`."""
         return self.name or self.role.removesuffix("_agent").replace("_", "-")
 
+    def player_id(self, number: int) -> str:
+        """Id of the player of that number in the group, counted from 0."""
+        return f"{self.prefix}-{number}"
+
+    @property
+    def player_ids(self) -> tuple[str, ...]:
+        """Ids of the players of this group."""
+        return tuple(map(self.player_id, range(self.count)))
+
     @property
     def matchmaker_name(self) -> str:
         """Name of the matchmaker: as given, or the role's."""
@@ -211,7 +220,7 @@ class RatingConfig:
             f"final_share must be finite and not negative, not {self.final_share}",
         )
         require(0.0 < self.parent_draws < math.inf, f"parent_draws is {self.parent_draws}, must be positive and finite")
-        strays = [bot for bot in self.bots if not bot.startswith("bot:")]
+        strays = [bot for bot in self.bots if not is_bot(bot)]
         require(not strays, f"bots are written bot:NAME, not {strays}")
         require(len(set(self.bots)) == len(self.bots), f"a bot is named twice: {list(self.bots)}")
         require(self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1")
@@ -354,7 +363,5 @@ class LeagueConfig:
     @property
     def bots(self) -> tuple[str, ...]:
         """Every bot of the population: fixed opponents, and those that only take part in rating matches."""
-        fixed_opponents = [
-            opponent.policy for opponent in self.fixed_opponents if opponent.policy.startswith(BOT_PREFIX)
-        ]
+        fixed_opponents = [opponent.policy for opponent in self.fixed_opponents if is_bot(opponent.policy)]
         return tuple(dict.fromkeys((*self.ratings.bots, *fixed_opponents)))

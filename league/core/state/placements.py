@@ -1,6 +1,6 @@
-"""Placements: the order in which the teams of a game finished, and checks of it.
+"""The placements of an outcome, and checks of them.
 
-Shape letters: S seats, K teams, M placements.
+Shape letters: S seats, K sides, M placements.
 """
 
 from __future__ import annotations
@@ -9,32 +9,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from envs.placements import Placements, first_seats, has_placements, ranks_of, sides_of
 from league.core.state.records import AssignmentOutcome
-
-Placements = tuple[tuple[tuple[int, ...], int], ...]
-"""As `AssignmentOutcome.placements`."""
-
-
-def is_competitive(teams: Sequence[int]) -> bool:
-    """True for a game with opponents: more than one team. teams: [S] team of each seat."""
-    return len(set(teams)) > 1
-
-
-def has_placements(teams: Sequence[int]) -> bool:
-    """True if outcomes of the game hold placements: it has more than one team and more than two seats.
-
-    Args:
-      teams: [S] team of each seat.
-    """
-    return len(teams) > 2 and is_competitive(teams)
 
 
 def placements_of(outcome: AssignmentOutcome, teams: Sequence[int]) -> Placements:
     """The placements of an outcome, from wins and draws where it holds none and has two teams; else empty."""
-    sides = list(dict.fromkeys(teams))
-    if outcome.placements or len(sides) != 2:
+    seats = first_seats(teams)
+    if outcome.placements or len(seats) != 2:
         return outcome.placements
-    i, j = (list(teams).index(side) for side in sides)
+    i, j = seats
     found = (((0, 0), outcome.draws[i][j]), ((0, 1), outcome.wins[i][j]), ((1, 0), outcome.wins[j][i]))
     return tuple((ranks, times) for ranks, times in found if times)
 
@@ -43,7 +27,7 @@ def placement_problem(outcome: AssignmentOutcome, teams: Sequence[int]) -> str |
     """Describes a fault in the placements of an outcome whose other counts hold; None if there is none."""
     if not has_placements(teams):
         return "a game of two seats or of one team has no placements" if outcome.placements else None
-    sides = list(dict.fromkeys(teams))
+    sides = sides_of(teams)
     listed = [ranks for ranks, _ in outcome.placements]
     if listed != sorted(set(listed)) or any(times < 1 for _, times in outcome.placements):
         return "its placements are not sorted, one is there twice, or one has no game"
@@ -54,9 +38,9 @@ def placement_problem(outcome: AssignmentOutcome, teams: Sequence[int]) -> str |
     if not all(0 <= rank < len(sides) for ranks in listed for rank in ranks):
         return f"a rank does not lie between 0 and {len(sides) - 1}"
     ranks = np.array(listed, dtype=np.int64).reshape(-1, len(sides))
-    ahead = ranks[:, :, None] < ranks[:, None, :]  # [M, K, K]
-    if not np.array_equal(ahead.sum(axis=1), ranks):
+    if not np.array_equal(ranks_of(-ranks), ranks):
         return "a rank is not the number of teams that finished before"
+    ahead = ranks[:, :, None] < ranks[:, None, :]  # [M, K, K]
     side_of = [sides.index(team) for team in teams]
     won = np.tensordot(np.array([times for _, times in outcome.placements], dtype=np.int64), ahead, axes=1)
     opponents = np.not_equal.outer(side_of, side_of)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from league.core.state.records import BOT_PREFIX, IMPORTED_PREFIX
+from league.core.state.records import BOT_PREFIX, IMPORTED_PREFIX, is_from_outside
 from league.core.state.registry import AUTO, PBT_SELECTIONS, SOLVERS, Component, check_name, kind_of
 
 
@@ -86,7 +86,7 @@ class FixedOpponentConfig:
 
     def __post_init__(self) -> None:
         require(
-            self.policy.startswith((BOT_PREFIX, IMPORTED_PREFIX)),
+            is_from_outside(self.policy),
             f"policy is written {BOT_PREFIX}NAME or {IMPORTED_PREFIX}NAME, not {self.policy!r}",
         )
         imported = self.policy.startswith(IMPORTED_PREFIX)

@@ -13,6 +13,21 @@ BOT_PREFIX, IMPORTED_PREFIX = "bot:", "imported:"
 other is a player or a snapshot."""
 
 
+def is_bot(policy: str) -> bool:
+    """True for the policy id of a scripted bot."""
+    return policy.startswith(BOT_PREFIX)
+
+
+def bot_name(policy: str) -> str:
+    """NAME of "bot:NAME"; a name without the prefix is returned as it is."""
+    return policy.removeprefix(BOT_PREFIX)
+
+
+def is_from_outside(policy: str) -> bool:
+    """True for a bot or an imported policy, which no player of the league was frozen to."""
+    return policy.startswith((BOT_PREFIX, IMPORTED_PREFIX))
+
+
 @dataclass(frozen=True)
 class Hyperparameter:
     """A PBT value of a player.

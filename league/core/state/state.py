@@ -7,13 +7,13 @@ import itertools
 import json
 from dataclasses import dataclass, field
 
+from envs.placements import is_competitive
 from league.core.state.commands import Refused
 from league.core.state.episodes import Episodes
 from league.core.state.fair_share import FairShare
 from league.core.state.growable_array import GrowableArray
 from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.core.state.payoff import Payoff, Posterior, empty_payoff
-from league.core.state.placements import is_competitive
 from league.core.state.population import Population
 from league.core.state.records import Directive, DirectiveKind, Hyperparameter, Lease, SnapshotInfo
 from league.core.state.scoring import BY_WINS, Scoring

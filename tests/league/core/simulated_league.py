@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from envs.placements import Placements, has_placements
 from league.core.league import apply, decide
 from league.core.state.commands import (
     Command,
@@ -22,7 +23,6 @@ from league.core.state.commands import (
 )
 from league.core.state.events import Event, LeaseGranted
 from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
-from league.core.state.placements import Placements, has_placements
 from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.core.state.scoring import BY_WINS, Scoring
 from league.core.state.state import LeagueState

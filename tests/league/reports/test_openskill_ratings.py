@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openskill.models import PlackettLuce
 
+from envs.placements import has_placements
 from league.core.metagame.ratings import PairGames, most_probable_ratings
 from league.core.state.events import LeaseFinished
-from league.core.state.placements import has_placements
 from league.core.state.records import AssignmentOutcome
 from league.reports.openskill_ratings import SkillRow, games_of, openskill_ratings, skills_of
 from tests.league.commands import league
