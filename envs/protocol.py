@@ -48,7 +48,7 @@ class ActionSpec:
     """The actions that one slot may take. H = sub-actions of a multi_categorical action.
 
     Fields:
-      kind: "categorical" (an int64 in [0, num_actions)), "box" (float32 of `shape`, each element in [low, high]) or
+      kind: "categorical" (an int64 in [0, num_actions)); "box" (float32 of `shape`, each element in [low, high]); or
         "multi_categorical" (int64 of `shape` (H,), sub-action h in [0, nvec[h]); made by `multi_categorical`).
       num_actions: A, entries of the action mask.
       nvec: [H] choices of each sub-action.
@@ -191,8 +191,8 @@ class EnvSpec:
       hidden_information: True if a copy of a game holds more than its seats may see, such as the others' cards. Bots
         that try moves out on copies refuse such games.
       return_range: least and largest undiscounted return of a seat in one episode, None if unknown.
-      win_draw_loss: True if a return only says won (the largest), drawn (the middle of the range) or lost (the
-        least), so that counting games won loses nothing.
+      win_draw_loss: True if a return only says won (the largest), drawn (the middle of the range) or lost (the least):
+        counting games won loses nothing.
       user_format: the env's own format of observations and actions; None if it is that of the spec.
       seat_groups: groups with networks of their own, which hold every seat once; empty if all seats share one. The
         observations then have the field `SEAT_GROUP`, and no group's padding is ever legal.

@@ -47,7 +47,7 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     """Make `num_envs` games of the env that `config` names. Call `reset` before the first `step`.
 
     Raises:
-      EnvError: the id is unknown (the message names the nearest), its kwargs do not fit, a package is missing, or the
+      EnvError: the id is unknown (the message names the nearest); its kwargs do not fit; a package is missing; or the
         factory returned something that is not an env.
     """
     if num_envs < 1:

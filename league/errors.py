@@ -76,7 +76,7 @@ class RunInUse(LeagueError):
 
 
 class JournalError(LeagueError):
-    """The journal is missing, damaged, or of another version; it is never started anew by itself."""
+    """The journal is missing, damaged, or of another version; it never starts from scratch by itself."""
 
 
 class MissingSnapshot(LeagueError):

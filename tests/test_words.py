@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_architecture import name_of, sources
+from tests.test_architecture import ROOT, name_of, sources
 
 GONE = {
     "Book": "JournaledLeague",
@@ -69,20 +69,8 @@ def test_no_private_word_is_left(path) -> None:  # type: ignore[no-untyped-def]
         assert not GONE_PREFIXES.match(token.string), f"{where}: {token.string}"
 
 
-PLAIN = (
-    "envs",
-    "agents",
-    "league/config",
-    "league/core",
-    "league/eval",
-    "league/history",
-    "league/monitor",
-    "league/reports",
-    "league/run",
-    "league/simulation",
-    "league/store",
-)
-"""Packages and folders whose prose is held to the rules below."""
+MAX_WORDS = 25
+"""Longest sentence of a docstring; what stands between semicolons or colons counts by itself."""
 
 HEAD = re.compile(r"(?:What|How|Whether|Who|Which|Why)\b")
 """Words that open a clause; a summary says what the thing is or does."""
@@ -102,12 +90,52 @@ def docstrings(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value.value
 
 
-def plain_sources() -> list[Path]:
-    """Files whose prose is held to the rules."""
-    return [path for path in sources() if name_of(path).startswith(tuple(f"{place}/" for place in PLAIN))]
+def records(path: Path) -> Iterator[tuple[ast.ClassDef, str]]:
+    """Every dataclass or named tuple of a file, with its docstring."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef) and (text := ast.get_docstring(node)):
+            marks = {ast.unparse(mark).partition("(")[0].rpartition(".")[2] for mark in node.decorator_list}
+            if "dataclass" in marks or "NamedTuple" in map(ast.unparse, node.bases):
+                yield node, text
 
 
-@pytest.mark.parametrize("path", plain_sources(), ids=name_of)
+def parts(text: str) -> Iterator[str]:
+    """The sentences of a docstring, cut at semicolons and colons, and at the entries of its lists."""
+    for paragraph in re.split(r"\n\s*\n|\n\s*(?=- |\w[\w, ]*: )|(?<=:)\n", text):
+        if not paragraph.lstrip().startswith(("Shape letter", "<run>")):
+            yield from re.split(r"(?<=[.!?;:])\s+", " ".join(paragraph.split()))
+
+
+every_file = pytest.mark.parametrize("path", [*sources(), *sorted((ROOT / "benchmarks").rglob("*.py"))], ids=name_of)
+
+
+@every_file
+def test_sentences_are_short(path: Path) -> None:
+    for line, text in docstrings(path):
+        for part in parts(text):
+            words = [word for word in part.split() if re.search("[A-Za-z]{2}", word)]
+            assert len(words) <= MAX_WORDS, f"{name_of(path)}:{line}: {len(words)} words: {part}"
+
+
+@every_file
+def test_the_fields_of_a_docstring_are_those_of_the_record(path: Path) -> None:
+    for node, text in records(path):
+        fields = re.search(r"^Fields:\n(.*?)(?=^\S|\Z)", text, re.MULTILINE | re.DOTALL)
+        if fields is None:
+            continue
+        own = {
+            item.target.id
+            for item in node.body
+            if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name)
+        }
+        for names in re.findall(r"^ {2}(?=\S)((?:\w+, )*\w+): ", fields[1], re.MULTILINE):
+            strange = {*names.split(", ")} - own
+            assert not strange or node.bases, (
+                f"{name_of(path)}:{node.lineno}: {node.name} has no field {sorted(strange)}"
+            )
+
+
+@every_file
 def test_prose_is_plain(path: Path) -> None:
     for line, text in docstrings(path):
         assert not HEAD.match(text), f"{name_of(path)}:{line} opens with a clause: {text.splitlines()[0]}"

@@ -43,8 +43,8 @@ class NetworkConfig:
       attention_heads: of every attention layer; they divide core_size and entity_size.
       entity_size, entity_layers: width and number of the transformer layers over entities.
       head: entry of `registry.HEADS` or "module:attribute"; "auto" takes the entry named as the game's kind of action.
-      uniform_mix: share of the uniform distribution over the legal choices in categorical policies, so that no legal
-        action dies out and no ratio of two policies is unbounded; 0 for none.
+      uniform_mix: share of the uniform distribution over the legal choices in categorical policies; 0 for none. With it
+        no legal action dies out and every ratio of two policies is bounded.
       head_size: width of the context of an autoregressive head.
       pointer_size: width of the keys by which a head points at entities.
       value: "shared" puts the value on the policy's trunk, "separate" gives it its own trunk, "centralised" its own
@@ -53,10 +53,10 @@ class NetworkConfig:
         targets for `learner.value_normalisation: popart`.
       init_gain: gain of the MLP's first layer's orthogonal initialisation; later layers take the activation's own gain
         (sqrt 2 for ReLU). With the framework's default initialisation a handful of 0/1 inputs (a poker player's
-        information) maps all states to nearly one feature vector: updates of frequent states also move rare ones, and
-        a tanh network stays at five times the reachable exploitability of Kuhn poker even on exact gradients.
-        Orthogonal layers reach it with sqrt 2, 2 and 4 alike. Sampled runs on such inputs did best with 4, so raise
-        it there. If many inputs are non-zero at a time, sqrt 2 is enough.
+        information) maps all states to nearly one feature vector: updates of frequent states also move rare ones. A
+        tanh network then stays at five times the reachable exploitability of Kuhn poker, even on exact gradients.
+        Orthogonal layers reach it with sqrt 2, 2 and 4 alike. Sampled runs on such inputs did best with 4, so raise it
+        there. If many inputs are non-zero at a time, sqrt 2 is enough.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  read by pydantic where this record is part of a config

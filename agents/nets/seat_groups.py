@@ -1,8 +1,8 @@
 """Networks of its own for each group of seats, in one network: a row of a batch goes through that of its seat's group.
 
 Each group's network sees the group's own fields and actions; its outputs are padded to one form for all groups. What a
-group cannot do is illegal, and the numbers of a box that it lacks are drawn from a normal of entropy 0 that never
-changes, so that ratios, gradients and KLs know nothing of them.
+group cannot do is illegal. The numbers of a box that it lacks are drawn from a constant normal of entropy 0, so that
+they change no ratio, gradient or KL.
 
 Shape letters: B rows, T steps, N rows of one step, ... either [B, T] or [N]; P dist_params, C floats of core state.
 """

@@ -25,7 +25,7 @@ def check_unrolls(unrolls: Unrolls, actions: ActionSpec) -> None:
       unrolls: R rows.
       actions: of the game.
     Raises:
-      ValueError: a number is not finite, an action is out of range or illegal under its mask, a reward is beyond
+      ValueError: a number is not finite; an action is out of range or illegal under its mask; a reward is beyond
         `MAX_REWARD`, a discount outside [0, 1] or a version negative. The message names the field and the value.
     """
     for name, array in unrolls.arrays().items():

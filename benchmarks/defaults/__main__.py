@@ -1,13 +1,13 @@
 """The shipped defaults on public games of many kinds: the league against its controls at equal processor seconds.
 
 A run is given the id of its game with its kwargs, the budget and a seed, and nothing else; budgets of 60 core-seconds
-are trained in one process. Populations: the defaults ("league"), `league.preset: self_play` at the same defaults
-("latest"), half of the games against the uniform past ("half", for the longest budget), and the tuned configuration of
-this repository where there is one ("tuned").
+are trained in one process. Populations: the defaults ("league"); the preset `self_play` at the same defaults
+("latest"); half of the games against the uniform past ("half", for the longest budget); the tuned configuration of this
+repository, where there is one ("tuned").
 
 Judged by NashConv where the whole game can be solved; else by scores against bots, the worst case over the own past,
-the control, and an exploiter that starts from random weights and has a fifth of the budget. Games of one seat are
-judged by returns. Every export is judged, and uniform play beside them.
+the control, and an exploiter. The exploiter starts from random weights and has a fifth of the budget. Games of one seat
+are judged by returns. Every export is judged, and uniform play beside them.
 
 Run folders and figures are kept under the digest of the rules that made them: finished runs are used again,
 interrupted ones resumed, and figures of other rules never shown. `--games`, `--seeds`, `--budgets` and `--populations`

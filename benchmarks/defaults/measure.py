@@ -1,7 +1,7 @@
-"""One measurement of the shipped defaults: trains a run, goes on with it or uses it again, and keeps its figures.
+"""One measurement of the shipped defaults: trains a run, continues it or uses it again, and keeps its figures.
 
-Run folders and figures lie in folders of the digest of the rules that they were made with, so that figures of other
-rules are never taken for these. A file of figures also names its conditions.
+Run folders and figures lie in folders named by the digest of their rules, so that figures of other rules are never
+taken for these. A file of figures also names its conditions.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def versus_path(job: Job, place: Place) -> Path:
 
 
 def conditions_of(job: Job, place: Place, evaluation: Evaluation) -> dict[str, object]:
-    """What figures of a job depend on beside the rules."""
+    """The conditions of a job's figures, beside the rules."""
     return {"settings": _settings(job, place), "evaluation": asdict(evaluation), "exploiters": EXPLOITER_SHARE}
 
 

@@ -222,7 +222,7 @@ class Chaos:
         return self._running().ended is not None
 
     def _idle(self, seconds: float, *, until: Callable[[], bool] = lambda: False) -> bool:
-        """Go on watching for so long, or until something is so; whether it was."""
+        """Keep watching for so long, or until something is so; whether it was."""
 
         def look() -> bool:
             self._tick()

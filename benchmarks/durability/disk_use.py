@@ -40,7 +40,7 @@ WEIGHTS_BYTES = 4_200_000
 METRICS_EVERY_S = 2.0
 LEASES = 30_000
 ROW_BYTES = 120
-"""What an event of a row of its own takes beside its body: chain hash, number, time, index."""
+"""Bytes of an event in a row of its own beside its body: chain hash, number, time, index."""
 GIB = 2.0**30
 
 

@@ -26,14 +26,14 @@ class Remains:
 
 
 def remains_of(daemon: int, below: Mapping[int, int], *, now: float) -> Remains:
-    """What a daemon that still lives has. below: id -> start time of the processes; now: of the monotonic clock."""
+    """Census of a daemon that still lives. below: id -> start time of the processes; now: of the monotonic clock."""
     folders = Path(tempfile.gettempdir()).glob(f"{folder_stem(daemon)}*")
     mapped = {path for pid in below for path in shared_memory_of(pid)}
     return Remains(daemon, now, dict(below), (*folders, *mapped))
 
 
 def folder_stem(daemon: int) -> str:
-    """What the name of the folder of a daemon's own Ray begins with."""
+    """The start of the name of the folder of a daemon's own Ray."""
     return f"lg-{daemon}-"
 
 
@@ -48,7 +48,7 @@ def shared_memory_of(pid: int) -> set[Path]:
 
 
 def left_of(remains: Remains) -> list[str]:
-    """What of a killed daemon is still there, one line each; also processes that were started after the census."""
+    """Lists the remains of a killed daemon, one line each; also processes that were started after the census."""
     left = [f"process {pid}: {command_line(pid)}" for pid in still_running(remains.processes)]
     left += [f"path {path}" for path in remains.paths if path.exists()]
     stem = folder_stem(remains.daemon)

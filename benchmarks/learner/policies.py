@@ -1,7 +1,7 @@
 """Networks of the learner's benchmarks: an LSTM and a transformer policy, plain and paced.
 
-A paced block sleeps in proportion to its rows, much longer than it computes, so that what a pipeline saves can be read
-on a machine with fewer cores than stages.
+A paced block sleeps in proportion to its rows, much longer than it computes. So the time that a pipeline saves shows on
+a machine with fewer cores than stages.
 
 Shape letters: B rows, T steps, D features, H heads.
 """
@@ -130,7 +130,7 @@ class PacedModule(nn.Module):
         return self.module.head
 
     def forward(self, *features: Tensor, **side_inputs: Any) -> Any:
-        """What the module answers, later."""
+        """The module's answer, after the pause."""
         answer = self.module(*features, **side_inputs)
         if isinstance(answer, tuple):
             return _Sleep.apply(answer[0]), *answer[1:]  # type: ignore[no-untyped-call]

@@ -44,7 +44,7 @@ MATRIX = 8192 if ON_GPU else 1024
 
 LSTM_1024_ROWS = 1_000_000.0
 MATRIX_SHARE = 0.45
-"""What must be reached on one H200."""
+"""Figures required on one H200."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Workload:
         return LearnerConfig(unroll_length=self.unroll_length, batch_rows=rows, microbatches=pieces)
 
     def unrolls(self, network: Network) -> UnrollSpec:
-        """What its learner is given."""
+        """The form of its learner's unrolls."""
         return UnrollSpec.of(self.spec, network, unroll_length=self.unroll_length)
 
 
@@ -248,7 +248,7 @@ def flops_per_decision(workload: Workload, network: Network) -> float:
 
 
 def fused_products() -> dict[Any, Any]:
-    """How to count the fused product that dense layers use on a CPU."""
+    """Counts the operations of the fused product that dense layers use on a CPU."""
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return {}
 

@@ -25,7 +25,7 @@ from benchmarks.strength.runs import FOLDER_WORDS, Plan
 
 @dataclass(frozen=True)
 class Game:
-    """What a name on the command line measures. populations: those that it knows, all of them unless told otherwise."""
+    """The measurement behind a name on the command line. populations: those that it knows, all by default."""
 
     measure: Callable[[Plan], Report]
     populations: tuple[str, ...]

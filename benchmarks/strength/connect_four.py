@@ -2,12 +2,12 @@
 
 A league of `configs/connect_four_strong.yaml` against two controls at equal processor seconds and network: the newest
 weights only ("latest"), and half of the games against the uniform past ("half past"). Exports: the last policy of the
-main agent, the best snapshot by rating, the second half of the main agent's snapshots ("average", one drawn for each
-game and seat) and the mixture over snapshots that no other surely beats.
+main agent; the best snapshot by rating; the second half of the main agent's snapshots ("average", one drawn for each
+game and seat); the mixture over snapshots that no other reliably beats.
 
 Strength is measured with the likeliest action of one forward pass, without search: scores against bots from random
-two-ply openings and both seats, and the share of critical positions whose result is kept. The gates are on "best",
-which is what `load_policy` gives unless told otherwise.
+two-ply openings and both seats, and the share of critical positions whose result is kept. The gates are on "best", the
+default of `load_policy`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ WORST_EVER = "worst score against any own snapshot"
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is the same for every policy.
+    """Settings that are the same for every policy.
 
     Fields:
       positions: critical ones. games: of each match. seed: of openings, bots and sampled actions.

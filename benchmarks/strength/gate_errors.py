@@ -29,7 +29,7 @@ OPPONENTS = 4
 
 @dataclass(frozen=True)
 class Course:
-    """How long a run is: looks, games before each, and looks in which evidence fades by half (0: never)."""
+    """Length of a run: looks, games before each, and looks in which evidence fades by half (0: never)."""
 
     looks: int
     games: int

@@ -1,11 +1,11 @@
 """Exact exploitability of poker policies after a fixed budget: a league against two controls, exported alike.
 
 For each seed and population one run of `configs/kuhn.yaml` or `configs/leduc.yaml` through `league train`, at equal
-processor seconds and networks. Populations: the one of the configuration ("league"), the newest weights only
-("latest") and half of the games against the uniform past ("half past"). Exports: the last policy of the main agent,
-the uniform mixture over the second half of its snapshots, and the Nash mixture over all snapshots of the run. NashConv
-is computed from the whole game tree, and so are the payoffs that the Nash mixture is solved from: all populations get
-the same export, free of sampling noise.
+processor seconds and networks. Populations: the one of the configuration ("league"), the newest weights only ("latest")
+and half of the games against the uniform past ("half past"). Exports: the last policy of the main agent; the uniform
+mixture over the second half of its snapshots; the Nash mixture over all snapshots of the run. NashConv is computed from
+the whole game tree, and so are the payoffs that the Nash mixture is solved from: all populations get the same export,
+free of sampling noise.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Critical positions of Connect Four: the fraction of a policy's moves that keep the result of perfect play.
 
 A position is critical when some of its legal moves keep the game-theoretic result (win, draw or loss) and others throw
-it away. The positions and the perfect solver's score of every move lie in `tests/golden/connect_four_critical.json`,
-made once by `python -m benchmarks.strength.positions` with the solver of the extra `bench`; measuring needs no solver.
+it away. The positions and the perfect solver's score of every move lie in `tests/golden/connect_four_critical.json`.
+`python -m benchmarks.strength.positions` made the file with the solver of the extra `bench`; measuring needs no solver.
 
 Shape letters: P positions, A = 7 columns.
 """

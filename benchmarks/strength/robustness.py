@@ -1,7 +1,7 @@
 """Scores of a policy against each snapshot of its own past.
 
 Mean strength hardly shows whether a league works; its worst case does. Here all policies sample their actions, as they
-do in training, and games start from the empty board, so that an opponent may repeat whatever works.
+do in training. Games start from the empty board, so that an opponent may repeat whatever works.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def wall_limit(core_seconds: float) -> float:
 
 
 def finished_run(config: Path, *, run_dir: Path, settings: Sequence[str], timeout_s: float) -> None:
-    """Have a run at the end of its budget: train it, go on with one that was interrupted, or use a finished one.
+    """Have a run at the end of its budget: train it, continue one that was interrupted, or use a finished one.
 
     Args:
       config: its YAML file. settings: "key=value", which count over the file.
@@ -147,7 +147,7 @@ def stored_or_found(
 ) -> dict[str, float]:
     """Figures that an earlier call left in a file under the same conditions, or found now and left there.
 
-    A call without an evaluation seed of its own draws a new one and so finds everything anew.
+    A call without an evaluation seed of its own draws a new one and so measures everything again.
 
     Args:
       replace: whether figures of other conditions are written over.

@@ -2,12 +2,12 @@
 
 Every figure is env steps over the processor seconds of all processes of the run (Ray's own included), between two
 finished leases after a warm-up. In the runs with the league, three players (one of each role) meet each other and their
-past under PFSP, a snapshot is frozen every quarter of a million learnt decisions, ratings are played, and every lease
+past under PFSP. A snapshot is frozen every quarter of a million learnt decisions, and ratings are played. Every lease
 and result goes through the journal with a full fsync. "League off" is one main agent that plays only itself: no
 opponents, no snapshots beside the first, no rating games.
 
-What a ply costs depends on whether it is learnt from (a frozen opponent's are not), so the share of plies learnt from
-is printed, and the bound with and without it. Runs that are compared take turns; figures are medians. GPUs are hidden.
+A ply costs more where it is learnt from, which a frozen opponent's is not. So the share of plies learnt from is
+printed, and the bound with and without it. Runs that are compared take turns; figures are medians. GPUs are hidden.
 """
 
 from __future__ import annotations

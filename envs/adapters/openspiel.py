@@ -33,8 +33,8 @@ def make_registered(name: str, *, kwargs: Mapping[str, object], num_envs: int) -
       name: such as "goofspiel(num_cards=4,imp_info=true)".
       kwargs: further parameters of the game.
     Raises:
-      EnvError: no such game (the message names the nearest), a parameter that it does not take, or a game without a
-        tensor to observe or with chance that no seed of ours reaches.
+      EnvError: no such game (the message names the nearest); a parameter that it does not take; a game without a tensor
+        to observe, or with chance that no seed of ours reaches.
     """
     game = load_game(name, kwargs)
     return OpenSpielEnv(game, spec_of_game(game, f"openspiel:{name}"), num_envs=num_envs)

@@ -33,7 +33,7 @@ def up(
     trust: Trust = False,
     wait: Wait = 60.0,
 ) -> None:
-    """Start a run in the background, or go on with one; it survives its terminal and is started again after a crash."""
+    """Start a run in the background, or continue one; it survives its terminal and is started again after a crash."""
     from league.config.loading import load_config
     from league.control.lifecycle import bring_up
     from league.store.run_folder import RunFolder, new_run_path

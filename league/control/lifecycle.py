@@ -61,8 +61,8 @@ def bring_up(
     """Start a supervisor for a run and wait until the run trains.
 
     Args:
-      first: `league` arguments that make the run where the folder holds none; again: those that go on with it.
-      restart: whether it starts again after a crash. wait_s: longest wait; the run goes on starting after it.
+      first: `league` arguments that make the run where the folder holds none; again: those that continue it.
+      restart: whether it starts again after a crash. wait_s: longest wait; the run keeps starting after it.
     Returns:
       The heartbeat of the training run; None where the wait was too short to see one.
     Raises:

@@ -44,7 +44,7 @@ def last_lines(path: Path, count: int) -> list[str]:
 
 
 def following(path: Path, *, goes_on: Callable[[], bool], sleep: Callable[[float], None] = time.sleep) -> Iterator[str]:
-    """What is appended to a log from now on, piece by piece, until `goes_on` is false and nothing is left.
+    """Follows a log: the text appended to it, piece by piece, until `goes_on` is false and nothing is left.
 
     A log that is emptied or replaced by a new file is read from its start.
     """

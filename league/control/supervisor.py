@@ -30,7 +30,7 @@ from league.store.supervision import Supervision, write_supervision
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 LONG_LIFE_S = 600.0
 """A run that lived so long starts again with the shortest pause: its crash was not one of a row."""
-MOST_QUICK_CRASHES = 10
+MAX_QUICK_CRASHES = 10
 """After so many crashes in a row, each within `LONG_LIFE_S`, the supervisor gives the run up."""
 
 CONSOLE_BYTES = 4 << 20
@@ -62,7 +62,7 @@ class Supervisor:
     Args:
       folder: of the run; it need not hold one yet.
       first: the `league` arguments that make the run where the folder holds none.
-      again: those that go on with it.
+      again: those that continue it.
       restart: whether a crash is followed by another start.
       popen: starts a process. wall_time, monotonic, sleep: of the clock.
     """
@@ -106,7 +106,7 @@ class Supervisor:
             quick = 1 if crash.life_s >= LONG_LIFE_S else quick + 1
             self._note(last_crash=crash.reason, last_crash_at=self._wall_time())
             refused = code == USER_ERROR and not crash.was_ready
-            if refused or not self._restart or quick >= MOST_QUICK_CRASHES:
+            if refused or not self._restart or quick >= MAX_QUICK_CRASHES:
                 why = "it refused to start" if refused else f"it crashed {quick} times in a row"
                 self._note(gave_up=why if self._restart or refused else "it is not to be restarted")
                 write_supervision(self._folder, self._record)
@@ -142,7 +142,7 @@ class Supervisor:
         self._record = msgspec.structs.replace(self._record, **changes)
 
     def _trim(self) -> None:
-        """Move a long console log aside. Its writers append, so that they go on at the start of the emptied file."""
+        """Move a long console log aside. Its writers append, so that they continue at the start of the emptied file."""
         if self._monotonic() < self._trim_at:
             return
         self._trim_at = self._monotonic() + TRIM_EVERY_S

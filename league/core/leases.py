@@ -219,7 +219,7 @@ def _record_pairs(state: LeagueState, lease_id: int, outcome: AssignmentOutcome)
 def _check_assignment(state: LeagueState, lease: Lease, policies: tuple[str, ...]) -> None:
     """Refuse an assignment that no lease of this home can have had.
 
-    A game may end under a later lease of the same home than the one whose table it drew its assignment from, so the
+    A game may end under a later lease of the same home than the one whose table it drew its assignment from. So the
     table of this very lease is not the measure.
     """
     strangers = [policy for policy in policies if policy not in state.population.index]

@@ -63,8 +63,8 @@ def retire_snapshots(state: LeagueState, command: RetireSnapshots, rng: np.rando
 def needed_snapshots(state: LeagueState) -> set[str]:
     """Snapshots whose weights the league or its users may ask for next.
 
-    Sources of resets and restarts, what open leases and directives and the mixture name, the newest and the first of
-    every player, and the strongest of every player and of the league.
+    These are sources of resets and restarts; those that open leases, directives and the mixture name; the newest and
+    the first of every player; the strongest of every player and of the league.
     """
     needed: set[str | None] = {name for player in state.players.values() for name in (player.parent, player.initial)}
     needed |= {order.source for order in state.directives.values()}

@@ -59,8 +59,8 @@ def play_match(
 
     Args:
       env_config: the game.
-      entrants: one policy per team; where there are fewer, the last one takes the remaining teams (so that home and
-        away are enough for any game of two teams or more).
+      entrants: one policy per team; where there are fewer, the last one takes the remaining teams. So home and away are
+        enough for any game of two teams or more.
       games: a multiple of the number of teams.
       seed: of the games, the openings and the sampled actions. Bots have streams of their own.
       opening_plies: uniformly random legal plies before any policy acts, in games in which one seat acts at a time

@@ -69,9 +69,9 @@ class MatchResult:
     def score(self, entrant: int = 0) -> Interval:
         """Mean score of an entrant over games and opponents, with a Wilson interval.
 
-        The interval counts games as independent. Where the games of a group agree more than independent ones would (the
-        opening decides, or the policies hardly vary) the number of games is scaled down by the measured excess of the
-        variance of the group means; it is never scaled up, so that a score of 0 or 1 keeps a width.
+        The interval counts games as independent. The games of a group may agree more than that, where the opening
+        decides or the policies hardly vary. Then the number of games is scaled down by the measured excess of the
+        variance of the group means. It is never scaled up, so that a score of 0 or 1 keeps a width.
 
         Raises:
           ValueError: the game has one team, so there is no opponent to score against.

@@ -125,8 +125,8 @@ def evaluate_run(
       bots: names as in `make_bot`; one that cannot play the game is left out with a note.
       games: of each match; rounded up to a multiple of the number of teams.
       seed: of openings, bots and sampled actions. opening_plies: see `play_match`.
-      greedy: None takes the likeliest action where one seat acts at a time, and samples where several act at once (a
-        fixed choice there is easily exploited).
+      greedy: None takes the likeliest action where one seat acts at a time. Where several act at once it samples, since
+        a fixed choice is easily exploited there.
       trust: whether to load code that the folder names, regardless of its author.
       progress: see `Progress`.
       limit_s: seconds after which it ends with the games that it has; bots too dear for them are left out with a note.

@@ -104,9 +104,9 @@ def play_all(
 ) -> dict[Meeting, MatchResult]:
     """The matches of some meetings.
 
-    Without a deadline each is one match. With one they are played in rounds, the first of one game from each team,
-    each later one of `GROWTH` times as many; a match that cannot end in time, judging by the round before, is not
-    started, and one that is not over in time does not count.
+    Without a deadline each is one match. With one they are played in rounds, the first of one game from each team, each
+    later one of `GROWTH` times as many. A match that cannot end in time, judging by the round before, is not started.
+    One that is not over in time does not count.
 
     Returns:
       Only meetings of which games have ended.

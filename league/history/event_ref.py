@@ -24,8 +24,8 @@ _NEAREST = 8
 def point_at(journal: JournalReader, text: str) -> Head:
     """The event that `text` means.
 
-    What was decided in one breath stays together: no league ever stood between an exploiter's snapshot and the reset
-    that was decided with it, so the point is then the last event of that decision.
+    Events of one decision stay together: no league ever stood between an exploiter's snapshot and the reset that was
+    decided with it. The point is then the last event of that decision.
 
     Raises:
       LeagueError: there is no such event; it says what there is.

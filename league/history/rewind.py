@@ -1,9 +1,9 @@
 """`league rewind`: a run taken back to an earlier event of its journal; what came after is set aside, never destroyed.
 
 The order of the writes: the whole run as it was is set aside under a folder of its own; heartbeat, games in flight and
-clock are brought back; last, one transaction cuts the journal and notes that down. A crash before it leaves the run as
-it was (but for those three files, whose contents lie in the folder set aside, from where the next rewind takes them), a
-crash after it leaves it taken back.
+clock are brought back; last, one transaction cuts the journal and notes that down. A crash after it leaves the run
+taken back, a crash before it the run as it was, but for those three files. Their contents lie in the folder set aside,
+from where the next rewind takes them.
 """
 
 from __future__ import annotations

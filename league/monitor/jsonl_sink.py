@@ -1,7 +1,7 @@
 """Metrics as lines of JSON in the run folder: `{"step": 1024, "time": 1700000000.0, "values": {"league/games": 7}}`.
 
-The file has a largest size. Where it is reached, every second row of its older part goes, so that the newest rows stand
-close together and the oldest far apart, and a year of metrics takes no more room than a day's.
+The file has a largest size. Where it is reached, every second row of its older part is removed: the newest rows stand
+close together and the oldest far apart. A year of metrics takes no more room than a day's.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Rows that wait for their upload: files of a few MiB each, of which the reader removes what it has handed over.
 
 One process appends, another reads; neither ever changes a byte that is there. The first file has the name of the spool
-and the next ones a number, always rising: the writer moves to the next file when one is full and never comes back,
-so that the reader may remove a file once there is a newer one.
+and the next ones a number, always rising. The writer moves to the next file when one is full and never comes back. So
+the reader may remove a file once there is a newer one.
 """
 
 from __future__ import annotations

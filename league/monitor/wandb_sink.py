@@ -1,8 +1,8 @@
 """Metrics to wandb without training ever waiting for it: rows go to a spool on disk, a process of its own uploads them.
 
-The process (`wandb_worker`, the only place that imports wandb) reads the spool from where it last stopped. Its
-standard input is its lifeline: when that closes, because the sink is closed or the daemon has died in any way, it hands
-over what is left and goes, or is gone when the deadline has passed.
+The process (`wandb_worker`, the only place that imports wandb) reads the spool from where it last stopped. It ends with
+its standard input, which closes with the sink or the daemon, however that died. It then hands over what is left, and
+ends at the deadline at the latest.
 """
 
 from __future__ import annotations

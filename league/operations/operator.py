@@ -22,7 +22,7 @@ MAX_WAITING = 100
 """Requests that may wait; a further one is refused at once."""
 
 MAX_A_TURN = 8
-"""Requests carried out in one turn of the daemon, so that training goes on under a flood of them."""
+"""Requests carried out in one turn of the daemon, so that training continues under a flood of them."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Operator:
         return plan_of(name, arguments, self.situation(by=by, reason=reason))
 
     def situation(self, *, by: str, reason: str) -> Situation:
-        """What a plan is made from now."""
+        """The situation from which a plan is made now."""
         return Situation(self._league.state, self.config, by, reason, self._event_of)
 
     def take_over(self, config: RunConfig) -> None:
@@ -114,7 +114,7 @@ class Operator:
         self.config = config
 
     def confirm(self) -> None:
-        """Once the events are durable: config.yaml follows, and whoever asked is told."""
+        """Follows durable events: writes config.yaml, and answers the requests."""
         text = self._league.state.config_text
         if self._done and text and self._folder.read_config() != text:
             self._folder.write_config(text)

@@ -36,7 +36,7 @@ class OperationRefused(LeagueError):  # noqa: N818 - it is an answer
 
 @dataclass(frozen=True)
 class Situation:
-    """What a plan is made from.
+    """The inputs of a plan.
 
     Fields:
       state: of the league. config: of the run as it is now.
@@ -53,7 +53,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class Plan:
-    """What an operation comes to.
+    """The result of planning an operation.
 
     Fields:
       words: what it does, one sentence without a full stop. commands: in order.

@@ -42,8 +42,8 @@ def find_imported(config: RunConfig, spec: EnvSpec, *, folder: Path) -> tuple[Ru
       spec: of the run's game.
       folder: of the configuration's file, where sources are looked for that are not found from the current folder.
     Returns:
-      The configuration as it is noted in the run, with absolute sources, the very snapshots that "best" and the like
-      stood for, and every member of a mixture by itself; and the imported policies.
+      The configuration as it is noted in the run, and the imported policies. In it sources are absolute, "best" and the
+      like are the snapshots that they stood for, and members of a mixture stand one by one.
     Raises:
       LeagueError: a source is missing, damaged, or of another game, or the name of a mixture's member is another
         fixed opponent's; one sentence. EnvError: its game cannot be made.

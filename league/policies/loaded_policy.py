@@ -205,8 +205,8 @@ class LoadedMixture:
 class MixtureSeatPolicy:
     """A mixture behind the door of `Policy`.
 
-    The first number of a slot's core state is the number of its member plus one, so that the zeros at the start of an
-    episode mean "not drawn yet"; the rest is the member's own core state.
+    The first number of a slot's core state is the number of its member plus one: the zeros at the start of an episode
+    mean "not drawn yet". The rest is the member's own core state.
     """
 
     version = 0

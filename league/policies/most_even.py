@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 TOLERANCES = (1e-9, 1e-7)
-"""Tolerances of the optimality conditions; a row may exceed its bound by as much. The second is tried where
-the first is beyond the digits of a float, about once in a thousand games in which hardly anything is won."""
+"""Tolerances of the optimality conditions; a row may exceed its bound by as much. The second is tried where the first
+is beyond the digits of a float. That happens about once in a thousand games in which hardly anything is won."""
 NOTHING = 100.0
 """Weights up to so many tolerances are none: what the tolerance lets in of a member that the bounds keep out."""
 MAX_STEPS = 100
@@ -58,8 +58,8 @@ class _Point:
 def most_even(gains: Array, *, bound: float, favour: Array) -> Array | None:
     """The p with the least sum of p^2 / favour among those with gains p <= bound, p >= 0 and sum p = 1.
 
-    Where nothing is told apart p is in proportion to `favour`. For equal favour 1 / sum p^2 is the number of members
-    that as even a mixture would have (the inverse Simpson index), which is then the most that the bounds allow.
+    Where all gains are equal p is in proportion to `favour`. For equal favour 1 / sum p^2, the inverse Simpson index,
+    is the number of members of an equally even mixture. It is then the most that the bounds allow.
 
     Args:
       gains: float64 [R, N], how far each opponent wins against each member.

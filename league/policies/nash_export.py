@@ -7,7 +7,7 @@ and of those that remain newer ones weigh more.
 
 Members are snapshots of main agents, opponents are all. An exploiter's snapshot beats what it was trained against, and
 nobody was trained against it: of few snapshots it is the only one that none beats, however easily it is beaten. That
-main agents' "average" is one of the mixtures chosen from, so that the one chosen is never surely worse: no opponent
+main agents' "average" is one of the mixtures chosen from, so that the one chosen is never reliably worse: no opponent
 wins more against it than the best opponent wins against the average.
 """
 

@@ -48,7 +48,7 @@ def least_beaten(gains: Array, *, favour: Array) -> Array:
     enough, and what a mixture might win itself is no reason to leave a member out.
 
     Args:
-      gains: float64 [R, M], how far over a half each opponent surely wins against each member.
+      gains: float64 [R, M], how far over a half each opponent reliably wins against each member.
       favour: float64 [M], positive; members that nothing tells apart share their weight by it.
     Returns:
       float64 [M], sums to 1.

@@ -163,8 +163,9 @@ def _best(state: LeagueState) -> Selection:
     rests on less than `MIN_FRACTION` of the games, they are not even.
 
     Never the untrained network once there is a trained one. Without rated games of trained snapshots it is the newest
-    of these, or a main agent as its learner was last saved where that has trained notably more. Restart states are
-    saved at every stop and while a run lasts, so an exact run has trained weights although it freezes none at a stop.
+    of these. Where a main agent has trained notably more since, it is that one as its learner was last saved. Restart
+    states are saved at every stop and during a run. So an exact run has trained weights although it freezes none at a
+    stop.
     """
     exported = exported_snapshots(state)
     candidates = [name for name in exported if state.snapshots[name].trained_steps > 0] or exported

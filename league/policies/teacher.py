@@ -1,7 +1,7 @@
 """The teacher of a run: a frozen policy from outside that learners are held to, kept in the run's own store.
 
-Which weights it has is noted in the run's configuration by their digest, and a copy lies among the run's snapshots, so
-that a resumed run needs no other folder.
+The run's configuration notes its weights by their digest, and a copy lies among the run's snapshots. So a resumed run
+needs no other folder.
 """
 
 from __future__ import annotations

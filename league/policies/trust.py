@@ -1,8 +1,8 @@
 """The rule of trust: which code a run folder may name and have loaded.
 
 A folder is data. From it come only built-in names, ids of PettingZoo and Gymnasium, and names that the project
-registers. Any other name (a game, network part, objective, matchmaker, gate, PBT selection, solver, preset or bot as
-"module:attribute" or "path/file.py:attribute") is loaded in three cases alone:
+registers. Any other name, such as a game, an objective or a bot as "module:attribute" or "path/file.py:attribute", is
+loaded in three cases alone:
 
 - `league train` of this user wrote the folder's mark, RUN/trust.json: the names (of a game with its options) under an
   HMAC whose key only this user can read, $XDG_STATE_HOME/league/secret (by default ~/.local/state/league/secret). The

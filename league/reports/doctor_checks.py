@@ -22,8 +22,8 @@ EXPLOITERS = ("main_exploiter", "league_exploiter")
 MIN_GAMES = 200
 """Least number of games for which a fraction of them means anything."""
 MIN_EXPORTED = 8
-"""Snapshots below which a mixture is hardly more than one of them: with 2 to 3 of a main agent on a one-shot game of
-nine choices `mixture` was as exploitable as the last one, with 10 to 20 less than half as much."""
+"""Snapshots below which a mixture is hardly more than one of them. On a one-shot game of nine choices `mixture` was as
+exploitable as the last snapshot with 2 to 3 of a main agent. With 10 to 20 it was less than half as exploitable."""
 
 
 @dataclass(frozen=True)

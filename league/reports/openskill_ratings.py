@@ -105,9 +105,9 @@ def openskill_ratings(events: Iterable[object]) -> tuple[SkillRow, ...]:
 def skills_of(outcomes: Iterable[AssignmentOutcome], teams: Sequence[int]) -> tuple[SkillRow, ...]:
     """Skills from outcomes, one after another; frozen policies do not change, so uncertainty does not grow with time.
 
-    A policy on n seats of a team counts n times in its sum. A policy in several teams moves by the sum of its
-    updates in them, and grows as certain as they say on average, since of its games with itself it learns nothing.
-    Teams of the same policies say nothing, nor does an outcome of more than two teams without placements.
+    A policy on n seats of a team counts n times in its sum. A policy in several teams moves by the sum of its updates
+    in them. It grows as certain as they say on average, since games with itself say nothing. Teams of the same policies
+    say nothing, nor does an outcome of more than two teams without placements.
 
     Args:
       teams: [S] team of each seat.
@@ -130,9 +130,9 @@ def skills_of(outcomes: Iterable[AssignmentOutcome], teams: Sequence[int]) -> tu
 def games_of(placements: Placements, *, most: int) -> Iterator[Ranks]:
     """The games of an outcome one by one, each placement spread evenly among the others, at most `most` of them.
 
-    Of more games than that, every placement keeps its fraction of `most` rounded down, and those with the largest
-    remainders (the earlier one where they are equal) one more. So a placement with fewer than about 1 in 2 `most` games
-    is left out.
+    Of more games than that, every placement keeps its fraction of `most`, rounded down. Those with the largest
+    remainders keep one more, the earlier one where they are equal. So a placement with fewer than about 1 in 2 `most`
+    games is left out.
     """
     total = sum(times for _, times in placements)
     shares = [divmod(most * times, total) if total > most else (times, 0) for _, times in placements]

@@ -74,8 +74,8 @@ class StatusReport:
 
     Fields:
       run: its folder. live: whether its daemon runs; pid: of the daemon (of the last one where not live).
-      phase: "starting", "running", "draining", "stopped", "failed", "killed" for one that ended without a last
-        heartbeat, or "silent" for one of another host that has not written for minutes.
+      phase: "starting", "running", "draining", "stopped" or "failed". "killed": it ended without a last heartbeat.
+        "silent": it runs on another host and has not written for minutes.
       workers: its processes, empty where not live. games, env_steps, snapshots: from the journal.
       steps_per_s: recent, 0 where not live. heartbeat_age_s: seconds since the daemon last wrote.
       counts: what its games count by, see `league.core.state.scoring`.

@@ -77,8 +77,8 @@ def fraction_spent(budget: BudgetConfig, spent: Spent, *, limits: Limits) -> flo
 def budget_spent(budget: BudgetConfig, spent: Spent, *, limits: Limits) -> bool:
     """True once the budget is used up.
 
-    As for the schedules: a command limited by env steps looks at env steps alone, any other at the times where the
-    budget has any, and at env steps where it has none.
+    As for the schedules, a command limited by env steps looks at env steps alone. Any other looks at the times where
+    the budget has any, else at env steps.
     """
     steps = budget.env_steps is not None and spent.env_steps >= budget.env_steps
     timed = [
@@ -166,7 +166,7 @@ class ClockFile:
     Fields:
       spent: totals when it was written.
       env_steps_target: where the last command was to stop, if it did so by its limit of env steps. The next command
-        counts from there and not from where the lease in hand happened to end, so that N and N more are 2 N.
+        counts from there, wherever the lease in hand happened to end, so that N and N more are 2 N.
     """
 
     spent: Spent = Spent()

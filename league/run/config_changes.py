@@ -1,7 +1,7 @@
 """Changes of a run's configuration after its start: which keys may change, and the errors for a file edited by hand.
 
 The journal holds the text of config.yaml (`ConfigChanged`); the file is a copy of it for people. A change is written to
-the journal first, so that after a crash between the two the file is the text before, and is brought up to date.
+the journal first. After a crash between the two the file holds the text before, and is brought up to date.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ LEARNER_VALUES = ("learning_rate", "entropy_cost")
 def tuned(config: LearnerConfig, hyperparameters: tuple[Hyperparameter, ...]) -> LearnerConfig:
     """The settings that a player's learner works with.
 
-    `learning_rate` and `entropy_cost` multiply both ends of their schedules, `discount` multiplies 1 - gamma, so that a
+    `learning_rate` and `entropy_cost` multiply both ends of their schedules. `discount` multiplies 1 - gamma, so that a
     factor means the same at 0.9 and at 0.999. Names that are not the learner's (the core's own) change nothing here.
     """
     factors = {item.name: item.value for item in hyperparameters}

@@ -275,7 +275,7 @@ class Runtime(Protocol):
         """The reports since the last call; waits up to `timeout_s` for one.
 
         Args:
-          budget_fraction: part of the budget spent, in [0, 1]; learners use the newest one that they were told.
+          budget_fraction: part of the budget spent, in [0, 1]; learners use the newest one that they were sent.
         """
         ...
 

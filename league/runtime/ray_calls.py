@@ -17,7 +17,7 @@ class Host:
     Fields:
       kind: "actor_host" or "learner_host". pid: 0 until it is ready.
       failures: losses in a row. parked: whether these are too many, so that it is tried again only now and then.
-      directives: the tasks of a learner host, in order; the first of them is under way where `is_busy`.
+      tasks: of a learner host, in order; the first of them is under way where `is_busy`.
       asked_at, answered_at: when it was last asked how far it is, and when it last said so.
     """
 
@@ -28,7 +28,7 @@ class Host:
     failures: int = 0
     parked: bool = False
     start_at: float = 0.0
-    orders: deque[tuple[Callable[[Any], Any], Callable[[Any], list[Report]]]] = field(default_factory=deque)
+    tasks: deque[tuple[Callable[[Any], Any], Callable[[Any], list[Report]]]] = field(default_factory=deque)
     is_busy: bool = False
     is_asked: bool = False
     asked_at: float = 0.0

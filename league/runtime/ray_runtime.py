@@ -138,22 +138,22 @@ class RayRuntime:
         if host.handle is None:
             return
         if isinstance(task, InstallPlayer):
-            host.orders.append((lambda handle: handle.install.remote(task), lambda _: [PlayerInstalled(task.player)]))
+            host.tasks.append((lambda handle: handle.install.remote(task), lambda _: [PlayerInstalled(task.player)]))
         elif isinstance(task, TakeSnapshot):
-            host.orders.append(
+            host.tasks.append(
                 (lambda handle: handle.snapshot.remote(task.directive_id, task.player), lambda answer: [answer])
             )
         elif isinstance(task, ResetPlayer):
-            host.orders.append(
+            host.tasks.append(
                 (
                     lambda handle: handle.reset.remote(task.player, task.weights),
                     lambda _: [ResetDone(task.directive_id)],
                 )
             )
         elif isinstance(task, Reconfigure):
-            host.orders.append((lambda handle: handle.reconfigure.remote(task), lambda _: []))
+            host.tasks.append((lambda handle: handle.reconfigure.remote(task), lambda _: []))
         elif isinstance(task, TakeCheckpoint):
-            host.orders.append((lambda handle: handle.checkpoint.remote(task.player), lambda answer: [answer]))
+            host.tasks.append((lambda handle: handle.checkpoint.remote(task.player), lambda answer: [answer]))
         self._next_directive(host)
 
     def poll(self, timeout_s: float, *, budget_fraction: float) -> list[Report]:
@@ -219,9 +219,9 @@ class RayRuntime:
 
     def _next_directive(self, host: Host) -> None:
         """Send a learner host its next directive once the last is done, so that its deadline starts only then."""
-        if host.is_busy or not host.orders or host.handle is None:
+        if host.is_busy or not host.tasks or host.handle is None:
             return
-        call, answer = host.orders.popleft()
+        call, answer = host.tasks.popleft()
         host.is_busy = True
 
         def done(result: Any) -> list[Report]:
@@ -326,7 +326,7 @@ class RayRuntime:
           LeagueError: it was lost too often in a row, and the run cannot continue without it.
         """
         self._kill(host, at_once=True)
-        host.orders.clear()
+        host.tasks.clear()
         host.is_busy = host.is_asked = False
         for reference in [reference for reference, call in self._calls.items() if call.host is host]:
             del self._calls[reference]

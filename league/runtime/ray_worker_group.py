@@ -54,8 +54,8 @@ class RayWorkerGroup:
 
     Args:
       setups: one for each rank; device and rendezvous are filled in here.
-      group: a bundle with a GPU for each rank, kept for this learner as long as the run lasts, so that workers that
-        take the place of lost ones wait for their GPU and find it; None for workers on the CPU.
+      group: a bundle with a GPU for each rank, kept for this learner as long as the run lasts; None for workers on the
+        CPU. So a worker that takes the place of a lost one finds its GPU.
     Raises:
       StageDiedError: the cluster had no room for a worker.
     """

@@ -2,7 +2,7 @@
 
 A daemon that is killed outright cannot clean up, and some of Ray's helpers outlive their driver. The reaper keeps a
 list of the processes below the daemon. When the daemon's end of the pipe closes, whatever the reason, it gives them a
-moment to leave by themselves, ends the rest, removes Ray's folder and leaves too.
+moment to leave by themselves. Then it ends the rest, removes Ray's folder and ends too.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ class EventCodec:
         """Kind and body.
 
         Raises:
-          JournalError: the event is of no registered kind, or would not be the same when read back (a NaN, a numpy
-            scalar, a list where the record has a tuple): refused before it is written, since afterwards it is too late.
+          JournalError: the event is of no registered kind, or would not be read back the same, such as a NaN, a numpy
+            scalar, or a list for a tuple. It is refused before it is written, since afterwards it is too late.
         """
         kind = self._kinds.get(type(event))
         if kind is None:

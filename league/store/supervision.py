@@ -1,6 +1,6 @@
 """The record of a supervisor, RUN/supervisor.json: which process keeps a run alive, and how often it had to.
 
-It is for people and for `league down`; a run goes on without it.
+It is for people and for `league down`; a run works without it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MAX_BYTES = 1 << 16
 
 
 class Supervision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a supervisor has done so far.
+    """The record of one supervisor.
 
     Fields:
       supervisor: the process. started_at: wall time of its start, seconds since 1970.

@@ -2,9 +2,9 @@
 
 Shape letters: b rows of one microbatch, T unroll length, S stages, M microbatches, W workers of the pipeline.
 
-The library gets only what every version since 2.9 handles: one contiguous floating-point tensor of known shape
-between two stages, a summed loss without scaling, and the number of the microbatch as input, keyword and target.
-Everything else (observations, masks, resets, actions) is looked up by that number.
+The library gets only what every version since 2.9 handles. Between two stages that is one contiguous floating-point
+tensor of known shape; the loss is a sum without scaling. Input, keyword and target are the number of the microbatch, by
+which everything else (observations, masks, resets, actions) is looked up.
 """
 
 from __future__ import annotations

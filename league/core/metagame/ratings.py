@@ -4,7 +4,7 @@ What is modelled is the expected score of a game (`league.core.state.scoring`): 
 the score p = 1 / (1 + 10 ** (-d / 400)) against it. Where games won are counted, p is the chance to win, a draw being
 half a win. Where returns are counted, p stands for a mean margin of (2 p - 1) of the scale: 100 Elo are 0.28 of it, 10
 Elo 0.029, whatever share of the games is won. Where the scale is the largest margin, such a score varies less than a
-coin of the same mean, so that intervals are rather too wide than too narrow.
+coin of the same mean. Intervals are then rather too wide than too narrow.
 
 Shape letters: N policies rated, M pairs that have met.
 """

@@ -352,9 +352,9 @@ class LeagueConfig:
         """Trained steps in which the weight of a game halves; where none are given, about the way between snapshots.
 
         That is half the timeout of the slowest gate, or its least steps where these are more. In simulated leagues of
-        twelve players and 100 to 400 snapshots a twenty-fifth of it left two thirds of a main agent's opponents with
-        too few games to judge them, a quarter a tenth, all of it 2 %. Twice as much left 1 %, but win rates then lag,
-        and in a world of fast learners gates fired half as often.
+        twelve players and 100 to 400 snapshots, some of a main agent's opponents had too few games to be judged: two
+        thirds of them with a twenty-fifth of this half-life, a tenth with a quarter, 2 % with all of it. Twice as much
+        left 1 %, but win rates then lag. In a world of fast learners gates fired half as often.
         """
         if self.payoff.half_life_steps is not None:
             return self.payoff.half_life_steps

@@ -1,8 +1,8 @@
 """The payoff: games of every pair of policies by the home's seat, fading as the learning side trains on.
 
-Row = home, column = away. A game has a score in [0, 1] for the home (`league.core.state.scoring`), and what is called
-a win rate in the whole core is the mean of these. The Beta posterior takes a score of 0.7 for seven tenths of a win;
-as a score in [0, 1] varies at most as much as a coin of its mean, the posterior is never surer than it may be, unless
+Row = home, column = away. A game has a score in [0, 1] for the home (`league.core.state.scoring`). A win rate, in the
+whole core, is the mean of these. The Beta posterior takes a score of 0.7 for seven tenths of a win. A score in [0, 1]
+varies at most as much as a coin of its mean. So the posterior is never surer than it may be. It is too sure only where
 the scale of returns is set below the standard deviation of a game's margin.
 
 Shape letters: P policies, C cells (pairs that have met), S seats.

@@ -72,8 +72,8 @@ class FixedOpponentConfig:
       probability: of the games of each player that meets it; 1 where it is met in every game.
       roles: roles that meet it; empty for all.
       source: of an imported policy, the run folder or the folder of one snapshot from which it is copied at the start.
-      player: of that run, as for `league eval`: "best", "mixture", "average" or a mixture of one's own (whose members
-        join with their parts of the probability), a snapshot, or a player as it was last saved.
+      player: of that run, as for `league eval`: "best", "mixture", "average", a snapshot, a player as it was last
+        saved, or a mixture of one's own. The members of a mixture join with their parts of the probability.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}

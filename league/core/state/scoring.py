@@ -1,8 +1,8 @@
 """Scoring: the value of a game for payoff, gates, ratings and mixtures, by wins or by margin.
 
-A score is a number in [0, 1] for each game and ordered pair of sides, and that of the other side is what it lacks to 1.
-Counting games won is right where a game is won, drawn or lost and nothing else. Where it is lost by little or by much,
-such as in poker, whoever wins more games may still lose, and only returns say who is better.
+A score is a number in [0, 1] for each game and ordered pair of sides; the scores of the two sides sum to 1. Counting
+games won is right where a game is won, drawn or lost and nothing else. Where it is lost by little or by much, such as
+in poker, whoever wins more games may still lose. Then only returns say who is better.
 
 Shape letter: S seats.
 """
@@ -50,10 +50,10 @@ BY_WINS = Scoring()
 def score_sum(scoring: Scoring, outcome: AssignmentOutcome, *, teams: Sequence[int], seat: int, opponent: int) -> float:
     """Scores of the side of `seat` against the side of `opponent`, summed over the games of an outcome.
 
-    By returns, the margin of a game is the mean return of the one side's seats less that of the other side's, so that
-    sides of different sizes compare, and in a game of more than two sides each pair of them has its own. Only sums
-    over the outcome are known: where `return_scale` is less than the largest margin, the sum is cut to what as many
-    games can score, not each game by itself.
+    By returns, the margin of a game is the mean return of the one side's seats less the other's, so that sides of
+    different sizes compare. In a game of more than two sides each pair of them has its own. Only sums over the outcome
+    are known: where `return_scale` is less than the largest margin, the sum is cut to what as many games can score, not
+    each game by itself.
 
     Args:
       teams: [S] team of each seat.

@@ -12,7 +12,7 @@ import pytest
 from league.control.supervisor import (
     LONG_LIFE_S,
     LONGEST_PAUSE_S,
-    MOST_QUICK_CRASHES,
+    MAX_QUICK_CRASHES,
     USER_ERROR,
     Supervisor,
     pause_after,
@@ -118,12 +118,12 @@ def test_pauses_double_up_to_a_minute() -> None:
 def test_crashes_in_a_row_are_given_up(tmp_path: Path) -> None:
     world = World(tmp_path, [(-9, 1.0)] * 50)
     assert world.supervisor.run() != 0
-    assert len(world.started) == MOST_QUICK_CRASHES
-    assert f"{MOST_QUICK_CRASHES} times in a row" in world.record.gave_up
+    assert len(world.started) == MAX_QUICK_CRASHES
+    assert f"{MAX_QUICK_CRASHES} times in a row" in world.record.gave_up
 
 
 def test_a_long_life_ends_the_row(tmp_path: Path) -> None:
-    lives = [(-9, 1.0)] * (MOST_QUICK_CRASHES - 1) + [(-9, LONG_LIFE_S + 1)] + [(-9, 1.0)] * 3 + [(0, 1.0)]
+    lives = [(-9, 1.0)] * (MAX_QUICK_CRASHES - 1) + [(-9, LONG_LIFE_S + 1)] + [(-9, 1.0)] * 3 + [(0, 1.0)]
     world = World(tmp_path, lives)
     assert world.supervisor.run() == 0
     assert world.record.restarts == len(lives) - 1
