@@ -18,8 +18,8 @@ from envs.sub_actions import draw_sub_actions
 BOTS: Mapping[str, str] = {
     "random": "envs.bots:RandomBot",
     "tactical": "envs.bots:TacticalBot",
-    "minimax": "envs.minimax_bot:MinimaxBot",
-    "mcts": "envs.mcts:MctsBot",
+    "minimax": "envs.search.minimax_bot:MinimaxBot",
+    "mcts": "envs.search.mcts:MctsBot",
 }
 
 
@@ -94,7 +94,28 @@ def _own_bot(name: str, *, seed: int) -> Bot:
         raise EnvError(f"the bot {name!r} cannot be made with seed={seed}: {type(error).__name__}: {error}") from error
     if not callable(getattr(bot, "act", None)):
         raise EnvError(f"the bot {name!r} is a {type(bot).__name__} without act(env, turn, slots)")
-    return bot
+    return _OwnBot(bot, name)
+
+
+class _OwnBot:
+    """A bot of the user's own: whatever it raises, or answers in another form, is an error that names it."""
+
+    def __init__(self, bot: Bot, name: str) -> None:
+        self._bot = bot
+        self._name = name
+
+    def act(self, env: BatchedEnv, turn: Turn, slots: NDArray[np.int64]) -> NDArray[np.generic]:
+        """See `Bot.act`."""
+        try:
+            actions = np.asarray(self._bot.act(env, turn, slots))
+        except Exception as error:  # code of others: whatever it raises is their bot's error, not ours
+            line = (str(error).splitlines() or [""])[0]
+            raise EnvError(f"the bot {self._name!r} raised {type(error).__name__}: {line}") from error
+        if actions.ndim < 1 or len(actions) != len(slots):
+            raise EnvError(
+                f"the bot {self._name!r} answered {list(actions.shape)} actions for {len(slots)} slots; return one each"
+            )
+        return actions
 
 
 def copies(env: BatchedEnv, turn: Turn, slots: NDArray[np.int64], *, bot: str) -> tuple[BatchedEnv, Turn]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from envs.bots import legal_actions
 from envs.protocol import BatchedEnv, Turn
 from envs.sampling import uniform_legal
 
@@ -15,6 +16,6 @@ class FirstLegalBot:
 
     def act(self, env: BatchedEnv, turn: Turn, slots: np.ndarray) -> np.ndarray:
         """int64 [M], the actions of M of the slots that must act now; `slots` are their places in the turn."""
-        legal = turn.action_mask[slots]
+        legal = legal_actions(env, turn)[slots]  # all True in a game without masks
         slips = self._rng.random(slots.size) < self._slip
         return np.where(slips, uniform_legal(legal, self._rng), legal.argmax(axis=1))

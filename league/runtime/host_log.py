@@ -54,15 +54,22 @@ def logged_to(folder: str | Path, name: str) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        logger.exception("%s ended by an error", name)
+        if handler is not None:
+            _keep_off_the_terminal(root)  # whoever catches it says there what a user should read
+            logger.exception("%s ended by an error", name)
         raise
     finally:
         root.setLevel(level)
         if handler is not None:
             root.removeHandler(handler)
             handler.close()
-        if not had_handlers and logging.lastResort is not None:
-            root.removeHandler(logging.lastResort)
+        if not had_handlers:
+            _keep_off_the_terminal(root)
+
+
+def _keep_off_the_terminal(root: logging.Logger) -> None:
+    if logging.lastResort is not None:
+        root.removeHandler(logging.lastResort)
 
 
 def logs_its_errors(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:

@@ -6,11 +6,13 @@ import ast
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from envs.bots import make_bot
 from envs.plugins import PluginError, absolute, admit, is_admitted, load, load_admitted, resolve
-from envs.protocol import EnvError
+from envs.protocol import EnvConfig, EnvError
+from envs.registry import make
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +24,8 @@ import beside
 @dataclass
 class Thing:
     seed: int = 0
-    def act(self, env, turn, slots): ...
+    def act(self, env, turn, slots):
+        return [self.seed] * len(slots)
 
 def answer():
     return beside.VALUE
@@ -121,8 +124,9 @@ def test_names_beside_a_configuration_get_absolute_paths(folder: Path, tmp_path:
 
 
 def test_a_bot_may_be_the_users_own(folder: Path) -> None:
-    bot = make_bot("own_things.py:Thing", seed=5)
-    assert getattr(bot, "seed", None) == 5
+    env = make(EnvConfig("tic_tac_toe"), num_envs=2)
+    actions = make_bot("own_things.py:Thing", seed=5).act(env, env.reset(0), np.arange(2))
+    assert actions.tolist() == [5, 5]
     for name, words in (
         ("own_things.py:Ting", "has no 'Ting'"),
         ("own_things.py:Mute", "is a Mute without act"),

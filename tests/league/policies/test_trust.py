@@ -277,7 +277,7 @@ def test_an_adapters_id_is_no_way_to_import_a_module(env: dict[str, object], out
         {"league": {"preset": "x:y"}},
         {"league": {"players": [{"matchmaker": "x:y"}]}},
         {"league": {"players": [{"role": "x:y"}]}},
-        {"league": {"players": [{"gate": {"kind": "x:y"}}]}},
+        {"league": {"players": [{"gate": {"test": "x:y"}}]}},
         {"league": {"meta_game": {"solver": "x:y"}}},
         {"league": {"pbt": {"selection": "x:y"}}},
         {"league": {"ratings": {"bots": ["bot:x:y"]}}},

@@ -38,7 +38,7 @@ def test_a_gate_that_fails_in_training_ends_the_run_with_a_sentence_and_saved_le
     name: str, words: str, tmp_path: Path
 ) -> None:
     (tmp_path / "plugins.py").write_text(PLUGINS)
-    gate = {"kind": f"plugins.py:{name}", "min_steps": 10, "timeout_steps": 350}
+    gate = {"test": f"plugins.py:{name}", "min_steps": 10, "timeout_steps": 350}
     players = [{"role": "main_agent", "gate": gate}]
     with pytest.raises(LeagueError, match=rf"the gate '.*plugins.py:{name}' .*{words}") as caught:
         start(tmp_path, tiny(league={"players": players}, runtime={"checkpoint_updates": 10_000}), env_steps=5_000)

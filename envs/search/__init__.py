@@ -1,0 +1,1 @@
+"""Bots that try moves out on copies of the games."""

@@ -1,0 +1,48 @@
+"""Bots of the user's own: a bot that raises, or answers in another form, is an error that names it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from envs.bots import make_bot
+from envs.protocol import EnvConfig, EnvError
+from envs.registry import make
+
+BOTS = """
+import numpy as np
+
+class Broken:
+    def __init__(self, seed, answer="raise"):
+        self.answer = answer
+
+    def act(self, env, turn, slots):
+        if self.answer == "raise":
+            return turn.nothing
+        return {"scalar": 3, "short": [0] * (len(slots) - 1), "list": [0] * len(slots)}[self.answer]
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("raise", r"raised AttributeError: 'Turn' object has no attribute 'nothing'"),
+        ("scalar", r"answered \[\] actions for 2 slots; return one each"),
+        ("short", r"answered \[1\] actions for 2 slots; return one each"),
+    ],
+)
+def test_a_bot_that_fails_in_play_is_named_with_its_fault(answer: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(BOTS)
+    env = make(EnvConfig("tic_tac_toe"), num_envs=2)
+    name = f"{tmp_path}/own.py:Broken?answer={answer}"
+    with pytest.raises(EnvError, match=rf"the bot '.*own.py:Broken\?answer={answer}' {words}"):
+        make_bot(name, seed=0).act(env, env.reset(0), np.arange(2))
+
+
+def test_a_bot_may_answer_with_a_list(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(BOTS)
+    env = make(EnvConfig("tic_tac_toe"), num_envs=2)
+    actions = make_bot(f"{tmp_path}/own.py:Broken?answer=list", seed=0).act(env, env.reset(0), np.arange(2))
+    assert actions.tolist() == [0, 0]
