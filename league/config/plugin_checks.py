@@ -12,9 +12,10 @@ from agents.learner.algorithms.registry import BACKENDS
 from agents.learner.config import PipelineConfig
 from agents.learner.step.optimizers import try_optimizer
 from agents.learner.step.replica_sync import make_update_mode
+from agents.learner.trial import try_network, try_objective
 from agents.nets.network import Network, build_network
 from envs.bots import make_bot
-from envs.plugin_options import OptionsError, options_argument
+from envs.plugin_options import OptionsError, kind_of, options_argument
 from envs.plugins import resolve
 from envs.protocol import EnvError, EnvSpec
 from league.config.run_config import RunConfig
@@ -26,6 +27,7 @@ from league.core.matchmaking.roles import MatchmakingView
 from league.core.metagame.solvers import solved
 from league.core.pbt.pbt_selection import SelectionTrial, donor_of
 from league.core.state import commands
+from league.core.state.plugin_answers import is_own
 from league.core.state.population_config import PbtConfig
 from league.core.state.records import bot_name
 from league.core.state.registry import ComponentOptionsError, dotted
@@ -61,17 +63,26 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
     made: list[Network] = []
     yield from _tried("network", lambda: made.append(build_network(spec, config.network, seed=0)))
     if made:
-        yield from _tried("learner.algorithm", lambda: _try_objective(config, made[0]))
+        learner, parts = config.learner, config.network
+        own_parts = any(is_own(kind_of(part)) for part in (parts.encoder, parts.core, parts.head))
+        if own_parts:
+            found = _tried("network", lambda: try_network(made[0], spec, learner))
+            yield from found
+            made = [] if found else made
+    if made:
+        yield from _tried("learner.algorithm", lambda: _try_objective(config, spec, made[0]))
     pipeline = config.learner.pipeline
     yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
     yield from _tried("learner.pipeline.backend", lambda: _try_backend(pipeline))
     yield from _tried("learner.pipeline.update_mode", lambda: make_update_mode(pipeline.update_mode, None))
 
 
-def _try_objective(config: RunConfig, network: Network) -> None:
+def _try_objective(config: RunConfig, spec: EnvSpec, network: Network) -> None:
     objective = make_objective(config.learner, network.head)
     if objective.epochs < 1:
         raise ValueError(f"its epochs are {objective.epochs}, not at least 1")
+    if is_own(kind_of(config.learner.algorithm)):
+        try_objective(network, spec, config.learner)
 
 
 def _try_backend(pipeline: PipelineConfig) -> None:

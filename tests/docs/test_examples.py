@@ -12,7 +12,7 @@ import pytest
 from league.config.loading import load_config
 from league.config.plugin_names import outside_names
 from league.config.run_config import config_plain
-from league.core.state.events import DirectiveIssued, LeaseGranted
+from league.core.state.events import DirectiveIssued, LeaseGranted, PlayerTransplanted
 from league.reports.env_check import check_environment
 from league.run.budget import Limits
 from league.run.launch import train
@@ -50,6 +50,10 @@ def test_the_optimizer_has_kept_its_mean(run: Path) -> None:
     assert checkpoint is not None
     saved = decode_arrays(CheckpointStore(RunFolder.open(run).checkpoints_path).get("main-0", checkpoint.digest))
     assert np.abs(saved["optimizer_vector.mean"]).max() > 0.0
+
+
+def test_a_player_copies_the_best(run: Path) -> None:
+    assert any(isinstance(event, PlayerTransplanted) for event in events_of(run))
 
 
 def test_the_gate_fires_by_steps_alone(run: Path) -> None:

@@ -1,0 +1,89 @@
+"""Tries a network and a loss on a tiny synthetic batch, as actors and learners will use them, before there is a run."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+
+from agents.learner.algorithms.objective import LossWeights
+from agents.learner.build import local_updater
+from agents.learner.config import PRECISIONS, LearnerConfig, PipelineConfig
+from agents.learner.step.backend import Placement
+from agents.learner.step.updater import UpdateInputs
+from agents.nets.network import Network
+from agents.unroll.synthetic import synthetic_unrolls
+from agents.unroll.unroll import UnrollSpec
+from envs.protocol import EnvSpec
+
+ROWS, STEPS, SEED = 3, 2, 0
+CPU = torch.device("cpu")
+OTHER_TYPE = (
+    "; a network also computes in bfloat16 where that is faster: convert inputs as agents.nets.blocks.compute_dtype "
+    "says, or set learner.precision: float32"
+)
+
+
+def try_network(network: Network, spec: EnvSpec, config: LearnerConfig) -> None:
+    """One step of acting in every compute type that the run may choose.
+
+    Raises:
+      ValueError: the network raised, or gave a state of another form.
+    """
+    unrolls = synthetic_unrolls(UnrollSpec.of(spec, network, unroll_length=STEPS), rows=ROWS, seed=SEED)
+    obs = {name: torch.from_numpy(array[:, 0].copy()) for name, array in unrolls.obs.items()}
+    mask = None if unrolls.action_mask is None else torch.from_numpy(unrolls.action_mask[:, 0].copy())
+    core = torch.zeros(ROWS, network.core_size)
+
+    def act(dtype: torch.dtype) -> None:
+        with torch.inference_mode():
+            output = copy.deepcopy(network).to(dtype).eval().step(obs, core=core, action_mask=mask)
+        if network.core_size and (output.core.dtype != torch.float32 or output.core.shape != core.shape):
+            raise ValueError(f"the core state is {output.core.dtype} {list(output.core.shape)}, not float32 [rows, C]")
+
+    _in_every_type(act, config)
+
+
+def try_objective(network: Network, spec: EnvSpec, config: LearnerConfig) -> None:
+    """The gradient of the loss in every compute type that the run may choose.
+
+    Raises:
+      ValueError: network or loss raised, or the gradient is not finite.
+    """
+    alone = replace(
+        config,
+        pipeline=PipelineConfig(backend="single"),
+        microbatches=1,
+        compile_mode="none",
+        teacher_cost=0.0,
+        teacher_cost_end=0.0,
+    )
+    unrolls = synthetic_unrolls(UnrollSpec.of(spec, network, unroll_length=STEPS), rows=ROWS, seed=SEED)
+    inputs = UpdateInputs(1e-3, LossWeights(0.1, 1.0), oldest_version=0, microbatches_per_block=1)
+
+    def learn(dtype: torch.dtype) -> None:
+        updater = local_updater(copy.deepcopy(network), alone, Placement(dtype, CPU))
+        try:
+            updater.gradients([unrolls], inputs)
+            finite = bool(torch.isfinite(torch.from_numpy(updater.gradient_vector())).all())
+        finally:
+            updater.close()
+        if not finite:
+            raise ValueError("the gradient of a random batch is not finite")
+
+    _in_every_type(learn, config)
+
+
+def _in_every_type(attempt: Callable[[torch.dtype], None], config: LearnerConfig) -> None:
+    meant = PRECISIONS[config.precision]
+    types = [torch.bfloat16] if meant == "bfloat16" else [torch.float32, torch.bfloat16][: 1 + (meant == "auto")]
+    for dtype in types:
+        try:
+            attempt(dtype)
+        except Exception as error:  # code of others may stand behind any part
+            line = (str(error).splitlines() or [""])[0]
+            name = str(dtype).removeprefix("torch.")
+            hint = OTHER_TYPE if dtype is torch.bfloat16 else ""
+            raise ValueError(f"a trial in {name} raised {type(error).__name__}: {line}{hint}") from error
