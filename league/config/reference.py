@@ -8,7 +8,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 
 import yaml
@@ -155,6 +155,7 @@ def _walk(record: type, prefix: str) -> Iterator[KeyEntry]:
 def _options_of(section: str, records: Mapping[str, type]) -> Iterator[KeyEntry]:
     """The options of the registered components that a key names, each once."""
     owners: dict[str, list[str]] = {}
+    defaults: dict[str, dict[str, list[str]]] = {}
     found: dict[str, KeyEntry] = {}
     for kind, record in records.items():
         meanings = {name: text for base in reversed(record.__mro__[:-1]) for name, text in meanings_of(base).items()}
@@ -164,10 +165,17 @@ def _options_of(section: str, records: Mapping[str, type]) -> Iterator[KeyEntry]
                 entry.key, dataclasses.replace(entry, meaning=meanings.get(name, "").replace("None", "null"))
             )
             owners.setdefault(entry.key, []).append(kind)
+            defaults.setdefault(entry.key, {}).setdefault(entry.default, []).append(kind)
     for key, entry in found.items():
         all_have_it = len(owners[key]) == len(records)
-        of = "" if all_have_it else f"Of {' and '.join(owners[key])}: "
-        yield dataclasses.replace(entry, meaning=f"{of}{entry.meaning}")
+        of = "" if all_have_it else f"Of {_listed(owners[key])}: "
+        others = [(default, kinds) for default, kinds in defaults[key].items() if default != entry.default]
+        rest = "".join(f"; the default of {_listed(kinds)} is `{default}`" for default, kinds in others)
+        yield dataclasses.replace(entry, meaning=f"{of}{entry.meaning}{rest}")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def meanings_of(record: type) -> dict[str, str]:

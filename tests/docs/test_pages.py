@@ -16,6 +16,9 @@ from tests.docs.pages import ROOT, WRITTEN
 
 IDIOMS = re.compile(r"\b(?:anew|of late|is told|goes on with|surely|by heart|of no account|what is more)\b", re.I)
 
+MAX_WORDS = 25
+"""Longest sentence; what stands between semicolons or colons counts by itself."""
+
 every_page = pytest.mark.parametrize("path", WRITTEN, ids=lambda path: path.name)
 
 
@@ -40,6 +43,16 @@ def test_the_readme_is_short() -> None:
 def test_lines_of_text_are_at_most_120_characters(path: Path) -> None:
     for number, line in enumerate(path.read_text().splitlines(), 1):
         assert len(line) <= 120 or line.startswith("|"), f"{path.name}:{number} has {len(line)} characters"
+
+
+@every_page
+def test_sentences_are_short(path: Path) -> None:
+    text = re.sub(r"```.*?```|^    .*$", "", path.read_text(), flags=re.DOTALL | re.MULTILINE)
+    for paragraph in re.split(r"\n\s*\n|\n(?=[-*|#] |\d+\. )", text):
+        if not paragraph.lstrip().startswith("|"):
+            for part in re.split(r"(?<=[.!?;:])\s+", " ".join(paragraph.split())):
+                words = [word for word in part.split() if re.search("[A-Za-z]{2}", word)]
+                assert len(words) <= MAX_WORDS, f"{path.name}: {len(words)} words: {part}"
 
 
 @every_page

@@ -64,6 +64,22 @@ def test_the_record_is_found_by_the_annotation_of_a_class_or_function() -> None:
         options_record(unannotated)
 
 
+INFINITE, NOTHING = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize("value", [INFINITE, -INFINITE, NOTHING, 2.5, 1e400, "3", True, None])
+def test_a_number_that_is_no_integer_does_not_fit_where_one_belongs(value: object) -> None:
+    with pytest.raises(OptionsError) as caught:
+        make_options(Config, {"count": value}, place="x")
+    assert caught.value.problems == (f"x.count: {value!r} does not fit: it should be an integer",)
+
+
+@pytest.mark.parametrize(("value", "expected"), [(INFINITE, INFINITE), (3, 3.0), ("1e3", 1000.0), (".5", 0.5)])
+def test_a_number_may_be_infinite_where_a_number_belongs(value: object, expected: float) -> None:
+    assert make_options(Config, {"count": 1, "rate": value}, place="x").rate == expected
+    assert make_options(Config, {"count": 1, "bound": value}, place="x").bound == expected
+
+
 def test_options_are_made_with_their_defaults_and_types() -> None:
     given = {"count": 2.0, "rate": 1, "bound": None, "groups": [[0, 1], [2]], "table": {"a": 1}}
     made = make_options(Config, given, place="x")
