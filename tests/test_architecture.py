@@ -44,6 +44,7 @@ HOMES = {
     "typer": ("league/cli.py", "league/commands/", "league/reports/run_summary.py"),
     "wandb": ("league/monitor/wandb_worker.py",),
     "yaml": (
+        "league/config/commented.py",
         "league/config/reference.py",
         "league/config/run_config.py",
         "league/config/yaml.py",

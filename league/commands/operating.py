@@ -24,7 +24,10 @@ def add_operating(app: typer.Typer) -> None:
 
 def up(
     target: Annotated[
-        Path, typer.Argument(metavar="CONFIG|RUN", help="YAML configuration, or a run folder.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="CONFIG|RUN", help="YAML configuration, id of a game, or a run folder.", show_default=False
+        ),
     ],
     overrides: Overrides = None,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Run folder; by default one under runs/.")] = None,
@@ -34,7 +37,7 @@ def up(
     wait: Wait = 60.0,
 ) -> None:
     """Start a run in the background, or continue one; it survives its terminal and is started again after a crash."""
-    from league.config.loading import load_config
+    from league.config.auto.resolve import resolve
     from league.control.lifecycle import bring_up
     from league.store.run_folder import RunFolder, new_run_path
 
@@ -44,12 +47,13 @@ def up(
             raise LeagueError(f"{target} is a run: -s and --run-dir are for a new one.")
         path, first = target.absolute(), []
     else:
-        config = load_config(target, overrides=overrides or [])
+        config = resolve(str(target), overrides=overrides or []).config
         path = (run_dir or new_run_path(config.name, now=datetime.now())).absolute()
         if RunFolder(path).config_path.exists():
             raise LeagueError(f"{path} already holds a run: `league up {path}` goes on with it.")
         words = [word for setting in overrides or [] for word in ("-s", setting)]
-        first = ["train", str(target.absolute()), "--run-dir", str(path), *words, *options]
+        source = str(target.absolute()) if target.is_file() else str(target)
+        first = ["train", source, "--run-dir", str(path), *words, *options]
     status = bring_up(path, first=first, again=["resume", str(path), *options], restart=not no_restart, wait_s=wait)
     if status is None:
         typer.echo(f"{path} is still starting: `league logs -f {path}` shows how far it is.")

@@ -24,7 +24,7 @@ def status(run: RunArgument, as_json: Json = False) -> None:
     from league.reports.status import read_status
 
     report = read_status(run)
-    typer.echo(report.to_json() if as_json else report.text())
+    typer.echo(report.to_json() if as_json else f"{report.text()}\n{report.settings_text()}".rstrip())
 
 
 def ratings(run: RunArgument, model: Model = "bradley-terry", as_json: Json = False) -> None:

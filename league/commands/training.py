@@ -30,7 +30,9 @@ def add_training(app: typer.Typer) -> None:
 
 
 def train(
-    config: Annotated[Path, typer.Argument(help="YAML configuration.", show_default=False)],
+    source: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="YAML configuration, or the id of a game.", show_default=False)
+    ],
     overrides: Overrides = None,
     run_dir: Annotated[Path | None, typer.Option("--run-dir", help="Run folder; by default one under runs/.")] = None,
     for_time: For = None,
@@ -39,11 +41,12 @@ def train(
     no_eval: NoEval = False,
     trust: Trust = False,
 ) -> None:
-    """Start a run. Schedules follow the configuration's budget; the limits only say when this command stops."""
+    """Start a run. What the configuration leaves open is fitted to game and budget; a limit is the budget where it
+    has none, else it only says when this command stops."""
     limits = limits_of(for_time, env_steps, core_seconds)
     from league.run.launch import train as start
 
-    ended = start(config, overrides=overrides or [], run_dir=run_dir, limits=limits, trust=trust)
+    ended = start(source, overrides=overrides or [], run_dir=run_dir, limits=limits, trust=trust)
     _show_end(ended, evaluates=not no_eval)
 
 

@@ -14,8 +14,10 @@ import numpy as np
 
 from envs.plugins import is_admitted
 from envs.registry import spec_of
+from league.config.changes import differences
+from league.config.commented import recommented
 from league.config.plugin_names import OutsideName, outside_names
-from league.config.run_config import RunConfig, config_plain, dump_config
+from league.config.run_config import RunConfig, config_plain
 from league.core.league import apply, decide
 from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.commands import ChangeConfig, Command, NoteFork, QuarantineSnapshot
@@ -104,9 +106,7 @@ def fork_run(
     origin = RunFolder.open(source)
     if trust:
         trust_folder(origin.path)
-    before = config = read_config(origin)
-    if overrides:
-        config = read_config(origin, overrides=overrides)
+    before, config = read_config(origin), read_config(origin, overrides=overrides)
     with JournalReader.open_readonly(origin.journal_path, events=EVENTS) as journal, journal.one_moment():
         point = point_at(journal, at)
         state = state_at(journal, point.seq)
@@ -114,7 +114,8 @@ def fork_run(
             raise ConfigError("fork", problems)
         if config.teacher != before.teacher:
             config = _with_new_teacher(config, before)
-        with staged_run(new, config_yaml=dump_config(config), storage=storage or Storage()) as folder:
+        text = recommented(config, origin.read_config())
+        with staged_run(new, config_yaml=text, storage=storage or Storage()) as folder:
             unreadable = _take_snapshots(origin, folder, state, teacher=config.teacher.digest)
             points = _take_restart_states(origin, folder, state)
             note = NoteFork(str(origin.path), point.seq, point.chain, lost_players(points))
@@ -125,7 +126,7 @@ def fork_run(
             folder.write_resume_file(CLOCK_FILE, clock_at(origin, state).encode())
             with branch_journal(folder) as branch:
                 branch.take_over(journal, to_seq=point.seq)
-                commands: list[Command] = [note, *_new_config(config, before, state), *unreadable]
+                commands: list[Command] = [note, *_new_config(text, (before, config), state), *unreadable]
                 _note_down(branch, state, commands, now=wall_time())
                 branch.note_files(files_to_note(folder))
     return ForkReport(
@@ -244,11 +245,11 @@ def _take_restart_states(origin: RunFolder, folder: RunFolder, state: LeagueStat
     return restart_points(state, lambda player, digest: checkpoints.take_over(player, digest, theirs))
 
 
-def _new_config(config: RunConfig, before: RunConfig, state: LeagueState) -> Iterator[ChangeConfig]:
-    """The fork's configuration where the journal that is taken over ends with another one."""
-    noted = noted_config(config, before)
-    if noted.text != state.config_text:
-        yield noted
+def _new_config(text: str, records: tuple[RunConfig, RunConfig], state: LeagueState) -> Iterator[ChangeConfig]:
+    """The fork's configuration where the journal that is taken over ends with another one. records: before, after."""
+    if text != state.config_text:
+        before, after = (config_plain(record) for record in records)
+        yield noted_config(text, tuple(differences(before, after)))
 
 
 def _note_down(branch: BranchJournal, state: LeagueState, commands: Sequence[Command], *, now: float) -> None:

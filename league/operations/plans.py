@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from league.config.changes import differences, live_problem
+from league.config.commented import recommented
 from league.config.loading import parse_config
 from league.config.plugin_names import outside_names
 from league.config.run_config import RunConfig, config_plain, dump_config
@@ -83,7 +84,7 @@ def plan_set(now: Situation, pairs: Sequence[tuple[str, object]], *, undoes: int
         found = tuple(differences(config_plain(now.config), config_plain(config)))
         _require_live(found, now.config, config)
         changes += found
-        text = dump_config(config) if found else ""
+        text = recommented(config, now.state.config_text) if found else ""
     if not changes:
         key, value = pairs[0]
         raise OperationRefused(f"{key} is {json.dumps(value)} already")
@@ -156,7 +157,7 @@ def plan_add(now: Situation, role: str, *, parent: str, step_weight: float | Non
     source = f" from {parent}" if parent else ""
     return Plan(
         f"adds a player of {role}{source}",
-        (AddPlayer(index, changes, dump_config(config), parent, now.by, now.reason),),
+        (AddPlayer(index, changes, recommented(config, now.state.config_text), parent, now.by, now.reason),),
         config,
     )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from envs.placements import has_placements
+from league.config.commented import chosen_in
 from league.core.metagame.cycles import CycleReport, league_cycles
 from league.core.metagame.meta_game import own_snapshots
 from league.core.metagame.ratings import RatingRow, league_ratings
@@ -91,6 +92,7 @@ class StatusReport:
       quarantined_games: games of its hosts that failed so often that they are not played any more.
       supervised: whether a supervisor starts it again after a crash. restarts: how often it did since `league up`;
         last_crash: what ended the run then. gave_up: why the supervisor does so no more.
+      settings: dotted key -> value and reason, of the settings that were chosen for the game and the budget.
     """
 
     run: str
@@ -122,10 +124,18 @@ class StatusReport:
     last_crash: str = ""
     gave_up: str = ""
     auto: str = ""
+    settings: Mapping[str, tuple[object, str]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """As one JSON object."""
         return json.dumps(asdict(self))
+
+    def settings_text(self) -> str:
+        """The chosen settings with their reasons, for people; empty if there are none."""
+        if not self.settings:
+            return ""
+        rows = [f"  {key} = {json.dumps(value)}  ({reason})" for key, (value, reason) in self.settings.items()]
+        return "\n".join(["chosen for this game and budget (`league explain` tells more):", *rows])
 
     def text(self) -> str:
         """For people."""
@@ -268,6 +278,7 @@ def read_status(path: Path) -> StatusReport:
         auto=_auto(state, folder),
         quarantined_games=status.quarantined_games if status is not None else 0,
         set_aside=tuple(quarantined(state)),
+        settings=chosen_in(folder.read_config()),
         supervised=supervision is not None and supervision.is_alive,
         restarts=0 if supervision is None else supervision.restarts,
         last_crash="" if supervision is None else supervision.last_crash,

@@ -11,8 +11,9 @@ import socket
 from collections.abc import Iterator, Sequence
 
 from league.config.changes import differences, fixed_problem
+from league.config.commented import recommented
 from league.config.loading import parse_config
-from league.config.run_config import RunConfig, config_plain, dump_config
+from league.config.run_config import RunConfig, config_plain
 from league.core.state.commands import ChangeConfig, ChangeLeague
 from league.core.state.events import ConfigChange
 from league.core.state.state import LeagueState
@@ -57,7 +58,7 @@ def settled_config(
     changes = tuple(differences(config_plain(before), config_plain(config)))
     if problems := [*_fixed_problems(changes)]:
         raise ConfigError(f"{folder.path}", problems)
-    new_text = dump_config(config) if changes else text
+    new_text = recommented(config, text) if changes else text
     if new_text != state.config_text and state.config is not None:
         own = any(change.key.startswith("league.") for change in changes)
         league.execute(ChangeLeague(changes, new_text, user()) if own else ChangeConfig(new_text, changes, user()))
@@ -70,10 +71,9 @@ def settled_config(
     return config
 
 
-def noted_config(config: RunConfig, before: RunConfig | None = None) -> ChangeConfig:
-    """The command that journals a configuration; `before` is the one that it replaces."""
-    changes = () if before is None else tuple(differences(config_plain(before), config_plain(config)))
-    return ChangeConfig(dump_config(config), changes, user())
+def noted_config(text: str, changes: Sequence[ConfigChange] = ()) -> ChangeConfig:
+    """The command that journals the text of a configuration, with what it changes."""
+    return ChangeConfig(text, tuple(changes), user())
 
 
 def config_problem(folder: RunFolder, state: LeagueState) -> str | None:

@@ -16,20 +16,18 @@ from datetime import datetime
 from pathlib import Path
 from types import FrameType
 
-import msgspec
-
-from agents.learner.build import choose_dtype, default_device
 from agents.nets.config import NetworkConfig
 from envs.plugins import admit as admit_names
 from envs.protocol import EnvSpec
 from envs.registry import spec_of
+from league.config.auto.resolve import resolve
 from league.config.checks import run_deadlines
+from league.config.commented import dump_commented
 from league.config.default_scoring import scoring_of
 from league.config.game_kind import GameKind, game_kind
-from league.config.loading import load_config
 from league.config.plugin_checks import require_working_names
 from league.config.plugin_names import OutsideName, outside_names
-from league.config.run_config import RunConfig, config_plain, dump_config
+from league.config.run_config import BudgetConfig, RunConfig, config_plain
 from league.core.state.commands import CreateLeague
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, JournalError, LeagueError, MissingSnapshot, StorageError
@@ -39,13 +37,14 @@ from league.policies.imported import absent_imported, admit, find_imported, impo
 from league.policies.policy_store import PolicyStore, network_plain
 from league.policies.teacher import find_teacher, teacher_weights
 from league.policies.trust import mark, names_of_league, read_config, require_trusted, trust_folder
-from league.run.budget import ClockFile, Limits, Meter, Spent
+from league.run.budget import Limits, Meter, Spent
 from league.run.config_changes import noted_config, settled_config
 from league.run.daemon import BUDGET, Daemon
 from league.run.metric_sinks import open_sinks, require_working_sinks
 from league.run.observer import Observer
+from league.run.precision import with_precision
 from league.run.preset_remarks import preset_remarks
-from league.run.resume_files import files_to_note, read_noted
+from league.run.resume_files import begun_at, files_to_note, read_clock, read_noted
 from league.runtime.actor_state_file import decode_actor_state, encode_actor_state
 from league.runtime.host_log import logged_to
 from league.runtime.inprocess import InProcessRuntime
@@ -53,7 +52,7 @@ from league.runtime.protocol import DeterministicRuntime, HostSetup, Runtime
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
 from league.store.known_runs import note_run
-from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RunFolder, new_run_path
+from league.store.run_folder import HOSTS_FILE, RunFolder, new_run_path
 from league.store.snapshots import LocalSnapshotStore
 
 MAX_CHUNK_BATCHES = 4
@@ -71,32 +70,57 @@ class Ended:
 
 
 def train(
-    config_path: Path, *, overrides: Sequence[str], run_dir: Path | None, limits: Limits, trust: bool = False
+    source: Path | str, *, overrides: Sequence[str], run_dir: Path | None, limits: Limits, trust: bool = False
 ) -> Ended:
-    """Start a new run.
+    """Start a new run, its open settings chosen by `league.config.auto`.
 
     Args:
+      source: path of a configuration, or the id of an env.
+      limits: of this command; they are the budget where the configuration has none.
       trust: whether code is loaded that the sources of fixed opponents and teacher name, see `league.policies.trust`.
     Raises:
       LeagueError, EnvError: one sentence for the user.
     """
-    config = load_config(config_path, overrides=overrides)
+    limit = BudgetConfig(limits.seconds, limits.core_seconds, limits.env_steps)
+    found = resolve(str(source), overrides=overrides, limit=limit, ends_by_steps=limits.env_steps is not None)
+    return start(found.config, found.reasons, source=Path(source), run_dir=run_dir, limits=limits, trust=trust)
+
+
+def start(
+    config: RunConfig,
+    reasons: Mapping[str, str],
+    *,
+    source: Path,
+    run_dir: Path | None,
+    limits: Limits,
+    trust: bool = False,
+) -> Ended:
+    """Start a new run with a whole configuration.
+
+    Args:
+      reasons: dotted key -> reason, of settings that were chosen.
+      source: the file that the configuration is from; beside it imported policies are looked for.
+    Raises: as `train`.
+    """
     if trust:
-        trust_sources(config, folder=config_path.parent)
+        trust_sources(config, folder=source.parent)
     spec = spec_of(config.env)
-    config, imported = find_imported(config, spec, folder=config_path.parent)
-    config = find_teacher(config, spec, folder=config_path.parent)
-    require_working_names(config, spec, source=str(config_path))
-    require_working_sinks(config, source=str(config_path))
-    config = _with_precision(config, spec)
+    config, imported = find_imported(config, spec, folder=source.parent)
+    config = find_teacher(config, spec, folder=source.parent)
+    require_working_names(config, spec, source=str(source))
+    require_working_sinks(config, source=str(source))
+    measured = with_precision(config, spec)
+    if measured is not config:
+        config, reasons = measured, {**reasons, "learner.precision": "the fastest here"}
     scoring_of(config.league.payoff, spec)  # refused before a folder is made
+    text = dump_commented(config, reasons)
     path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
-    folder = RunFolder.create(path, config_yaml=dump_config(config))
+    folder = RunFolder.create(path, config_yaml=text)
     note_run(folder.path)
     with folder.lock:
         league = JournaledLeague.create(folder.journal_path, wall_time=time.time)
         league.execute(_create(config, spec))
-        league.execute(noted_config(config))
+        league.execute(noted_config(text))
         admit(imported, league=league, store=_snapshot_store(folder))
         league.commit()
         notes = [*preset_remarks(config.league), *remarks(imported, config.env)]
@@ -134,7 +158,7 @@ def resume(
         require_working_names(config, spec, source=str(folder.path))
         if league.state.config is None:
             league.execute(_create(config, spec))
-            league.execute(noted_config(config))
+            league.execute(noted_config(folder.read_config()))
         admit(absent_imported(config, league.state, spec), league=league, store=_snapshot_store(folder))
         league.commit()
         return _session(config, spec, folder=folder, league=league, limits=limits, notes=league.notes)
@@ -190,19 +214,6 @@ def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
     )
 
 
-def _with_precision(config: RunConfig, spec: EnvSpec) -> RunConfig:
-    """The precision that "auto" means here, noted in the run: a resumed run must not depend on another measurement.
-
-    A cluster's hosts may be of another kind than this machine, and where there is a GPU the learners have it and the
-    actors do not: there every host measures for itself.
-    """
-    is_mixed = config.runtime.kind == "ray" and default_device().type != "cpu"
-    if config.learner.precision != "auto" or config.runtime.address != "local" or is_mixed:
-        return config
-    dtype = choose_dtype(spec, config.network, config.learner.precision)
-    return replace(config, learner=replace(config.learner, precision=str(dtype).removeprefix("torch.")))
-
-
 def make_runtime(config: RunConfig, setup: HostSetup, state: LeagueState) -> Runtime:
     """The runtime that the configuration names. Ray is imported only where it is used."""
     if config.runtime.kind == "inprocess":
@@ -236,8 +247,8 @@ def _session(
             console.say(note)
         sink = stack.enter_context(contextlib.closing(open_sinks(config, folder, console)))
         noted = league.noted_files
-        clock = _read_clock(folder, noted, console)
-        begun = _begun(clock, league.state, limits)
+        clock = read_clock(folder, noted, say=console.say)
+        begun = begun_at(clock, league.state, limits)
         target = None if limits.env_steps is None else begun.env_steps + limits.env_steps
         observer = Observer(
             folder=folder, league=league, runtime=runtime, console=console, sink=sink, env_steps_target=target
@@ -328,30 +339,6 @@ def _policy_store(config: RunConfig, folder: RunFolder, console: RunConsole) -> 
     snapshots.sweep()
     checkpoints.sweep()
     return PolicyStore(config, snapshots=snapshots, checkpoints=checkpoints, warn=console.say)
-
-
-def _read_clock(folder: RunFolder, noted: Mapping[str, str], console: RunConsole) -> ClockFile:
-    """Time and steps used by earlier starts of the run.
-
-    A lost file costs a schedule, not a result: it warns and restarts.
-    """
-    try:
-        return ClockFile.decode(read_noted(folder, noted, CLOCK_FILE))
-    except FileNotFoundError:
-        return ClockFile()
-    except (msgspec.DecodeError, StorageError) as error:
-        console.say(
-            f"{folder.clock_path} cannot be used ({error}): the schedules start again from the beginning of the budget."
-        )
-        return ClockFile()
-
-
-def _begun(clock: ClockFile, state: LeagueState, limits: Limits) -> Spent:
-    """The amounts that limits are measured from."""
-    steps = state.totals.env_steps
-    if limits.env_steps is not None and clock.env_steps_target is not None:
-        steps = clock.env_steps_target
-    return replace(clock.spent, env_steps=steps)
 
 
 def _save_hosts(runtime: Runtime, folder: RunFolder, state: LeagueState) -> None:

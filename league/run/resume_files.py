@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import msgspec
 
 from league.core.state.state import LeagueState
 from league.errors import StorageError
-from league.run.budget import ClockFile, Spent
+from league.run.budget import ClockFile, Limits, Spent
 from league.store.run_folder import CLOCK_FILE, HOSTS_FILE, RESUME_FILES, RunFolder
 
 _SHA256_BYTES = 32
@@ -93,3 +93,27 @@ def file_problems(folder: RunFolder, noted: Mapping[str, str]) -> Iterator[str]:
         except (StorageError, msgspec.DecodeError) as error:
             text = str(error)
             yield text if str(folder.path) in text else f"{folder.path / name}: {text}"
+
+
+def read_clock(folder: RunFolder, noted: Mapping[str, str], *, say: Callable[[str], object]) -> ClockFile:
+    """Time and steps used by earlier starts of the run.
+
+    A lost file costs a schedule, not a result: it warns and restarts.
+    """
+    try:
+        return ClockFile.decode(read_noted(folder, noted, CLOCK_FILE))
+    except FileNotFoundError:
+        return ClockFile()
+    except (msgspec.DecodeError, StorageError) as error:
+        say(
+            f"{folder.clock_path} cannot be used ({error}): the schedules start again from the beginning of the budget."
+        )
+        return ClockFile()
+
+
+def begun_at(clock: ClockFile, state: LeagueState, limits: Limits) -> Spent:
+    """The amounts that limits are measured from."""
+    steps = state.totals.env_steps
+    if limits.env_steps is not None and clock.env_steps_target is not None:
+        steps = clock.env_steps_target
+    return replace(clock.spent, env_steps=steps)

@@ -8,11 +8,13 @@ from typing import Any
 
 import yaml
 
+from league.config.loading import load_config
 from league.core.state.events import EVENTS, CheckpointSaved, Event, RunStarted, RunStopped
 from league.core.state.state import LeagueState
 from league.reports.status import open_state
+from league.run import launch
 from league.run.budget import Limits
-from league.run.launch import Ended, resume, train
+from league.run.launch import Ended, resume
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
 
@@ -62,9 +64,9 @@ def write_config(folder: Path, plain: dict[str, Any] | None = None) -> Path:
 
 
 def start(folder: Path, plain: dict[str, Any] | None = None, *, env_steps: int, run: str = "run") -> Ended:
-    """Train a new run in `folder/run`."""
-    limits = Limits(env_steps=env_steps)
-    return train(write_config(folder, plain), overrides=(), run_dir=folder / run, limits=limits)
+    """Train a new run in `folder/run`; what is not given has the defaults of its record, whatever the rules choose."""
+    limits, path = Limits(env_steps=env_steps), write_config(folder, plain)
+    return launch.start(load_config(path), {}, source=path, run_dir=folder / run, limits=limits)
 
 
 def go_on(path: Path, *, env_steps: int) -> Ended:

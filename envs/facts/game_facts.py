@@ -1,0 +1,144 @@
+"""Facts of a game that settings depend on: its spec, and the statistics and costs that random play measures.
+
+Shape letters: S seats of a game.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from envs.protocol import EnvSpec
+
+Play = Literal["turn_based", "simultaneous", "one_shot", "mixed"]
+
+LARGE_INPUT = 10.0
+"""Observed numbers beyond this size count as large: a network with weights of the usual size wants smaller ones."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Statistics of one quantity. deviation: its standard deviation; p5, p95: its percentiles."""
+
+    mean: float
+    deviation: float
+    low: float
+    p5: float
+    p95: float
+    high: float
+
+
+@dataclass(frozen=True)
+class FieldRange:
+    """Range of one observation field under random play. large: fraction of its numbers beyond `LARGE_INPUT`."""
+
+    low: float
+    high: float
+    large: float
+
+
+@dataclass(frozen=True)
+class GameCosts:
+    """Measured costs of a game on this machine.
+
+    Fields:
+      make_s: seconds to make one more game. make_mib: memory that it takes.
+      reset_s: seconds to reset one game.
+      call_s: seconds of one call of `step`, whatever the number of games.
+      game_s: seconds that each game adds to such a call.
+    """
+
+    make_s: float
+    make_mib: float
+    reset_s: float
+    call_s: float
+    game_s: float
+
+    def turn_s(self, num_envs: int) -> float:
+        """Seconds per game and turn if `num_envs` games are stepped together."""
+        return self.call_s / num_envs + self.game_s
+
+
+@dataclass(frozen=True)
+class GameFacts:
+    """Facts of a game, known from its spec or measured under random play.
+
+    Fields:
+      spec: of the game.
+      play: "turn_based" (one seat acts at a time), "simultaneous" (all seats act in every turn), "one_shot" (all act,
+        once), or "mixed".
+      episodes: number of finished episodes; where 0, lengths are lower bounds and returns are unknown.
+      turns: turns of an episode. decisions: decisions of one seat in an episode.
+      acting: mean number of seats that act in one turn of one game.
+      returns: [S] returns of each seat; empty if unknown.
+      margin: difference between the returns of two teams; None if unknown or if there is one team.
+      return_values: the distinct returns if there are at most three; else empty.
+      final_only: True if no reward came before the end of an episode.
+      zero_sum: True if the returns of all seats always summed to the same number.
+      truncated: fraction of the episodes that were cut off.
+      legal: mean number of legal actions of a decision. log_legal: mean of its natural logarithm (0 for a box).
+      ranges: observation field -> its range.
+      surprises: True if the same observation and action of a turn-based game were followed by different turns: the
+        game hides something from the acting seat, or draws lots.
+      copyable: True if games can be copied for bots that try moves out.
+      costs: measured costs; None if nothing was timed.
+    """
+
+    spec: EnvSpec
+    play: Play
+    episodes: int
+    turns: Spread
+    decisions: Spread
+    acting: float = 1.0
+    returns: tuple[Spread, ...] = ()
+    margin: Spread | None = None
+    return_values: tuple[float, ...] = ()
+    final_only: bool = True
+    zero_sum: bool = False
+    truncated: float = 0.0
+    legal: float = 2.0
+    log_legal: float = 0.7
+    ranges: Mapping[str, FieldRange] = field(default_factory=dict)
+    surprises: bool = False
+    copyable: bool = False
+    costs: GameCosts | None = None
+
+    @property
+    def num_teams(self) -> int:
+        """Number of teams."""
+        return len(set(self.spec.teams))
+
+    @property
+    def is_competitive(self) -> bool:
+        """True if there are at least two teams."""
+        return self.num_teams > 1
+
+    @property
+    def is_simultaneous(self) -> bool:
+        """True if several seats act at once in at least some turns."""
+        return self.play != "turn_based"
+
+    @property
+    def hides(self) -> bool:
+        """True if a seat does not see the whole position: the spec says so, or random play met surprises."""
+        return self.is_competitive and (self.spec.hidden_information or self.surprises)
+
+    @property
+    def wins_only(self) -> bool:
+        """True if a return only says won, drawn or lost: the spec says so, or at most three even-spaced values came."""
+        if self.spec.win_draw_loss:
+            return True
+        values = self.return_values
+        if not self.is_competitive or len(values) < 2 or self.spec.return_range is not None:
+            return False
+        return len(values) == 2 or abs(values[0] + values[2] - 2 * values[1]) <= 1e-4 * (values[2] - values[0])
+
+    @property
+    def return_bounds(self) -> tuple[float, float] | None:
+        """Least and largest return of a seat: as the spec has them, else as random play met them; None if unknown."""
+        if self.spec.return_range is not None:
+            return self.spec.return_range
+        if not self.returns:
+            return None
+        return min(one.low for one in self.returns), max(one.high for one in self.returns)

@@ -1,0 +1,211 @@
+"""Measures the facts of a game by a few seconds of random play, with few copies until their cost is known.
+
+Shape letters: N games, S seats, K slots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from envs import calls
+from envs.bots import Copyable, RandomBot
+from envs.facts.game_facts import GameCosts, GameFacts
+from envs.facts.game_statistics import GameStatistics
+from envs.protocol import BatchedEnv, EnvConfig, EnvError
+from envs.registry import make
+
+MAX_GAMES = 64
+"""Most games that a probe makes at once."""
+
+EXACT_GAMES, EXACT_TURNS = 4, 500
+"""Games and turns of a probe that must not depend on a clock."""
+
+ENOUGH_TURNS, ENOUGH_EPISODES = 20_000, 1_000
+"""Turns of single games, and episodes, after which a probe ends before its time."""
+
+ALONE_TURNS, ALONE_EPISODES = 300, 10
+"""Turns and episodes after which the first game ends before its time."""
+
+ALONE_FRACTION, MAKING_FRACTION = 0.4, 0.2
+"""Of a probe's time: play of the first game. Of the time left: making of the many."""
+
+AGAIN_FRACTION = 0.7
+"""Of the time left: cost of the first game up to which another one is made, to tell imports from the cost of a game."""
+
+Clock = Callable[[], float]
+
+
+SHARE_OF_ITS_OWN = 0.1
+"""Of the wall time of a call: processor time from which a game counts as working in this very process."""
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Clocks in seconds that never go back: the wall's, and the processor time of this process.
+
+    Costs are processor time, which other programs on the machine do not lengthen. A game that sleeps, or works in
+    processes of its own, takes hardly any here, and is measured by the wall.
+    """
+
+    wall: Clock = time.perf_counter
+    processor: Clock = time.process_time
+
+    def now(self) -> tuple[float, float]:
+        """Both at once."""
+        return self.wall(), self.processor()
+
+    def cost_since(self, began: tuple[float, float]) -> float:
+        """Seconds that a call took which began then."""
+        wall, own = self.wall() - began[0], self.processor() - began[1]
+        return own if own >= SHARE_OF_ITS_OWN * wall else wall
+
+
+CLOCKS = Clocks()
+
+
+@dataclass(frozen=True)
+class _Timing:
+    """Mean seconds of one call of `step`, and seconds of the reset of all games."""
+
+    step_s: float
+    reset_s: float
+
+
+class GameProbe:
+    """Plays a game at random; what was seen so far can be had at any time.
+
+    Args:
+      config: of the game.
+      seconds: time after which no further step is begun; None for a fixed number of steps and no measured cost, so
+        that equal seeds give equal facts.
+      seed: of the games and the actions.
+      clocks: for the deadline and the costs.
+    """
+
+    def __init__(self, config: EnvConfig, *, seconds: float | None, seed: int = 0, clocks: Clocks = CLOCKS) -> None:
+        self._config = config
+        self._seconds = seconds
+        self._seed = seed
+        self._clocks = clocks
+        self._seen: GameStatistics | None = None
+        self._copyable = False
+        self._costs: GameCosts | None = None
+
+    def run(self) -> None:
+        """Play.
+
+        Raises:
+          EnvError: the env cannot be made, or raised.
+        """
+        if self._seconds is not None:
+            self._play_in_time(self._seconds)
+            return
+        with contextlib.closing(self._timed_make(EXACT_GAMES)[1]) as env:
+            self._seen = GameStatistics(env.spec, num_envs=EXACT_GAMES)
+            self._play(env, self._seen, seed=self._seed, may_go_on=lambda turns: turns < EXACT_TURNS)
+            self._copyable = _is_copyable(env)
+
+    def facts(self) -> GameFacts | None:
+        """Everything seen so far; None before the first step."""
+        if self._seen is None or not self._seen.num_turns:
+            return None
+        return self._seen.facts(copyable=self._copyable, costs=self._costs)
+
+    def _play_in_time(self, seconds: float) -> None:
+        """One game first, and then as many as their cost allows."""
+        until = self._clocks.wall() + seconds
+
+        def left() -> float:
+            return until - self._clocks.wall()
+
+        make_s, env = self._timed_make(1)
+        seen = self._seen = GameStatistics(env.spec, num_envs=1)
+        with contextlib.closing(env):
+            stop = self._clocks.wall() + min(ALONE_FRACTION * seconds, max(left(), 0.0))
+            alone = self._play(
+                env,
+                seen,
+                seed=self._seed,
+                may_go_on=lambda turns: (
+                    self._clocks.wall() < stop and (turns < ALONE_TURNS or seen.num_episodes < ALONE_EPISODES)
+                ),
+            )
+            self._copyable = _is_copyable(env)
+        self._costs = GameCosts(make_s, 0.0, alone.reset_s, call_s=0.0, game_s=alone.step_s)
+        games = 1
+        if make_s < AGAIN_FRACTION * left():  # the first one included imports: the next one may be far cheaper
+            make_s, env = self._timed_make(1)
+            env.close()
+            self._costs = replace(self._costs, make_s=make_s)
+            games = int(min(MAX_GAMES, MAKING_FRACTION * max(left(), 0.0) / max(make_s, 1e-6)))
+        if games > 1:
+            self._costs = self._play_many(games, seen, alone, left)
+
+    def _play_many(self, games: int, seen: GameStatistics, alone: _Timing, left: Callable[[], float]) -> GameCosts:
+        """Play several games together; returns the costs, those of a call told apart from those of a game."""
+        held = _resident_mib()
+        make_s, env = self._timed_make(games)
+        with contextlib.closing(env):
+            seen.restart(num_envs=games)
+            many = self._play(
+                env,
+                seen,
+                seed=self._seed + 1,
+                may_go_on=lambda turns: (
+                    left() > 0.0 and turns * games < ENOUGH_TURNS and seen.num_episodes < ENOUGH_EPISODES
+                ),
+            )
+            make_mib = max(_resident_mib() - held, 0.0) / games
+        game_s = min(max(many.step_s - alone.step_s, 0.0) / (games - 1), alone.step_s)
+        call_s = max(alone.step_s - game_s, 0.0)
+        return GameCosts(make_s / games, make_mib, many.reset_s / games, call_s=call_s, game_s=game_s)
+
+    def _timed_make(self, num_envs: int) -> tuple[float, BatchedEnv]:
+        began = self._clocks.now()
+        with calls.going_on(self._config.id, "the making of it"):
+            env = make(self._config, num_envs=num_envs)
+        return self._clocks.cost_since(began), env
+
+    def _play(self, env: BatchedEnv, seen: GameStatistics, *, seed: int, may_go_on: Callable[[int], bool]) -> _Timing:
+        """Play at random while `may_go_on` of the turns so far, at least one turn."""
+        bot, turns, stepping = RandomBot(seed=seed), 0, 0.0
+        began = self._clocks.now()
+        turn = calls.reset(env, seed)
+        reset_s = self._clocks.cost_since(began)
+        while turns == 0 or may_go_on(turns):
+            actions = bot.act(env, turn, np.arange(turn.env_index.size))
+            seen.decided(turn, actions)
+            began = self._clocks.now()
+            turn = calls.step(env, actions)
+            stepping += self._clocks.cost_since(began)
+            turns += 1
+            seen.stepped(turn)
+        return _Timing(stepping / turns, reset_s)
+
+
+def _is_copyable(env: BatchedEnv) -> bool:
+    """True if a copy of a game can be made."""
+    if not isinstance(env, Copyable):
+        return False
+    try:
+        copy, _ = env.fork(np.zeros(1, np.int64))
+    except EnvError:
+        return False
+    copy.close()
+    return True
+
+
+def _resident_mib() -> float:
+    """Memory of this process in MiB; 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except (OSError, ValueError):
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20

@@ -1,0 +1,179 @@
+"""Statistics of games as they are played: lengths, returns, legal actions, observed ranges and surprises.
+
+Shape letters: N games, S seats, K slots, A actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from envs.facts.game_facts import LARGE_INPUT, FieldRange, GameCosts, GameFacts, Play, Spread
+from envs.protocol import EnvSpec, Turn
+
+MAX_REMEMBERED = 4_096
+"""Decisions in which surprises are looked for."""
+
+MAX_VALUES = 3
+"""Distinct returns that a game of won, drawn and lost may have."""
+
+RETURN_DIGITS = 4
+"""Decimal places to which two returns count as equal."""
+
+
+class GameStatistics:
+    """Collects what happens in N games; call `decided` and `stepped` in turn for every step.
+
+    Args:
+      spec: of the game.
+      num_envs: N.
+    """
+
+    def __init__(self, spec: EnvSpec, *, num_envs: int) -> None:
+        self._spec = spec
+        self._turns: list[int] = []
+        self._decisions: list[int] = []
+        self._returns: list[NDArray[np.float64]] = []
+        self._acting: list[float] = []
+        self._most_at_once, self._fewest_at_once = 0, spec.num_seats
+        self._truncated = 0
+        self._early_rewards = False
+        self._legal: list[float] = []
+        self._log_legal: list[float] = []
+        self._ranges: dict[str, tuple[float, float, float, int]] = {}
+        self._successors: dict[tuple[object, ...], tuple[object, ...]] = {}
+        self._surprises = False
+        self.restart(num_envs=num_envs)
+
+    def restart(self, *, num_envs: int) -> None:
+        """Begin with other games; what was seen stays."""
+        self._lengths = np.zeros(num_envs, np.int64)
+        self._own = np.zeros((num_envs, self._spec.num_seats), np.int64)
+        self._last: list[tuple[object, ...] | None] = [("start",)] * num_envs
+
+    @property
+    def num_episodes(self) -> int:
+        """Number of finished episodes."""
+        return len(self._turns)
+
+    @property
+    def num_turns(self) -> int:
+        """Number of turns of all games together."""
+        return len(self._acting)
+
+    def decided(self, turn: Turn, actions: NDArray[np.generic]) -> None:
+        """A turn and the actions that answer it."""
+        num_envs = len(self._lengths)
+        acting = np.bincount(turn.env_index, minlength=num_envs)
+        self._acting.append(float(acting.mean()))
+        self._most_at_once = max(self._most_at_once, int(acting.max()))
+        self._fewest_at_once = min(self._fewest_at_once, int(acting.min()))
+        self._lengths += 1
+        self._own[turn.env_index, turn.seat] += 1
+        self._count_legal(turn)
+        self._note_ranges(turn)
+        self._look_for_surprises(turn, actions)
+
+    def stepped(self, turn: Turn) -> None:
+        """The turn that the actions led to."""
+        going = ~turn.ended[turn.env_index]
+        rows = turn.env_index[going], turn.seat[going]
+        self._early_rewards = self._early_rewards or bool(np.any(turn.rewards[rows] != 0.0))
+        for game in np.flatnonzero(turn.ended):
+            self._turns.append(int(self._lengths[game]))
+            self._decisions.extend(int(count) for count in self._own[game])
+            self._returns.append(turn.returns[game].astype(np.float64))
+            self._truncated += bool(turn.truncated[game])
+            self._last[game] = ("start",)
+        self._lengths[turn.ended] = 0
+        self._own[turn.ended] = 0
+
+    def facts(self, *, copyable: bool, costs: GameCosts | None) -> GameFacts:
+        """Everything seen so far."""
+        spec, returns = self._spec, np.array(self._returns).reshape(-1, self._spec.num_seats)
+        sums = returns.sum(axis=1)
+        values = np.unique(returns.round(RETURN_DIGITS) + 0.0)  # without the second zero, -0.0
+        return GameFacts(
+            spec=spec,
+            play=self._play(),
+            episodes=self.num_episodes,
+            turns=spread(self._turns or self._lengths),
+            decisions=spread(self._decisions or self._own.reshape(-1)),
+            acting=float(np.mean(self._acting)),
+            returns=tuple(spread(returns[:, seat]) for seat in range(spec.num_seats)) if len(returns) else (),
+            margin=_margin(spec, returns),
+            return_values=tuple(map(float, values)) if 0 < len(values) <= MAX_VALUES else (),
+            final_only=not self._early_rewards,
+            zero_sum=len(sums) > 0 and spec.num_seats > 1 and float(np.ptp(sums)) < 1e-4 * max(1.0, abs(sums).max()),
+            truncated=self._truncated / max(self.num_episodes, 1),
+            legal=float(np.mean(self._legal)) if self._legal else 0.0,
+            log_legal=float(np.mean(self._log_legal)) if self._log_legal else 0.0,
+            ranges={
+                name: FieldRange(low, high, large / max(count, 1))
+                for name, (low, high, large, count) in self._ranges.items()
+            },
+            surprises=self._surprises,
+            copyable=copyable,
+            costs=costs,
+        )
+
+    def _play(self) -> Play:
+        if self._most_at_once <= 1:
+            return "turn_based"
+        if self._fewest_at_once < self._spec.num_seats:
+            return "mixed"
+        return "one_shot" if self._turns and max(self._turns) == 1 else "simultaneous"
+
+    def _count_legal(self, turn: Turn) -> None:
+        if self._spec.actions.kind != "categorical":
+            nvec = self._spec.actions.nvec
+            self._legal.append(float(np.prod(nvec, dtype=np.float64)) if nvec else 0.0)
+            self._log_legal.append(float(np.log(nvec).sum()) if nvec else 0.0)
+            return
+        mask, num_actions = turn.action_mask, self._spec.actions.num_actions
+        legal = np.full(turn.env_index.size, num_actions) if mask is None else mask.sum(axis=1)
+        self._legal.append(float(legal.mean()))
+        self._log_legal.append(float(np.log(np.maximum(legal, 1)).mean()))
+
+    def _note_ranges(self, turn: Turn) -> None:
+        for name, array in turn.obs.items():
+            numbers = np.asarray(array, np.float64)
+            low, high, large, count = self._ranges.get(name, (np.inf, -np.inf, 0.0, 0))
+            self._ranges[name] = (
+                min(low, float(numbers.min(initial=np.inf))),
+                max(high, float(numbers.max(initial=-np.inf))),
+                large + float((np.abs(numbers) > LARGE_INPUT).sum()),
+                count + numbers.size,
+            )
+
+    def _look_for_surprises(self, turn: Turn, actions: NDArray[np.generic]) -> None:
+        """Note which turn follows which decision, as long as one seat acts at a time."""
+        if self._surprises or len(self._successors) >= MAX_REMEMBERED or turn.env_index.size != len(self._lengths):
+            return
+        for slot, game in enumerate(turn.env_index.tolist()):
+            seen = (int(turn.seat[slot]), *(array[slot].tobytes() for array in turn.obs.values()))
+            before = self._last[game]
+            if before is not None and self._successors.setdefault(before, seen) != seen:
+                self._surprises = True
+            self._last[game] = (*seen, actions[slot].tobytes())
+
+
+def spread(values: Sequence[float] | NDArray[np.generic]) -> Spread:
+    """The statistics of at least one number."""
+    numbers = np.asarray(values, np.float64)
+    p5, p95 = np.percentile(numbers, [5, 95])
+    return Spread(
+        float(numbers.mean()), float(numbers.std()), float(numbers.min()), float(p5), float(p95), float(numbers.max())
+    )
+
+
+def _margin(spec: EnvSpec, returns: NDArray[np.float64]) -> Spread | None:
+    """The difference between the mean returns of the first seat's team and every other team."""
+    teams = np.array(spec.teams)
+    first, others = teams == teams[0], sorted(set(spec.teams) - {spec.teams[0]})
+    if not others or not len(returns):
+        return None
+    own = returns[:, first].mean(axis=1)
+    return spread(np.concatenate([own - returns[:, teams == team].mean(axis=1) for team in others]))

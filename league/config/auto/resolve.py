@@ -1,0 +1,147 @@
+"""Resolves a user's file, or the mere id of a game, into a whole configuration, with the reason of every choice."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from envs.plugins import admit
+from envs.protocol import EnvConfig
+from league.config.auto import rules_actors, rules_league, rules_learner, rules_network, rules_run
+from league.config.auto.draft import AutoValue, Draft, Rule, without_auto
+from league.config.auto.measure import measure
+from league.config.auto.situation import Situation
+from league.config.loading import KNOWN, config_of, plain_config
+from league.config.plugin_names import outside_names
+from league.config.problems import validate
+from league.config.run_config import BudgetConfig, RunConfig
+from league.errors import ConfigError
+
+RULES: tuple[Rule, ...] = (
+    *rules_run.RULES,
+    *rules_network.RULES,
+    *rules_actors.RULES,
+    *rules_learner.RULES,
+    *rules_league.RULES,
+    *rules_run.LATE_RULES,
+)
+"""All rules in the order in which they see each other's choices."""
+
+NO_RULE = "the same for every game and budget"
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A whole configuration.
+
+    Fields:
+      config: of the run. choices: what was chosen, in order. situation: what the choices rest on.
+      given: dotted keys of the user's own values.
+    """
+
+    config: RunConfig
+    choices: tuple[AutoValue, ...]
+    situation: Situation
+    given: frozenset[str]
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Dotted key -> reason of every choice."""
+        return {choice.key: choice.reason for choice in self.choices}
+
+
+def resolve(
+    source: str,
+    *,
+    overrides: Sequence[str] = (),
+    limit: BudgetConfig | None = None,
+    ends_by_steps: bool = False,
+) -> Resolved:
+    """The configuration in a file of the user's own, or of a game by its id, with all open settings chosen.
+
+    Args:
+      source: path of a YAML file, or the id of an env.
+      overrides: "dotted.key=value" each, the value in YAML, applied in order over the file.
+      limit: of the command; it is the budget where the file has none.
+      ends_by_steps: whether the command is limited by env steps, so that a run in one process repeats exactly.
+    Raises:
+      ConfigError: with every problem at once.
+      EnvError: the game cannot be made, or raised.
+    """
+    text, folder = _text_of(source)
+    plain, problems = plain_config(text, source=source, overrides=overrides, folder=folder)
+    admit(found.entry for found in outside_names(plain))
+    given, open_keys = without_auto(plain, KNOWN.types)
+    sections, found = validate(given, RunConfig, KNOWN)
+    if problems or found:
+        config_of(given, problems, source=source)  # raises, with what is wrong beside that
+    env, budget = sections["env"], sections.get("budget", BudgetConfig())
+    assert isinstance(env, EnvConfig) and isinstance(budget, BudgetConfig)
+    draft = Draft(given)
+    if budget == BudgetConfig() and limit is not None and limit != BudgetConfig():
+        budget = limit
+        draft.take(
+            AutoValue(f"budget.{key}", value, "the limit of the command that started the run")
+            for key, value in asdict(limit).items()
+            if value is not None
+        )
+    situation = measure(env, budget, is_exact=_is_exact(draft, budget, ends_by_steps=ends_by_steps))
+    choices = settle(draft, situation, open_keys=open_keys)
+    return Resolved(config_of(draft.plain, [], source=source), choices, situation, frozenset(_leaves(given, "")))
+
+
+def settle(draft: Draft, situation: Situation, *, open_keys: Sequence[str] = ()) -> tuple[AutoValue, ...]:
+    """Fill all open settings of a draft by the rules, in order; returns the choices.
+
+    Args:
+      open_keys: keys given as `auto`; one without a rule has its default.
+    """
+    for rule in RULES:
+        draft.take(rule(situation, draft))
+    left = [key for key in open_keys if not draft.has(key)]
+    draft.take([AutoValue(key, value, NO_RULE) for key in left if not isinstance(value := draft.value(key), Mapping)])
+    return draft.choices
+
+
+def _leaves(value: object, path: str) -> Iterator[str]:
+    """Dotted keys of all values in nested mappings; a list is one value."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}.{key}" if path else str(key))
+    else:
+        yield path
+
+
+def _is_exact(draft: Draft, budget: BudgetConfig, *, ends_by_steps: bool) -> bool:
+    """True for a run in one process that only env steps end: it must repeat exactly, so no choice may use a clock."""
+    in_process = draft.value("runtime.kind") == "inprocess" if draft.has("runtime.kind") else not ends_by_steps
+    timed = budget.seconds is not None or budget.core_seconds is not None
+    return in_process and (ends_by_steps or (budget.env_steps is not None and not timed))
+
+
+def _text_of(source: str) -> tuple[str, Path | None]:
+    """The text of a configuration and its folder; for the id of a game a text that names it.
+
+    Raises:
+      ConfigError: it looks like a file, and there is none that can be read.
+    """
+    path = Path(source)
+    is_file_name = path.suffix in (".yaml", ".yml") or path.is_file()
+    if not is_file_name:
+        return f"env: {{id: {source!r}}}", None
+    try:
+        return path.read_text(encoding="utf-8"), path.parent
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(source, [f"the file cannot be read: {reason}{_near_files(path)}"]) from error
+
+
+def _near_files(path: Path) -> str:
+    """The nearest files beside one that does not exist."""
+    if path.exists() or not path.parent.is_dir():
+        return ""
+    names = [found.name for found in path.parent.iterdir() if found.suffix in (".yaml", ".yml")]
+    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(str(path.parent / name) for name in near)}?" if near else ""

@@ -1,0 +1,71 @@
+"""Rules of acting: games at once, the length of an unroll, and the length of a lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from league.config.auto.draft import AutoValue, Draft
+from league.config.auto.situation import Situation, power_of_two
+
+MAX_GAMES, MIN_GAMES = 1024, 4
+MAKING_SHARE = 0.02
+"""Of the budget: time to make all games of an actor host."""
+MEMORY_SHARE = 0.1
+"""Of this machine's memory: all games of an actor host."""
+ARENAS = 3
+"""Sets of games that an actor host holds: one for each learning player, one for rating matches."""
+CALL_SHARE = 0.2
+"""Of the cost of a turn: fixed cost of the calls, which is spread over the games."""
+EPISODES_EACH = 50
+"""Episodes that each game plays in the budget at least."""
+LEASES = 300
+"""Leases in a budget at least, so that opponents change and the end of the budget is met."""
+LEASE_S = 4.0
+"""Longest lease, in seconds."""
+
+
+def games_at_once(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Enough games that fixed costs of a call vanish, and no more than making, memory and budget allow."""
+    costs, game = situation.costs, situation.game
+    per_game = costs.game_s + situation.network.act_s * game.acting
+    wanted = (costs.call_s + situation.network.act_call_s) / (CALL_SHARE * max(per_game, 1e-7))
+    limits = {"the fixed cost of a call vanishes": wanted, "more bring nothing": float(MAX_GAMES)}
+    budget_s = situation.core_seconds
+    if budget_s is not None:
+        limits[f"making one takes {costs.make_s:.2g} s"] = MAKING_SHARE * budget_s / (ARENAS * max(costs.make_s, 1e-9))
+    if costs.make_mib > 0.0:
+        limits[f"one takes {costs.make_mib:.2g} MiB"] = MEMORY_SHARE * situation.memory_mib / (ARENAS * costs.make_mib)
+    turns = situation.decisions(MAX_GAMES) / max(game.acting, 1e-3)
+    limits[f"each should play {EPISODES_EACH} games in the budget"] = turns / (
+        EPISODES_EACH * max(game.turns.mean, 1.0)
+    )
+    reason, least = min(limits.items(), key=lambda item: item[1])
+    chosen = power_of_two(least, low=MIN_GAMES, high=MAX_GAMES)
+    yield AutoValue("actors.num_envs", chosen, f"with {chosen} {reason}" if least == wanted else reason)
+
+
+def unroll_length(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """A whole short game, or a part of a long one."""
+    decisions = situation.game.decisions
+    if decisions.high <= 12:
+        length = 1
+        while length < decisions.high:
+            length *= 2
+        yield AutoValue("learner.unroll_length", length, f"a seat decides {decisions.high:g} times a game at most")
+        return
+    length = 16 if decisions.mean < 48 else 32
+    yield AutoValue("learner.unroll_length", length, f"a seat decides {decisions.mean:.0f} times a game")
+
+
+def lease_steps(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Leases that are short against the budget and on the clock, and longer than one unroll where that is possible."""
+    num_envs = draft.whole("actors.num_envs")
+    step_s = situation.step_s(num_envs) * situation.game.acting + situation.network.learn_s * situation.game.acting
+    turns = situation.decisions(num_envs) / max(situation.game.acting, 1e-3)
+    by_budget, by_time = turns / (num_envs * LEASES), LEASE_S / (num_envs * step_s)
+    chosen = power_of_two(min(by_budget, by_time, 128.0), low=4, high=128)
+    reason = f"a lease is at most {LEASE_S:g} s and 1/{LEASES} of the budget"
+    yield AutoValue("league.lease_steps", chosen, reason)
+
+
+RULES = (games_at_once, unroll_length, lease_steps)

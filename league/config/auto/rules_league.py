@@ -1,0 +1,139 @@
+"""Rules of the league: roles and their shares, opponents, snapshot cadence, ratings and scoring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from league.config.auto.draft import AutoValue, Draft
+from league.config.auto.situation import Situation
+
+SNAPSHOTS = 45
+"""Snapshots of a main agent in a budget."""
+EXPLOITER_CORE_SECONDS = 1800.0
+EXPLOITER_DECISIONS = 2e7
+"""Core-seconds, and decisions, from which an exploiter has the time to learn something."""
+MAIN_WEIGHT = 9.0
+"""Step weight of the main agent where there is an exploiter."""
+EXPLOITER_SNAPSHOTS = 10
+"""Lives of an exploiter in a budget."""
+
+
+def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """A main agent, and an exploiter where the budget lets it learn."""
+    if draft.value("league.preset"):
+        return
+    main: dict[str, object] = {"role": "main_agent"}
+    decisions = situation.decisions(draft.whole("actors.num_envs"))
+    core_seconds = situation.core_seconds
+    long = decisions >= EXPLOITER_DECISIONS and (core_seconds is None or core_seconds >= EXPLOITER_CORE_SECONDS)
+    if not situation.game.is_competitive:
+        yield AutoValue("league.players", [main], "one team: there is nobody to exploit")
+    elif not long:
+        yield AutoValue("league.players", [main], f"{decisions:.2g} decisions are too few for an exploiter to learn")
+    else:
+        players = [{**main, "step_weight": MAIN_WEIGHT}, {"role": "main_exploiter", "step_weight": 1.0}]
+        yield AutoValue("league.players", players, f"{decisions:.2g} decisions leave a tenth for an exploiter")
+
+
+def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """The main agent's games: mostly against itself, for of those it learns from every decision."""
+    if not situation.game.is_competitive:
+        return
+    mixed = situation.game.hides or situation.game.is_simultaneous
+    for place, group in enumerate(draft.groups()):
+        key = f"league.players.{place}"
+        yield AutoValue(f"{key}.opponents_per_lease", 2, "each one costs a forward pass of its own")
+        if group.get("role", "main_agent") != "main_agent" or group.get("matchmaker"):
+            continue
+        alone = len(draft.groups()) == 1
+        past = 0.25 if alone else 0.15
+        options: dict[str, object] = {"self_play": 1.0 - past, "pfsp": past, "verification": 0.0}
+        if mixed:
+            options = {**options, "weighting": "uniform"}
+        learnt = 1.0 - past * (1.0 - 1.0 / situation.game.num_teams)
+        yield AutoValue(f"{key}.matchmaker", options, f"learns from {learnt:.0%} of the decisions of its games")
+
+
+def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Snapshots as shares of the budget, whatever its size."""
+    decisions, groups = situation.decisions(draft.whole("actors.num_envs")), draft.groups()
+    total = sum(_weight(group) for group in groups)
+    for place, group in enumerate(groups):
+        own = decisions * _weight(group) / max(total, 1e-9) / _count(group)
+        yield from _gate(situation, group, f"league.players.{place}.gate", own)
+    if draft.value("league.preset"):
+        steps = _rounded(decisions / SNAPSHOTS)
+        yield AutoValue("league.population.save_steps", steps, _share(SNAPSHOTS))
+    seconds = situation.core_seconds
+    if seconds is not None:
+        yield AutoValue(
+            "runtime.snapshot_seconds", max(_short(seconds / SNAPSHOTS / situation.cores), 1.0), _share(SNAPSHOTS)
+        )
+
+
+def _gate(situation: Situation, group: Mapping[str, object], key: str, own: float) -> Iterator[AutoValue]:
+    """The gate of a group whose players learn from `own` decisions each in the budget."""
+    is_main = group.get("role", "main_agent") == "main_agent"
+    count = SNAPSHOTS if is_main else EXPLOITER_SNAPSHOTS
+    steps = _rounded(own / count)
+    least, most = (steps if situation.is_exact else steps // 2), (steps if situation.is_exact else 2 * steps)
+    gate = group.get("gate")
+    given = gate if isinstance(gate, Mapping) else {}
+    top, floor = given.get("timeout_steps"), given.get("min_steps")
+    if isinstance(top, int):
+        least = min(least, top)
+    if isinstance(floor, int):
+        most = max(most, floor, 1)
+    yield AutoValue(f"{key}.min_steps", max(least, 1), f"about {_share(count)}")
+    yield AutoValue(f"{key}.timeout_steps", max(most, 1), f"about {_share(count)}")
+    if not is_main:
+        yield AutoValue(f"{key}.reset_to", "main", "from random weights it would need the whole budget")
+
+
+def scoring(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Games count by who won, or by what was won where that says more."""
+    game, margin = situation.game, situation.game.margin
+    if not game.is_competitive or margin is None or draft.has("league.payoff.return_scale"):
+        return
+    if game.wins_only:
+        yield AutoValue("league.payoff.score", "wins", "a return only says won, drawn or lost")
+    elif game.spec.return_range is None:
+        scale = max(margin.p95 - margin.p5, margin.high - margin.low if margin.p95 == margin.p5 else 0.0)
+        if scale > 0.0 and draft.value("league.payoff.score") != "wins":
+            yield AutoValue("league.payoff.score", "returns", "returns say more than who won")
+            yield AutoValue("league.payoff.return_scale", _short(scale), "90 % of random games lie within it")
+
+
+def ratings(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """A small share of the steps, and of the end."""
+    if draft.value("league.preset") or not situation.game.is_competitive:
+        return
+    yield AutoValue("league.ratings.step_fraction", 0.03, "enough to tell snapshots apart")
+    yield AutoValue("league.ratings.final_share", 0.05, "most that the end may take")
+
+
+def _weight(group: Mapping[str, object]) -> float:
+    """Step weight of a whole group."""
+    weight = group.get("step_weight", 1.0)
+    return _count(group) * (float(weight) if isinstance(weight, int | float) else 1.0)
+
+
+def _count(group: Mapping[str, object]) -> int:
+    count = group.get("count", 1)
+    return count if isinstance(count, int) and count > 0 else 1
+
+
+def _share(count: int) -> str:
+    return f"{count} snapshots in the budget"
+
+
+def _rounded(steps: float) -> int:
+    """A whole number of two digits."""
+    return max(int(float(f"{steps:.2g}")), 2)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.2g}")
+
+
+RULES = (roles, opponents, cadence, scoring, ratings)

@@ -1,0 +1,125 @@
+"""Rules of the learner: algorithm, batch, reuse of rows, discount, loss weights and schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from agents.learner.config import DEFAULT_ALGORITHM
+from league.config.auto.draft import ALGORITHM, AutoValue, Draft
+from league.config.auto.situation import Situation, power_of_two
+
+REUSE_RATIO = 3.0
+"""Cost of a decision over the cost of learning from it, from which rows are seen more than once."""
+MAX_EPOCHS = 8
+ONE_TEAM_EPOCHS = 4
+ONE_TEAM = "one team: nothing moves but the policy itself"
+UPDATES = 3000.0
+"""Updates that a budget should hold."""
+MIN_BATCH, MAX_BATCH = 256, 2048
+"""Decisions in one update."""
+MIXED_BATCH = {False: 2048, True: 512}
+"""The same at least where play must be mixed, by whether rows are seen again: smaller updates are the draws' noise."""
+MIXED_MAX_BATCH = 8192
+SHORT_GAME = 8.0
+"""Decisions of a seat in an episode up to which nothing needs a discount."""
+
+
+def algorithm(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Each row once where games are cheap; epochs with a clipped surrogate where the learner would wait for them."""
+    ratio = situation.step_s(draft.whole("actors.num_envs")) / situation.network.learn_s
+    alone = not situation.game.is_competitive
+    slow = alone or (ratio >= REUSE_RATIO and not situation.is_exact)
+    why = "the game is taken to be fast" if situation.is_exact else f"a decision costs {ratio:.2g} times its learning"
+    why = ONE_TEAM if alone else why
+    for kind in ("ppo", DEFAULT_ALGORITHM) if slow else (DEFAULT_ALGORITHM, "ppo", "appo"):
+        if draft.algorithm_takes(kind):
+            yield AutoValue(f"{ALGORITHM}.kind", kind, why)
+    least = ONE_TEAM_EPOCHS if alone else 2
+    epochs = power_of_two(1.0 if situation.is_exact else ratio, low=least, high=MAX_EPOCHS) if slow else 1
+    yield AutoValue(f"{ALGORITHM}.epochs", epochs, f"rows are learnt from {epochs} times")
+    yield AutoValue(f"{ALGORITHM}.clip_ratio", 0.2, "bounds what several epochs may change")
+
+
+def batch(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """A batch that leaves thousands of updates in the budget."""
+    epochs = draft.value(f"{ALGORITHM}.epochs")
+    per_batch = epochs if isinstance(epochs, int) else 1
+    decisions = situation.decisions(draft.whole("actors.num_envs"))
+    least, most = (MIXED_BATCH[per_batch > 1], MIXED_MAX_BATCH) if _is_mixed(situation) else (MIN_BATCH, MAX_BATCH)
+    size = power_of_two(decisions * per_batch / UPDATES, low=least, high=most)
+    rows = max(size // draft.whole("learner.unroll_length"), 1)
+    reason = f"{size:,} decisions an update, about {decisions * per_batch / size:.2g} updates in the budget"
+    yield AutoValue("learner.batch_rows", rows, reason)
+
+
+def discount(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """No discount in short games that pay at their end; a horizon of the episode's length in long ones."""
+    game = situation.game
+    length = game.decisions.mean
+    if game.final_only and length <= SHORT_GAME and game.truncated == 0.0:
+        yield AutoValue("learner.gamma", 1.0, f"{length:.1f} decisions a game, paid at its end")
+    elif length <= 100.0:
+        yield AutoValue("learner.gamma", 0.99, f"{length:.0f} decisions a game")
+    else:
+        yield AutoValue("learner.gamma", 0.995, f"{length:.0f} decisions a game")
+    if _is_mixed(situation) and length <= SHORT_GAME:
+        yield AutoValue(f"{ALGORITHM}.lambda_", 1.0, "short games with mixed play: no value to lean on")
+    else:
+        yield AutoValue(f"{ALGORITHM}.lambda_", 0.95, "between one step and the whole game")
+
+
+def value_scale(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """A value whose scale is learnt follows it within a short budget, and leaves the trunk to the policy."""
+    if draft.value("network.value_output") == "popart":
+        yield AutoValue("learner.value_rate", 0.01, "the scale of returns is found in a hundred updates")
+        yield AutoValue(f"{ALGORITHM}.value_cost", 0.5, "policy and value share their trunk")
+
+
+def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """The bonus for entropy: its size in nats is what counts, so that many legal actions want less of it."""
+    game = situation.game
+    if not game.is_competitive:
+        start, why = 0.01, "one team: exploration alone"
+    elif _is_mixed(situation):
+        start, why = 0.2, "play must stay mixed"
+    else:
+        start, why = 0.4, "self-play repeats a few lines with less"
+    if game.log_legal > 0.0 and game.is_competitive:
+        factor = min(2.0 / max(game.log_legal, 1.0), 1.0)
+        start, why = start * factor, f"{why}; {game.legal:.0f} legal actions"
+    yield AutoValue("learner.entropy_cost", round(start, 4), why)
+    share = 0.1 if not game.is_competitive else 0.4 if _is_mixed(situation) else 0.25
+    end = round(draft.number("learner.entropy_cost") * share, 5)
+    yield AutoValue("learner.entropy_cost_end", end, f"{share:.0%} of the first")
+
+
+def magnet(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """A pull towards the target network where best replies chase each other."""
+    if _is_mixed(situation):
+        yield AutoValue(f"{ALGORITHM}.magnet_cost", 0.1, "damps the chase of best replies")
+        if draft.number(f"{ALGORITHM}.magnet_cost") > 0.0 and draft.value(f"{ALGORITHM}.kind") != "appo":
+            yield AutoValue("learner.target_every", 1, "the magnet moves with every update")
+            yield AutoValue("learner.target_rate", 0.01, "the magnet follows slowly")
+    else:
+        yield AutoValue(f"{ALGORITHM}.magnet_cost", 0.0, "nothing hidden, one seat at a time")
+
+
+def learning_rate(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """The step size and its decay."""
+    epochs = draft.value(f"{ALGORITHM}.epochs")
+    several = isinstance(epochs, int) and epochs > 1
+    start = 1e-3 if several or draft.value("network.core") != "none" else 2e-3
+    why = "several steps on each batch" if several else "one step on each batch"
+    yield AutoValue("learner.learning_rate", start, why)
+    ratio, why = (50.0, "mixed play settles only as steps vanish") if _is_mixed(situation) else (20.0, "falls to 1/20")
+    end = draft.number("learner.learning_rate") / ratio
+    yield AutoValue("learner.learning_rate_end", float(f"{end:.3g}"), why)
+
+
+def _is_mixed(situation: Situation) -> bool:
+    """True if good play may have to be mixed: something is hidden, or seats act at once."""
+    game = situation.game
+    return game.is_competitive and (game.hides or game.is_simultaneous)
+
+
+RULES = (algorithm, discount, value_scale, entropy, magnet, learning_rate, batch)

@@ -1,0 +1,95 @@
+"""Rules of the network: encoder, widths, memory, and the output of the value."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from envs.protocol import ArraySpec
+from league.config.auto.draft import AutoValue, Draft
+from league.config.auto.situation import Situation
+
+IMAGE_SIDE = 8
+"""Height and width from which a field of rank 3 counts as a picture; a smaller board is read faster flat."""
+LARGE_IMAGE_SIDE = 32
+"""Height and width from which pictures are halved by every stage."""
+LARGE_INPUT = 1024
+"""Numbers in a whole observation beyond which it is large."""
+LONG_BUDGET = 1500.0
+"""Core-seconds from which a wider network has the time to pay off."""
+RECALL = "information_state"
+"""Field of games whose observation holds everything that the seat has seen and done."""
+MEMORY_DECISIONS = 6.0
+"""Decisions of a seat in an episode from which memory of hidden things pays off."""
+
+
+def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """The encoder by the kinds of the observation's fields."""
+    fields = situation.game.spec.observations
+    pictures = [spec.shape for spec in fields.values() if _is_picture(spec)]
+    entities = [name for name, spec in fields.items() if len(spec.shape) == 2 and f"{name}_mask" in fields]
+    if situation.game.spec.actions.points_at and any(situation.game.spec.actions.points_at):
+        yield AutoValue("network.encoder", "entities" if len(fields) == 1 else "dict", "actions point at entities")
+    elif entities:
+        yield AutoValue("network.encoder", "dict", f"{entities[0]} is a set of entities")
+    elif len(fields) > 1 and pictures:
+        yield AutoValue("network.encoder", "dict", "pictures beside other numbers")
+    elif pictures and min(pictures[0][:2]) >= LARGE_IMAGE_SIDE:
+        yield AutoValue("network.encoder", "impala_resnet", f"pictures of {pictures[0][0]} x {pictures[0][1]}")
+    elif pictures:
+        yield AutoValue("network.encoder", "conv", f"boards of {pictures[0][0]} x {pictures[0][1]}")
+    else:
+        yield AutoValue("network.encoder", "mlp", f"{_size(situation)} numbers in all")
+
+
+def widths(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Wider layers where observations are large and the budget is long."""
+    size, budget = _size(situation), situation.core_seconds
+    long = budget is not None and budget >= LONG_BUDGET
+    if long or size > LARGE_INPUT:
+        why = "a long budget" if long else f"{size} numbers are a large observation"
+        yield AutoValue("network.hidden", [256, 256], why)
+    else:
+        yield AutoValue("network.hidden", [128, 128], f"{size} numbers, a short budget")
+
+
+def memory(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """A recurrent core where the game hides something and lasts."""
+    game = situation.game
+    if RECALL in game.spec.observations:
+        yield AutoValue("network.core", "none", f"the field {RECALL} holds all that the seat knew")
+    elif game.hides and game.decisions.mean >= MEMORY_DECISIONS:
+        yield AutoValue("network.core", "lstm", f"hidden information over {game.decisions.mean:.0f} decisions")
+    else:
+        why = "games are short" if game.hides else "a seat sees what it needs"
+        yield AutoValue("network.core", "none", why)
+
+
+def value_output(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """A bounded value where returns are known to lie in [-1, 1], else one that follows their scale."""
+    low, high = situation.game.return_bounds or (-math.inf, math.inf)
+    known = situation.game.spec.return_range is not None or situation.game.wins_only
+    if draft.has("learner.value_normalisation"):
+        output = "popart" if draft.value("learner.value_normalisation") == "popart" else "linear"
+        yield AutoValue("network.value_output", output, "as learner.value_normalisation says")
+    elif known and low >= -1.0 and high <= 1.0:
+        yield AutoValue("network.value_output", "tanh", "returns lie in [-1, 1]")
+    else:
+        yield AutoValue("network.value_output", "popart", "returns have a scale of their own")
+    settled = draft.value("network.value_output")
+    normalisation = "popart" if settled == "popart" else "none"
+    yield AutoValue("learner.value_normalisation", normalisation, f"goes with network.value_output {settled}")
+
+
+def _is_picture(spec: ArraySpec) -> bool:
+    """True for height, width, channels: square, or of whole numbers as screens are. Planes may also come first."""
+    shape = spec.shape
+    return len(shape) == 3 and min(shape[:2]) >= IMAGE_SIDE and (shape[0] == shape[1] or spec.dtype == "uint8")
+
+
+def _size(situation: Situation) -> int:
+    """Numbers in a whole observation of one seat."""
+    return sum(math.prod(spec.shape) for spec in situation.game.spec.observations.values())
+
+
+RULES = (encoder, widths, memory, value_output)

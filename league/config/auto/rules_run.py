@@ -1,0 +1,77 @@
+"""Rules of the run itself: its name, placement, deadlines and the last measurement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from league.config.auto.draft import AutoValue, Draft
+from league.config.auto.situation import Situation
+
+RAY_CORE_SECONDS = 12.0
+"""Core-seconds that the start and the end of Ray and its hosts take."""
+RAY_SHARE = 0.1
+"""Of the budget: the most that they may take."""
+DEADLINE_S = 120.0
+"""Deadline of a lease whatever it should take."""
+DEADLINE_FACTOR = 20.0
+SEARCH_TURN_S = 1e-3
+"""Seconds of a turn above which search by copies takes minutes."""
+_NO_NAME = re.compile(r"[^a-z0-9]+")
+
+
+def name(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """The run is called as its game."""
+    env_id = situation.game.spec.env_id.rpartition("/")[2].rpartition(":")[2]
+    short = _NO_NAME.sub("-", env_id.lower()).strip("-")[:40]
+    if short:
+        yield AutoValue("name", short, "the game")
+
+
+def placement(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """One process for short budgets and for budgets of processor time, hosts of their own otherwise."""
+    budget = situation.budget
+    if any(draft.has(f"runtime.{key}") for key in ("actor_hosts", "learner_hosts", "address")):
+        yield AutoValue("runtime.kind", "ray", "hosts of their own are asked for")
+    elif budget.seconds is None and budget.env_steps is not None and budget.core_seconds is None:
+        yield AutoValue("runtime.kind", "inprocess", "env steps alone: the run repeats exactly")
+    elif situation.cores < 2:
+        yield AutoValue("runtime.kind", "inprocess", "one core")
+    elif budget.core_seconds is not None:
+        yield AutoValue("runtime.kind", "inprocess", "it learns most in a core-second")
+    elif budget.seconds is not None and budget.seconds * situation.cores * RAY_SHARE < RAY_CORE_SECONDS:
+        yield AutoValue("runtime.kind", "inprocess", "Ray would take more than a tenth of the budget to start")
+    else:
+        yield AutoValue("runtime.kind", "ray", f"{situation.cores} cores")
+    if draft.value("runtime.kind") == "ray" and draft.has("runtime.kind"):
+        yield AutoValue(
+            "runtime.actor_hosts", max(situation.cores - 1, 1), f"{situation.cores} cores, one of them learns"
+        )
+
+
+def lease_deadline(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Far longer than a lease should take."""
+    num_envs, steps = draft.whole("actors.num_envs"), draft.whole("league.lease_steps")
+    expected = num_envs * (steps * (situation.costs.turn_s(num_envs)) + situation.costs.make_s)
+    deadline = max(DEADLINE_S, DEADLINE_FACTOR * expected)
+    reason = "far longer than a lease takes"
+    yield AutoValue("runtime.lease_deadline_s", float(f"{deadline:.2g}"), reason)
+
+
+def bots(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """The scripted opponents that can play the game."""
+    game = situation.game
+    searches = (
+        game.copyable and game.play == "turn_based" and not game.hides and game.spec.actions.kind == "categorical"
+    )
+    if not searches or not game.is_competitive:
+        yield AutoValue("evaluation.bots", ["random"], "search needs copies of games that hide nothing")
+        return
+    found = ["random", *(["tactical"] if game.spec.num_seats == 2 else [])]
+    if situation.costs.turn_s(1) <= SEARCH_TURN_S:
+        found += ["mcts:25", "mcts:100"]
+    yield AutoValue("evaluation.bots", found, "bots that can play it in time")
+
+
+RULES = (name, placement)
+LATE_RULES = (lease_deadline, bots)

@@ -1,0 +1,98 @@
+"""The situation that settings are chosen for: a game, a budget, a machine, and estimates that follow from them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from envs.facts.game_facts import GameCosts, GameFacts
+from league.config.run_config import BudgetConfig
+
+NOMINAL_GAME = GameCosts(make_s=1e-5, make_mib=0.01, reset_s=1e-5, call_s=1e-4, game_s=1e-6)
+"""Costs of a fast game, for runs whose settings must not depend on a clock."""
+
+HORIZON_CORE_SECONDS = 3600.0
+"""Core-seconds that settings are made for if there is no budget."""
+
+EFFICIENCY = 0.7
+"""Part of the time that acting and learning take; the rest is leases, snapshots and journal."""
+
+
+@dataclass(frozen=True)
+class NetworkCosts:
+    """Costs of the network on one core. The defaults are nominal: two layers of 128 on a core of 2024.
+
+    Fields:
+      act_call_s: seconds of one forward pass whatever the number of decisions. act_s: seconds that each adds.
+      update_call_s, learn_s: the same for one update and the decisions in its batch.
+    """
+
+    act_call_s: float = 5e-4
+    act_s: float = 3e-6
+    update_call_s: float = 3e-3
+    learn_s: float = 1.2e-5
+
+
+@dataclass(frozen=True)
+class Situation:
+    """Everything that a rule may look at beside the settings themselves.
+
+    Fields:
+      game: facts of the game. budget: of the run.
+      is_exact: True if the run must repeat exactly, so that nothing here rests on a clock.
+      cores: processor cores of this machine. memory_mib: its memory.
+      network: costs of the network.
+    """
+
+    game: GameFacts
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
+    is_exact: bool = False
+    cores: int = 2
+    memory_mib: float = 8192.0
+    network: NetworkCosts = NetworkCosts()
+
+    @property
+    def costs(self) -> GameCosts:
+        """Costs of the game: measured, or nominal where nothing was timed."""
+        return self.game.costs or NOMINAL_GAME
+
+    @property
+    def has_budget(self) -> bool:
+        """True if the budget has any limit."""
+        return self.budget != BudgetConfig()
+
+    @property
+    def core_seconds(self) -> float | None:
+        """Core-seconds of the budget, with the wall time of a limit taken on all cores; None without a time limit."""
+        limits = [
+            self.budget.core_seconds,
+            None if self.budget.seconds is None else self.budget.seconds * self.cores,
+        ]
+        return min((limit for limit in limits if limit is not None), default=None)
+
+    def step_s(self, num_envs: int) -> float:
+        """Core-seconds to make one decision: its part of the game's step and of the forward pass."""
+        acting = max(self.game.acting, 1e-3)
+        per_turn = self.costs.turn_s(num_envs) + self.network.act_call_s / num_envs
+        return per_turn / acting + self.network.act_s
+
+    def decisions(self, num_envs: int) -> float:
+        """Estimated decisions of all seats in the whole budget; without a budget in `HORIZON_CORE_SECONDS`.
+
+        Env steps count only where no time is given, as for the end of a run.
+        """
+        core_seconds = self.core_seconds
+        if core_seconds is None and self.budget.env_steps is not None:
+            return self.budget.env_steps * self.game.acting
+        if core_seconds is None:
+            core_seconds = HORIZON_CORE_SECONDS
+        return EFFICIENCY * core_seconds / (self.step_s(num_envs) + self.network.learn_s)
+
+
+def power_of_two(value: float, *, low: int, high: int) -> int:
+    """The power of two nearest to a positive number on a logarithmic scale, within bounds.
+
+    Measured costs vary by some percent from run to run; powers of two chosen from them rarely do.
+    """
+    exponent = round(math.log2(max(value, 1e-9)))
+    return int(min(max(2.0**exponent, low), high))

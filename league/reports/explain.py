@@ -1,0 +1,132 @@
+"""`league explain`: the value of a setting, and the reason why it has that value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from envs.protocol import EnvConfig
+from league.config.auto.resolve import resolve
+from league.config.commented import reasons_in
+from league.config.loading import parse_config
+from league.config.reference import KeyEntry, explain
+from league.config.run_config import BudgetConfig, RunConfig, config_plain
+from league.errors import LeagueError
+from league.store.run_folder import RunFolder
+
+GIVEN, DEFAULT = "given", "the default of every game"
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """One setting. origin: "given", "auto: " and the reason, or that it is the default; meaning: of the key."""
+
+    key: str
+    value: object
+    origin: str
+    meaning: str
+
+    def text(self) -> str:
+        """For people."""
+        return f"{self.key} = {json.dumps(self.value)}\n    {self.origin}\n    {self.meaning}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The settings under a key."""
+
+    rows: tuple[SettingRow, ...]
+
+    def to_json(self) -> str:
+        """As a JSON list."""
+        return json.dumps([asdict(row) for row in self.rows])
+
+    def text(self) -> str:
+        """For people."""
+        return "\n".join(row.text() for row in self.rows)
+
+
+def explain_setting(source: Path, key: str, *, limit: BudgetConfig | None = None) -> Explanation:
+    """Explain a setting of a run, of a configuration, or of a game with nothing set.
+
+    Args:
+      source: a run folder, a YAML file, or the id of an env.
+      key: dotted, of a setting or a whole section; a number stands for the place in a list.
+      limit: budget where the configuration has none.
+    Raises:
+      LeagueError: there is no such key; the sentence names the nearest.
+      EnvError: the game cannot be made.
+    """
+    known = explain(key.replace("[", ".").replace("]", "") if "[" in key else _generic(key))
+    if RunFolder(source).config_path.is_file():
+        text = RunFolder.open(source).read_config()
+        config, reasons = parse_config(text, source=str(source)), reasons_in(text)
+        given = _unlike_default(config)
+    else:
+        found = resolve(str(source), limit=limit)
+        config, reasons, given = found.config, found.reasons, found.given
+    plain = config_plain(config)
+    rows = tuple(_rows(key.strip(), _value(plain, key.strip()), known, reasons, given))
+    if not rows:
+        raise LeagueError(f"{source} has no {key}.")
+    return Explanation(rows)
+
+
+def _rows(
+    key: str, value: object, known: list[KeyEntry], reasons: Mapping[str, str], given: frozenset[str]
+) -> Iterator[SettingRow]:
+    """One row for each setting under a key. A list that was chosen as a whole is one setting, and so are its parts."""
+    meanings = {entry.key: entry.meaning for entry in known}
+    if isinstance(value, Mapping) and key not in reasons:
+        for name, item in value.items():
+            yield from _rows(f"{key}.{name}", item, known, reasons, given)
+        return
+    if isinstance(value, list) and any(isinstance(item, Mapping) for item in value):
+        if key in reasons:
+            yield SettingRow(key, value, f"auto: {reasons[key]}", meanings.get(_generic(key), ""))
+        for place, item in enumerate(value):
+            yield from _rows(f"{key}.{place}", item, known, reasons, given)
+        return
+    origin = f"auto: {reasons[key]}" if key in reasons else GIVEN if _covers(given, key) else DEFAULT
+    yield SettingRow(key, value, origin, meanings.get(_generic(key), ""))
+
+
+def _covers(given: frozenset[str], key: str) -> bool:
+    """True if a key, or a section that holds it, is among the given ones."""
+    parts = key.split(".")
+    return any(".".join(parts[: depth + 1]) in given for depth in range(len(parts)))
+
+
+def _generic(key: str) -> str:
+    """The key as the reference has it: league.players[].role for league.players.0.role."""
+    generic = ""
+    for part in key.strip().split("."):
+        generic += "[]" if part.isdigit() else f".{part}" if generic else part
+    return generic
+
+
+def _value(plain: object, key: str) -> object:
+    for part in key.split("."):
+        if isinstance(plain, Mapping):
+            plain = plain.get(part)
+        elif isinstance(plain, list) and part.isdigit() and int(part) < len(plain):
+            plain = plain[int(part)]
+        else:
+            return None
+    return plain
+
+
+def _unlike_default(config: RunConfig) -> frozenset[str]:
+    """Keys of a run whose value is not the default: with no reason beside it, such a value was given."""
+    default = config_plain(RunConfig(env=EnvConfig("")))
+    return frozenset(_different(config_plain(config), default, ""))
+
+
+def _different(one: object, other: object, path: str) -> Iterator[str]:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for name, item in one.items():
+            yield from _different(item, other.get(name), f"{path}.{name}" if path else str(name))
+    elif one != other:
+        yield path

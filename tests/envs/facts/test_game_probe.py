@@ -1,0 +1,124 @@
+"""The probe: what random play tells of games of each kind, and how little it costs where a game is dear."""
+
+from __future__ import annotations
+
+import gymnasium
+import numpy as np
+import pytest
+
+from envs.facts.game_facts import GameFacts
+from envs.facts.game_probe import CLOCKS, EXACT_GAMES, EXACT_TURNS, Clocks, GameProbe
+from envs.plugins import admit
+from envs.protocol import EnvConfig
+
+DEAR = f"{__name__}:make_dear"
+made: list[float] = []
+clock_s = [0.0]
+
+
+class Dear(gymnasium.Env[np.ndarray, int]):
+    """One seat; a game takes 3 s of the fake clock to make, a step 0.5 s; it ends after seven."""
+
+    observation_space = gymnasium.spaces.Box(-500.0, 500.0, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self) -> None:
+        made.append(clock_s[0])
+        clock_s[0] += 3.0
+        self._steps = 0
+
+    def reset(self, *, seed: int | None = None, options: object = None) -> tuple[np.ndarray, dict[str, object]]:
+        super().reset(seed=seed)
+        self._steps = 0
+        return np.array([0.0, 500.0], np.float32), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, object]]:
+        clock_s[0] += 0.5
+        self._steps += 1
+        return np.array([1.0, 500.0], np.float32), 1.0, self._steps == 7, False, {}
+
+
+def make_dear() -> Dear:
+    return Dear()
+
+
+def probe_game(config: EnvConfig, *, seconds: float | None, clocks: Clocks = CLOCKS) -> GameFacts:
+    probe = GameProbe(config, seconds=seconds, clocks=clocks)
+    probe.run()
+    found = probe.facts()
+    assert found is not None
+    return found
+
+
+def facts(env_id: str, **kwargs: object) -> GameFacts:
+    return probe_game(EnvConfig(env_id, kwargs), seconds=None)
+
+
+def test_a_dear_game_is_made_once_and_left_in_time() -> None:
+    admit([DEAR])
+    made.clear()
+    clock_s[0] = 0.0
+    found = probe_game(EnvConfig(DEAR), seconds=10.0, clocks=Clocks(lambda: clock_s[0], lambda: clock_s[0]))
+    assert len(made) == 1
+    assert clock_s[0] <= 10.0 + 0.5
+    assert found.costs is not None
+    assert found.costs.make_s == 3.0
+    assert found.costs.game_s == 0.5
+
+
+def test_a_busy_machine_makes_no_game_dearer_and_a_sleeping_one_is_timed_by_the_wall() -> None:
+    now = [0.0, 0.0]
+    clocks = Clocks(lambda: now[0], lambda: now[1])
+    began = clocks.now()
+    now[:] = [10.0, 2.0]
+    assert clocks.cost_since(began) == 2.0
+    now[:] = [10.0, 0.001]
+    assert clocks.cost_since(began) == 10.0
+
+
+def test_lengths_returns_and_ranges_of_a_game() -> None:
+    admit([DEAR])
+    found = facts(DEAR)
+    assert (found.turns.mean, found.decisions.high, found.episodes) == (7.0, 7.0, EXACT_GAMES * (EXACT_TURNS // 7))
+    assert found.returns[0].mean == 7.0
+    assert not found.final_only
+    assert found.margin is None
+    assert found.ranges["observation"].high == 500.0
+    assert found.ranges["observation"].large == 0.5
+
+
+@pytest.mark.parametrize(
+    ("env_id", "play", "hides", "wins_only"),
+    [
+        ("tic_tac_toe", "turn_based", False, True),
+        ("kuhn_poker", "turn_based", True, False),
+        ("rock_paper_scissors", "one_shot", False, True),
+        ("repeated_rock_paper_scissors", "simultaneous", False, False),
+        ("three_seat_rock_paper_scissors", "one_shot", False, False),
+    ],
+)
+def test_the_kind_of_a_game(env_id: str, play: str, hides: bool, wins_only: bool) -> None:
+    found = facts(env_id)
+    assert (found.play, found.hides, found.wins_only) == (play, hides, wins_only)
+    assert found.is_competitive
+    assert found.final_only == (play != "simultaneous")
+
+
+def test_hidden_cards_show_as_surprises() -> None:
+    assert facts("leduc_poker").surprises
+    assert not facts("connect_four").surprises
+
+
+@pytest.mark.parametrize("env_id", ["tic_tac_toe", "kuhn_poker", "gymnasium:CartPole-v1"])
+def test_a_probe_without_a_clock_repeats(env_id: str) -> None:
+    assert facts(env_id) == facts(env_id)
+
+
+def test_costs_of_a_call_and_of_a_game_are_told_apart() -> None:
+    """A clock that only steps move: 8 games cost what one costs, so that a game adds nothing."""
+    ticks, own = iter(range(10_000_000)), iter(range(10_000_000))
+    clocks = Clocks(lambda: float(next(ticks)), lambda: float(next(own)))
+    found = probe_game(EnvConfig("tic_tac_toe"), seconds=2000.0, clocks=clocks)
+    assert found.costs is not None
+    assert found.costs.game_s == 0.0
+    assert found.costs.call_s == 1.0

@@ -1,0 +1,198 @@
+"""The rules on made-up facts: each kind of game gets what suits it, whatever the budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agents.learner.config import LearnerConfig
+from envs.facts.game_facts import GameFacts
+from league.config.auto.rules_league import SNAPSHOTS
+from league.config.auto.situation import Situation, power_of_two
+from league.config.run_config import BudgetConfig
+from tests.league.config.auto.situations import SLOW, board_game, even, one_seat, one_shot, poker, settled, spec
+
+KINDS = {"board": board_game(), "poker": poker(), "one_shot": one_shot(), "one_seat": one_seat()}
+BUDGETS = {
+    "minute": BudgetConfig(core_seconds=60.0),
+    "hour": BudgetConfig(seconds=3600.0),
+    "month": BudgetConfig(seconds=30 * 86400.0),
+    "steps": BudgetConfig(env_steps=1_000_000),
+    "none": BudgetConfig(),
+}
+
+
+@pytest.mark.parametrize("game", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+@pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])
+def test_every_kind_and_budget_gives_a_valid_configuration(game: GameFacts, budget: BudgetConfig, slow: bool) -> None:
+    config, reasons = settled(replace(game, costs=SLOW) if slow else game, budget=budget)
+    assert all(reasons.values())
+    assert not LearnerConfig.problems(config.learner)
+    assert len(reasons) >= 25
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+def test_the_main_agent_learns_from_four_fifths_of_all_decisions(budget: BudgetConfig, slow: bool) -> None:
+    for game in (board_game(), poker(), one_shot()):
+        config, _ = settled(replace(game, costs=SLOW) if slow else game, budget=budget)
+        weights = [group.step_weight * group.count for group in config.league.players]
+        past = 1.0 - config.league.players[0].matchmaker["self_play"]  # type: ignore[index,operator]
+        learnt = weights[0] / sum(weights) * (1.0 - past / 2.0) * (1.0 - config.league.ratings.step_fraction)
+        assert learnt >= 0.8
+
+
+def test_a_short_budget_has_no_exploiter_and_a_long_one_has() -> None:
+    short, _ = settled(board_game(), budget=BudgetConfig(core_seconds=600.0))
+    long, _ = settled(board_game(), budget=BudgetConfig(core_seconds=7200.0))
+    slow, _ = settled(board_game(costs=SLOW), budget=BudgetConfig(core_seconds=7200.0))
+    assert [group.role for group in short.league.players] == ["main_agent"]
+    assert [group.role for group in long.league.players] == ["main_agent", "main_exploiter"]
+    assert [group.role for group in slow.league.players] == ["main_agent"]
+
+
+@pytest.mark.parametrize("seconds", [60.0, 600.0, 86400.0])
+def test_snapshots_are_a_share_of_the_budget(seconds: float) -> None:
+    budget = BudgetConfig(core_seconds=seconds)
+    config, _ = settled(board_game(), budget=budget)
+    main = config.league.players[0]
+    decisions = Situation(board_game(), budget).decisions(config.actors.num_envs)
+    share = main.step_weight / sum(group.step_weight for group in config.league.players)
+    assert main.gate.min_steps == pytest.approx(decisions * share / SNAPSHOTS / 2, rel=0.1)
+    assert main.gate.timeout_steps == pytest.approx(decisions * share / SNAPSHOTS * 2, rel=0.1)
+
+
+def test_the_gates_of_an_exact_run_count_its_steps() -> None:
+    config, _ = settled(board_game(costs=None), budget=BudgetConfig(env_steps=900_000), is_exact=True)
+    gate = config.league.players[0].gate
+    assert (gate.min_steps, gate.timeout_steps) == (20_000, 20_000)
+
+
+def test_a_dear_game_has_few_copies_and_sees_rows_again() -> None:
+    config, reasons = settled(board_game(costs=SLOW), budget=BudgetConfig(core_seconds=120.0))
+    assert config.actors.num_envs <= 32
+    assert "making one takes 0.02 s" in reasons["actors.num_envs"] or "fixed cost" in reasons["actors.num_envs"]
+    assert config.learner.algorithm["kind"] == "ppo"  # type: ignore[index]
+    assert config.learner.algorithm["epochs"] >= 4  # type: ignore[index,operator]
+    assert config.learner.batch_rows * config.learner.unroll_length <= 512
+
+
+def test_a_fast_game_sees_each_row_once() -> None:
+    config, _ = settled(board_game())
+    assert config.actors.num_envs >= 256
+    assert config.learner.algorithm["kind"] == "vtrace"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("make_mib", [1.0, 100.0, 2000.0])
+def test_games_fit_into_memory(make_mib: float) -> None:
+    costs = replace(SLOW, make_mib=make_mib, make_s=1e-4)
+    config, _ = settled(board_game(costs=costs), memory_mib=8192.0)
+    assert config.actors.num_envs * 3 * make_mib <= 0.15 * 8192 or config.actors.num_envs == 4
+
+
+@pytest.mark.parametrize(
+    ("decisions", "length"), [(even(1), 1), (even(2), 2), (even(5), 8), (even(12), 16), (even(30), 16), (even(500), 32)]
+)
+def test_the_unroll_follows_the_length_of_a_game(decisions, length: int) -> None:  # type: ignore[no-untyped-def]
+    config, _ = settled(board_game(decisions=decisions))
+    assert config.learner.unroll_length == length
+
+
+def test_returns_decide_on_the_value_and_the_scoring() -> None:
+    board, chips, alone = (settled(game)[0] for game in (board_game(), poker(), one_seat()))
+    assert (board.network.value_output, board.learner.value_normalisation) == ("tanh", "none")
+    assert (chips.network.value_output, chips.learner.value_normalisation) == ("popart", "popart")
+    assert (board.league.payoff.score, board.league.payoff.return_scale) == ("wins", None)
+    assert (chips.league.payoff.score, chips.league.payoff.return_scale) == ("returns", 52.0)
+    assert (alone.league.payoff.score, alone.network.value_output) == (None, "popart")
+
+
+def test_a_stated_range_of_returns_is_kept() -> None:
+    config, _ = settled(poker(spec=spec(return_range=(-13.0, 13.0))))
+    assert config.league.payoff.score is None
+
+
+def test_a_magnet_where_play_is_mixed_alone() -> None:
+    costs = {name: settled(game)[0].learner.algorithm["magnet_cost"] for name, game in KINDS.items()}  # type: ignore[index]
+    assert costs == {"board": 0.0, "poker": 0.1, "one_shot": 0.1, "one_seat": 0.0}
+
+
+def test_memory_where_something_is_hidden_for_long() -> None:
+    assert settled(poker())[0].network.core == "none"
+    assert settled(poker(decisions=even(20)))[0].network.core == "lstm"
+    assert settled(board_game(decisions=even(20)))[0].network.core == "none"
+
+
+@pytest.mark.parametrize(
+    ("shape", "encoder"), [((84,), "mlp"), ((6, 7, 2), "mlp"), ((15, 15, 4), "conv"), ((84, 84, 4), "impala_resnet")]
+)
+def test_the_encoder_follows_the_observation(shape: tuple[int, ...], encoder: str) -> None:
+    assert settled(board_game(spec=spec(shape=shape)))[0].network.encoder == encoder
+
+
+def test_many_legal_actions_want_less_entropy() -> None:
+    few, many = (settled(board_game(log_legal=size))[0].learner.entropy_cost for size in (1.0, 5.0))
+    assert many < few
+
+
+def test_bots_are_those_that_can_play() -> None:
+    assert settled(poker())[0].evaluation.bots == ("random",)
+    assert settled(one_shot())[0].evaluation.bots == ("random",)
+    assert settled(one_seat())[0].evaluation.bots == ("random",)
+    assert settled(board_game())[0].evaluation.bots == ("random", "tactical", "mcts:25", "mcts:100")
+    assert settled(board_game(costs=SLOW))[0].evaluation.bots == ("random", "tactical")
+
+
+@pytest.mark.parametrize(
+    ("budget", "cores", "kind"),
+    [
+        (BudgetConfig(env_steps=1000), 2, "inprocess"),
+        (BudgetConfig(core_seconds=9000.0), 2, "inprocess"),
+        (BudgetConfig(seconds=30.0), 2, "inprocess"),
+        (BudgetConfig(seconds=600.0), 2, "ray"),
+        (BudgetConfig(seconds=600.0), 1, "inprocess"),
+    ],
+)
+def test_hosts_of_their_own_where_they_pay_off(budget: BudgetConfig, cores: int, kind: str) -> None:
+    assert settled(board_game(), budget=budget, cores=cores)[0].runtime.kind == kind
+
+
+def test_given_values_win_and_others_follow_them() -> None:
+    given = {
+        "actors": {"num_envs": 10},
+        "network": {"value_output": "linear"},
+        "league": {"players": [{"role": "main_agent", "gate": {"timeout_steps": 77}}, {"role": "league_exploiter"}]},
+        "learner": {"algorithm": "appo", "entropy_cost": 0.8},
+    }
+    config, reasons = settled(board_game(), given)
+    assert config.actors.num_envs == 10
+    assert (config.network.value_output, config.learner.value_normalisation) == ("linear", "none")
+    assert [group.role for group in config.league.players] == ["main_agent", "league_exploiter"]
+    assert config.league.players[0].gate.timeout_steps == 77
+    assert config.league.players[0].gate.min_steps <= 77
+    assert config.league.players[1].gate.reset_to == "main"
+    assert config.learner.algorithm["kind"] == "appo"  # type: ignore[index]
+    assert config.learner.entropy_cost_end == 0.2
+    missing = {"actors.num_envs", "network.value_output", "league.players", "learner.algorithm.kind"}
+    assert not missing & set(reasons)
+    assert "league.players.1.gate.min_steps" in reasons
+
+
+def test_a_preset_keeps_its_players_and_takes_the_cadence() -> None:
+    config, reasons = settled(board_game(), {"league": {"preset": "self_play"}})
+    assert [group.matchmaker_name for group in config.league.players] == ["self_play"]
+    assert config.league.players[0].gate.timeout_steps == config.league.population.save_steps
+    assert "league.population.save_steps" in reasons
+
+
+def test_options_of_a_given_algorithm_stay_its_own() -> None:
+    config, _ = settled(board_game(), {"learner": {"algorithm": {"epochs": 3}}})
+    assert config.learner.algorithm["kind"] == "ppo"  # type: ignore[index]
+    assert config.learner.algorithm["epochs"] == 3  # type: ignore[index]
+
+
+@pytest.mark.parametrize(("value", "rounded"), [(1.4, 1), (1.5, 2), (90.0, 64), (91.0, 128), (1e9, 1024), (0.0, 1)])
+def test_powers_of_two(value: float, rounded: int) -> None:
+    assert power_of_two(value, low=1, high=1024) == rounded
