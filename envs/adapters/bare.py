@@ -52,9 +52,9 @@ def bare_rate(env: object, *, seconds: float, clock: Clock = time.process_time) 
     Args:
       seconds: of play, in each of the two passes.
     """
-    if not isinstance(env, ExternalEnv) or env.make_one is None:
+    if not isinstance(env, ExternalEnv) or env.make_bare is None:
         return None
-    raw = env.make_one()
+    raw = env.make_bare()
     loop: Loop = GymnasiumLoop(raw)
     if not isinstance(env, GymnasiumEnv):
         loop = AecLoop(raw) if isinstance(env, AecEnv) else ParallelLoop(raw)

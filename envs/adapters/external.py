@@ -91,9 +91,9 @@ class ExternalEnv:
         return self._turn(lost=True)
 
     @property
-    def make_one(self) -> Callable[[], Any] | None:
-        """Makes one more game as it is before its adapter; None if there is no way."""
-        return self._outline.make_one
+    def make_bare(self) -> Callable[[], Any] | None:
+        """Makes one more game as its users know it; None if there is no way."""
+        return self._outline.make_bare
 
     def tolerate_failures(self) -> None:
         """As in `FaultTolerant`."""

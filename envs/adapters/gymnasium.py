@@ -62,7 +62,7 @@ class GymnasiumEnv(ExternalEnv):
             except Exception as error:  # code of others: whatever it raises is their env's error, not ours
                 raise EnvError(f"{env_id}: its first reset raised {type(error).__name__}: {error} (seed 0)") from error
             outline = outline_of(env_id, [SEAT], [space], [games[0].action_space], has_mask=has_mask)
-            return cls(games, replace(outline, make_one=make_one))
+            return cls(games, replace(outline, make_one=make_one, make_bare=make_one))
 
     def _begin(self, game: int, seed: int) -> None:
         observation, infos = self._games[game].reset(seed=seed)

@@ -32,11 +32,13 @@ class Outline:
     Fields:
       forms: [S] each seat's own spaces in the spec's form.
       make_one: makes one more game, in place of one that failed; None if the failed one is used again.
+      make_bare: makes one more game as its users know it, with all its wrappers.
     """
 
     spec: EnvSpec
     forms: tuple[SeatForm, ...]
     make_one: Callable[[], Any] | None = None
+    make_bare: Callable[[], Any] | None = None
 
     @property
     def fields(self) -> tuple[ObservationField, ...]:

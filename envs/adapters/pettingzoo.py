@@ -104,7 +104,7 @@ class AecEnv(ExternalEnv):
         with closed_on_error(games):
             outline = _outline(games[0], env_id=env_id, seat_plan=seat_plan, infos_of=_first_aec_infos)
         checks = CHECKS if outline.spec.has_mask else CHECKS[1:]  # without a mask the env judges illegal moves
-        outline = replace(outline, make_one=lambda: _peel(make_one(), checks))
+        outline = replace(outline, make_one=lambda: _peel(make_one(), checks), make_bare=make_one)
         return cls([_peel(game, checks) for game in games], outline)
 
     def _begin(self, game: int, seed: int) -> None:
@@ -180,7 +180,7 @@ class ParallelEnv(ExternalEnv):
         with closed_on_error(games):
             outline = _outline(games[0], env_id=env_id, seat_plan=seat_plan, infos_of=lambda env: env.reset(seed=0)[1])
         checks = CHECKS if outline.spec.has_mask else CHECKS[1:]
-        outline = replace(outline, make_one=lambda: _peel_inside(make_one(), checks))
+        outline = replace(outline, make_one=lambda: _peel_inside(make_one(), checks), make_bare=make_one)
         return cls([_peel_inside(game, checks) for game in games], outline)
 
     def _begin(self, game: int, seed: int) -> None:

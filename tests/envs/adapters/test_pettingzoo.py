@@ -311,7 +311,7 @@ def test_an_emulator_is_seeded_once_by_each_reset_and_when_it_is_made_again() ->
             turn = env.step(np.zeros(len(turn.seat), np.int64))
     assert [seed is None for seed in Emulator.seeds] == [False, True, True] * 2
     assert Emulator.seeds[0] != Emulator.seeds[3]
-    env._games[0] = env.make_one()
+    env._games[0] = Emulator()
     assert [env._seed_for(0, 9), env._seed_for(0, 9)] == [9, None]
 
 

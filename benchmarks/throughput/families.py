@@ -1,0 +1,250 @@
+"""Families of games: speed through our adapters beside the bare env's own, and what a short training learns.
+
+    python -m benchmarks.throughput.families --json
+    python -m benchmarks.throughput.families --only classic,openspiel --core-seconds 0
+
+Speed: decisions a core-second at random play in one process. The bare env is one game in a loop of its own kind, with
+everything that a user's loop calls; both replay actions that were chosen before. The two take turns; the share is the
+median of their ratios.
+
+Learning: a run of `--core-seconds` with the shipped defaults, its newest policy against random play. Beside it stands
+what random play itself gets: a score where there is somebody to beat, a return where there is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from agents.acting.policy import BotPolicy, Policy
+from benchmarks.report import Report
+from benchmarks.strength.run_to_end import run_to_end
+from envs.adapters.bare import bare_rate
+from envs.bots import RandomBot, make_bot
+from envs.protocol import EnvConfig
+from envs.registry import make
+from league.eval.match import play_match
+from league.policies.loading import load_policy
+
+MIN_SHARE = 0.6
+ROUNDS = 3
+WALL_FACTOR, START_UP_S = 8.0, 300.0
+"""Seconds on the clock that a core-second may take on a busy machine, and those allowed beside the budget."""
+
+ERRORS = 3.0
+"""Standard errors by which a trained policy has to be better than random play."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One game of a family.
+
+    Fields:
+      kwargs: options of the env.
+      num_envs: games at once while the speed is measured.
+      python: whether the env is a Python program, whose share is held against the bound.
+      games: of the match that measures what was learnt; 0 where random play cannot be beaten.
+      shared: whether the seats win together, so that the return counts and not the score.
+    """
+
+    env_id: str
+    kwargs: Mapping[str, object] = field(default_factory=dict)
+    num_envs: int = 64
+    python: bool = True
+    games: int = 200
+    shared: bool = False
+
+
+SMALL_HANABI = {"colors": 2, "ranks": 3, "hand_size": 2}
+FAMILIES = {
+    "classic: Connect Four": Family("pettingzoo:classic/connect_four_v3"),
+    "classic: tic-tac-toe": Family("pettingzoo:classic/tictactoe_v3"),
+    "classic: Leduc": Family("pettingzoo:classic/leduc_holdem_v4", games=400),
+    "classic: rock-paper-scissors": Family("pettingzoo:classic/rps_v2", games=0),
+    "classic: Hanabi": Family("pettingzoo:classic/hanabi_v5", SMALL_HANABI, shared=True),
+    "butterfly: knights archers zombies": Family(
+        "pettingzoo:butterfly/knights_archers_zombies_v11", {"max_cycles": 200}, num_envs=16, games=20, shared=True
+    ),
+    "atari: Pong, RAM": Family("pettingzoo:atari/pong_v3", {"obs_type": "ram", "max_cycles": 500}, num_envs=8, games=8),
+    "gymnasium: FrozenLake, discrete": Family("gymnasium:FrozenLake-v1", {"is_slippery": False}),
+    "gymnasium: Blackjack, tuple": Family("gymnasium:Blackjack-v1", games=2000),
+    "gymnasium: Acrobot, box observed": Family("gymnasium:Acrobot-v1", games=20),
+    "gymnasium: Pendulum, box acted": Family("gymnasium:Pendulum-v1", games=50),
+    "openspiel: Leduc, hidden": Family("openspiel:leduc_poker", python=False, games=1000),
+    "openspiel: goofspiel, simultaneous": Family(
+        "openspiel:goofspiel(num_cards=4,imp_info=true)", python=False, games=1000
+    ),
+    "openspiel: Kuhn, three seats": Family("openspiel:kuhn_poker(players=3)", python=False, games=999),
+    "openspiel: breakthrough, perfect": Family("openspiel:breakthrough(rows=6,columns=6)", python=False),
+    "built in: Othello": Family("othello", python=False),
+}
+
+
+def main() -> int:
+    """Run the benchmark; exit 1 where a bound does not hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="end with one JSON line")
+    parser.add_argument("--only", default="", help="families whose name holds one of these words, by commas")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement of speed; 0 for none")
+    parser.add_argument("--core-seconds", type=float, default=45.0, help="of each training; 0 for none")
+    parser.add_argument("--seed", type=int, default=0, help="of the training runs")
+    options = parser.parse_args()
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    words, report = options.only.split(","), Report()
+    for name, family in FAMILIES.items():
+        if not any(word in name for word in words):
+            continue
+        if options.seconds:
+            add_speed(report, name, family, seconds=options.seconds)
+        if options.core_seconds and family.games:
+            add_learning(report, name, family, core_seconds=options.core_seconds, seed=options.seed)
+        print(f"{name}: done", file=sys.stderr, flush=True)
+    report.print(sys.stdout, as_json=options.json)
+    return 1 if report.failed else 0
+
+
+def add_speed(report: Report, name: str, family: Family, *, seconds: float) -> None:
+    """Add the rates through the adapter and of the bare env, and their ratio."""
+    ours, bare = [], []
+    for _ in range(ROUNDS):
+        with contextlib.closing(make(EnvConfig(family.env_id, dict(family.kwargs)), num_envs=family.num_envs)) as env:
+            rate = bare_rate(env, seconds=seconds)
+            bare.append(openspiel_rate(family.env_id, seconds) if rate is None else rate)
+            ours.append(adapter_rate(env, seconds=seconds))
+    report.add(f"{name}: decisions, {family.num_envs} games at once", statistics.median(ours), "/core-s")
+    if bare[0] is None:
+        return
+    pairs = [(own, alone) for own, alone in zip(ours, bare, strict=True) if alone is not None]
+    report.add(f"{name}: decisions of the bare env", statistics.median(alone for _, alone in pairs), "/core-s")
+    share = statistics.median(own / alone for own, alone in pairs)
+    report.add(f"{name}: share of the bare env's rate", share, "", at_least=MIN_SHARE if family.python else None)
+
+
+def adapter_rate(env: Any, *, seconds: float) -> float:
+    """Decisions a core-second of a batched env at random play."""
+    bot, turn, played, decisions = RandomBot(seed=0), env.reset(0), [], 0
+    stop = time.process_time() + seconds
+    while time.process_time() < stop:
+        played.append(bot.act(env, turn, np.arange(turn.env_index.size)))
+        decisions += len(played[-1])
+        turn = env.step(played[-1])
+    env.reset(0)
+    began = time.process_time()
+    for actions in played:
+        env.step(actions)
+    return decisions / (time.process_time() - began)
+
+
+def openspiel_rate(env_id: str, seconds: float) -> float | None:
+    """Decisions a core-second of one state of an OpenSpiel game; None for another env."""
+    if not env_id.startswith("openspiel:"):
+        return None
+    import pyspiel
+
+    game, rng = pyspiel.load_game(env_id.partition(":")[2]), np.random.default_rng(0)
+    episodes, decisions, stop = [], 0, time.process_time() + seconds
+    while time.process_time() < stop:
+        state = game.new_initial_state()
+        while not state.is_terminal():
+            seats = range(game.num_players()) if state.is_simultaneous_node() else (state.current_player(),)
+            chosen = [int(rng.choice(state.legal_actions(seat))) for seat in seats]
+            decisions += 0 if state.is_chance_node() else len(chosen)
+            apply(state, chosen)
+        episodes.append([list(part) for part in _parts(state, game.num_players(), game)])
+    began = time.process_time()
+    for episode in episodes:
+        replay(game, episode)
+    return decisions / (time.process_time() - began)
+
+
+def apply(state: Any, chosen: list[int]) -> None:
+    """Take the actions of the seats, or of chance."""
+    if len(chosen) > 1:
+        state.apply_actions(chosen)
+    else:
+        state.apply_action(chosen[0])
+
+
+def _parts(state: Any, num_players: int, game: Any) -> Iterator[list[int]]:
+    """The actions of a finished game, those taken at once together."""
+    again, history = game.new_initial_state(), iter(state.history())
+    while not again.is_terminal():
+        chosen = [next(history) for _ in range(num_players if again.is_simultaneous_node() else 1)]
+        yield chosen
+        apply(again, chosen)
+
+
+def replay(game: Any, episode: list[list[int]]) -> None:
+    """Play a game with everything that a user's loop asks the state for."""
+    facts, state = game.get_type(), game.new_initial_state()
+    for chosen in episode:
+        if state.is_chance_node():
+            state.chance_outcomes()
+        else:
+            see = (
+                state.information_state_tensor if facts.provides_information_state_tensor else state.observation_tensor
+            )
+            for seat in range(len(chosen)) if len(chosen) > 1 else (state.current_player(),):
+                state.legal_actions(seat)
+                see(seat)
+        apply(state, chosen)
+        state.is_terminal()
+    state.returns()
+
+
+def add_learning(report: Report, name: str, family: Family, *, core_seconds: float, seed: int) -> None:
+    """Train with the shipped defaults, and add what the newest policy and random play get against random play."""
+    plain = {
+        "name": "family",
+        "seed": seed,
+        "env": {"id": family.env_id, "kwargs": dict(family.kwargs)},
+        "runtime": {"kind": "inprocess"},
+        "budget": {"core_seconds": core_seconds},
+        "evaluation": {"bots": []},
+        "wandb": {"mode": "disabled"},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "family.yaml").write_text(yaml.safe_dump(plain))
+        command = [sys.executable, "-m", "league.cli", "train", f"{place / 'family.yaml'}"]
+        run_to_end(
+            [*command, "--run-dir", f"{place / 'run'}"],
+            log=place / "log.txt",
+            timeout_s=WALL_FACTOR * core_seconds + START_UP_S,
+        )
+        trained: Policy = load_policy(place / "run", player="main_agent_0").as_seat_policy()
+        env = EnvConfig(family.env_id, dict(family.kwargs))
+        with contextlib.closing(make(env, num_envs=1)) as made:
+            alone = family.shared or len(set(made.spec.teams)) == 1
+        results = []
+        for policy in (trained, random_policy(0)):
+            entrants = [policy] if alone else [policy, random_policy(1)]
+            result = play_match(env, entrants, games=family.games, seed=771203)
+            values = (result.group_returns if alone else result.group_scores)[:, 0]
+            results.append((float(values.mean()), float(values.std() / len(values) ** 0.5)))
+        unit = "return" if alone else "score"
+    (learnt, error), (chance, chance_error) = results
+    report.add(f"{name}: random play", chance, unit)
+    bound = chance + ERRORS * float(np.hypot(error, chance_error))
+    report.add(f"{name}: after {core_seconds:g} core-s", learnt, unit, at_least=bound)
+
+
+def random_policy(seed: int) -> Policy:
+    """Random play as a policy."""
+    return BotPolicy(make_bot("random", seed=seed))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
