@@ -6,8 +6,7 @@ Shape letters: N games, S seats, K slots, A actions.
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +21,7 @@ from envs.spec_facts import spec_facts
 from envs.sub_actions import illegal_answer
 
 STEPS = 200  # turns that a check plays by default
+MAX_KEPT_BYTES = 1 << 28  # of observations, which are compared later; with large images fewer turns are played
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,6 @@ def check_env(
     num_envs: int = 4,
     steps: int = STEPS,
     seed: int = 0,
-    clock: Callable[[], float] = time.perf_counter,
 ) -> list[Finding]:
     """Play `num_envs` games of `config` for `steps` turns at random.
 
@@ -58,7 +57,7 @@ def check_env(
         return [Finding("fault", "it can be made", str(error))]
     check = Check(env.spec)
     try:
-        first = _record(env, steps=steps, seed=seed, check=check, clock=clock)
+        first = _record(env, steps=steps, seed=seed, check=check)
         _repeat(config, first, num_envs=num_envs, seed=seed, check=check)
         _refuse(env, check, seed=seed)
         _copy(env, check, seed=seed)
@@ -76,9 +75,7 @@ class Check:
 
     spec: EnvSpec
     faults: dict[str, Finding] = field(default_factory=dict)
-    num_slots: int = 0
     num_steps: int = 0
-    step_seconds: float = 0.0
     lengths: list[int] = field(default_factory=list)
     returns: list[NDArray[np.float32]] = field(default_factory=list)
     num_truncated: int = 0
@@ -182,12 +179,14 @@ class Played:
     actions: list[NDArray[np.generic]]
 
 
-def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check, clock: Callable[[], float]) -> Played:
+def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check) -> Played:
     """Play at random, checking every turn and that rewards add up to returns."""
     spec, bot = env.spec, RandomBot(seed=seed)
     turns, actions = [_kept(calls.reset(env, seed))], []
     collected = np.zeros((env.num_envs, spec.num_seats))
     lengths = np.zeros(env.num_envs, np.int64)
+    turn_bytes = max(sum(array.nbytes for array in turns[0].obs.values()), 1)
+    steps = max(min(steps, MAX_KEPT_BYTES // turn_bytes), 2)
     for step in range(steps + 1):
         turn = turns[-1]
         for rule, text in check_turn(spec, turn, num_envs=env.num_envs):
@@ -219,12 +218,9 @@ def _record(env: BatchedEnv, *, steps: int, seed: int, check: Check, clock: Call
         if step == steps:
             break
         actions.append(bot.act(env, turn, np.arange(turn.env_index.size)))
-        check.num_slots += turn.env_index.size
         check.num_steps += 1
         lengths += 1
-        began = clock()
         turn = calls.step(env, actions[-1])
-        check.step_seconds += clock() - began
         turns.append(_kept(turn))
     return Played(turns, actions)
 
@@ -370,6 +366,3 @@ def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
         yield Finding("fact", "episodes at random", f"none ended in {check.num_steps} turns; give more, by --steps N")
     yield Finding("fact", "returns", returns_text(spec))
     yield Finding("fact", "copies", check.copies or "not tried")
-    if check.step_seconds > 0:
-        speed = check.num_slots / check.step_seconds
-        yield Finding("fact", "speed", f"{speed:,.0f} actions a second, {env.num_envs} games at once")

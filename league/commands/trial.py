@@ -75,12 +75,13 @@ def check_env(
         list[str] | None, typer.Option("-k", "--kwarg", metavar="NAME=VALUE", help="Option of the env; repeatable.")
     ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Turns to play at random; more where episodes are long.")] = 200,
+    seconds: Annotated[float, typer.Option(min=0, help="Processor time for the measures; 0 for none.")] = 6.0,
     as_json: Json = False,
 ) -> None:
     """Try an environment against the contract; exit 1 where it breaks it."""
     from league.reports.env_check import check_environment
 
-    report = check_environment(env_id, kwargs or [], steps=steps)
+    report = check_environment(env_id, kwargs or [], steps=steps, seconds=seconds)
     typer.echo(report.to_json() if as_json else report.text())
     if report.problems:
         raise typer.Exit(1)

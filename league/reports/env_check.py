@@ -12,39 +12,54 @@ import yaml
 from envs.conformance import STEPS, Finding, check_env
 from envs.protocol import EnvConfig
 from league.errors import LeagueError
+from league.reports.env_play import Measures, measure
 from league.runtime.task_thread import watched
 
 CALL_DEADLINE_S = 120.0
 """For one call of the env, as in a run where nothing else is configured."""
 
+SECONDS = 6.0
+"""Of processor time for the measures by default."""
+
 
 @dataclass(frozen=True)
 class EnvReport:
-    """Result of `league check-env`. facts: one line each; problems: broken rules with their remedies."""
+    """Result of `league check-env`.
+
+    Fields:
+      facts: one line each. problems: broken rules with their remedies.
+      measures: of random play; None if the env cannot be played, or no time was given.
+    """
 
     env_id: str
     facts: tuple[str, ...]
     problems: tuple[str, ...]
+    measures: Measures | None = None
 
     def to_json(self) -> str:
         """As one JSON object."""
-        return json.dumps({**asdict(self), "ok": not self.problems})
+        share = {} if self.measures is None else {"share_of_bare": self.measures.share}
+        return json.dumps({**asdict(self), **share, "ok": not self.problems})
 
     def text(self) -> str:
         """For people."""
         count = len(self.problems)
         places = f"{count} place" if count == 1 else f"{count} places"
         verdict = f"breaks the contract in {places}" if count else "ready to train on"
-        lines = [f"  {line}" for line in self.facts] + [f"  BAD  {line}" for line in self.problems]
+        measured = () if self.measures is None else self.measures.lines()
+        lines = [f"  {line}" for line in (*self.facts, *measured)] + [f"  BAD  {line}" for line in self.problems]
         return "\n".join([f"{self.env_id}: {verdict}", *lines])
 
 
-def check_environment(env_id: str, options: Sequence[str], *, steps: int = STEPS) -> EnvReport:
+def check_environment(
+    env_id: str, options: Sequence[str], *, steps: int = STEPS, seconds: float = SECONDS
+) -> EnvReport:
     """Try an environment against the contract.
 
     Args:
       env_id: as in a configuration. options: "name=value" each, the value in YAML.
       steps: turns that are played at random.
+      seconds: of processor time for the measures; 0 for none.
     Raises:
       LeagueError: an option is not of that form.
       EnvError: a call of the env did not come back within `CALL_DEADLINE_S`.
@@ -59,8 +74,16 @@ def check_environment(env_id: str, options: Sequence[str], *, steps: int = STEPS
         except yaml.YAMLError as error:
             raise LeagueError(f"{option!r}: the value is no YAML; put it in quotes if it is text.") from error
     findings: list[Finding] = []
+    measures: list[Measures] = []
+
+    def check() -> None:
+        config = EnvConfig(env_id, kwargs)
+        findings.extend(check_env(config, steps=steps))
+        if seconds > 0 and not any(found.kind == "fault" for found in findings):
+            measures.append(measure(config, seconds=seconds))
+
     watched(
-        lambda: findings.extend(check_env(EnvConfig(env_id, kwargs), steps=steps)),
+        check,
         deadline_s=CALL_DEADLINE_S,
         say=lambda sentence: print(sentence, file=sys.stderr, flush=True),
     )
@@ -68,4 +91,5 @@ def check_environment(env_id: str, options: Sequence[str], *, steps: int = STEPS
         env_id,
         facts=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fact"),
         problems=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fault"),
+        measures=measures[0] if measures else None,
     )

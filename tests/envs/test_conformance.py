@@ -48,14 +48,18 @@ def test_every_env_keeps_the_contract(config: EnvConfig) -> None:
 
 
 def test_facts_are_told() -> None:
-    ticks = itertools.count()
-    findings = check_env(EnvConfig("connect_four"), num_envs=4, steps=100, clock=lambda: next(ticks))
+    findings = check_env(EnvConfig("connect_four"), num_envs=4, steps=100)
     facts = {finding.rule: finding.text for finding in findings}
     assert facts["seats"] == "2: first, second; every seat for itself"
     assert facts["observations"] == "board bool [2, 6, 7]"
     assert facts["actions"] == "7 numbered actions, some masked"
     assert facts["copies"] == "games can be copied and saved"
-    assert facts["speed"] == "4 actions a second, 4 games at once"
+
+
+def test_of_large_observations_fewer_turns_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("envs.conformance.MAX_KEPT_BYTES", 4 * 2 * 6 * 7 * 10)  # ten turns of four games
+    facts = {found.rule: found.text for found in check_env(EnvConfig("connect_four"), num_envs=4, steps=100)}
+    assert facts["episodes at random"].startswith("1, 9.0 turns on average")  # 36 in 200 turns
 
 
 def test_an_env_that_cannot_be_made_is_a_fault() -> None:

@@ -1,0 +1,78 @@
+"""Measures of random play against what is known of the games, with a clock that counts its readings."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from envs.adapters.bare import bare_rate
+from envs.protocol import EnvConfig
+from envs.registry import make
+from league.reports.env_check import check_environment
+from league.reports.env_play import BATCHES, measure
+
+
+def ticking(step: float = 0.001) -> Callable[[], float]:
+    """A clock that moves on by `step` with every reading."""
+    ticks = itertools.count()
+    return lambda: next(ticks) * step
+
+
+def test_random_play_of_tic_tac_toe_has_its_known_statistics() -> None:
+    found = measure(EnvConfig("tic_tac_toe"), seconds=3.0, clock=ticking())
+    assert [speed.num_envs for speed in found.speeds] == list(BATCHES)
+    assert (found.lengths[0], found.lengths[2]) == (5, 9)
+    assert found.returns == (-1, 1)
+    first, second = found.seats
+    assert first.low < 0.29 < first.high  # 0.585 won, 0.288 lost
+    assert first.mean == -second.mean
+    assert found.observations == {"board": (0, 1)}
+    assert found.bare is None and found.share is None
+    assert any("the seats are not equal" in line for line in found.lines())
+
+
+def test_equal_seats_show_no_bias() -> None:
+    found = measure(EnvConfig("rock_paper_scissors"), seconds=1.0, clock=ticking())
+    assert any("no bias seen" in line for line in found.lines())
+    assert found.lengths == (1, 1, 1)
+
+
+def test_decisions_are_counted_by_slots_and_time_by_steps() -> None:
+    """Every step takes one tick of this clock."""
+    found = measure(EnvConfig("rock_paper_scissors"), seconds=1.0, clock=ticking())
+    for speed in found.speeds:
+        assert speed.decisions_per_core_s == pytest.approx(2 * speed.num_envs / 0.001)
+
+
+def test_games_that_are_dear_to_make_are_not_made_by_the_hundred() -> None:
+    found = measure(EnvConfig("rock_paper_scissors"), seconds=0.02, clock=ticking())
+    assert [speed.num_envs for speed in found.speeds] == [1, 4]
+
+
+@pytest.mark.parametrize(
+    "env_id", ["pettingzoo:classic/tictactoe_v3", "pettingzoo:classic/rps_v2", "gymnasium:FrozenLake-v1"]
+)
+def test_a_bare_env_is_stepped_in_its_own_loop(env_id: str) -> None:
+    env = make(EnvConfig(env_id), num_envs=1)
+    rate = bare_rate(env, seconds=0.05)
+    assert rate is not None and rate > 100
+    env.close()
+
+
+def test_a_batched_game_has_no_bare_env() -> None:
+    assert bare_rate(make(EnvConfig("tic_tac_toe"), num_envs=1), seconds=0.1) is None
+
+
+def test_the_report_holds_the_measures() -> None:
+    report = check_environment("pettingzoo:classic/tictactoe_v3", [], steps=20, seconds=0.3)
+    plain = json.loads(report.to_json())
+    assert plain["ok"]
+    assert plain["measures"]["speeds"][0]["num_envs"] == 1
+    assert plain["share_of_bare"] > 0
+    assert np.isfinite(plain["measures"]["bare"])
+    assert "bare env: " in report.text()
+    assert check_environment("tic_tac_toe", [], steps=20, seconds=0).measures is None
