@@ -100,7 +100,7 @@ class Measures:
 
 @dataclass
 class _Seen:
-    """What random play has shown so far."""
+    """Lengths, returns and ranges seen so far."""
 
     spec: EnvSpec
     lengths: list[int] = field(default_factory=list)
