@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import tokenize
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_architecture import ROOT, name_of, sources
+from tests.test_architecture import ROOT, name_of, sources, tree_of
 
 GONE = {
     "Book": "JournaledLeague",
@@ -59,9 +60,15 @@ GONE_PREFIXES = re.compile(r"_?(?:MOST|LEAST)_[A-Z]|\w+Settings$")
 OF_OTHERS = {"BaseSettings"}
 
 
+@functools.cache
+def tokens(path: Path) -> list[tokenize.TokenInfo]:
+    """The tokens of a file."""
+    return list(tokenize.generate_tokens(io.StringIO(path.read_text()).readline))
+
+
 @pytest.mark.parametrize("path", sources(), ids=name_of)
 def test_no_private_word_is_left(path) -> None:  # type: ignore[no-untyped-def]
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+    for token in tokens(path):
         if token.type != tokenize.NAME or token.string in OF_OTHERS:
             continue
         where = f"{name_of(path)}:{token.start[0]}"
@@ -83,16 +90,19 @@ NOT_IN_PROSE = re.compile(
 """Idioms, and private words that went."""
 
 
-def docstrings(path: Path) -> Iterator[tuple[int, str]]:
+@functools.cache
+def docstrings(path: Path) -> list[tuple[int, str]]:
     """(line, text) of every string that stands as a statement: of modules, classes, functions and constants."""
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            yield node.lineno, node.value.value
+    return [
+        (node.lineno, node.value.value)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    ]
 
 
 def records(path: Path) -> Iterator[tuple[ast.ClassDef, str]]:
     """Every dataclass or named tuple of a file, with its docstring."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ClassDef) and (text := ast.get_docstring(node)):
             marks = {ast.unparse(mark).partition("(")[0].rpartition(".")[2] for mark in node.decorator_list}
             if "dataclass" in marks or "NamedTuple" in map(ast.unparse, node.bases):
@@ -141,6 +151,6 @@ def test_prose_is_plain(path: Path) -> None:
         assert not HEAD.match(text), f"{name_of(path)}:{line} opens with a clause: {text.splitlines()[0]}"
         found = NOT_IN_PROSE.search(" ".join(text.split()))
         assert found is None, f"{name_of(path)}:{line}: {found and found[0]!r} in {text.splitlines()[0]}"
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+    for token in tokens(path):
         found = NOT_IN_PROSE.search(token.string) if token.type == tokenize.COMMENT else None
         assert found is None, f"{name_of(path)}:{token.start[0]}: {found and found[0]!r} in a comment"
