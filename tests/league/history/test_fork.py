@@ -24,7 +24,7 @@ from league.core.state.events import (
     SnapshotAdded,
 )
 from league.core.state.records import Directive
-from league.errors import ConfigError, DiskFull, RunExists
+from league.errors import ConfigError, RunExists
 from league.history.event_ref import belongs_to_the_one_before
 from league.history.fork import fork_run
 from league.reports.lineage import read_lineage
@@ -32,9 +32,8 @@ from league.reports.verify import verify_run
 from league.store.journal import Journal
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
-from league.store.storage import Storage
 from tests.league.commands import league
-from tests.league.store.store_faults import DieAt, Died, FailAt
+from tests.league.history.fork_cases import contents
 from tests.league.tiny_runs import (
     ONE_PLAYER,
     checkpoints_of,
@@ -61,15 +60,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def events_after(path: Path, kind: type[Event]) -> list[int]:
     """Numbers of the events of a kind."""
     return [seq for seq, event in enumerate(events_of(path), start=1) if isinstance(event, kind)]
-
-
-def contents(path: Path) -> dict[str, bytes]:
-    """Every file of a run but those that reading sqlite touches."""
-    return {
-        found.relative_to(path).as_posix(): found.read_bytes()
-        for found in sorted(path.rglob("*"))
-        if found.is_file() and not found.name.startswith("journal.db-")
-    }
 
 
 def middle_of(path: Path) -> int:
@@ -371,43 +361,3 @@ def test_a_run_at_work_can_be_forked(tmp_path: Path) -> None:
         league.close()
     assert (report.event, report.chain) == (durable.seq, durable.chain)
     assert verify_run(tmp_path / "new").problems == ()
-
-
-def small_source(folder: Path) -> Path:
-    """A run with few files, so that there are few points to die at."""
-    start(folder, tiny(league=ONE_PLAYER), env_steps=150)
-    return folder / "run"
-
-
-def test_death_at_any_write_leaves_no_fork_or_a_whole_one_and_the_next_attempt_makes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = small_source(tmp_path)
-    config = parse_config(RunFolder.open(source).read_config(), source="test")
-    monkeypatch.setattr(
-        "league.history.fork.read_config", lambda *folder, **options: config
-    )  # half of the time of a fork
-    before = contents(source)
-    new, deaths = tmp_path / "new", 0
-    while True:
-        try:
-            fork_run(source, new, at="latest", wall_time=lambda: 0.0, storage=Storage(hook=DieAt(deaths)))
-            break
-        except Died:
-            deaths += 1
-        if new.exists():
-            assert verify_run(new).problems == ()
-            shutil.rmtree(new)
-    assert deaths > 30
-    assert verify_run(new).problems == ()
-    assert contents(source) == before
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "new", "run"]
-
-
-def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
-    source = small_source(tmp_path)
-    for number in range(0, 40, 7):
-        with pytest.raises(DiskFull):
-            fork_run(source, tmp_path / "new", at="latest", storage=Storage(hook=FailAt(number)))
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "run"]
-    assert fork_run(source, tmp_path / "new", at="latest").event == head_of(source)[0]
