@@ -91,7 +91,7 @@ class CorruptSnapshot(LeagueError):
         self.reason = reason
         super().__init__(
             f"{path} is corrupt: {reason}. "
-            "Restore the file from a copy; `league resume` goes on without it as long as it is damaged."
+            "Restore the file from a copy; `league resume` continues without it as long as it is damaged."
         )
 
 

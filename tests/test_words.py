@@ -51,6 +51,7 @@ GONE = {
     "DistPipeBackend": "TorchPipelineBackend",
     "StreamingLearnerHost": "AsyncLearnerHost",
     "ExactRuntime": "DeterministicRuntime",
+    "TunedConfig": "HyperparameterConfig",
 }
 """A name that no code may have -> the word of the field."""
 
@@ -143,6 +144,15 @@ def test_the_fields_of_a_docstring_are_those_of_the_record(path: Path) -> None:
             assert not strange or node.bases, (
                 f"{name_of(path)}:{node.lineno}: {node.name} has no field {sorted(strange)}"
             )
+
+
+@every_file
+def test_messages_are_plain(path: Path) -> None:
+    prose = {text for _, text in docstrings(path)}
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in prose:
+            found = NOT_IN_PROSE.search(" ".join(node.value.split()))
+            assert found is None, f"{name_of(path)}:{node.lineno}: {found and found[0]!r} in a message"
 
 
 @every_file

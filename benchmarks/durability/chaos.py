@@ -157,7 +157,7 @@ class Chaos:
             raise command.failure("it did not stop in good order")
         self._remains.append(replace(remains, killed_at=time.monotonic()))
         if not self._idle(CENSUS_S, until=lambda: not self._remains):
-            raise command.failure("what is left of a daemon cannot be told")
+            raise command.failure("the remains of a daemon cannot be listed")
 
     def close(self) -> None:
         """End whatever still runs."""

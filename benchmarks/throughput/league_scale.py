@@ -77,10 +77,10 @@ def measure(report: Report, path: Path, players: int) -> None:
     answered = answer_leases(league, rng, leases)
     took, busy = time.perf_counter() - started, time.process_time() - busy
     report.add(
-        f"results granted, booked and durable, {players:,} players", answered / took, "results/s", at_least=5_000
+        f"results granted, recorded and durable, {players:,} players", answered / took, "results/s", at_least=5_000
     )
     report.add(f"the same per core-second, {players:,} players", answered / busy, "results/core-s")
-    report.add(f"lease answers granted, booked and durable, {players:,} players", leases / took, "leases/s")
+    report.add(f"lease answers granted, recorded and durable, {players:,} players", leases / took, "leases/s")
     report.add(f"journal growth, {players:,} players", (path_bytes(path) - before) / answered, "bytes/result")
     report.add(f"memory growth, {players:,} players", max(rss_bytes() - rss, 0) / answered, "bytes/result")
     (refresh,) = timed(1, lambda: league_ratings(league.state))

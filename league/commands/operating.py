@@ -50,7 +50,7 @@ def up(
         config = resolve(str(target), overrides=overrides or []).config
         path = (run_dir or new_run_path(config.name, now=datetime.now())).absolute()
         if RunFolder(path).config_path.exists():
-            raise LeagueError(f"{path} already holds a run: `league up {path}` goes on with it.")
+            raise LeagueError(f"{path} already holds a run: `league up {path}` continues it.")
         words = [word for setting in overrides or [] for word in ("-s", setting)]
         source = str(target.absolute()) if target.is_file() else str(target)
         first = ["train", source, "--run-dir", str(path), *words, *options]
@@ -93,7 +93,7 @@ def ps(
 
 def logs(
     run: RunArgument,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run has ended.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow until the run has ended.")] = False,
     host: Annotated[
         str | None, typer.Option("--host", metavar="NAME", help="Log of that host, or daemon; --list names them.")
     ] = None,

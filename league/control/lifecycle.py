@@ -126,7 +126,7 @@ def take_down(path: Path, *, now: bool, wait_s: float) -> str:
             asked_again = True
         if time.monotonic() >= deadline:
             raise LeagueError(
-                f"{path} was asked to stop and has not ended within {wait_s:g} s: it goes on saving; "
+                f"{path} was asked to stop and has not ended within {wait_s:g} s: it keeps saving; "
                 "`league down RUN --now` makes it leave at once."
             )
         time.sleep(LOOK_EVERY_S)

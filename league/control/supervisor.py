@@ -194,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--run", type=Path, required=True, help="run folder")
     parser.add_argument("--no-restart", action="store_true", help="do not start again after a crash")
     parser.add_argument("--first", type=json.loads, default=[], help="arguments that make the run, a JSON list")
-    parser.add_argument("--again", type=json.loads, default=[], help="arguments that go on with it, a JSON list")
+    parser.add_argument("--again", type=json.loads, default=[], help="arguments that continue it, a JSON list")
     given = parser.parse_args(arguments)
     folder = RunFolder(given.run)
     supervisor = Supervisor(folder, first=given.first, again=given.again, restart=not given.no_restart)

@@ -19,7 +19,7 @@ from league.core.state.commands import ConfirmTransplant, DropTransplant, Refuse
 from league.core.state.episodes import Episodes
 from league.core.state.events import DirectiveDropped, DirectiveIssued, Event, PlayerTransplanted
 from league.core.state.league_config import PlayerConfig
-from league.core.state.population_config import OWN_VALUES, PbtConfig, TunedConfig
+from league.core.state.population_config import OWN_VALUES, HyperparameterConfig, PbtConfig
 from league.core.state.records import Directive, DirectiveKind, Hyperparameter
 from league.core.state.registry import Options, options_of
 from league.core.state.state import CheckpointPointer, LeagueState, PlayerState
@@ -243,5 +243,5 @@ def _scores(state: LeagueState, players: list[PlayerState]) -> tuple[NDArray[np.
     return returns, spread / np.sqrt(np.array([player.return_games for player in players]))
 
 
-def _bounded(item: TunedConfig, value: float) -> float:
+def _bounded(item: HyperparameterConfig, value: float) -> float:
     return float(min(max(value, item.low), item.high)) if math.isfinite(value) else item.initial

@@ -98,8 +98,8 @@ class PlayerConfig:
         name it is the role's.
       opponents_per_lease: most distinct opponents (the player itself included) in one lease.
       gate: see there.
-      hyperparameters: names and values that its players learn with, as in `TunedConfig`: an "entropy_cost" of 0.25 is
-        a quarter of what is configured. Values that PBT changes take precedence.
+      hyperparameters: names and values that its players learn with, as in `HyperparameterConfig`: an "entropy_cost" of
+        0.25 is a quarter of what is configured. Values that PBT changes take precedence.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}

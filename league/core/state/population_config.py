@@ -152,7 +152,7 @@ def check_hyperparameter(name: str, value: float) -> None:
 
 
 @dataclass(frozen=True)
-class TunedConfig:
+class HyperparameterConfig:
     """One hyperparameter that PBT may change.
 
     Fields:
@@ -196,7 +196,7 @@ class PbtConfig:
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     selection: Component = field(default="", hash=False)
-    hyperparameters: tuple[TunedConfig, ...] = ()
+    hyperparameters: tuple[HyperparameterConfig, ...] = ()
     period_steps: int = 500_000
     burn_in_steps: int = 1_000_000
     min_games: float = 50.0

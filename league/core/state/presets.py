@@ -7,10 +7,10 @@ from typing import Protocol
 
 from league.core.state.league_config import GateConfig, PlayerConfig, RatingConfig
 from league.core.state.population_config import (
+    HyperparameterConfig,
     MetaGameConfig,
     PbtConfig,
     PopulationConfig,
-    TunedConfig,
 )
 
 SAVE_STEPS = 2_000_000
@@ -105,8 +105,8 @@ def pbt(population: PopulationConfig) -> PresetParts:
         pbt=PbtConfig(
             selection="elo_gap",
             hyperparameters=(
-                *(TunedConfig(name) for name in tuned),
-                TunedConfig("self_play", initial=0.2, low=0.05, high=0.8),
+                *(HyperparameterConfig(name) for name in tuned),
+                HyperparameterConfig("self_play", initial=0.2, low=0.05, high=0.8),
             ),
             period_steps=max(save_steps // 4, 1),
             burn_in_steps=max(save_steps // 2, 1),

@@ -22,7 +22,7 @@ from league.core.state.commands import (
 )
 from league.core.state.events import DirectiveIssued, Event, LeaseGranted
 from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
-from league.core.state.population_config import PbtConfig, TunedConfig
+from league.core.state.population_config import HyperparameterConfig, PbtConfig
 from league.core.state.records import Progress
 from league.core.state.state import LeagueState
 from league.simulation.report import Pace
@@ -42,7 +42,7 @@ TUNED = LeagueConfig(
     players=(PlayerConfig(count=8, matchmaker="self_play", gate=GateConfig(timeout_steps=10**9)),),
     pbt=PbtConfig(
         selection="elo_gap",
-        hyperparameters=(TunedConfig("learning_rate"),),
+        hyperparameters=(HyperparameterConfig("learning_rate"),),
         period_steps=100,
         burn_in_steps=0,
         min_games=0.0,

@@ -52,7 +52,7 @@ from league.core.state.events import (
 )
 from league.core.state.league_config import LeagueConfig
 from league.core.state.payoff import GAMES, SCORE, counted_pairs
-from league.core.state.population_config import FixedOpponentConfig, PbtConfig, PopulationConfig, TunedConfig
+from league.core.state.population_config import FixedOpponentConfig, HyperparameterConfig, PbtConfig, PopulationConfig
 from league.core.state.records import Directive, Lease, Progress
 from league.core.state.scoring import BY_WINS, Scoring
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
@@ -61,7 +61,10 @@ from tests.league.core.simulated_league import DIGEST, SimulatedLeague, three_ro
 
 PBT = PbtConfig(
     selection={"kind": "tournament", "confidence": 0.5},
-    hyperparameters=(TunedConfig("learning_rate"), TunedConfig("self_play", initial=0.4, low=0.1, high=0.9)),
+    hyperparameters=(
+        HyperparameterConfig("learning_rate"),
+        HyperparameterConfig("self_play", initial=0.4, low=0.1, high=0.9),
+    ),
     period_steps=500,
     burn_in_steps=500,
     min_games=2,

@@ -17,7 +17,7 @@ from league.core.state.commands import (
 )
 from league.core.state.events import DirectiveIssued, LeaseFinished, SnapshotAdded
 from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
-from league.core.state.population_config import PbtConfig, TunedConfig
+from league.core.state.population_config import HyperparameterConfig, PbtConfig
 from tests.league.core.simulated_league import SimulatedLeague, outcome_of, three_roles
 
 DIGEST = "2" * 64
@@ -95,7 +95,7 @@ def test_the_score_of_a_meal_counts_wins_and_half_the_draws_and_self_play_is_eve
 def transplanted() -> SimulatedLeague:
     pbt = PbtConfig(
         selection="elo_gap",
-        hyperparameters=(TunedConfig("learning_rate"),),
+        hyperparameters=(HyperparameterConfig("learning_rate"),),
         period_steps=100,
         burn_in_steps=0,
         min_games=1,

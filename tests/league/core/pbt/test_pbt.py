@@ -29,7 +29,7 @@ from league.core.state.league_config import (
     PlayerConfig,
     RatingConfig,
 )
-from league.core.state.population_config import PbtConfig, TunedConfig
+from league.core.state.population_config import HyperparameterConfig, PbtConfig
 from league.core.state.records import Directive, Hyperparameter
 from league.core.state.registry import PBT_SELECTIONS, options_of
 from league.core.state.state import digest
@@ -38,9 +38,9 @@ from tests.league.core.simulated_league import SimulatedLeague, outcome_of
 
 NEVER = GateConfig(min_steps=10**9, timeout_steps=10**9)
 PARAMETERS = (
-    TunedConfig("learning_rate"),
-    TunedConfig("pfsp_exponent", initial=2.0, low=0.5, high=8.0),
-    TunedConfig("self_play", initial=0.35, low=0.05, high=0.9),
+    HyperparameterConfig("learning_rate"),
+    HyperparameterConfig("pfsp_exponent", initial=2.0, low=0.5, high=8.0),
+    HyperparameterConfig("self_play", initial=0.35, low=0.05, high=0.9),
 )
 PBT = PbtConfig(selection="elo_gap", hyperparameters=PARAMETERS, period_steps=1_000, burn_in_steps=2_000, min_games=20)
 

@@ -36,14 +36,16 @@ from league.core.state.commands import (
 )
 from league.core.state.events import EVENTS, LeaseGranted
 from league.core.state.league_config import LeagueConfig, PlayerConfig, RatingConfig
-from league.core.state.population_config import PbtConfig, TunedConfig
+from league.core.state.population_config import HyperparameterConfig, PbtConfig
 from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.core.state.state import digest
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague, verified_state
 from tests.league.core.simulated_league import DIGEST, QUICK_GATE, outcome_of
 
-PBT = PbtConfig(selection="tournament", hyperparameters=(TunedConfig("learning_rate"),), period_steps=10, min_games=0)
+PBT = PbtConfig(
+    selection="tournament", hyperparameters=(HyperparameterConfig("learning_rate"),), period_steps=10, min_games=0
+)
 LEAGUE = LeagueConfig(
     players=(
         PlayerConfig(count=2, gate=QUICK_GATE, matchmaker="quality"),

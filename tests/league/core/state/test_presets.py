@@ -13,10 +13,10 @@ from league.core.state.events import EVENTS, LeagueCreated
 from league.core.state.league_config import LeagueConfig, PlayerConfig, RatingConfig
 from league.core.state.population_config import (
     FixedOpponentConfig,
+    HyperparameterConfig,
     MetaGameConfig,
     PbtConfig,
     PopulationConfig,
-    TunedConfig,
 )
 from league.core.state.registry import PRESETS
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
@@ -134,10 +134,10 @@ def test_what_is_given_beside_a_preset_takes_its_place_even_where_it_equals_the_
             "must not exceed 1",
         ),
         (PbtConfig, {"selection": "elo"}, "nearest is 'elo_gap'"),
-        (TunedConfig, {"name": "learning_rat"}, "no hyperparameter"),
-        (TunedConfig, {"name": "reward:kills"}, "reward:kills: rewards have no parts"),
-        (TunedConfig, {"name": "learning_rate", "low": 2.0}, "low 2.0 <= initial 1.0"),
-        (PbtConfig, {"hyperparameters": (TunedConfig("discount"), TunedConfig("discount"))}, "twice"),
+        (HyperparameterConfig, {"name": "learning_rat"}, "no hyperparameter"),
+        (HyperparameterConfig, {"name": "reward:kills"}, "reward:kills: rewards have no parts"),
+        (HyperparameterConfig, {"name": "learning_rate", "low": 2.0}, "low 2.0 <= initial 1.0"),
+        (PbtConfig, {"hyperparameters": (HyperparameterConfig("discount"), HyperparameterConfig("discount"))}, "twice"),
         (PbtConfig, {"factor": 1.0}, "factor"),
         (MetaGameConfig, {"growth": 0.0}, "growth"),
     ],
