@@ -7,6 +7,7 @@ from typing import NoReturn
 import typer
 
 from league.commands.command_line import run_command
+from league.commands.control import add_control
 from league.commands.evaluation import add_evaluation
 from league.commands.history import add_history
 from league.commands.operating import add_operating
@@ -20,7 +21,16 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for add in (add_training, add_operating, add_reports, add_evaluation, add_history, add_trial, add_reference):
+for add in (
+    add_training,
+    add_operating,
+    add_control,
+    add_reports,
+    add_evaluation,
+    add_history,
+    add_trial,
+    add_reference,
+):
     add(app)
 
 

@@ -132,8 +132,8 @@ def top(
     """Show the live table of a run, whoever started it."""
     import time
 
-    from league.control.live_view import watch_run
     from league.monitor.console import RunConsole
+    from league.reports.live_view import watch_run
 
     with RunConsole(sys.stdout, clock=time.monotonic) as console:
         try:

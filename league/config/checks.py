@@ -223,4 +223,5 @@ _CHECKS: dict[str, Callable[..., Iterator[str]]] = {
     "league": _league_problems,
     "wandb": _wandb_problems,
     "retention": _retention_problems,
+    "control": lambda config: iter(config.problems()),
 }

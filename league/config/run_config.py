@@ -6,6 +6,7 @@ The component records live beside the components; the records here are those of 
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -149,6 +150,73 @@ class MonitorConfig:
 
 
 @dataclass(frozen=True)
+class ControlConfig:
+    """The control door of a live run.
+
+    Fields:
+      door: whether the run has one. It listens on a unix socket that only its user can open.
+      listen: "HOST:PORT" of a TCP address beside it, empty for none; each request there needs a token of
+        RUN/control.json. An address that other machines reach also needs a certificate.
+      hosts: names by which it may be called there, beside those of loopback.
+      tls_cert, tls_key: files of the certificate and its key, in PEM.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    door: bool = True
+    listen: str = ""
+    hosts: tuple[str, ...] = ()
+    tls_cert: str = ""
+    tls_key: str = ""
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port of `listen`.
+
+        Raises:
+          ValueError: it is not of that form.
+        """
+        host, colon, port = self.listen.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+            raise ValueError(f"{self.listen!r} is not HOST:PORT")
+        return host, int(port)
+
+    @property
+    def is_loopback(self) -> bool:
+        """True if only this machine reaches `listen`."""
+        host, _ = self.address
+        if host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def url(self) -> str:
+        """The URL of `listen`; empty where there is none."""
+        return f"{'https' if self.tls_cert else 'http'}://{self.listen}" if self.listen else ""
+
+    def problems(self) -> list[str]:
+        """Every invalid setting, one sentence each that starts with the field's name."""
+        if bool(self.tls_cert) != bool(self.tls_key):
+            return ["tls_cert: a certificate needs its key, and a key its certificate; give both or neither"]
+        if not self.listen:
+            return []
+        try:
+            is_open = not self.is_loopback
+        except ValueError as error:
+            return [f"listen: {error}"]
+        if is_open and not self.tls_cert:
+            return [
+                f"listen: {self.listen} is reached by other machines, where tokens travel in the clear; set "
+                "control.tls_cert and control.tls_key, or listen on 127.0.0.1"
+            ]
+        return []
+
+
+@dataclass(frozen=True)
 class RetentionConfig:
     """Limits on the disk space of a run, however long it trains.
 
@@ -201,6 +269,7 @@ class RunConfig:
     wandb: WandbConfig = field(default_factory=WandbConfig)
     monitor: MonitorConfig = field(default_factory=MonitorConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
+    control: ControlConfig = field(default_factory=ControlConfig)
 
 
 def dump_config(config: RunConfig) -> str:

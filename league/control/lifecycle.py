@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from league.errors import LeagueError
-from league.reports.run_size import duration_text
+from league.monitor.console import duration
 from league.store.known_runs import known_runs, note_run
 from league.store.lock import Holder, is_alive, is_of_this_host
 from league.store.run_folder import RunFolder, RunStatus
@@ -187,7 +187,7 @@ def rows_text(rows: Sequence[RunRow]) -> str:
         return "no run is up; `league ps --all` lists those that have ended"
     lines = [f"{'run':<40} {'phase':<11} {'pid':>8} {'up for':>8} {'steps':>14} {'steps/s':>9} {'budget':>7} restarts"]
     for row in rows:
-        up_for = duration_text(row.uptime_s) if row.live else "-"
+        up_for = duration(row.uptime_s) if row.live else "-"
         spent = "-" if row.budget_spent is None else f"{row.budget_spent:.0%}"
         lines.append(
             f"{_short(row.run):<40} {row.phase:<11} {row.pid or '-':>8} {up_for:>8} {row.env_steps:>14,} "

@@ -6,7 +6,9 @@ close together and the oldest far apart. A year of metrics takes no more room th
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -20,12 +22,30 @@ KEPT_WHOLE = 0.25
 """Fraction of the file, at its newest end, that keeps all of its rows when the rest is thinned."""
 
 
+LAST_ROW_BYTES = 1 << 20
+"""Largest row that `last_row` finds."""
+
+
 class MetricRow(msgspec.Struct):
     """One line. step: env steps; time: wall time, seconds since 1970; values: metric name -> finite value."""
 
     step: int
     time: float
     values: dict[str, float]
+
+
+def last_row(path: Path) -> MetricRow | None:
+    """The newest whole row of a file of metrics; None where there is none yet."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(file.seek(0, os.SEEK_END) - LAST_ROW_BYTES, 0))
+            lines = file.read().splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        with contextlib.suppress(msgspec.DecodeError):  # the row being written just now
+            return msgspec.json.decode(line, type=MetricRow)
+    return None
 
 
 class JsonlSink:

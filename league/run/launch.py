@@ -6,15 +6,12 @@ A run is a folder. Starting it makes the folder, resuming it opens it; from ther
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from types import FrameType
 
 from agents.nets.config import NetworkConfig
 from envs.plugins import admit as admit_names
@@ -45,6 +42,7 @@ from league.run.observer import Observer
 from league.run.precision import with_precision
 from league.run.preset_remarks import preset_remarks
 from league.run.resume_files import begun_at, files_to_note, read_clock, read_noted
+from league.run.stop_signals import stopped_by_signals
 from league.runtime.actor_state_file import decode_actor_state, encode_actor_state
 from league.runtime.host_log import logged_to
 from league.runtime.inprocess import InProcessRuntime
@@ -271,7 +269,7 @@ def _session(
         )
         daemon.say = console.say
         try:
-            with _signals(daemon, console):
+            with stopped_by_signals(daemon, console), _door(folder, operator, config, console):
                 runtime.start()
                 reason = _run(daemon, league)
         except BaseException as error:
@@ -281,6 +279,17 @@ def _session(
             raise
         _save_stop(daemon, observer, runtime, folder, league, reason=reason)
         return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)
+
+
+def _door(
+    folder: RunFolder, operator: Operator, config: RunConfig, console: RunConsole
+) -> contextlib.AbstractContextManager[None]:
+    """The control door of the run. The web server is imported only where there is one."""
+    if not config.control.door:
+        return contextlib.nullcontext()
+    from league.control.door import open_door
+
+    return open_door(folder, operator, config.control, say=console.say)
 
 
 def _save_stop(
@@ -305,28 +314,6 @@ def _run(daemon: Daemon, league: JournaledLeague) -> str:
         with contextlib.suppress(LeagueError):
             league.commit()
         raise
-
-
-@contextlib.contextmanager
-def _signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
-    """First Ctrl-C, TERM or loss of the terminal drains and saves, the second leaves at once."""
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if daemon.stop_requested:
-            os._exit(128 + number)
-        daemon.stop_requested = True
-        console.say("Stopping: games in hand are finished and everything is saved; once more to leave at once.")
-
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    if before[signal.SIGHUP] == signal.SIG_IGN:  # whoever started it wants it to outlive its terminal
-        del before[signal.SIGHUP]
-    daemon.on_started = lambda: [signal.signal(number, handle) for number in before]  # Ray sets handlers of its own
-    daemon.on_started()
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _snapshot_store(folder: RunFolder) -> LocalSnapshotStore:

@@ -120,6 +120,7 @@ class RunFolder:
         self.exports_path = self.path / "exports.json"
         self.supervisor_path = self.path / "supervisor.json"
         self.supervisor_lock = RunLock(self.path / "supervisor.lock")
+        self.door_path = self.path / "control.json"
         self.console_log_path = self.logs_path / "console.log"
 
     @classmethod

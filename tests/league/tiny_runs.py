@@ -40,6 +40,7 @@ TINY: dict[str, Any] = {
     "budget": {"env_steps": 1_000_000},
     "evaluation": {"bots": []},
     "wandb": {"mode": "disabled"},
+    "control": {"door": False},
 }
 ONE_PLAYER = {"players": [{"role": "main_agent", "gate": GATE}]}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +10,7 @@ from league.core.metagame.ratings import league_ratings
 from league.core.state.state import LeagueState
 from league.monitor import names
 from league.monitor.console import RunConsole
+from league.monitor.jsonl_sink import last_row
 from league.monitor.view import RunView
 from league.reports.status import open_state
 from league.run.budget import Spent
@@ -20,7 +20,6 @@ from league.store.run_folder import RunFolder
 EVERY_S = 2.0
 SHARE = 0.1
 """Most of the time that reading a run may take: a look that took a second is followed by nine without one."""
-LAST_ROW_BYTES = 1 << 18
 
 
 def watch_run(path: Path, console: RunConsole, *, once: bool, sleep: Callable[[float], None] = time.sleep) -> None:
@@ -62,25 +61,14 @@ def read_view(folder: RunFolder) -> RunView:
 
 def _last_updates(folder: RunFolder, state: LeagueState) -> dict[str, UpdateNumbers]:
     """Of each player, the numbers in the newest row of metrics.jsonl; of none where there is no such row yet."""
-    try:
-        with folder.metrics_path.open("rb") as file:
-            file.seek(max(file.seek(0, 2) - LAST_ROW_BYTES, 0))
-            lines = file.read().splitlines()
-    except OSError:
+    row = last_row(folder.metrics_path)
+    if row is None:
         return {}
-    for line in reversed(lines):
-        try:
-            values = json.loads(line)["values"]
-        except (ValueError, KeyError, TypeError):  # the row being written just now
-            continue
-        found = {}
-        for player in state.players:
-            numbers = [
-                values.get(metric.of(player))
-                for metric in (names.LOSS_POLICY, names.LOSS_VALUE, names.ENTROPY, names.LAG_MEAN)
-            ]
-            if None not in numbers:
-                policy, value, entropy, lag = numbers
-                found[player] = UpdateNumbers(policy + value, entropy, lag)
-        return found
-    return {}
+    found = {}
+    for player in state.players:
+        metrics = (names.LOSS_POLICY, names.LOSS_VALUE, names.ENTROPY, names.LAG_MEAN)
+        numbers = [row.values[metric.of(player)] for metric in metrics if metric.of(player) in row.values]
+        if len(numbers) == len(metrics):
+            policy, value, entropy, lag = numbers
+            found[player] = UpdateNumbers(policy + value, entropy, lag)
+    return found

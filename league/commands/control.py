@@ -1,0 +1,134 @@
+"""The commands that change a live league: each is an operation of its control door, journaled with who and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from league.commands.options import Json, RunArgument
+from league.errors import LeagueError
+
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
+PlayerArgument = Annotated[
+    str, typer.Argument(metavar="PLAYER", help="A player, or a role for all its players.", show_default=False)
+]
+WhatArgument = Annotated[
+    str, typer.Argument(metavar="WHAT", help="training, rating, a player or a role.", show_default=True)
+]
+
+
+def add_control(app: typer.Typer) -> None:
+    """Adds the commands to the `league` command."""
+    app.command("set")(set_values)
+    for command in (add, retire, freeze, reset, snapshot, pause, unpause, extend, undo):
+        app.command()(command)
+
+
+def set_values(
+    run: RunArgument,
+    values: Annotated[
+        list[str], typer.Argument(metavar="KEY=VALUE...", help="Keys with new values in YAML.", show_default=False)
+    ],
+    reason: Reason = "",
+    as_json: Json = False,
+) -> None:
+    """Change settings of a live league, such as learner.learning_rate=1e-4 or players.main-0.step_weight=4."""
+    from league.config.yaml import parse_yaml
+
+    for setting in values:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise LeagueError(f"{setting!r} is not KEY=VALUE.")
+        _operate(run, "set", {"key": key, "value": parse_yaml(text, source=setting)}, reason, as_json)
+
+
+def add(
+    run: RunArgument,
+    role: Annotated[str, typer.Argument(help="Role of the new player, or a group's name.", show_default=False)],
+    parent: Annotated[
+        str, typer.Option("--from", metavar="SNAPSHOT", help="Start from these weights; new ones by default.")
+    ] = "",
+    step_weight: Annotated[
+        float | None, typer.Option("--step-weight", help="Weight of its env steps, for a role that is new here.")
+    ] = None,
+    reason: Reason = "",
+    as_json: Json = False,
+) -> None:
+    """Add a player to a live league."""
+    arguments = {"role": role, "parent": parent, **({} if step_weight is None else {"step_weight": step_weight})}
+    _operate(run, "add", arguments, reason, as_json)
+
+
+def retire(run: RunArgument, player: PlayerArgument, reason: Reason = "", as_json: Json = False) -> None:
+    """Take players out of a live league; a last snapshot of each stays."""
+    _operate(run, "retire", {"player": player}, reason, as_json)
+
+
+def freeze(run: RunArgument, player: PlayerArgument, reason: Reason = "", as_json: Json = False) -> None:
+    """End the learning of players of a live league; they are still met as opponents."""
+    _operate(run, "freeze", {"player": player}, reason, as_json)
+
+
+def reset(run: RunArgument, player: PlayerArgument, reason: Reason = "", as_json: Json = False) -> None:
+    """Freeze a player of a live league and let it start again from where its role does."""
+    _operate(run, "reset", {"player": player}, reason, as_json)
+
+
+def snapshot(
+    run: RunArgument,
+    player: Annotated[str, typer.Argument(metavar="[PLAYER]", help="By default all.", show_default=False)] = "",
+    reason: Reason = "",
+    as_json: Json = False,
+) -> None:
+    """Freeze the weights of players of a live league as they are now."""
+    _operate(run, "snapshot", {"player": player}, reason, as_json)
+
+
+def pause(run: RunArgument, what: WhatArgument = "training", reason: Reason = "", as_json: Json = False) -> None:
+    """Pause training, rating, or the learning of players; what is in hand ends first."""
+    _operate(run, "pause", {"what": what}, reason, as_json)
+
+
+def unpause(run: RunArgument, what: WhatArgument = "training", reason: Reason = "", as_json: Json = False) -> None:
+    """Take up again what was paused."""
+    _operate(run, "unpause", {"what": what}, reason, as_json)
+
+
+def extend(
+    run: RunArgument,
+    limit: Annotated[
+        str, typer.Argument(metavar="LIMIT", help="seconds, core_seconds or env_steps.", show_default=False)
+    ],
+    amount: Annotated[float, typer.Argument(help="Added to it; a negative number cuts.", show_default=False)],
+    reason: Reason = "",
+    as_json: Json = False,
+) -> None:
+    """Extend or cut the budget of a live league."""
+    _operate(run, "extend", {"limit": limit, "amount": amount}, reason, as_json)
+
+
+def undo(
+    run: RunArgument,
+    event: Annotated[int, typer.Argument(min=1, help="Number of the event in the journal.", show_default=False)],
+    reason: Reason = "",
+    as_json: Json = False,
+) -> None:
+    """Take back a change of a live league, by its event."""
+    _operate(run, "undo", {"event": event}, reason, as_json)
+
+
+def _operate(run: Path, name: str, arguments: Mapping[str, object], reason: str, as_json: bool) -> None:
+    import json
+
+    from league.control.client import operate
+
+    done = operate(run, name, arguments, reason=reason)
+    if as_json:
+        typer.echo(json.dumps(done))
+        return
+    typer.echo(f"{done['words']} (event {done['first_event']})")
+    if done["undoable"]:
+        typer.echo(f"`league undo {run} {done['first_event']}` takes it back.")

@@ -1,0 +1,97 @@
+"""RUN/control.json: where the control door of a live run is, and the tokens for it. Only the run's user may read it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+import stat
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from league.errors import LeagueError, StorageError
+from league.store.lock import Holder, is_alive, this_process
+from league.store.run_folder import RunFolder
+
+MAX_BYTES = 1 << 14
+MAX_SOCKET_PATH = 100
+"""Bytes of a unix socket's path; the kernel's limit is 108."""
+
+
+class DoorFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The control door of a live run.
+
+    Fields:
+      daemon: the process behind it. socket: path of its unix socket.
+      url: of its TCP address, empty where it has none.
+      operator_token, reader_token: for TCP; the first may change the league, the second may read.
+    """
+
+    daemon: Holder
+    socket: str
+    url: str = ""
+    operator_token: str = ""
+    reader_token: str = ""
+
+
+class NoDoor(LeagueError):  # noqa: N818
+    """The run has no control door that can be reached from here."""
+
+
+def new_door_file(folder: RunFolder, *, url: str) -> DoorFile:
+    """The file of a new door; with fresh tokens where it has a TCP address."""
+    tokens = [secrets.token_urlsafe(32) for _ in range(2)] if url else ["", ""]
+    return DoorFile(this_process(), str(socket_path(folder)), url, *tokens)
+
+
+def write_door_file(folder: RunFolder, door: DoorFile) -> None:
+    """Write the file with mode 0600.
+
+    Raises:
+      StorageError: it cannot be written.
+    """
+    folder.storage.remove(folder.door_path)
+    try:
+        descriptor = os.open(folder.door_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(door))
+    except OSError as error:
+        raise StorageError(f"{folder.door_path} cannot be written: {error.strerror}.") from error
+
+
+def read_door_file(folder: RunFolder) -> DoorFile:
+    """The door of a live run.
+
+    Raises:
+      NoDoor: the run is not live, has no door, or it belongs to another user.
+    """
+    name = folder.path
+    try:
+        payload = folder.storage.read_bytes(folder.door_path, max_bytes=MAX_BYTES)
+        door = msgspec.json.decode(payload, type=DoorFile)
+    except FileNotFoundError as error:
+        raise NoDoor(f"{name} is not running, or has no control door: `league up {name}` starts it.") from error
+    except (StorageError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise NoDoor(f"the control door of {name} cannot be read ({error}): is the run another user's?") from error
+    if not is_alive(door.daemon):
+        raise NoDoor(f"{name} is not running: `league up {name}` starts it, `league resume {name} -s ...` changes it.")
+    return door
+
+
+def socket_path(folder: RunFolder) -> Path:
+    """The path of a run's unix socket: in its folder, or below the temporary folder where that path is too long.
+
+    Raises:
+      StorageError: the folder below the temporary one belongs to somebody else.
+    """
+    path = folder.path / "control.sock"
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH:
+        return path
+    private = Path(tempfile.gettempdir()) / f"league-{os.getuid()}"
+    private.mkdir(mode=0o700, exist_ok=True)
+    found = private.lstat()
+    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) != 0o700 or not stat.S_ISDIR(found.st_mode):
+        raise StorageError(f"{private} is not a private folder of this user: remove it, it is made again.")
+    return private / f"{hashlib.sha256(os.fsencode(folder.path)).hexdigest()[:32]}.sock"
