@@ -54,7 +54,7 @@ class Caller:
 
 
 class Answer(BaseModel):
-    """What an operation did, see `league.operations.operator.Done`."""
+    """The answer to an operation, see `league.operations.operator.Done`."""
 
     words: str
     first_event: int
@@ -63,7 +63,7 @@ class Answer(BaseModel):
 
 
 class Refusal(BaseModel):
-    """Why a request was refused, in one sentence."""
+    """The refusal of a request, one sentence on its reason."""
 
     error: str
 
