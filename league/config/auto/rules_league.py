@@ -9,6 +9,14 @@ from league.config.auto.situation import Situation
 
 SNAPSHOTS = 45
 """Snapshots of a main agent in a budget."""
+ONE_DECISION_PAST = 0.5
+"""Share of games against the past where all seats decide once, at the same time. The main agent then learns from three
+fourths of the decisions; more self-play only makes best replies chase each other."""
+PAST_BESIDE_EXPLOITER = 0.15
+"""Most such games elsewhere where an exploiter takes a part of the learning, so that four fifths are the main's."""
+NEVER = 100.0
+"""Budgets after which the gate of a main agent would freeze it, where snapshots are spread over the budget."""
+BY_BUDGET = "snapshots are spread over the budget, see runtime.snapshots_per_budget"
 EXPLOITER_CORE_SECONDS = 1800.0
 EXPLOITER_DECISIONS = 2e7
 """Core-seconds, and decisions, from which an exploiter has the time to learn something."""
@@ -26,8 +34,11 @@ def roles(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     decisions = situation.decisions(draft.whole("actors.num_envs"))
     core_seconds = situation.core_seconds
     long = decisions >= EXPLOITER_DECISIONS and (core_seconds is None or core_seconds >= EXPLOITER_CORE_SECONDS)
+    mixed = situation.game.hides or situation.game.is_simultaneous
     if not situation.game.is_competitive:
         yield AutoValue("league.players", [main], "one team: there is nobody to exploit")
+    elif mixed:
+        yield AutoValue("league.players", [main], "play is mixed: exploiters find little that self-play does not")
     elif not long:
         yield AutoValue("league.players", [main], f"{decisions:.2g} decisions are too few for an exploiter to learn")
     else:
@@ -45,13 +56,31 @@ def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue(f"{key}.opponents_per_lease", 2, "each one costs a forward pass of its own")
         if group.get("role", "main_agent") != "main_agent" or group.get("matchmaker"):
             continue
-        alone = len(draft.groups()) == 1
-        past = 0.25 if alone else 0.15
+        past, why = _past(situation)
+        if len(draft.groups()) > 1 and past < ONE_DECISION_PAST:
+            past = min(past, PAST_BESIDE_EXPLOITER)
         options: dict[str, object] = {"self_play": 1.0 - past, "pfsp": past, "verification": 0.0}
         if mixed:
             options = {**options, "weighting": "uniform"}
         learnt = 1.0 - past * (1.0 - 1.0 / situation.game.num_teams)
-        yield AutoValue(f"{key}.matchmaker", options, f"learns from {learnt:.0%} of the decisions of its games")
+        yield AutoValue(f"{key}.matchmaker", options, f"{why}; learns from {learnt:.0%} of the decisions of its games")
+
+
+def _past(situation: Situation) -> tuple[float, str]:
+    """The share of a main agent's games against the past, and the reason.
+
+    Nothing is learnt from a frozen opponent's decisions, and each one met costs a forward pass, so that the past is
+    met where it brings more. Where all decide once, half of the games against it halve what the last policy loses
+    (simulated on ten random cyclic games). In poker it brought nothing.
+    """
+    game = situation.game
+    if game.is_simultaneous and game.decisions.high <= 1.0:
+        return ONE_DECISION_PAST, "one decision at once: best replies chase each other"
+    if game.is_simultaneous:
+        return 0.25, "seats act at once"
+    if game.hides:
+        return 0.1, "hidden information in turns: the magnet does what the past would"
+    return 0.2, "nothing hidden: the past keeps what was learnt"
 
 
 def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -61,22 +90,23 @@ def cadence(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     for place, group in enumerate(groups):
         own = decisions * _weight(group) / max(total, 1e-9) / _count(group)
         yield from _gate(situation, group, f"league.players.{place}.gate", own)
+    if not situation.has_budget:
+        if draft.value("league.preset"):
+            yield AutoValue("league.population.save_steps", _rounded(decisions / SNAPSHOTS), _share(SNAPSHOTS))
+        return
     if draft.value("league.preset"):
-        steps = _rounded(decisions / SNAPSHOTS)
-        yield AutoValue("league.population.save_steps", steps, _share(SNAPSHOTS))
-    seconds = situation.core_seconds
-    if seconds is not None:
-        yield AutoValue(
-            "runtime.snapshot_seconds", max(_short(seconds / SNAPSHOTS / situation.cores), 1.0), _share(SNAPSHOTS)
-        )
+        yield AutoValue("league.population.save_steps", _rounded(NEVER * decisions), BY_BUDGET)
+    yield AutoValue("runtime.snapshots_per_budget", SNAPSHOTS, _share(SNAPSHOTS))
 
 
 def _gate(situation: Situation, group: Mapping[str, object], key: str, own: float) -> Iterator[AutoValue]:
     """The gate of a group whose players learn from `own` decisions each in the budget."""
     is_main = group.get("role", "main_agent") == "main_agent"
+    by_budget = is_main and situation.has_budget
     count = SNAPSHOTS if is_main else EXPLOITER_SNAPSHOTS
-    steps = _rounded(own / count)
-    least, most = (steps if situation.is_exact else steps // 2), (steps if situation.is_exact else 2 * steps)
+    steps = _rounded(NEVER * own if by_budget else own / count)
+    even = situation.is_exact or by_budget
+    least, most = (steps, steps) if even else (steps // 2, 2 * steps)
     gate = group.get("gate")
     given = gate if isinstance(gate, Mapping) else {}
     top, floor = given.get("timeout_steps"), given.get("min_steps")
@@ -84,8 +114,9 @@ def _gate(situation: Situation, group: Mapping[str, object], key: str, own: floa
         least = min(least, top)
     if isinstance(floor, int):
         most = max(most, floor, 1)
-    yield AutoValue(f"{key}.min_steps", max(least, 1), f"about {_share(count)}")
-    yield AutoValue(f"{key}.timeout_steps", max(most, 1), f"about {_share(count)}")
+    reason = BY_BUDGET if by_budget else f"about {_share(count)}"
+    yield AutoValue(f"{key}.min_steps", max(least, 1), reason)
+    yield AutoValue(f"{key}.timeout_steps", max(most, 1), reason)
     if not is_main:
         yield AutoValue(f"{key}.reset_to", "main", "from random weights it would need the whole budget")
 

@@ -35,8 +35,10 @@ def test_every_kind_and_budget_gives_a_valid_configuration(game: GameFacts, budg
 
 @pytest.mark.parametrize("slow", [False, True], ids=["fast", "slow"])
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
-def test_the_main_agent_learns_from_four_fifths_of_all_decisions(budget: BudgetConfig, slow: bool) -> None:
-    for game in (board_game(), poker(), one_shot()):
+def test_the_main_agent_learns_from_four_fifths_of_all_decisions_where_games_have_turns(
+    budget: BudgetConfig, slow: bool
+) -> None:
+    for game in (board_game(), poker()):
         config, _ = settled(replace(game, costs=SLOW) if slow else game, budget=budget)
         weights = [group.step_weight * group.count for group in config.league.players]
         past = 1.0 - config.league.players[0].matchmaker["self_play"]  # type: ignore[index,operator]
@@ -53,21 +55,32 @@ def test_a_short_budget_has_no_exploiter_and_a_long_one_has() -> None:
     assert [group.role for group in slow.league.players] == ["main_agent"]
 
 
-@pytest.mark.parametrize("seconds", [60.0, 600.0, 86400.0])
-def test_snapshots_are_a_share_of_the_budget(seconds: float) -> None:
-    budget = BudgetConfig(core_seconds=seconds)
-    config, _ = settled(board_game(), budget=budget)
-    main = config.league.players[0]
-    decisions = Situation(board_game(), budget).decisions(config.actors.num_envs)
-    share = main.step_weight / sum(group.step_weight for group in config.league.players)
-    assert main.gate.min_steps == pytest.approx(decisions * share / SNAPSHOTS / 2, rel=0.1)
-    assert main.gate.timeout_steps == pytest.approx(decisions * share / SNAPSHOTS * 2, rel=0.1)
-
-
-def test_the_gates_of_an_exact_run_count_its_steps() -> None:
-    config, _ = settled(board_game(costs=None), budget=BudgetConfig(env_steps=900_000), is_exact=True)
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
+@pytest.mark.parametrize("preset", ["", "self_play"])
+def test_a_main_agents_snapshots_are_spread_over_the_budget(budget: BudgetConfig, preset: str) -> None:
+    config, _ = settled(board_game(), {"league": {"preset": preset}} if preset else {}, budget=budget)
     gate = config.league.players[0].gate
-    assert (gate.min_steps, gate.timeout_steps) == (20_000, 20_000)
+    decisions = Situation(board_game(), budget).decisions(config.actors.num_envs)
+    if budget == BudgetConfig():
+        assert config.runtime.snapshots_per_budget == 0
+        assert gate.timeout_steps < decisions
+    else:
+        assert config.runtime.snapshots_per_budget == SNAPSHOTS
+        assert gate.min_steps > 10 * decisions
+
+
+def test_the_snapshots_of_an_exact_run_follow_its_steps() -> None:
+    config, _ = settled(board_game(costs=None), budget=BudgetConfig(env_steps=900_000), is_exact=True)
+    assert config.runtime.snapshots_per_budget == SNAPSHOTS
+    assert config.league.players[0].gate.min_steps > 900_000
+
+
+def test_the_past_is_met_most_where_all_choose_once_at_once() -> None:
+    shares = [
+        settled(game)[0].league.players[0].matchmaker["self_play"]  # type: ignore[index]
+        for game in (one_shot(), board_game(), poker())
+    ]
+    assert shares == [0.5, 0.8, 0.9]
 
 
 def test_a_dear_game_has_few_copies_and_sees_rows_again() -> None:
