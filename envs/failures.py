@@ -6,9 +6,10 @@ forgotten after `FORGIVING_EPISODES` episodes that ended, so that a rare failure
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
+
+import numpy as np
 
 from envs.protocol import EnvError
 
@@ -55,10 +56,12 @@ class GameFailure:
 class FaultTolerant(Protocol):
     """An env that can lose the episode of one game and play on."""
 
-    def tolerate_failures(self) -> None:
+    def tolerate_failures(self, count: FailureCount | None = None) -> None:
         """From now on a game that fails restarts, or is quarantined, where it raised an `EnvError` until now.
 
         The turn marks it in `aborted`. An `EnvError` says when no game is left.
+
+        count: where to count; by default in one of its own.
         """
         ...
 
@@ -68,14 +71,25 @@ class FaultTolerant(Protocol):
 
 
 class FailureCount:
-    """Counts the strikes of N games and keeps their failures for a report."""
+    """Counts the strikes of N games and keeps their failures for a report.
 
-    def __init__(self, num_games: int) -> None:
-        self._strikes = [0] * num_games
+    Args:
+      num_games: N.
+      strikes: int64 [N], where to count; by default in an array of its own.
+      may_lose_all: True if the games are a part of a batch, so that the last one's end is not the end of the env.
+    """
+
+    def __init__(self, num_games: int, *, strikes: memoryview | None = None, may_lose_all: bool = False) -> None:
+        self._strikes = np.zeros(num_games, np.int64).data if strikes is None else strikes
+        self._may_lose_all = may_lose_all
         self._ended = [0] * num_games
         self._in_a_row = 0
         self._kept: list[GameFailure] = []
-        self.quarantined: set[int] = set()
+
+    @property
+    def quarantined(self) -> set[int]:
+        """The games that are not played any more."""
+        return {game for game, strikes in enumerate(self._strikes) if strikes >= MAX_STRIKES}
 
     def strike(self, game: int, failure: GameFailure) -> bool:
         """Count a failure; returns True if the game may be played again.
@@ -89,16 +103,15 @@ class FailureCount:
         self._in_a_row += 1
         self._strikes[game] += 1
         self._ended[game] = 0
-        if self._strikes[game] >= MAX_STRIKES:
-            self.quarantined.add(game)
-        counted = GameFailure(
-            **{**vars(failure), "strikes": self._strikes[game], "quarantined": game in self.quarantined}
-        )
+        given_up = self._strikes[game] >= MAX_STRIKES
+        counted = replace(failure, strikes=self._strikes[game], quarantined=given_up)
         if len(self._kept) < MAX_KEPT:
             self._kept.append(counted)
-        if len(self.quarantined) == len(self._strikes) or self._in_a_row >= MAX_IN_A_ROW:
-            raise EnvError(f"{_too_many(self._strikes, self.quarantined)}. The last one: {counted.text()}")
-        return game not in self.quarantined
+        if given_up and not self._may_lose_all and len(self.quarantined) == len(self._strikes):
+            raise EnvError(f"{none_left(len(self._strikes))}. The last one: {counted.text()}")
+        if self._in_a_row >= MAX_IN_A_ROW:
+            raise EnvError(f"the last {MAX_IN_A_ROW} calls of the games all failed. The last one: {counted.text()}")
+        return not given_up
 
     def succeeded(self) -> None:
         """A call of some game came back."""
@@ -118,7 +131,6 @@ class FailureCount:
         return taken
 
 
-def _too_many(strikes: Sequence[int], quarantined: set[int]) -> str:
-    if len(quarantined) == len(strikes):
-        return f"all {len(strikes)} games failed {MAX_STRIKES} times each and none is left to play"
-    return f"the last {MAX_IN_A_ROW} calls of the games all failed"
+def none_left(num_games: int) -> str:
+    """A clause that says that every game is quarantined."""
+    return f"all {num_games} games failed {MAX_STRIKES} times each and none is left to play"

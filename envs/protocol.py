@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -328,6 +328,13 @@ class EnvConfig:
         for each observation and action space.
       team_observations: show the value, in training only, what the other seats of a seat's team observed last; for
         `network.value: centralised`.
+      workers: child processes that step the games, for slow or unsafe ones; 0 for none, "auto" for as many as pay.
+        Games in child processes cannot be copied, so bots that try moves out on copies do not play them.
+      reset_deadline_s: seconds that making or resetting a game may take in a child process; a game that takes longer
+        loses its episode.
+      step_deadline_s: the same for a step of a game.
+      worker_memory_mib: resident memory of one child process; null for half of the machine's, shared equally. A
+        process that takes more is replaced.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012  read by pydantic where this record is part of a config
@@ -337,3 +344,7 @@ class EnvConfig:
     teams: tuple[tuple[str, ...], ...] = ()
     policies: dict[str, tuple[str, ...]] = field(default_factory=dict)
     team_observations: bool = False
+    workers: int | Literal["auto"] = "auto"
+    reset_deadline_s: float = 60.0
+    step_deadline_s: float = 30.0
+    worker_memory_mib: int | None = None

@@ -52,6 +52,9 @@ def make(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     """
     if num_envs < 1:
         raise EnvError(f"{config.id}: num_envs is {num_envs}; it must be at least 1")
+    if config.workers not in ("auto", 0):
+        in_children: BatchedEnv = load("envs.workers.worker_env:make_workers")(config, num_envs=num_envs)
+        return in_children
     prefix, colon, rest = config.id.partition(":")
     if not colon:
         if config.id not in BUILT_IN:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.adapters.copying import copy_game
-from envs.adapters.episode_seeds import episode_seed
 from envs.adapters.outline import Outline
+from envs.adapters.resumable import ResumableGames
 from envs.adapters.turn_builder import Fields, GameFaultError, TurnBuilder
 from envs.closing import closed_on_error
 from envs.failures import FailureCount, GameFailure
@@ -44,7 +44,7 @@ def make_games(make_one: Callable[[], Any], *, env_id: str, num_envs: int) -> li
         raise EnvError(f"{env_id}: making it raised {type(error).__name__}: {error}") from error
 
 
-class ExternalEnv:
+class ExternalEnv(ResumableGames):
     """N games of an external env. A subclass starts one game (`_begin`) and steps one game (`_advance`)."""
 
     def __init__(self, games: Sequence[Any], outline: Outline) -> None:
@@ -82,12 +82,7 @@ class ExternalEnv:
         for game, seat, value in zip(envs, seats, values, strict=True):
             answers.setdefault(game, []).append((seat, forms[seat].decode(value)))
         builder.start()
-
-        def advance(game: int) -> None:
-            self._steps[game] += 1
-            self._advance(game, answers[game])
-
-        self._each(answers, advance)
+        self._each(answers, lambda game: self._take_step(game, answers[game]))
         return self._turn(lost=True)
 
     @property
@@ -95,9 +90,9 @@ class ExternalEnv:
         """Makes one more game as its users know it; None if there is no way."""
         return self._outline.make_bare
 
-    def tolerate_failures(self) -> None:
+    def tolerate_failures(self, count: FailureCount | None = None) -> None:
         """As in `FaultTolerant`."""
-        self._failures = FailureCount(self.num_envs)
+        self._failures = FailureCount(self.num_envs) if count is None else count
 
     def take_failures(self) -> tuple[GameFailure, ...]:
         """As in `FaultTolerant`."""
@@ -141,10 +136,6 @@ class ExternalEnv:
         """Reset one game and show its first slots."""
         raise NotImplementedError
 
-    def _advance(self, game: int, answers: list[tuple[int, Any]]) -> None:
-        """Step one game with the (seat, action) of its slots; record rewards, then show the next slots or `_finish`."""
-        raise NotImplementedError
-
     def _finish(self, game: int, *, truncated: bool) -> None:
         """End the episode of a game and start its next one."""
         self._builder.end(game, truncated=truncated)
@@ -163,10 +154,9 @@ class ExternalEnv:
     def _start(self, game: int) -> None:
         self._steps[game] = 0
         self._cut_off[game].clear()
+        if self._place is not None:
+            self._enter(game)
         self._begin(game, self._seed_of(game))
-
-    def _seed_of(self, game: int) -> int:
-        return episode_seed(self._entropy, game=game, episode=self._episodes[game])
 
     def _each(self, games: Iterable[int], call: Callable[[int], None]) -> None:
         """Call once for each game, in order; one that raises is recovered in its place."""
@@ -235,7 +225,7 @@ class ExternalEnv:
         own = isinstance(error, EnvError)
         return GameFailure(
             env_id=self.spec.env_id,
-            game=game,
+            game=self._first + game,
             seed=self._seed_of(game),
             episode=self._episodes[game],
             step=self._steps[game],

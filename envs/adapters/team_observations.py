@@ -67,6 +67,11 @@ class TeamObservations:
         for seen in self._seen.values():
             seen[games] = 0
 
+    def adopt(self, other: TeamObservations, game: int) -> None:
+        """Take over a game from another record of the same games."""
+        for name, seen in self._seen.items():
+            seen[game] = other._seen[name][game]
+
     def shown(self, env_index: NDArray[np.int64], seat: NDArray[np.int64]) -> dict[str, NDArray[np.generic]]:
         """Name -> [K, M, ...], what the others of each slot's team observed last; zeros for places without a seat."""
         mates = self._mates[seat]

@@ -96,6 +96,8 @@ class TurnBuilder:
         """Drop all accumulated rewards, for a restart of all games."""
         self._waiting[:] = 0
         self._earned[:] = 0
+        if self._team is not None:
+            self._team.forget(list(range(self._num_envs)))
         self.start()
 
     def start(self) -> None:
@@ -161,6 +163,21 @@ class TurnBuilder:
         self._final = [final for final in self._final if final[0] != game]
         if game not in self._aborted:
             self._aborted.append(game)
+
+    def adopt(self, other: TurnBuilder, game: int) -> None:
+        """Take over a game from another builder of the same games; call in the order of the games."""
+        env, _ = other.slots
+        rows = np.flatnonzero(env == game)
+        start, stop = self._num_slots, self._num_slots + rows.size
+        for name, buffer in self._buffers.items():
+            buffer[start:stop] = other._buffers[name][rows]
+        self._env[start:stop], self._seat[start:stop] = other._env[rows], other._seat[rows]
+        if self._mask is not None and other._mask is not None:
+            self._mask[start:stop] = other._mask[rows]
+        self._num_slots = stop
+        self._waiting[game], self._earned[game] = other._waiting[game], other._earned[game]
+        if self._team is not None and other._team is not None:
+            self._team.adopt(other._team, game)
 
     def sort(self) -> None:
         """Bring the slots into the order of (game, seat) again, after a game was shown late."""

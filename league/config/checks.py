@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from league.core.state.league_config import LeagueConfig
 
 MAX_NUM_ENVS = 1 << 20
+MAX_WORKERS = 1024
 _ADDRESS = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}")
 
 
@@ -54,6 +55,8 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
     if config.learner.has_teacher != bool(config.teacher.source):
         cost, source = config.learner.teacher_cost, config.teacher.source
         yield f"teacher.source: {source!r} does not go with learner.teacher_cost {cost:g}; give both or neither"
+    if config.env.workers not in ("auto", 0):
+        yield from _bots_that_copy(config.league)
     for problem in run_deadlines(config).problems():
         yield f"runtime.{problem}"
     runtime, groups = config.runtime, config.league.players
@@ -64,6 +67,19 @@ def joint_problems(config: RunConfig) -> Iterator[str]:
             f"runtime.learner_hosts: {runtime.learner_hosts} hosts for {players} players, {idle} would have nothing to "
             f"do; use {players}, or raise the count of league.players"
         )
+
+
+def _bots_that_copy(league: LeagueConfig) -> Iterator[str]:
+    """Scripted opponents that try moves out on copies of the games, which child processes do not give."""
+    opponents = [(f"fixed_opponents.{index}", fixed.policy) for index, fixed in enumerate(league.fixed_opponents)]
+    opponents += [(f"ratings.bots.{index}", bot) for index, bot in enumerate(league.ratings.bots)]
+    for place, policy in opponents:
+        bot = policy.removeprefix(BOT_PREFIX)
+        if policy.startswith(BOT_PREFIX) and bot.partition(":")[0] in ("tactical", "minimax", "mcts"):
+            yield (
+                f"league.{place}: {bot} tries moves out on copies, and games in child processes cannot be copied; use "
+                "bot:random, or env.workers: 0"
+            )
 
 
 def run_deadlines(config: RunConfig) -> Deadlines:
@@ -178,6 +194,9 @@ def _league_problems(league: LeagueConfig) -> Iterator[str]:
 
 
 def _env_problems(env: EnvConfig) -> Iterator[str]:
+    yield from _at_least(env, reset_deadline_s=0.1, step_deadline_s=0.1, worker_memory_mib=64)
+    if env.workers != "auto" and not 0 <= env.workers <= MAX_WORKERS:
+        yield f"workers: {env.workers} must be auto or in [0, {MAX_WORKERS}]"
     if ":" not in env.id and env.id not in BUILT_IN:
         yield f"id: {unknown_env(env.id)}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -148,7 +148,7 @@ def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -
     return OpenRun(
         path=run.path,
         env=game,
-        spec=spec_of(game),
+        spec=spec_of(replace(game, workers=0)),  # child processes do not give the env's own format
         network=config.network,
         state=state,
         store=LocalSnapshotStore(run.snapshots_path),
@@ -356,7 +356,7 @@ def open_snapshot(folder: Path, *, env: EnvConfig | None = None) -> tuple[OpenRu
     run = OpenRun(
         path=folder,
         env=game,
-        spec=spec_of(game),
+        spec=spec_of(replace(game, workers=0)),
         network=network_of(manifest),
         state=LeagueState(),
         store=_SingleFolder(folder),

@@ -6,6 +6,7 @@ A game knows itself by the seed of its first episode. `targets` maps that seed t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -17,6 +18,8 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from pettingzoo import AECEnv, ParallelEnv
+
+from envs.probe import TurnProbe
 
 SPACE = spaces.Box(-np.inf, np.inf, (3,), np.float32)
 ACTIONS = 4
@@ -50,6 +53,9 @@ class Crash:
             os.kill(os.getpid(), signal.SIGSEGV)
         if self.how == "hang":
             time.sleep(3600)
+        if self.how == "spin":
+            while True:
+                pass
         if self.how == "leak":
             while True:
                 self.hoard.append(np.ones(1 << 20))
@@ -58,6 +64,8 @@ class Crash:
 
 class Walk:
     """A random walk that the actions steer; about `length` steps long."""
+
+    drift = 0
 
     def __init__(self, seed: int, length: int) -> None:
         self.rng = np.random.default_rng(seed)
@@ -70,7 +78,7 @@ class Walk:
         return float(np.float32(self.place) % 3)
 
     def see(self) -> np.ndarray:
-        return np.array([self.place, self.left, self.rng.random()], np.float32)
+        return np.array([self.place + self.drift, self.left, self.rng.random()], np.float32)
 
 
 class CrashGym(gymnasium.Env):
@@ -201,6 +209,31 @@ def make(
     how: str = "raise",
     targets: Mapping[str, int] | None = None,
     length: int = 60,
+    drifts: bool = False,
 ) -> Any:
-    """One game."""
-    return KINDS[kind](method=method, how=how, targets=targets or {}, length=length)
+    """One game. drifts: what it shows depends on the process too."""
+    game = KINDS[kind](method=method, how=how, targets=targets or {}, length=length)
+    if drifts:
+        Walk.drift = os.getpid()
+    return game
+
+
+class DyingBatch(TurnProbe):
+    """A batched env. The first process that takes step `dies_at` makes the file `once` and dies."""
+
+    def __init__(self, *, num_envs: int, dies_at: int, once: str) -> None:
+        super().__init__(num_envs=num_envs)
+        self.dies_at, self.steps, self.once = dies_at, 0, once
+
+    def step(self, actions: np.ndarray) -> Any:
+        self.steps += 1
+        if self.steps == self.dies_at:
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self.once, os.O_CREAT | os.O_EXCL))
+                os._exit(1)
+        return super().step(actions)
+
+
+def make_batched(*, num_envs: int, dies_at: int, once: str) -> DyingBatch:
+    """A batch."""
+    return DyingBatch(num_envs=num_envs, dies_at=dies_at, once=once)

@@ -22,10 +22,17 @@ METHODS += [("aec", "step"), ("aec", "reset"), ("aec", "observe")]
 
 
 def config(kind: str, method: str = "", *, targets: dict[int, int] | None = None, **kwargs: Any) -> EnvConfig:
-    """targets: game -> the call in which it fails; its first episode arms it."""
-    by_seed = {str(seed_of(SEED, game)): call for game, call in (targets or {}).items()}
+    """targets: game -> the call in which it fails, counted from its first episode."""
+    by_seed = by_seeds(method, targets or {})
     length = 2 if method == "reset" else 60
     return EnvConfig(GAME, {"kind": kind, "method": method, "targets": by_seed, "length": length, **kwargs})
+
+
+def by_seeds(method: str, targets: dict[int, int]) -> dict[str, int]:
+    """Seed of an episode -> the call since its start that fails: call k of `reset` is the first of episode k - 1."""
+    if method == "reset":
+        return {str(seed_of(SEED, game, call - 1)): 1 for game, call in targets.items()}
+    return {str(seed_of(SEED, game)): call for game, call in targets.items()}
 
 
 def compare(clean: list[Any], crashed: list[Any], aborted: list[list[int]], *, fails: set[int]) -> None:

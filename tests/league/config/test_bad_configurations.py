@@ -75,6 +75,11 @@ PBT = "league.pbt={selection: {kind: '%s', %s}, hyperparameters: [{name: learnin
 
 SETTINGS = [
     # names that are registered nowhere
+    ("env.workers=-1", "env.workers: -1 must be auto or in [0, 1024]"),
+    ("env.workers=many", "env.workers"),
+    ("env.step_deadline_s=0", "env.step_deadline_s: 0.0 must be at least 0.1"),
+    ("env.worker_memory_mib=1", "env.worker_memory_mib: 1 must be at least 64"),
+    ("env={id: tic_tac_toe, workers: 2, kwargs: {size: 4}}", "unknown kwarg 'size'"),
     ("env.id=conect_four", "did you mean connect_four"),
     ("env.id=plug.py", "did you mean plug.py:make"),
     ("env.id=plug.py:mak", "has no 'mak'; did you mean make"),
