@@ -15,7 +15,7 @@ from envs.bots import is_own_bot, make_bot
 from envs.protocol import EnvError
 from envs.registry import BUILT_IN, unknown_env
 from league.config.deadlines import Deadlines, deadlines_of
-from league.core.state.records import bot_name, is_bot
+from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.errors import InvalidName
 from league.store.storage import checked_name
 

@@ -30,14 +30,16 @@ class Crash:
 
     hoard: ClassVar[list[Any]] = []
 
-    def __init__(self, method: str, how: str, targets: Mapping[str, int], length: int) -> None:
-        self.method, self.how, self.targets, self.length = method, how, targets, length
+    def __init__(self, method: str, how: str, targets: Mapping[str, int], length: int, one_in: int) -> None:
+        self.method, self.how, self.targets, self.length, self.one_in = method, how, targets, length, one_in
         self.k = 0
         self.calls: Counter[str] = Counter()
 
     def arm(self, seed: int) -> None:
         if str(seed) in self.targets:
             self.k = self.targets[str(seed)]
+        elif self.one_in:
+            self.k, self.calls = 3 * (seed % self.one_in == 0), Counter()
 
     def call(self, method: str) -> None:
         if not self.k or method != self.method:
@@ -210,9 +212,10 @@ def make(
     targets: Mapping[str, int] | None = None,
     length: int = 60,
     drifts: bool = False,
+    one_in: int = 0,
 ) -> Any:
-    """One game. drifts: what it shows depends on the process too."""
-    game = KINDS[kind](method=method, how=how, targets=targets or {}, length=length)
+    """One game. drifts: what it shows depends on the process too. one_in: of so many episodes one fails in call 3."""
+    game = KINDS[kind](method=method, how=how, targets=targets or {}, length=length, one_in=one_in)
     if drifts:
         Walk.drift = os.getpid()
     return game
