@@ -36,8 +36,11 @@ ALONE_TURNS, ALONE_EPISODES = 300, 10
 ALONE_FRACTION, MAKING_FRACTION = 0.4, 0.2
 """Of a probe's time: play of the first game. Of the time left: making of the many."""
 
-AGAIN_FRACTION = 0.7
-"""Of the time left: cost of the first game up to which another one is made, to tell imports from the cost of a game."""
+AGAIN_S = 1.5
+"""Cost of the first game up to which another one is made, to tell imports from the cost of a game."""
+
+BUSY_FACTOR = 5.0
+"""Wall time of a probe at most, as a multiple of its seconds, where other programs take the processor."""
 
 Clock = Callable[[], float]
 
@@ -83,8 +86,8 @@ class GameProbe:
 
     Args:
       config: of the game.
-      seconds: time after which no further step is begun; None for a fixed number of steps and no measured cost, so
-        that equal seeds give equal facts.
+      seconds: cost after which no further step is begun, as `Clocks` counts it, the first game not included; None for
+        a fixed number of steps and no measured cost, so that equal seeds give equal facts.
       seed: of the games and the actions.
       clocks: for the deadline and the costs.
     """
@@ -120,27 +123,28 @@ class GameProbe:
 
     def _play_in_time(self, seconds: float) -> None:
         """One game first, and then as many as their cost allows."""
-        until = self._clocks.wall() + seconds
+        make_s, env = self._timed_make(1)
+        began = self._clocks.now()  # imports and the first game are needed in any case
 
         def left() -> float:
-            return until - self._clocks.wall()
+            wall_s = self._clocks.wall() - began[0]
+            return -1.0 if wall_s > BUSY_FACTOR * seconds else seconds - self._clocks.cost_since(began)
 
-        make_s, env = self._timed_make(1)
         seen = self._seen = GameStatistics(env.spec, num_envs=1)
         with contextlib.closing(env):
-            stop = self._clocks.wall() + min(ALONE_FRACTION * seconds, max(left(), 0.0))
             alone = self._play(
                 env,
                 seen,
                 seed=self._seed,
                 may_go_on=lambda turns: (
-                    self._clocks.wall() < stop and (turns < ALONE_TURNS or seen.num_episodes < ALONE_EPISODES)
+                    left() > (1.0 - ALONE_FRACTION) * seconds
+                    and (turns < ALONE_TURNS or seen.num_episodes < ALONE_EPISODES)
                 ),
             )
             self._copyable = _is_copyable(env)
         self._costs = GameCosts(make_s, 0.0, alone.reset_s, call_s=0.0, game_s=alone.step_s)
         games = 1
-        if make_s < AGAIN_FRACTION * left():  # the first one included imports: the next one may be far cheaper
+        if make_s < AGAIN_S and left() > 0.0:  # the first one included imports: the next one may be far cheaper
             make_s, env = self._timed_make(1)
             env.close()
             self._costs = replace(self._costs, make_s=make_s)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 
 import yaml
 
 from envs.conformance import STEPS, Finding, check_env
 from envs.protocol import EnvConfig
+from league.config.auto.resolve import resolve
+from league.config.run_config import BudgetConfig
 from league.errors import LeagueError
 from league.reports.env_play import Measures, measure
 from league.runtime.task_thread import watched
 
 CALL_DEADLINE_S = 120.0
 """For one call of the env, as in a run where nothing else is configured."""
+
+BUDGET = BudgetConfig(seconds=600.0)
+"""Budget that settings are chosen for."""
 
 SECONDS = 6.0
 """Of processor time for the measures by default."""
@@ -29,12 +34,14 @@ class EnvReport:
     Fields:
       facts: one line each. problems: broken rules with their remedies.
       measures: of random play; None if the env cannot be played, or no time was given.
+      settings: dotted key -> value and reason, that a run with nothing set would have for `BUDGET`; empty with them.
     """
 
     env_id: str
     facts: tuple[str, ...]
     problems: tuple[str, ...]
     measures: Measures | None = None
+    settings: Mapping[str, tuple[object, str]] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -48,6 +55,9 @@ class EnvReport:
         verdict = f"breaks the contract in {places}" if count else "ready to train on"
         measured = () if self.measures is None else self.measures.lines()
         lines = [f"  {line}" for line in (*self.facts, *measured)] + [f"  BAD  {line}" for line in self.problems]
+        if self.settings:
+            lines.append("settings that are chosen for ten minutes on this machine:")
+            lines += [f"  {key} = {json.dumps(value)}  ({why})" for key, (value, why) in self.settings.items()]
         return "\n".join([f"{self.env_id}: {verdict}", *lines])
 
 
@@ -92,4 +102,12 @@ def check_environment(
         facts=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fact"),
         problems=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fault"),
         measures=measures[0] if measures else None,
+        settings=_settings(EnvConfig(env_id, kwargs)) if measures else {},
     )
+
+
+def _settings(env: EnvConfig) -> dict[str, tuple[object, str]]:
+    """The chosen settings of a game that keeps the contract."""
+    overrides = [f"env.kwargs={json.dumps(env.kwargs)}"] if env.kwargs else []
+    found = resolve(env.id, overrides=overrides, limit=BUDGET)
+    return {choice.key: (choice.value, choice.reason) for choice in found.choices}

@@ -15,7 +15,7 @@ from league.config.run_config import config_plain
 from league.core.state.events import DirectiveIssued, LeaseGranted, PlayerTransplanted
 from league.reports.env_check import check_environment
 from league.run.budget import Limits
-from league.run.launch import train
+from league.run.launch import start
 from league.store.checkpoints import CheckpointStore
 from league.store.run_folder import RunFolder
 from league.store.weights_file import decode_arrays
@@ -30,7 +30,8 @@ CONFIG = EXAMPLES / "plugins.yaml"
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run of docs/examples/plugins.yaml."""
     path = tmp_path_factory.mktemp("plugins") / "run"
-    train(CONFIG, overrides=["wandb.mode=disabled"], run_dir=path, limits=Limits(env_steps=3000))
+    config = load_config(CONFIG, overrides=["wandb.mode=disabled"])
+    start(config, {}, source=CONFIG, run_dir=path, limits=Limits(env_steps=3000))
     return path
 
 

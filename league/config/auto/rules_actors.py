@@ -18,6 +18,8 @@ CALL_SHARE = 0.2
 """Of the cost of a turn: fixed cost of the calls, which is spread over the games."""
 EPISODES_EACH = 50
 """Episodes that each game plays in the budget at least."""
+ROUNDS = 300
+"""Unrolls of each game in the budget at least: with fewer, the policy that acts has hardly changed in between."""
 LEASES = 300
 """Leases in a budget at least, so that opponents change and the end of the budget is met."""
 LEASE_S = 4.0
@@ -39,6 +41,7 @@ def games_at_once(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     limits[f"each should play {EPISODES_EACH} games in the budget"] = turns / (
         EPISODES_EACH * max(game.turns.mean, 1.0)
     )
+    limits[f"each should give {ROUNDS} unrolls in the budget"] = turns / (ROUNDS * draft.whole("learner.unroll_length"))
     reason, least = min(limits.items(), key=lambda item: item[1])
     chosen = power_of_two(least, low=MIN_GAMES, high=MAX_GAMES)
     yield AutoValue("actors.num_envs", chosen, f"with {chosen} {reason}" if least == wanted else reason)
@@ -68,4 +71,4 @@ def lease_steps(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     yield AutoValue("league.lease_steps", chosen, reason)
 
 
-RULES = (games_at_once, unroll_length, lease_steps)
+RULES = (unroll_length, games_at_once, lease_steps)

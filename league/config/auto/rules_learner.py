@@ -41,14 +41,18 @@ def algorithm(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
 
 def batch(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """A batch that leaves thousands of updates in the budget."""
-    epochs = draft.value(f"{ALGORITHM}.epochs")
-    per_batch = epochs if isinstance(epochs, int) else 1
-    decisions = situation.decisions(draft.whole("actors.num_envs"))
-    least, most = (MIXED_BATCH[per_batch > 1], MIXED_MAX_BATCH) if _is_mixed(situation) else (MIN_BATCH, MAX_BATCH)
-    size = power_of_two(decisions * per_batch / UPDATES, low=least, high=most)
+    """The largest batch that leaves thousands of updates in the budget."""
+    chosen, num_envs = draft.value(f"{ALGORITHM}.epochs"), draft.whole("actors.num_envs")
+    epochs = chosen if isinstance(chosen, int) else 1
+    size, most = (MIXED_BATCH[epochs > 1], MIXED_MAX_BATCH) if _is_mixed(situation) else (MIN_BATCH, MAX_BATCH)
+
+    def updates(size: int) -> float:
+        return situation.decisions(num_envs, epochs=epochs, batch=size) * epochs / size
+
+    while 2 * size <= most and updates(2 * size) >= UPDATES:
+        size *= 2
     rows = max(size // draft.whole("learner.unroll_length"), 1)
-    reason = f"{size:,} decisions an update, about {decisions * per_batch / size:.2g} updates in the budget"
+    reason = f"{size:,} decisions an update, about {updates(size):.1g} updates in the budget"
     yield AutoValue("learner.batch_rows", rows, reason)
 
 

@@ -76,7 +76,11 @@ class Situation:
         per_turn = self.costs.turn_s(num_envs) + self.network.act_call_s / num_envs
         return per_turn / acting + self.network.act_s
 
-    def decisions(self, num_envs: int) -> float:
+    def learn_s(self, *, epochs: int, batch: int) -> float:
+        """Core-seconds to learn from one decision, in so many optimizer steps on batches of so many decisions."""
+        return epochs * (self.network.learn_s + self.network.update_call_s / batch)
+
+    def decisions(self, num_envs: int, *, epochs: int = 1, batch: int = 2048) -> float:
         """Estimated decisions of all seats in the whole budget; without a budget in `HORIZON_CORE_SECONDS`.
 
         Env steps count only where no time is given, as for the end of a run.
@@ -86,7 +90,7 @@ class Situation:
             return self.budget.env_steps * self.game.acting
         if core_seconds is None:
             core_seconds = HORIZON_CORE_SECONDS
-        return EFFICIENCY * core_seconds / (self.step_s(num_envs) + self.network.learn_s)
+        return EFFICIENCY * core_seconds / (self.step_s(num_envs) + self.learn_s(epochs=epochs, batch=batch))
 
 
 def power_of_two(value: float, *, low: int, high: int) -> int:

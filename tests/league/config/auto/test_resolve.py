@@ -142,6 +142,15 @@ def test_a_run_tells_what_was_chosen(tmp_path: Path) -> None:
     assert len(league("explain", tmp_path / "run", "learner", "--json").json) > 20
 
 
+def test_check_env_lists_the_settings() -> None:
+    ran = league("check-env", "kuhn_poker", "--seconds", "0.2")
+    assert ran.code == 0, ran.err
+    assert "learner.unroll_length = 2  (a seat decides 2 times a game at most)" in ran.out
+    found = league("check-env", "kuhn_poker", "--seconds", "0.2", "--json").json["settings"]
+    assert found["network.encoder"][0] == "mlp"
+    assert league("check-env", "kuhn_poker", "--seconds", "0", "--json").json["settings"] == {}
+
+
 def test_a_run_of_given_settings_alone_lists_none(tmp_path: Path) -> None:
     start(tmp_path, tiny(), env_steps=200)
     assert "chosen for" not in league("status", tmp_path / "run").out
