@@ -45,7 +45,7 @@ BUSY_FACTOR = 5.0
 Clock = Callable[[], float]
 
 
-SHARE_OF_ITS_OWN = 0.1
+SHARE_OF_ITS_OWN = 0.05
 """Of the wall time of a call: processor time from which a game counts as working in this very process."""
 
 
@@ -66,8 +66,12 @@ class Clocks:
 
     def cost_since(self, began: tuple[float, float]) -> float:
         """Seconds that a call took which began then."""
-        wall, own = self.wall() - began[0], self.processor() - began[1]
-        return own if own >= SHARE_OF_ITS_OWN * wall else wall
+        return cost_of(self.wall() - began[0], self.processor() - began[1])
+
+
+def cost_of(wall_s: float, processor_s: float) -> float:
+    """Cost of calls from both of their times: of many calls together, for a short one may be interrupted for long."""
+    return processor_s if processor_s >= SHARE_OF_ITS_OWN * wall_s else wall_s
 
 
 CLOCKS = Clocks()
@@ -179,7 +183,7 @@ class GameProbe:
 
     def _play(self, env: BatchedEnv, seen: GameStatistics, *, seed: int, may_go_on: Callable[[int], bool]) -> _Timing:
         """Play at random while `may_go_on` of the turns so far, at least one turn."""
-        bot, turns, stepping = RandomBot(seed=seed), 0, 0.0
+        bot, turns, wall_s, processor_s = RandomBot(seed=seed), 0, 0.0, 0.0
         began = self._clocks.now()
         turn = calls.reset(env, seed)
         reset_s = self._clocks.cost_since(began)
@@ -188,10 +192,11 @@ class GameProbe:
             seen.decided(turn, actions)
             began = self._clocks.now()
             turn = calls.step(env, actions)
-            stepping += self._clocks.cost_since(began)
+            ended = self._clocks.now()
+            wall_s, processor_s = wall_s + ended[0] - began[0], processor_s + ended[1] - began[1]
             turns += 1
             seen.stepped(turn)
-        return _Timing(stepping / turns, reset_s)
+        return _Timing(cost_of(wall_s, processor_s) / turns, reset_s)
 
 
 def _is_copyable(env: BatchedEnv) -> bool:

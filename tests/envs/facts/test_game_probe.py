@@ -76,6 +76,19 @@ def test_a_busy_machine_makes_no_game_dearer_and_a_sleeping_one_is_timed_by_the_
     assert clocks.cost_since(began) == 10.0
 
 
+def test_one_interruption_makes_no_step_dearer() -> None:
+    """Every tenth call is interrupted for a second of the wall; each takes a millisecond of the processor."""
+    calls = [0]
+
+    def wall() -> float:
+        calls[0] += 1
+        return calls[0] // 20 * 1.0 + calls[0] * 1e-3
+
+    found = probe_game(EnvConfig("tic_tac_toe"), seconds=2.0, clocks=Clocks(wall, lambda: calls[0] * 1e-2))
+    assert found.costs is not None
+    assert found.costs.call_s + found.costs.game_s < 0.05
+
+
 def test_lengths_returns_and_ranges_of_a_game() -> None:
     admit([DEAR])
     found = facts(DEAR)
