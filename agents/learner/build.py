@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from agents.learner.algorithms.objective import make_objective
-from agents.learner.config import PRECISIONS, LearnerConfig, PipelineConfig
+from agents.learner.algorithms.registry import UPDATE_MODES
+from agents.learner.config import DEFAULT_UPDATE_MODE, PRECISIONS, LearnerConfig, PipelineConfig
 from agents.learner.data.batch import batch_from
 from agents.learner.gradient_check import PROBE_SEED, check_gradients, tolerance
 from agents.learner.learner import Learner
@@ -29,6 +30,7 @@ from agents.restart_state import weights_alone
 from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import UnrollSpec
 from agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
+from envs.plugin_options import kind_of
 from envs.protocol import EnvSpec
 
 logger = logging.getLogger(__name__)
@@ -93,7 +95,7 @@ def build_updater(
     """Build the updater and the layout of its weights; arguments and errors as of `build_learner`.
 
     With stages, replicas or a compiled network, this starts the workers and compares the gradients with plain
-    autograd's. The cut into stages is timed on the stages' device.
+    autograd's, unless the update mode is the user's own. The cut into stages is timed on the stages' device.
     """
     problems = [*config.problems(), *config.problems_with(plan.config.value_output), *group_problems(plan.spec, config)]
     if config.has_teacher and teacher is None:
@@ -122,7 +124,8 @@ def build_updater(
         updater = local_updater(plan.build(), config, here)
     try:
         _teach(updater, teacher)
-        _check(updater, network, unrolls, layout, teacher=teacher, config=config, placement=here)
+        if kind_of(config.pipeline.update_mode, DEFAULT_UPDATE_MODE) in UPDATE_MODES:  # another may change gradients
+            _check(updater, network, unrolls, layout, teacher=teacher, config=config, placement=here)
     except BaseException:
         updater.close()
         raise

@@ -5,15 +5,21 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 
-from agents.learner.algorithms.objective import make_objective
+from agents.learner.algorithms.objective import LossWeights, make_objective
 from agents.learner.algorithms.registry import BACKENDS, OBJECTIVES, UPDATE_MODES
+from agents.learner.build import build_updater
 from agents.learner.step.backend import SingleBackend, make_backend
 from agents.learner.step.replica_sync import make_update_mode
-from tests.agents.learner.learner_cases import BOARD_GAME, FLOAT32, MLP, batch_of, network_of, small_config
+from agents.learner.step.updater import UpdateInputs
+from agents.learner.workers.worker import NetworkPlan
+from envs.plugin_options import OptionsError
+from tests.agents.learner.learner_cases import BOARD_GAME, FLOAT32, MLP, batch_of, network_of, small_config, unrolls_of
 
 
 @pytest.mark.parametrize("target", [*BACKENDS.values(), *OBJECTIVES.values(), *UPDATE_MODES.values()])
@@ -50,6 +56,51 @@ def test_update_mode_without_other_replicas_changes_nothing(name) -> None:
     assert torch.equal(mode.total(tensor), torch.arange(4.0)) and torch.equal(tensor, torch.arange(4.0))
 
 
+@dataclass(frozen=True)
+class HalvedConfig:
+    scale: float = 0.5
+
+
+class Halved:
+    """An update mode that changes the gradients."""
+
+    def __init__(self, group, options: HalvedConfig) -> None:  # type: ignore[no-untyped-def]
+        self.scale = options.scale
+
+    def before_step(self, gradients: torch.Tensor) -> None:
+        """Scales them."""
+        gradients.mul_(self.scale)
+
+    def after_step(self, values: torch.Tensor) -> None:
+        """Nothing."""
+
+    def total(self, tensor: torch.Tensor) -> torch.Tensor:
+        """The tensor."""
+        return tensor
+
+
+class Own(SingleBackend):
+    """A backend with a name of its own."""
+
+    def __init__(self, network, objective, config, placement, options: HalvedConfig) -> None:  # type: ignore[no-untyped-def]
+        super().__init__(network, objective, config, placement)
+        self.scale = options.scale
+
+
+def test_a_backend_and_an_update_mode_of_ones_own_take_options_and_may_change_gradients() -> None:
+    backend, mode = ({"kind": f"{__name__}:{name}", "scale": 0.25} for name in ("Own", "Halved"))
+    config = small_config(backend=backend, update_mode=mode)
+    updater, _ = build_updater(NetworkPlan(BOARD_GAME, MLP, 1), config, dtype=torch.float32)
+    plain, _ = build_updater(NetworkPlan(BOARD_GAME, MLP, 1), small_config(), dtype=torch.float32)
+    batch = [unrolls_of(BOARD_GAME, network_of(BOARD_GAME, MLP), rows=12, steps=5)]
+    inputs = UpdateInputs(1e-2, LossWeights(0.1, 1.0), 0, 1)
+    for each in (updater, plain):
+        each.gradients(batch, inputs)
+    np.testing.assert_allclose(updater.gradient_vector(), 0.25 * plain.gradient_vector(), rtol=1e-5, atol=1e-7)
+    with pytest.raises(OptionsError, match=r"learner\.pipeline\.update_mode\.scle: unknown key"):
+        make_update_mode({"kind": f"{__name__}:Halved", "scle": 1}, None)
+
+
 @pytest.mark.parametrize("name", list(OBJECTIVES))
 def test_constants_are_cut_with_the_rows(name) -> None:
     network = network_of(BOARD_GAME, MLP)
@@ -71,6 +122,7 @@ def test_constants_are_cut_with_the_rows(name) -> None:
 def test_learner_needs_torch_and_numpy_alone() -> None:
     program = """
 import sys
+from dataclasses import dataclass
 
 class Refuse:
     def find_spec(self, name, path=None, target=None):
