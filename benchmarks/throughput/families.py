@@ -218,13 +218,13 @@ def add_learning(report: Report, name: str, family: Family, *, core_seconds: flo
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         (place / "family.yaml").write_text(yaml.safe_dump(plain))
-        command = [sys.executable, "-m", "league.cli", "train", f"{place / 'family.yaml'}"]
+        league = str(Path(sys.executable).with_name("league"))
         run_to_end(
-            [*command, "--run-dir", f"{place / 'run'}"],
+            [league, "train", f"{place / 'family.yaml'}", "--run-dir", f"{place / 'run'}"],
             log=place / "log.txt",
             timeout_s=WALL_FACTOR * core_seconds + START_UP_S,
         )
-        trained: Policy = load_policy(place / "run", player="main_agent_0").as_seat_policy()
+        trained: Policy = load_policy(place / "run", player="last").as_seat_policy()
         env = EnvConfig(family.env_id, dict(family.kwargs))
         with contextlib.closing(make(env, num_envs=1)) as made:
             alone = family.shared or len(set(made.spec.teams)) == 1

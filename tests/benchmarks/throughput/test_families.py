@@ -1,0 +1,56 @@
+"""The benchmark of families on small budgets: its rows, its bounds, and a replay of OpenSpiel's games."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyspiel
+import pytest
+
+from benchmarks.report import Report
+from benchmarks.throughput.families import FAMILIES, Family, _parts, add_learning, add_speed, replay
+from envs.protocol import EnvConfig
+from envs.registry import spec_of
+
+
+@pytest.mark.parametrize(
+    ("family", "bounds"),
+    [
+        (Family("pettingzoo:classic/tictactoe_v3"), [None, None, ">= 0.6"]),
+        (Family("openspiel:goofspiel(num_cards=3)", python=False), [None, None, None]),
+        (Family("tic_tac_toe", python=False), [None]),
+    ],
+)
+def test_speed_is_held_against_the_bare_env(family: Family, bounds: list[str | None]) -> None:
+    report = Report()
+    add_speed(report, "it", family, seconds=0.02)
+    assert [row.required for row in report.rows] == bounds
+    rates = [row.value or 0.0 for row in report.rows]
+    assert min(rates) > 0
+
+
+def test_what_was_learnt_is_held_against_random_play() -> None:
+    report = Report()
+    add_learning(report, "it", Family("tic_tac_toe", games=40), core_seconds=1.0, seed=0)
+    chance, learnt = report.rows
+    assert chance.value == pytest.approx(0.5, abs=0.25)
+    assert learnt.required is not None
+    assert float(learnt.required.removeprefix(">= ")) > (chance.value or 0.0)
+
+
+@pytest.mark.parametrize("name", ["goofspiel(num_cards=3)", "leduc_poker", "kuhn_poker(players=3)"])
+def test_a_finished_game_is_replayed_to_its_end(name: str) -> None:
+    game, rng = pyspiel.load_game(name), np.random.default_rng(0)
+    state = game.new_initial_state()
+    while not state.is_terminal():
+        seats = range(game.num_players()) if state.is_simultaneous_node() else (state.current_player(),)
+        chosen = [int(rng.choice(state.legal_actions(seat))) for seat in seats]
+        state.apply_actions(chosen) if len(chosen) > 1 else state.apply_action(chosen[0])
+    parts = list(_parts(state, game.num_players(), game))
+    assert [action for part in parts for action in part] == state.history()
+    replay(game, parts)
+
+
+def test_the_families_are_games_that_can_be_made() -> None:
+    for family in FAMILIES.values():
+        if "atari" not in family.env_id:  # the console takes seconds to switch on
+            assert spec_of(EnvConfig(family.env_id, dict(family.kwargs))).num_seats >= 1
