@@ -18,7 +18,7 @@ import pyspiel
 from numpy.typing import NDArray
 
 from envs.adapters.openspiel_game import Observer, draw, fields_of, load_game, spec_of_game
-from envs.adapters.openspiel_tree import OpenSpielTree, walk
+from envs.adapters.openspiel_tree import OpenSpielTree, tree_of
 from envs.adapters.turn_builder import legal_answers
 from envs.protocol import EnvError, EnvSpec, Turn
 from envs.sampling import pack_stream, split_stream, unpack_stream
@@ -133,7 +133,7 @@ class OpenSpielEnv:
 
     def decision_tree(self) -> OpenSpielTree:
         """See `TreeGame.decision_tree`."""
-        return walk(self._game, self.spec)
+        return tree_of(str(self._game), self.spec.env_id)
 
     def _resume(self, states: list[Any], *, waiting: NDArray[np.float64], earned: NDArray[np.float64]) -> None:
         self._states = states

@@ -8,6 +8,7 @@ Shape letters: S seats, I information states, A actions.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import numpy as np
 import pyspiel
 from numpy.typing import NDArray
 
-from envs.adapters.openspiel_game import Observer, fields_of
+from envs.adapters.openspiel_game import Observer, fields_of, spec_of_game
 from envs.decision_tree import InformationStates
 from envs.protocol import EnvError, EnvSpec
 
@@ -48,6 +49,17 @@ class OpenSpielTree:
             for key, actions, row in zip(self.keys, legal, rows, strict=True)
         }
         return float(pyspiel.nash_conv(self.game, policy))
+
+
+@functools.lru_cache(maxsize=1)
+def tree_of(name: str, env_id: str) -> OpenSpielTree:
+    """The tree of the game that OpenSpiel loads by `name`; the last one is kept, for one policy after the other.
+
+    Raises:
+      EnvError: see `walk`.
+    """
+    game = pyspiel.load_game(name)
+    return walk(game, spec_of_game(game, env_id))
 
 
 def walk(game: Any, spec: EnvSpec) -> OpenSpielTree:
