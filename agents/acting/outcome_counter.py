@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.placements import Placements, first_seats, has_placements, ranks_of
+from envs.placements import Placements, has_placements, ranks_of
 
 FIRST_FINISHES = 256
 """Initial rows of the table of placements."""
@@ -47,16 +47,16 @@ class OutcomeCounter:
 
     def __init__(self, teams: Sequence[int]) -> None:
         seats = len(teams)
-        self._team_of_seat = np.equal.outer(np.asarray(teams), np.asarray(teams)).astype(np.float64)
-        self._opponents = [(i, j) for i in range(seats) for j in range(seats) if teams[i] != teams[j]]
+        order = list(dict.fromkeys(teams))
+        self._places = np.array([order.index(team) for team in teams], np.int64)
+        self._member = (self._places[:, None] == np.arange(len(order))).astype(np.float64)
         self._index: dict[tuple[str, ...], int] = {}
         self._counts = np.zeros((4, 0), np.int64)
-        self._wins = np.zeros((0, seats, seats), np.int64)
-        self._draws = np.zeros((0, seats, seats), np.int64)
+        self._wins = np.zeros((0, len(order), len(order)), np.int64)  # between teams: seats of one share their result
+        self._draws = np.zeros((0, len(order), len(order)), np.int64)
         self._returns = np.zeros((0, seats), np.float64)
-        self._first_seats = first_seats(teams)
         self._has_placements = has_placements(teams)
-        self._finishes = np.zeros((FIRST_FINISHES, 1 + len(self._first_seats)), np.int64)
+        self._finishes = np.zeros((FIRST_FINISHES, 1 + len(order)), np.int64)
         self._num_finishes = 0
 
     def index_of(self, policies: tuple[str, ...]) -> int:
@@ -87,15 +87,13 @@ class OutcomeCounter:
         self._counts[0] += np.bincount(indices, minlength=size)
         self._counts[1] += np.bincount(indices, decisions, minlength=size).astype(np.int64)
         self._counts[2] += np.bincount(indices[truncated], minlength=size)
-        team_returns = returns.astype(np.float64) @ self._team_of_seat
-        for i, j in self._opponents:
-            won, drawn = team_returns[:, i] > team_returns[:, j], team_returns[:, i] == team_returns[:, j]
-            self._wins[:, i, j] += np.bincount(indices[won], minlength=size)
-            self._draws[:, i, j] += np.bincount(indices[drawn], minlength=size)
-        for seat in range(returns.shape[1]):
-            self._returns[:, seat] += np.bincount(indices, returns[:, seat], minlength=size)
+        team_returns = returns.astype(np.float64) @ self._member
+        margins = team_returns[:, :, None] - team_returns[:, None, :]
+        np.add.at(self._wins, indices, margins > 0)
+        np.add.at(self._draws, indices, (margins == 0) & ~np.eye(self._member.shape[1], dtype=np.bool_))
+        np.add.at(self._returns, indices, returns)
         if self._has_placements:
-            self._note_finishes(indices, team_returns[:, self._first_seats])
+            self._note_finishes(indices, team_returns)
 
     def add_aborted(self, indices: NDArray[np.int64]) -> None:
         """Record episodes thrown away. indices: int64 [G], assignments by `index_of`."""
@@ -103,15 +101,15 @@ class OutcomeCounter:
 
     def take(self) -> tuple[AssignmentTotals, ...]:
         """The totals since the last call, sorted by policies; resets the counts and the indices."""
-        placements = self._placements()
+        placements, between = self._placements(), np.ix_(self._places, self._places)
         totals = tuple(
             AssignmentTotals(
                 policies=policies,
                 games=int(self._counts[0, index]),
                 decisions=int(self._counts[1, index]),
                 truncated=int(self._counts[2, index]),
-                wins=self._wins[index],
-                draws=self._draws[index],
+                wins=self._wins[index][between],
+                draws=self._draws[index][between],
                 return_sums=self._returns[index],
                 placements=tuple(placements.get(index, ())),
                 aborted=int(self._counts[3, index]),

@@ -74,6 +74,7 @@ def check_env(
     kwargs: Annotated[
         list[str] | None, typer.Option("-k", "--kwarg", metavar="NAME=VALUE", help="Option of the env; repeatable.")
     ] = None,
+    teams: Annotated[str, typer.Option(metavar="YAML", help='As in env.teams, such as "[[red_*], [blue_*]]".')] = "[]",
     steps: Annotated[int, typer.Option(min=1, help="Turns to play at random; more where episodes are long.")] = 200,
     seconds: Annotated[float, typer.Option(min=0, help="Processor time for the measures; 0 for none.")] = 6.0,
     as_json: Json = False,
@@ -81,7 +82,7 @@ def check_env(
     """Try an environment against the contract; exit 1 where it breaks it."""
     from league.reports.env_check import check_environment
 
-    report = check_environment(env_id, kwargs or [], steps=steps, seconds=seconds)
+    report = check_environment(env_id, kwargs or [], teams=teams, steps=steps, seconds=seconds)
     typer.echo(report.to_json() if as_json else report.text())
     if report.problems:
         raise typer.Exit(1)

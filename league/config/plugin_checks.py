@@ -9,6 +9,7 @@ import numpy as np
 
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.algorithms.registry import BACKENDS
+from agents.learner.build import group_problems
 from agents.learner.config import PipelineConfig
 from agents.learner.step.optimizers import try_optimizer
 from agents.learner.step.replica_sync import make_update_mode
@@ -71,6 +72,7 @@ def _network_problems(config: RunConfig, spec: EnvSpec) -> Iterator[str]:
             made = [] if found else made
     if made:
         yield from _tried("learner.algorithm", lambda: _try_objective(config, spec, made[0]))
+    yield from (f"learner.{problem}" for problem in group_problems(spec, config.learner))
     pipeline = config.learner.pipeline
     yield from _tried("learner.optimizer", lambda: try_optimizer(config.learner))
     yield from _tried("learner.pipeline.backend", lambda: _try_backend(pipeline))

@@ -36,14 +36,14 @@ class MatchResult:
         team (i + r) % T.
       group_scores: float64 [G, T], mean over a group's games and an entrant's opponents of win 1, draw 1/2, loss 0;
         zeros where T is 1.
-      group_returns: float64 [G, T], mean over a group's games of the return of an entrant's team.
+      team_returns: float64 [R, G, T], return of each entrant's team in each game.
       steps: calls of `step` summed over the games, the opening included.
     """
 
     wins: NDArray[np.int64]
     draws: NDArray[np.int64]
     group_scores: NDArray[np.float64]
-    group_returns: NDArray[np.float64]
+    team_returns: NDArray[np.float64]
     steps: int
 
     @property
@@ -93,9 +93,15 @@ class MatchResult:
         points = (self.wins + self.draws / 2.0)[rotations, entrant].sum(axis=1)
         return tuple(float(total) / (self.num_groups * (teams - 1)) for total in points)
 
+    def returns_by_team(self, entrant: int = 0) -> tuple[float, ...]:
+        """[T] mean return of an entrant's team while it was team 0, 1, ..."""
+        teams = self.wins.shape[1]
+        rotations = (np.arange(teams) - entrant) % teams
+        return tuple(float(value) for value in self.team_returns[rotations, :, entrant].mean(axis=1))
+
     def mean_return(self, entrant: int = 0) -> Interval:
         """Mean return of an entrant's team, with a normal interval over the groups (of no width for one group)."""
-        returns = self.group_returns[:, entrant]
+        returns = self.team_returns[:, :, entrant].mean(axis=0)
         mean = float(returns.mean())
         half = Z_95 * float(returns.std(ddof=1)) / math.sqrt(len(returns)) if len(returns) > 1 else 0.0
         return Interval(mean, mean - half, mean + half)
@@ -128,7 +134,7 @@ def score_games(team_returns: NDArray[np.float64], steps: int) -> MatchResult:
         wins=won.sum(axis=1),
         draws=even.sum(axis=1),
         group_scores=points.mean(axis=0),
-        group_returns=team_returns.mean(axis=0),
+        team_returns=team_returns,
         steps=steps,
     )
 
@@ -139,6 +145,6 @@ def merged(parts: Sequence[MatchResult]) -> MatchResult:
         wins=np.sum([part.wins for part in parts], axis=0),
         draws=np.sum([part.draws for part in parts], axis=0),
         group_scores=np.concatenate([part.group_scores for part in parts]),
-        group_returns=np.concatenate([part.group_returns for part in parts]),
+        team_returns=np.concatenate([part.team_returns for part in parts], axis=1),
         steps=sum(part.steps for part in parts),
     )

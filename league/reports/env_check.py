@@ -62,16 +62,17 @@ class EnvReport:
 
 
 def check_environment(
-    env_id: str, options: Sequence[str], *, steps: int = STEPS, seconds: float = SECONDS
+    env_id: str, options: Sequence[str], *, teams: str = "[]", steps: int = STEPS, seconds: float = SECONDS
 ) -> EnvReport:
     """Try an environment against the contract.
 
     Args:
       env_id: as in a configuration. options: "name=value" each, the value in YAML.
+      teams: as in a configuration, in YAML.
       steps: turns that are played at random.
       seconds: of processor time for the measures; 0 for none.
     Raises:
-      LeagueError: an option is not of that form.
+      LeagueError: an option or the teams are not of that form.
       EnvError: a call of the env did not come back within `CALL_DEADLINE_S`.
     """
     kwargs = {}
@@ -83,11 +84,11 @@ def check_environment(
             kwargs[name] = yaml.safe_load(value)
         except yaml.YAMLError as error:
             raise LeagueError(f"{option!r}: the value is no YAML; put it in quotes if it is text.") from error
+    config = EnvConfig(env_id, kwargs, teams=_teams(teams))
     findings: list[Finding] = []
     measures: list[Measures] = []
 
     def check() -> None:
-        config = EnvConfig(env_id, kwargs)
         findings.extend(check_env(config, steps=steps))
         if seconds > 0 and not any(found.kind == "fault" for found in findings):
             measures.append(measure(config, seconds=seconds))
@@ -108,6 +109,22 @@ def check_environment(
 
 def _settings(env: EnvConfig) -> dict[str, tuple[object, str]]:
     """The chosen settings of a game that keeps the contract."""
-    overrides = [f"env.kwargs={json.dumps(env.kwargs)}"] if env.kwargs else []
+    given = {"kwargs": env.kwargs, "teams": env.teams}
+    overrides = [f"env.{key}={json.dumps(value)}" for key, value in given.items() if value]
     found = resolve(env.id, overrides=overrides, limit=BUDGET)
     return {choice.key: (choice.value, choice.reason) for choice in found.choices}
+
+
+def _teams(text: str) -> tuple[tuple[str, ...], ...]:
+    """The teams that YAML lists of names and patterns give.
+
+    Raises:
+      LeagueError: it is something else.
+    """
+    try:
+        teams = yaml.safe_load(text)
+    except yaml.YAMLError:
+        teams = None
+    if not isinstance(teams, list) or not all(isinstance(team, list) and team for team in teams):
+        raise LeagueError(f'--teams: {text!r} is no list of lists of seats; write it as "[[red_*], [blue_*]]".')
+    return tuple(tuple(str(seat) for seat in team) for team in teams)

@@ -43,6 +43,7 @@ from league.run.precision import with_precision
 from league.run.preset_remarks import preset_remarks
 from league.run.resume_files import begun_at, files_to_note, read_clock, read_noted
 from league.run.stop_signals import stopped_by_signals
+from league.run.undeclared_teams import team_remark
 from league.runtime.actor_state_file import decode_actor_state, encode_actor_state
 from league.runtime.host_log import logged_to
 from league.runtime.inprocess import InProcessRuntime
@@ -122,6 +123,7 @@ def start(
         admit(imported, league=league, store=_snapshot_store(folder))
         league.commit()
         notes = [*preset_remarks(config.league), *remarks(imported, config.env)]
+        notes += filter(None, [team_remark(config.env, spec)])
         return _session(config, spec, folder=folder, league=league, limits=limits, notes=notes)
 
 

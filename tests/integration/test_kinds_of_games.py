@@ -56,7 +56,7 @@ def test_every_part_of_an_action_learns_what_it_is_asked(masked: bool, tmp_path:
     start(tmp_path, plain, env_steps=24_000)
     config = EnvConfig("probe_sub_actions", env["kwargs"])
     learnt, chance = (
-        play_match(config, [policy], games=60, seed=1).group_returns.mean()
+        play_match(config, [policy], games=60, seed=1).mean_return().value
         for policy in (load_policy(tmp_path / "run").as_seat_policy(), BotPolicy(make_bot("random", seed=0)))
     )
     assert chance < 0.6
