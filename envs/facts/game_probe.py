@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -39,19 +40,30 @@ ALONE_FRACTION, MAKING_FRACTION = 0.4, 0.2
 AGAIN_S = 1.5
 """Cost of the first game up to which another one is made, to tell imports from the cost of a game."""
 
-BUSY_FACTOR = 5.0
+MIN_MANY_TURNS = 20
+"""Turns of many games together that are timed at least, unless they take long."""
+
+BUSY_FACTOR = 10.0
 """Wall time of a probe at most, as a multiple of its seconds, where other programs take the processor."""
 
 Clock = Callable[[], float]
 
 
 SHARE_OF_ITS_OWN = 0.05
-"""Of the wall time of a call: processor time from which a game counts as working in this very process."""
+"""Of the wall time of calls: processor time from which a game counts as working in this very process."""
+
+WAITS_A_CALL = 0.5
+"""Waits of a thread per call from which a game counts as sleeping, or as working in other processes."""
+
+
+def num_waits() -> int:
+    """Times that this thread has waited for something, being interrupted not counted; 1 where nothing tells."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw if hasattr(resource, "RUSAGE_THREAD") else 1
 
 
 @dataclass(frozen=True)
 class Clocks:
-    """Clocks in seconds that never go back: the wall's, and the processor time of this process.
+    """Clocks of a probe: seconds of the wall and of this process's processor time, and waits of this thread.
 
     Costs are processor time, which other programs on the machine do not lengthen. A game that sleeps, or works in
     processes of its own, takes hardly any here, and is measured by the wall.
@@ -59,19 +71,21 @@ class Clocks:
 
     wall: Clock = time.perf_counter
     processor: Clock = time.process_time
+    waits: Callable[[], int] = num_waits
 
-    def now(self) -> tuple[float, float]:
-        """Both at once."""
-        return self.wall(), self.processor()
+    def now(self) -> tuple[float, float, int]:
+        """All at once."""
+        return self.wall(), self.processor(), self.waits()
 
-    def cost_since(self, began: tuple[float, float]) -> float:
-        """Seconds that a call took which began then."""
-        return cost_of(self.wall() - began[0], self.processor() - began[1])
+    def cost_since(self, began: tuple[float, float, int], *, calls: int = 1) -> float:
+        """Seconds that so many calls took, of which the first began then.
 
-
-def cost_of(wall_s: float, processor_s: float) -> float:
-    """Cost of calls from both of their times: of many calls together, for a short one may be interrupted for long."""
-    return processor_s if processor_s >= SHARE_OF_ITS_OWN * wall_s else wall_s
+        Many calls are judged together: a short one may be interrupted for a time that is long beside its own.
+        """
+        wall_s, processor_s = self.wall() - began[0], self.processor() - began[1]
+        worked = processor_s >= SHARE_OF_ITS_OWN * wall_s
+        waited = self.waits() - began[2] >= WAITS_A_CALL * calls
+        return wall_s if waited and not worked else processor_s
 
 
 CLOCKS = Clocks()
@@ -148,16 +162,18 @@ class GameProbe:
             self._copyable = _is_copyable(env)
         self._costs = GameCosts(make_s, 0.0, alone.reset_s, call_s=0.0, game_s=alone.step_s)
         games = 1
-        if make_s < AGAIN_S and left() > 0.0:  # the first one included imports: the next one may be far cheaper
+        if make_s < AGAIN_S:  # the first one included imports: the next one may be far cheaper
             make_s, env = self._timed_make(1)
             env.close()
             self._costs = replace(self._costs, make_s=make_s)
-            games = int(min(MAX_GAMES, MAKING_FRACTION * max(left(), 0.0) / max(make_s, 1e-6)))
+            games = int(min(MAX_GAMES, MAKING_FRACTION * seconds / max(make_s, 1e-6)))
         if games > 1:
             self._costs = self._play_many(games, seen, alone, left)
 
     def _play_many(self, games: int, seen: GameStatistics, alone: _Timing, left: Callable[[], float]) -> GameCosts:
         """Play several games together; returns the costs, those of a call told apart from those of a game."""
+        assert self._seconds is not None
+        least = min(MIN_MANY_TURNS, MAKING_FRACTION * self._seconds / max(games * alone.step_s, 1e-9))
         held = _resident_mib()
         make_s, env = self._timed_make(games)
         with contextlib.closing(env):
@@ -167,7 +183,8 @@ class GameProbe:
                 seen,
                 seed=self._seed + 1,
                 may_go_on=lambda turns: (
-                    left() > 0.0 and turns * games < ENOUGH_TURNS and seen.num_episodes < ENOUGH_EPISODES
+                    turns < least
+                    or (left() > 0.0 and turns * games < ENOUGH_TURNS and seen.num_episodes < ENOUGH_EPISODES)
                 ),
             )
             make_mib = max(_resident_mib() - held, 0.0) / games
@@ -183,20 +200,23 @@ class GameProbe:
 
     def _play(self, env: BatchedEnv, seen: GameStatistics, *, seed: int, may_go_on: Callable[[int], bool]) -> _Timing:
         """Play at random while `may_go_on` of the turns so far, at least one turn."""
-        bot, turns, wall_s, processor_s = RandomBot(seed=seed), 0, 0.0, 0.0
+        bot, turns = RandomBot(seed=seed), 0
         began = self._clocks.now()
         turn = calls.reset(env, seed)
         reset_s = self._clocks.cost_since(began)
+        began, beside = self._clocks.now(), 0.0
         while turns == 0 or may_go_on(turns):
+            paused = self._clocks.processor()
             actions = bot.act(env, turn, np.arange(turn.env_index.size))
             seen.decided(turn, actions)
-            began = self._clocks.now()
+            beside += self._clocks.processor() - paused
             turn = calls.step(env, actions)
-            ended = self._clocks.now()
-            wall_s, processor_s = wall_s + ended[0] - began[0], processor_s + ended[1] - began[1]
             turns += 1
+            paused = self._clocks.processor()
             seen.stepped(turn)
-        return _Timing(cost_of(wall_s, processor_s) / turns, reset_s)
+            beside += self._clocks.processor() - paused
+        cost = self._clocks.cost_since(began, calls=turns) - beside
+        return _Timing(max(cost, 0.0) / turns, reset_s)
 
 
 def _is_copyable(env: BatchedEnv) -> bool:
