@@ -116,8 +116,11 @@ def _leaves(value: object, path: str) -> Iterator[str]:
 
 def _is_exact(draft: Draft, budget: BudgetConfig, *, ends_by_steps: bool) -> bool:
     """True for a run in one process that only env steps end: it must repeat exactly, so no choice may use a clock."""
-    in_process = draft.value("runtime.kind") == "inprocess" if draft.has("runtime.kind") else not ends_by_steps
     timed = budget.seconds is not None or budget.core_seconds is not None
+    if draft.has("runtime.kind"):
+        in_process = draft.value("runtime.kind") == "inprocess"
+    else:
+        in_process = budget.seconds is None and not rules_run.asks_for_hosts(draft)
     return in_process and (ends_by_steps or (budget.env_steps is not None and not timed))
 
 

@@ -31,7 +31,7 @@ def name(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 def placement(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """One process for short budgets and for budgets of processor time, hosts of their own otherwise."""
     budget = situation.budget
-    if any(draft.has(f"runtime.{key}") for key in ("actor_hosts", "learner_hosts", "address")):
+    if asks_for_hosts(draft):
         yield AutoValue("runtime.kind", "ray", "hosts of their own are asked for")
     elif budget.seconds is None and budget.env_steps is not None and budget.core_seconds is None:
         yield AutoValue("runtime.kind", "inprocess", "env steps alone: the run repeats exactly")
@@ -47,6 +47,11 @@ def placement(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue(
             "runtime.actor_hosts", max(situation.cores - 1, 1), f"{situation.cores} cores, one of them learns"
         )
+
+
+def asks_for_hosts(draft: Draft) -> bool:
+    """True if the user says how many hosts there are, or where."""
+    return any(draft.has(f"runtime.{key}") for key in ("actor_hosts", "learner_hosts", "address"))
 
 
 def lease_deadline(situation: Situation, draft: Draft) -> Iterator[AutoValue]:

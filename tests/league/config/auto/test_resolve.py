@@ -73,6 +73,27 @@ def test_a_limit_is_the_budget_where_there_is_none() -> None:
 
 
 @pytest.mark.parametrize(
+    ("overrides", "is_exact"),
+    [
+        ((), True),
+        (("runtime.kind=inprocess", "budget.seconds=9"), True),
+        (("budget.core_seconds=9",), True),
+        (("budget.seconds=9",), False),
+        (("runtime.kind=ray",), False),
+        (("runtime.actor_hosts=2",), False),
+    ],
+)
+def test_a_command_limited_by_steps_rests_on_no_clock_in_one_process(
+    overrides: tuple[str, ...], is_exact: bool
+) -> None:
+    limit = BudgetConfig(env_steps=3000)
+    found = resolve("tic_tac_toe", overrides=overrides, limit=limit, ends_by_steps=True)
+    assert found.situation.is_exact == is_exact
+    assert (found.situation.game.costs is None) == is_exact
+    assert found.config.runtime.kind == "inprocess" or not is_exact
+
+
+@pytest.mark.parametrize(
     ("source", "overrides", "words"),
     [
         ("tic_tac_too", (), "did you mean tic_tac_toe?"),
