@@ -9,6 +9,7 @@ from typing import Protocol
 import torch
 
 from agents.learner.build import build_learner
+from agents.learner.errors import GradientCheckError
 from agents.learner.learner import Learner, UpdateReport
 from agents.learner.workers.worker_group import ProcessWorkerGroup, WorkerGroupLauncher
 from agents.unroll.codec import ChunkError, ChunkHeader
@@ -16,6 +17,7 @@ from agents.unroll.unroll import Unrolls
 from agents.weights import Weights
 from envs.protocol import EnvSpec
 from league.core.state.records import Progress
+from league.errors import LeagueError
 from league.runtime.hyperparameters import tuned
 from league.runtime.protocol import CheckpointTaken, HostSetup, InstallPlayer, LearnerProgress, Reconfigure
 
@@ -110,17 +112,24 @@ def player_learner(
     dtype: torch.dtype,
     workers: Workers,
 ) -> Learner:
-    """A player's learner, from a checkpoint, from weights, or newly initialised; errors as of `build_learner`."""
-    learner = build_learner(
-        spec,
-        setup.network,
-        tuned(task.learner or setup.learner, task.hyperparameters),
-        seed=zlib.crc32(f"{setup.seed}/{task.player}".encode()),
-        dtype=dtype,
-        teacher=setup.teacher,
-        launcher=workers.launcher,
-        stage_device=workers.device,
-    )
+    """A player's learner, from a checkpoint, from weights, or newly initialised; errors as of `build_learner`.
+
+    Raises:
+      LeagueError: its backend computes wrong gradients.
+    """
+    try:
+        learner = build_learner(
+            spec,
+            setup.network,
+            tuned(task.learner or setup.learner, task.hyperparameters),
+            seed=zlib.crc32(f"{setup.seed}/{task.player}".encode()),
+            dtype=dtype,
+            teacher=setup.teacher,
+            launcher=workers.launcher,
+            stage_device=workers.device,
+        )
+    except GradientCheckError as error:
+        raise LeagueError(f"learner.pipeline: {error}.") from error
     if task.saved is not None:
         learner.load(task.saved)
     elif task.weights is not None:

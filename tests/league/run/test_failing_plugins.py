@@ -46,3 +46,26 @@ def test_a_gate_that_fails_in_training_ends_the_run_with_a_sentence_and_saved_le
     player = state_of(tmp_path / "run").players["main-0"]
     assert player.checkpoint is not None
     assert player.checkpoint.trained_steps >= player.trained_steps > 0
+
+
+BACKEND = """
+from agents.learner.step.backend import SingleBackend
+
+class Doubled(SingleBackend):
+    def accumulate(self, microbatches, loss_weights):
+        found = super().accumulate(microbatches, loss_weights)
+        for parameter in self._network.parameters():
+            parameter.grad.mul_(2.0)
+        return found
+"""
+
+
+def test_a_backend_with_wrong_gradients_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "plugins.py").write_text(BACKEND)
+    plain = tiny()
+    plain["learner"]["pipeline"] = {"backend": "plugins.py:Doubled"}
+    with pytest.raises(
+        LeagueError, match=r"^learner.pipeline: the gradient of .* differs from plain autograd's"
+    ) as caught:
+        start(tmp_path, plain, env_steps=200)
+    assert "\n" not in str(caught.value)
