@@ -27,10 +27,10 @@ OTHER_TYPE = (
 
 
 def try_network(network: Network, spec: EnvSpec, config: LearnerConfig) -> None:
-    """One step of acting in every compute type that the run may choose.
+    """One step of acting, and one draw, in every compute type that the run may choose.
 
     Raises:
-      ValueError: the network raised, or gave a state of another form.
+      ValueError: the network raised, or gave a state of another form; or its head drew actions of no probability.
     """
     unrolls = synthetic_unrolls(UnrollSpec.of(spec, network, unroll_length=STEPS), rows=ROWS, seed=SEED)
     obs = {name: torch.from_numpy(array[:, 0].copy()) for name, array in unrolls.obs.items()}
@@ -39,9 +39,13 @@ def try_network(network: Network, spec: EnvSpec, config: LearnerConfig) -> None:
 
     def act(dtype: torch.dtype) -> None:
         with torch.inference_mode():
-            output = copy.deepcopy(network).to(dtype).eval().step(obs, core=core, action_mask=mask)
+            tried = copy.deepcopy(network).to(dtype).eval()
+            output = tried.step(obs, core=core, action_mask=mask)
+            _, log_probs = tried.head.sample(output.logits, torch.full((ROWS, tried.head.num_noise), 0.5))
         if network.core_size and (output.core.dtype != torch.float32 or output.core.shape != core.shape):
             raise ValueError(f"the core state is {output.core.dtype} {list(output.core.shape)}, not float32 [rows, C]")
+        if log_probs.shape != (ROWS,) or not bool(torch.isfinite(log_probs).all()):
+            raise ValueError(f"the log-probabilities of sampled actions are {log_probs.tolist()}")
 
     _in_every_type(act, config)
 
