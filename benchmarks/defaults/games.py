@@ -1,6 +1,6 @@
 """The public games of the benchmark of the shipped defaults, and how policies of each are judged.
 
-No game has a setting of its own but its id, the id's kwargs and the budget.
+No game has a setting of its own but its id, the id's kwargs, its teams and the budget.
 """
 
 from __future__ import annotations
@@ -108,6 +108,17 @@ GAMES: Mapping[str, Game] = {
         judge=SCORE,
         bots=("tactical", "mcts:25", "mcts:100"),
         is_long=True,
+    ),
+    "othello": Game(
+        EnvConfig("othello"),
+        ("turn-based", "perfect information", "long"),
+        judge=SCORE,
+        bots=("tactical", "mcts:25"),
+    ),
+    "simple_tag": Game(
+        EnvConfig("mpe2.simple_tag_v3:parallel_env", teams=(("adversary_*",), ("agent_*",))),
+        ("simultaneous", "teams", "dense returns"),
+        judge=SCORE,
     ),
     "pendulum": Game(
         EnvConfig("gymnasium:Pendulum-v1"), ("one seat", "continuous", "long", "dense returns"), judge=RETURN

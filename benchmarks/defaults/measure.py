@@ -235,7 +235,12 @@ def yaml_of(game: Game) -> str:
 
 
 def _env(game: Game) -> dict[str, object]:
-    return {"id": game.env.id} | ({"kwargs": dict(game.env.kwargs)} if game.env.kwargs else {})
+    env: dict[str, object] = {"id": game.env.id}
+    if game.env.kwargs:
+        env["kwargs"] = dict(game.env.kwargs)
+    if game.env.teams:
+        env["teams"] = [list(team) for team in game.env.teams]
+    return env
 
 
 def _config_file(job: Job, place: Place) -> Path:

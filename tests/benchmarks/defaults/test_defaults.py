@@ -147,6 +147,11 @@ def test_a_run_has_only_its_env_budget_and_seed(place: Place, commands: list[lis
     assert settings_of(commands[0]) == expected
 
 
+def test_a_run_of_a_team_game_has_its_teams(place: Place, commands: list[list[str]]):
+    measure.trained(Job(60, "simple_tag", LEAGUE, 0), place)
+    assert load_config(Path(commands[0][2])).env == GAMES["simple_tag"].env
+
+
 def test_a_control_differs_by_its_league_alone(place: Place, commands: list[list[str]]):
     for population in (LEAGUE, LATEST):
         measure.trained(Job(60, "kuhn", population, 0), place)
@@ -182,7 +187,7 @@ def test_parts_can_be_chosen():
 def test_enough_games_of_different_kinds():
     kinds = {kind for game in GAMES.values() for kind in game.kinds}
     assert len(GAMES) >= 12
-    assert {"one-shot", "simultaneous", "hidden", "3 seats", "continuous", "long", "sparse returns"} <= kinds
+    assert {"one-shot", "simultaneous", "hidden", "3 seats", "teams", "continuous", "long", "sparse returns"} <= kinds
 
 
 def stored(job: Job, place: Place, found: Mapping[str, float]) -> None:
