@@ -6,6 +6,7 @@ Shape letters: S seats, G groups of seats, A entries of the action mask.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,11 @@ class SeatForm:
     code: ActionCode
     actions: ActionSpec
     mask_entries: NDArray[np.int64] = dataclasses.field(compare=False)
+
+    @functools.cached_property
+    def _fills_form(self) -> bool:
+        """True if the seat's own actions are those of the padded form."""
+        return self.code.spec == self.actions
 
     @property
     def pads_mask(self) -> bool:
@@ -77,9 +83,9 @@ class SeatForm:
 
     def decode(self, action: Any) -> Any:
         """The action as the env takes it from this seat, of one in the padded form."""
-        own, padded = self.code.spec, self.actions
-        if own == padded:
+        if self._fills_form:
             return self.code.decode(action)
+        own, padded = self.code.spec, self.actions
         if own.kind == "categorical":
             return self.code.decode(action if padded.kind == "categorical" else action[0])
         if own.kind == "multi_categorical":

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from envs.protocol import ActionSpec, ArraySpec
 
-INTEGERS = (int, np.integer)
-
 
 @dataclass(frozen=True)
 class ObservationField:
@@ -47,8 +45,8 @@ class ObservationField:
             row[...] = array
             return
         row.fill(False)
-        single = isinstance(value, INTEGERS)  # far cheaper than an array of one number
-        numbers = [int(value)] if single else np.atleast_1d(np.asarray(value)).ravel().tolist()
+        single = type(value) is int or isinstance(value, np.integer)  # far cheaper than an array of one number
+        numbers = (value,) if single else np.atleast_1d(np.asarray(value)).ravel().tolist()
         if len(numbers) != len(self.counts):
             raise ValueError(f"field {self.name!r} has {len(numbers)} numbers, its space {len(self.counts)}")
         for number, offset, lowest, count in zip(numbers, self.one_hot_at, self.lowest, self.counts, strict=True):
