@@ -30,6 +30,7 @@ from envs.workers.process import MIB, Deadlines, GamesProcess, Stopped
 from envs.workers.replay import Position, StepLog, digest, plain
 from envs.workers.shared_turn import action_dtype
 
+MAX_WORKERS = 1024
 MEMORY_SHARE = 0.5
 """Of the machine's memory: all processes, where env.worker_memory_mib is not given."""
 
@@ -42,7 +43,8 @@ def make_workers(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
     Raises:
       EnvError: they cannot be made, or their kwargs cannot be sent to a process.
     """
-    assert isinstance(config.workers, int)
+    if not isinstance(config.workers, int) or not 1 <= config.workers <= MAX_WORKERS:
+        raise EnvError(f"{config.id}: env.workers: {config.workers} must be auto or in [0, {MAX_WORKERS}]")
     return WorkerEnv(config, num_envs=num_envs, num_workers=min(config.workers, num_envs))
 
 

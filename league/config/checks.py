@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from envs.bots import is_own_bot, make_bot
 from envs.protocol import EnvError
 from envs.registry import BUILT_IN, unknown_env
+from envs.workers.worker_env import MAX_WORKERS
 from league.config.deadlines import Deadlines, deadlines_of
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.errors import InvalidName
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from league.core.state.league_config import LeagueConfig
 
 MAX_NUM_ENVS = 1 << 20
-MAX_WORKERS = 1024
 _ADDRESS = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}")
 
 

@@ -1,4 +1,4 @@
-"""Rules of acting: games at once, the length of an unroll, and the length of a lease."""
+"""Rules of acting: games at once and their processes, the length of an unroll, and the length of a lease."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ ARENAS = 3
 """Sets of games that an actor host holds: one for each learning player, one for rating matches."""
 CALL_SHARE = 0.2
 """Of the cost of a turn: fixed cost of the calls, which is spread over the games."""
+WORTH_HANDING_S = 2e-3
+"""A step of all games above which child processes pay: about ten times what handing it over costs."""
 EPISODES_EACH = 50
 """Episodes that each game plays in the budget at least."""
 ROUNDS = 300
@@ -71,4 +73,22 @@ def lease_steps(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     yield AutoValue("league.lease_steps", chosen, reason)
 
 
-RULES = (unroll_length, games_at_once, lease_steps)
+def workers(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Child processes for the cores that no host uses, if a step of the games costs far more than handing it over."""
+    in_process = draft.value("runtime.kind") == "inprocess"
+    hosts = 1 if in_process else draft.whole("runtime.actor_hosts") + draft.whole("runtime.learner_hosts")
+    free = situation.cores - hosts + (1 if in_process else 0)
+    step_s = draft.whole("actors.num_envs") * situation.costs.game_s
+    found, reason = 0, f"a step of all games takes {step_s:.2g} s, less than {WORTH_HANDING_S:g} s"
+    if situation.is_exact:
+        reason = "the run repeats exactly"
+    elif situation.budget.core_seconds is not None:
+        reason = "they save time and no core-seconds"
+    elif free < 2:
+        reason = "the hosts use every core"
+    elif step_s >= WORTH_HANDING_S:
+        found, reason = min(free, draft.whole("actors.num_envs")), f"a step of all games takes {step_s:.2g} s"
+    yield AutoValue("env.workers", found, reason)
+
+
+RULES = (unroll_length, games_at_once, workers, lease_steps)

@@ -69,6 +69,9 @@ def bots(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     searches = (
         game.copyable and game.play == "turn_based" and not game.hides and game.spec.actions.kind == "categorical"
     )
+    if draft.number("env.workers") > 0:
+        yield AutoValue("evaluation.bots", ["random"], "games in child processes cannot be copied for search")
+        return
     if not searches or not game.is_competitive:
         yield AutoValue("evaluation.bots", ["random"], "search needs copies of games that hide nothing")
         return

@@ -158,6 +158,21 @@ def test_bots_are_those_that_can_play() -> None:
     assert settled(board_game(costs=SLOW))[0].evaluation.bots == ("random", "tactical")
 
 
+def test_child_processes_where_cores_are_free_and_steps_are_dear() -> None:
+    wall, few_hosts = {"budget": BudgetConfig(seconds=20.0), "cores": 4}, {"runtime": {"kind": "inprocess"}}
+    config, reasons = settled(board_game(costs=SLOW), few_hosts, **wall)
+    assert config.env.workers == 4
+    assert config.evaluation.bots == ("random",)
+    assert reasons["evaluation.bots"] == "games in child processes cannot be copied for search"
+    assert settled(board_game(), few_hosts, **wall)[0].env.workers == 0
+    assert settled(board_game(costs=SLOW), few_hosts, **{**wall, "cores": 1})[0].env.workers == 0
+    assert settled(board_game(costs=SLOW), few_hosts, **wall, is_exact=True)[0].env.workers == 0
+    assert settled(board_game(costs=SLOW), few_hosts, budget=BudgetConfig(core_seconds=300.0))[0].env.workers == 0
+    ray = {"runtime": {"kind": "ray", "actor_hosts": 1}}
+    assert settled(board_game(costs=SLOW), ray, **wall)[0].env.workers == 2
+    assert settled(board_game(costs=SLOW), {"runtime": {"kind": "ray"}}, **wall)[0].env.workers == 0
+
+
 @pytest.mark.parametrize(
     ("budget", "cores", "kind"),
     [
