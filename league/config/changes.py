@@ -31,6 +31,7 @@ LIVE = (
     "learner.rollback_after",
     "runtime.snapshot_seconds",
     "runtime.snapshots_per_budget",
+    "runtime.snapshots_per_budget",
     "runtime.checkpoint_updates",
     "runtime.checkpoint_seconds",
     "budget.*",

@@ -16,8 +16,8 @@ class GameKind(Enum):
     """A kind of game: what its seats see, and when they move."""
 
     PERFECT = "one seat moves at a time and sees everything"
-    ONE_SHOT = "all seats move at once, and only once"
-    OTHER = "information is hidden, seats move at once, or it is not known"
+    AT_ONCE = "seats move at once"
+    OTHER = "information is hidden, or that is not known"
 
 
 def game_kind(env: EnvConfig, spec: EnvSpec) -> GameKind:
@@ -32,6 +32,6 @@ def game_kind(env: EnvConfig, spec: EnvSpec) -> GameKind:
     with closing(make(env, num_envs=1)) as game:
         at_once = len(game.reset(0).env_index) > 1
     if at_once:
-        return GameKind.ONE_SHOT if spec.max_turns == 1 else GameKind.OTHER
+        return GameKind.AT_ONCE
     says = env.id in BUILT_IN or env.id.startswith(KNOWN_PREFIXES)
     return GameKind.PERFECT if says and not spec.hidden_information else GameKind.OTHER

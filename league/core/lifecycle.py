@@ -67,7 +67,7 @@ def create_league(state: LeagueState, command: CreateLeague, rng: np.random.Gene
         command.config,
         command.scoring,
         command.perfect_information,
-        command.one_shot,
+        command.moves_at_once,
     )
     return [created, *added, *directives]
 
@@ -163,7 +163,7 @@ def apply_created(state: LeagueState, event: LeagueCreated) -> None:
     config = event.config
     state.config, state.seed = config, event.seed
     state.num_seats, state.teams, state.scoring = event.num_seats, event.teams, event.scoring
-    state.perfect_information, state.one_shot = event.perfect_information, event.one_shot
+    state.perfect_information, state.moves_at_once = event.perfect_information, event.moves_at_once
     state.payoff = empty_payoff(
         num_seats=event.num_seats,
         half_life_steps=config.half_life_steps,

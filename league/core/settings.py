@@ -47,7 +47,8 @@ LIVE = (
     "fixed_opponents.*.probability",
     "players.*.step_weight",
     "players.*.gate.*",
-    "players.*.matchmaking.*",
+    "players.*.matchmaker.*",
+    "players.*.opponents_per_lease",
 )
 """Keys under `league` that may change while the league runs, as patterns."""
 

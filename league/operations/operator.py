@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import cast
@@ -13,7 +13,7 @@ from league.core.state.commands import Command, Refused
 from league.core.state.events import EVENTS, Event
 from league.errors import LeagueError
 from league.operations.catalogue import OPERATIONS, Value, plan_of
-from league.operations.plans import OperationRefused, Plan, Situation
+from league.operations.plans import OperationRefused, Plan, Situation, plan_set
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
@@ -66,6 +66,7 @@ class Operator:
         self._waiting: queue.Queue[_Request] = queue.Queue(MAX_WAITING)
         self._done: list[tuple[_Request, Done]] = []
         self._is_closed = False
+        self._has_changed = False
 
     def submit(self, name: str, arguments: Mapping[str, Value], *, by: str, reason: str = "") -> Future[Done]:
         """Ask for an operation; the answer comes once it is durable, or is `OperationRefused`.
@@ -109,15 +110,38 @@ class Operator:
         """The situation from which a plan is made now."""
         return Situation(self._league.state, self.config, by, reason, self._event_of)
 
-    def take_over(self, config: RunConfig) -> None:
-        """The run has this configuration once its events are durable; the file follows with `confirm`."""
-        self.config = config
+    def change(
+        self,
+        pairs: Sequence[tuple[str, Value]],
+        *,
+        by: str,
+        reason: str,
+        remedy: str,
+        execute: Callable[[Command], object],
+    ) -> str:
+        """Change settings at once, from the daemon itself; returns what was done, in words.
+
+        Raises:
+          OperationRefused: they may not change, or not so.
+        """
+        plan = plan_set(self.situation(by=by, reason=reason), pairs, remedy=remedy)
+        try:
+            for command in plan.commands:
+                execute(command)
+        except Refused as error:
+            raise OperationRefused(str(error)) from error
+        self._take_over(plan.config)
+        return plan.words
+
+    def _take_over(self, config: RunConfig) -> None:
+        self.config, self._has_changed = config, True
 
     def confirm(self) -> None:
         """Follows durable events: writes config.yaml, and answers the requests."""
         text = self._league.state.config_text
-        if self._done and text and self._folder.read_config() != text:
+        if self._has_changed and text and self._folder.read_config() != text:
             self._folder.write_config(text)
+        self._has_changed = False
         done, self._done = self._done, []
         for request, answer in done:
             request.answer.set_result(answer)
@@ -144,7 +168,7 @@ class Operator:
         except LeagueError as error:
             request.answer.set_exception(error)
         else:
-            self.take_over(plan.config)
+            self._take_over(plan.config)
             undoable = OPERATIONS[request.name].is_undoable
             self._done.append((request, Done(plan.words, first, self._league.next_seq - 1, undoable)))
 

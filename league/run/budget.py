@@ -74,6 +74,11 @@ def fraction_spent(budget: BudgetConfig, spent: Spent, *, limits: Limits) -> flo
     return min(max(shares), 1.0)
 
 
+def follows_clock(budget: BudgetConfig, limits: Limits) -> bool:
+    """True if time ends the budget and drives the schedules, so that a run does not repeat exactly."""
+    return limits.env_steps is None and (budget.seconds is not None or budget.core_seconds is not None)
+
+
 def budget_spent(budget: BudgetConfig, spent: Spent, *, limits: Limits) -> bool:
     """True once the budget is used up.
 

@@ -28,7 +28,8 @@ from league.core.state.events import DirectiveIssued, Event
 from league.errors import LeagueError
 from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
-from league.run.budget import Limits, Meter, Spent, budget_spent, fraction_spent
+from league.run.adapter import Adapter
+from league.run.budget import Limits, Meter, Spent, budget_spent, follows_clock, fraction_spent
 from league.run.checkpointing import RESCUE_S, RestartStates
 from league.run.effects import Effects, HostTable
 from league.run.frozen_weights import FrozenWeights
@@ -117,6 +118,10 @@ class Daemon:
         )
         self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
         self._unacted: list[Event] = []
+        self._adapter = None
+        if operator is not None:
+            leases = league.state.totals.leases_finished
+            self._adapter = Adapter(operator, execute=self._execute, say=self._say, leases=leases)
         self._spent = meter.read(env_steps=league.state.totals.env_steps)
         self._refused, self._losses = 0, HostLosses()
         self._metering, self._stuck = False, ""
@@ -179,6 +184,8 @@ class Daemon:
             self._handle(report)
         if self._operator is not None:
             self._operator.carry_out(self._execute)
+        if phase != "rating":
+            self._adapt()
         if grant is not None:
             self._grant(grant)
             if phase == "training":
@@ -200,6 +207,16 @@ class Daemon:
         """Execute a command; its events are acted on after the next commit. Raises Refused."""
         self._unacted.extend(self._league.execute(command))
 
+    def _adapt(self) -> None:
+        """Take a remedy that is due. Where no clock may decide, only the league itself is looked at."""
+        if self._adapter is None:
+            return
+        budget = self._config.budget
+        timed = follows_clock(budget, self._limits)
+        fraction = self._budget_fraction() if timed or budget.env_steps is not None else None
+        progress = {} if self._exact and not timed else self._hosts.progress
+        self._adapter.look(self._league.state, progress, budget_fraction=fraction)
+
     def _take_up_changes(self) -> None:
         """Work with the configuration that the journal has now."""
         self._meter.hold(held=self._league.state.training_paused)
@@ -209,6 +226,7 @@ class Daemon:
         self._effects.learner = config.learner
         self._policies.use(config)
         self._snapshots.seconds = config.runtime.snapshot_seconds
+        self._snapshots.per_budget = config.runtime.snapshots_per_budget
         self._snapshots.per_budget = config.runtime.snapshots_per_budget
         self._restart_states.settings = config.runtime
 

@@ -174,7 +174,7 @@ def _create(config: RunConfig, spec: EnvSpec) -> CreateLeague:
         config.league,
         scoring_of(config.league.payoff, spec),
         perfect_information=kind is GameKind.PERFECT,
-        one_shot=kind is GameKind.ONE_SHOT,
+        moves_at_once=kind is GameKind.AT_ONCE,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,13 +16,16 @@ from envs.placements import Placements, has_placements
 from envs.registry import spec_of
 from league.config.default_scoring import scoring_of
 from league.config.run_config import RunConfig
+from league.core.adapting import LOOK_EVERY, Facts, next_remedy
 from league.core.chance import seed_of
 from league.core.league import apply, decide
 from league.core.retention import most_snapshots
+from league.core.settings import value_of
 from league.core.state import commands
 from league.core.state.commands import Command, NothingToLease
 from league.core.state.events import (
     EVENTS,
+    ConfigChange,
     DirectiveIssued,
     Event,
     LeaseGranted,
@@ -103,7 +107,7 @@ def simulate(
     )
     started = clock()
     settings = _with_opponents(config.league, pace.lease_steps / _real_lease_steps(config))
-    simulation = Simulation(settings, spec.teams, world=WORLDS[world], pace=pace, seed=config.seed)
+    simulation = Simulation(settings, spec.teams, world=WORLDS[world], pace=pace, seed=config.seed, adapts=config.adapt)
     simulation.run(seconds, progress)
     return report_on(
         simulation.state,
@@ -123,9 +127,19 @@ class Simulation:
     Args:
       settings, teams: of the league and its game.
       world: of the simulated policies. pace: of the run. seed: of everything.
+      adapts: whether the league takes the remedies that it would take in a real run, see `league.core.adapting`.
     """
 
-    def __init__(self, settings: LeagueConfig, teams: Sequence[int], *, world: World, pace: Pace, seed: int) -> None:
+    def __init__(
+        self,
+        settings: LeagueConfig,
+        teams: Sequence[int],
+        *,
+        world: World,
+        pace: Pace,
+        seed: int,
+        adapts: bool = False,
+    ) -> None:
         self.state = LeagueState()
         self.totals = OutcomeTotals()
         self.now = 0.0
@@ -134,6 +148,7 @@ class Simulation:
         self._world = world
         self._pace = pace
         self._seed = seed
+        self._adapts = adapts
         self._rng = np.random.default_rng([seed, 1])
         self._unused = np.random.default_rng(0)
         self._codec = EventCodec(EVENTS)
@@ -154,6 +169,8 @@ class Simulation:
                 heapq.heappush(busy, (since + self._pace.lease_steps / self._pace.steps_per_s, host, lease))
             self.now, host, lease = heapq.heappop(busy)
             self._finish(lease)
+            if self._adapts and self.state.totals.leases_finished % LOOK_EVERY == 0:
+                self._adapt(self.now / seconds)
             idle = [(self.now, host)]
             if progress is not None and lease.lease_id % PROGRESS_EVERY == 0:
                 progress(min(self.now, seconds), seconds)
@@ -198,6 +215,16 @@ class Simulation:
         elif isinstance(event, DirectiveIssued) and event.directive.kind is DirectiveKind.RESET:
             totals.resets[event.directive.player] += 1
 
+    def _adapt(self, budget_fraction: float) -> None:
+        """Take the remedy that a real run would take now."""
+        remedy = next_remedy(self.state, Facts(budget_fraction))
+        if remedy is None:
+            return
+        changes = tuple(ConfigChange(key, "null", json.dumps(value)) for key, value in remedy.pairs)
+        changes = tuple(change for change in changes if value_of(self.state, change.key) != json.loads(change.new))
+        self._ask(commands.ChangeLeague(changes, by="adapt", reason=remedy.reason, remedy=remedy.name))
+        self._carry_out_directives()
+
     def _grant(self, host: int) -> Lease:
         try:
             (granted,) = self._ask(commands.RequestLease(f"actor-{host}"))
@@ -225,7 +252,7 @@ class Simulation:
         )
         steps = round(self._pace.lease_steps * recorded)
         met = [
-            (self._policy(self._opponent(assignment, lease.home)), assignment.probability)
+            (self.policy_of(self._opponent(assignment, lease.home)), assignment.probability)
             for assignment in lease.assignments
         ]
         tuned = {item.name: item.value for item in player.hyperparameters}
@@ -277,7 +304,7 @@ class Simulation:
                 for m, other in enumerate(self._teams):
                     wins[k][m] += times if rank[own] < rank[other] else 0
                     draws[k][m] += times if rank[own] == rank[other] and own != other else 0
-        returns = tuple(float(self._policy(policy)[0] * games) for policy in assignment.policies)
+        returns = tuple(float(self.policy_of(policy)[0] * games) for policy in assignment.policies)
         return AssignmentOutcome(
             assignment.policies,
             games,
@@ -291,7 +318,7 @@ class Simulation:
 
     def _placements(self, assignment: Assignment, games: int) -> Placements:
         """Draws placements of the sides: all equal in some games, by their win rates against the first in the rest."""
-        policies = [self._policy(assignment.policies[self._teams.index(side)]) for side in self._sides]
+        policies = [self.policy_of(assignment.policies[self._teams.index(side)]) for side in self._sides]
         drawn = int(self._rng.binomial(games, DRAW_FRACTION))
         chances = [self._world.win_rate(policies[0], policy) for policy in policies[1:]]
         directives = drawn_placements(chances, games - drawn, self._rng)
@@ -299,7 +326,8 @@ class Simulation:
             directives[(0,) * len(policies)] = drawn
         return tuple(sorted(directives.items()))
 
-    def _policy(self, name: str) -> Policy:
+    def policy_of(self, name: str) -> Policy:
+        """The simulated policy of that id."""
         live = self._live.get(name)
         return self._frozen[name] if live is None else live
 

@@ -27,7 +27,7 @@ class CreateLeague:
     Fields:
       teams: [num_seats] team number of each seat.
       scoring: how its games are counted, whatever `config.payoff` leaves open.
-      perfect_information, one_shot: as of `LeagueCreated`.
+      perfect_information, moves_at_once: as of `LeagueCreated`.
     """
 
     seed: int
@@ -36,7 +36,7 @@ class CreateLeague:
     config: LeagueConfig
     scoring: Scoring = BY_WINS
     perfect_information: bool = False
-    one_shot: bool = False
+    moves_at_once: bool = False
 
 
 @dataclass(frozen=True)

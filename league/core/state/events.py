@@ -33,7 +33,7 @@ class LeagueCreated:
     Fields:
       teams: [num_seats] team number of each seat. scoring: how games are counted from here on.
       perfect_information: whether one seat moves at a time and each is known to see everything.
-      one_shot: whether all seats move at once, and only once.
+      moves_at_once: whether several seats move in the first turn.
     """
 
     seed: int
@@ -42,7 +42,7 @@ class LeagueCreated:
     config: LeagueConfig
     scoring: Scoring = BY_WINS
     perfect_information: bool = False
-    one_shot: bool = False
+    moves_at_once: bool = False
 
 
 @dataclass(frozen=True)

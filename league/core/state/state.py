@@ -133,7 +133,7 @@ class LeagueState:
 
     Fields:
       config: None until the league is created. num_seats, teams, scoring, seed: as created; perfect_information,
-        one_shot too, see `LeagueCreated`.
+        moves_at_once too, see `LeagueCreated`.
       token: number of the run; 0 before the first. running: between its start and its orderly stop.
       next_lease_id, next_directive_id: numbers not yet given.
       players, snapshots: by id, in the order in which they came.
@@ -175,7 +175,7 @@ class LeagueState:
     config_text: str = ""
     config_text_before: str = ""
     perfect_information: bool = False
-    one_shot: bool = False
+    moves_at_once: bool = False
     training_paused: bool = False
     rating_paused: bool = False
     remedies: dict[str, AppliedRemedy] = field(default_factory=dict)

@@ -16,7 +16,17 @@ from league.config.game_kind import GameKind, game_kind
 from league.core.state.state import CheckpointPointer, LeagueState
 from league.eval.exact_exports import measure_exports
 from league.eval.report import evaluate_run
-from league.policies.auto_export import AVERAGE, BEST, EMA, EXPORTS, LAST, ExactExports, auto_choice, main_steps
+from league.policies.auto_export import (
+    AVERAGE,
+    BEST,
+    EMA,
+    EXPORTS,
+    LAST,
+    MIN_MEAN_SNAPSHOTS,
+    ExactExports,
+    auto_choice,
+    main_steps,
+)
 from league.policies.exact_file import read_exact
 from league.policies.loading import copies_at, open_run
 from league.policies.select import UnknownPolicy, choose
@@ -84,8 +94,8 @@ def test_every_export_plays_and_is_evaluated_by_its_name(run: Path) -> None:
     [
         ("connect_four", GameKind.PERFECT),
         ("kuhn_poker", GameKind.OTHER),
-        ("rock_paper_scissors", GameKind.ONE_SHOT),
-        ("repeated_rock_paper_scissors", GameKind.OTHER),
+        ("rock_paper_scissors", GameKind.AT_ONCE),
+        ("repeated_rock_paper_scissors", GameKind.AT_ONCE),
         ("pettingzoo:classic/connect_four-v3", GameKind.OTHER),
     ],
 )
@@ -114,9 +124,16 @@ def test_auto_follows_the_kind_of_game_and_what_there_is(run: Path) -> None:
     with_ema(state, has_ema=False)
     few = auto_choice(state)[0]
     trained = [snapshot for snapshot in state.snapshots.values() if snapshot.trained_steps > 0]
-    assert few == (AVERAGE if len(trained) >= 16 else LAST)
+    assert few == (AVERAGE if len(trained) >= MIN_MEAN_SNAPSHOTS else LAST)
     with pytest.raises(UnknownPolicy, match="keep no moving average"):
         choose(state, EMA)
+    with_ema(state, has_ema=True)
+    state.moves_at_once = True
+    if len(trained) >= MIN_MEAN_SNAPSHOTS:
+        assert auto_choice(state)[0] == AVERAGE
+    state.totals.decisions *= 100
+    assert auto_choice(state)[0] == EMA
+    few = EMA
     stale = ExactExports({BEST: 0.1, EMA: 0.2}, main_steps(state) - 1)
     assert auto_choice(state, stale)[0] == few
     assert auto_choice(state, dataclasses.replace(stale, trained_steps=main_steps(state)))[0] == BEST

@@ -58,7 +58,8 @@ def test_every_preset_can_be_tried_and_its_numbers_add_up(preset: str) -> None:
     assert report.env_steps == pytest.approx(1_800 * 10_000, rel=0.05)
     assert sum(row.snapshots for row in report.players) == report.snapshots > len(report.players)
     assert sum(row.games for row in report.players) + report.rating_games == report.games
-    assert all(row.gate + row.timeout + 1 == row.snapshots for row in report.players)
+    # the first one is of no gate, and so is the last one of a player that a remedy retired
+    assert all(0 <= row.snapshots - row.gate - row.timeout - 1 <= 1 for row in report.players)
     assert report.snapshot_bytes > 0
     assert report.journal_bytes > 0
     assert (report.mixtures > 0) == (preset == "psro")

@@ -1,0 +1,275 @@
+"""Remedies that a league takes by itself: findings of `league doctor` for which there is one bounded change.
+
+Every remedy has a name, under which the state counts how often it was taken and when. It is taken a few times at most,
+each time after the league has played a fifth more. It only ever goes in one direction, so that none can oscillate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from league.core.directives import view_of
+from league.core.gates.gates import GATE, TIMEOUT, beaten_at
+from league.core.matchmaking.roles import EXPLOITER_ROLE, MAIN_ROLE
+from league.core.metagame.ratings import league_ratings
+from league.core.plugin_calls import gate_opponents
+from league.core.state.league_config import PlayerConfig
+from league.core.state.records import SnapshotInfo
+from league.core.state.state import LeagueState, PlayerState
+
+EXPLOITERS = (EXPLOITER_ROLE, "league_exploiter")
+LOOK_EVERY = 25
+"""Finished leases between two looks."""
+MIN_LEASES = 50
+"""Leases between two remedies of the same name."""
+GROWTH = 1.2
+"""Factor by which env steps must have grown since a remedy was last taken."""
+
+EARLY = 0.1
+"""Fraction of the budget before which nothing is projected from it."""
+MIN_FREEZES = 8
+"""Snapshots of a player in a whole run below which its gate is too far away."""
+AIMED_FREEZES = 24
+WIN_RATE_STEP, MIN_WIN_RATE = 0.05, 0.6
+NOTHING_LEARNT = 0.35
+"""Best win rate of an exploiter below which it has learnt nothing."""
+COLLAPSED = 0.05
+"""Fraction of the highest entropy seen below which it has collapsed."""
+MIN_ENTROPY_COST, NEW_ENTROPY_COST = 0.02, 0.1
+MAX_OPPONENTS = 16
+MAIN_SHARE, MAIN_GROWTH = 0.8, 1.5
+MAX_RATED = 500
+"""Snapshots up to which ratings are looked at here; beyond it they cost too much."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts beside the state. A run that must repeat exactly gives none that depend on a clock.
+
+    Fields:
+      budget_fraction: spent, in [0, 1]; None where it must not count.
+      entropies: player -> (entropy of its newest update, the highest seen, entropy cost in force).
+    """
+
+    budget_fraction: float | None = None
+    entropies: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A change that the league makes by itself.
+
+    Fields:
+      name: under which it is counted. most: times that it may be taken.
+      pairs: (key, value) of the settings, as for the operation `set`.
+      reason: what was found, one sentence without a full stop.
+    """
+
+    name: str
+    most: int
+    pairs: tuple[tuple[str, object], ...]
+    reason: str
+
+
+def next_remedy(state: LeagueState, facts: Facts) -> Remedy | None:
+    """The first remedy that is due; None for none."""
+    for find in FINDERS:
+        for remedy in find(state, facts):
+            if _may_be_taken(state, remedy):
+                return remedy
+    return None
+
+
+def _may_be_taken(state: LeagueState, remedy: Remedy) -> bool:
+    known = state.remedies.get(remedy.name)
+    if known is None:
+        return True
+    rested = state.next_lease_id - known.lease_id >= MIN_LEASES
+    return known.times < remedy.most and rested and state.totals.env_steps >= GROWTH * known.env_steps
+
+
+def far_gates(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
+    """Gates that would freeze a player hardly ever in the whole run come nearer."""
+    fraction = facts.budget_fraction
+    if fraction is None or fraction < EARLY:
+        return
+    for number, group, players in _groups(state):
+        player = players[0]
+        taken = sum(snapshot.trained_steps > 0 for snapshot in _snapshots_of(state, player))
+        in_all = player.trained_steps / fraction
+        timeout = max(int(in_all / AIMED_FREEZES), 1)
+        if taken / fraction >= MIN_FREEZES or timeout >= group.gate.timeout_steps or not player.trained_steps:
+            continue
+        yield Remedy(
+            f"gate of group {number} comes nearer",
+            2,
+            (
+                (f"league.players.{number}.gate.min_steps", min(group.gate.min_steps, timeout // 2)),
+                (f"league.players.{number}.gate.timeout_steps", timeout),
+            ),
+            f"{player.name} has {taken} snapshots after {fraction:.0%} of the budget, as its gate waits for "
+            f"{group.gate.timeout_steps:,} trained steps and the whole run has about {in_all:,.0f}",
+        )
+
+
+def idle_exploiters(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
+    """Exploiters that beat nobody get less of the steps, and leave in the end; main agents get what is left."""
+    for player in state.players.values():
+        if player.role not in EXPLOITERS or not player.is_active:
+            continue
+        reasons = [snapshot.reason for snapshot in _snapshots_of(state, player) if snapshot.reason in (GATE, TIMEOUT)]
+        best = _best_win_rate(state, player)
+        if len(reasons) < 3 or GATE in reasons[-3:] or best is None or best >= NOTHING_LEARNT:
+            continue
+        found = (
+            f"{player.name} was frozen {len(reasons)} times, the last three by the timeout, and wins at most {best:.0%}"
+        )
+        less = Remedy(
+            f"{player.name} gets fewer steps",
+            2,
+            ((f"players.{player.name}.step_weight", 0.5 * _weight(state, player)),),
+            found,
+        )
+        yield less
+        known = state.remedies.get(less.name)
+        if known is not None and known.times >= less.most and _has_rested(state, known.env_steps):
+            yield Remedy(f"{player.name} retires", 1, ((f"players.{player.name}.retired", True),), found)
+
+
+def silent_gates(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
+    """Gates that only ever fire by their timeout ask for less."""
+    for number, group, players in _groups(state):
+        gate = group.gate
+        reasons = [snapshot.reason for snapshot in _snapshots_of(state, players[0])]
+        judged = [reason for reason in reasons if reason in (GATE, TIMEOUT)]
+        if len(judged) < 4 or GATE in judged or gate.timeout_steps <= gate.min_steps:
+            continue
+        win_rate = beaten_at(gate).win_rate
+        lower = round(win_rate - WIN_RATE_STEP, 3)
+        if lower < MIN_WIN_RATE or not isinstance(gate.test, dict) or "win_rate" not in gate.test:
+            continue
+        yield Remedy(
+            f"gate of group {number} asks for less",
+            3,
+            ((f"league.players.{number}.gate.test.win_rate", lower),),
+            f"the gate of {players[0].name} has never fired: all {len(judged)} snapshots were taken by the timeout",
+        )
+
+
+def collapsed_entropy(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
+    """Players that have all but stopped to try anything get more for doing so."""
+    if facts.budget_fraction is not None and facts.budget_fraction > 0.5:
+        return
+    for name, (entropy, highest, cost) in facts.entropies.items():
+        player = state.players.get(name)
+        if player is None or not player.is_active or entropy >= COLLAPSED * highest:
+            continue
+        found = f"the entropy of {name} fell to {entropy:.3g} from {highest:.3g} early in the run"
+        if cost < MIN_ENTROPY_COST:
+            yield Remedy(
+                "entropy costs something",
+                1,
+                (("learner.entropy_cost", NEW_ENTROPY_COST), ("learner.entropy_cost_end", NEW_ENTROPY_COST / 2)),
+                found,
+            )
+            continue
+        factor = next((item.value for item in player.hyperparameters if item.name == "entropy_cost"), 1.0)
+        yield Remedy(f"entropy of {name} is worth more", 3, ((f"players.{name}.entropy_cost", 2.0 * factor),), found)
+
+
+def starved_pairs(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
+    """Gates that know too little of their opponents: more of these in one lease, then evidence that lasts longer."""
+    assert state.config is not None
+    for number, group, players in _groups(state):
+        player, gate = players[0], group.gate
+        if player.trained_steps - player.gate_steps < max(gate.min_steps, gate.timeout_steps // 2):
+            continue
+        view = view_of(state, player.name)
+        opponents = gate_opponents(view) if state.is_competitive else np.zeros(0, np.int64)
+        hungry = int(np.count_nonzero(view.posterior.games[opponents] < beaten_at(gate).min_games))
+        if hungry <= len(opponents) // 10:
+            continue
+        found = f"{player.name} has met {hungry} of its {len(opponents)} opponents too rarely for its gate to judge"
+        if group.opponents_per_lease < MAX_OPPONENTS:
+            more = min(2 * group.opponents_per_lease, MAX_OPPONENTS)
+            key = f"league.players.{number}.opponents_per_lease"
+            yield Remedy(f"group {number} meets more opponents", 2, ((key, more),), found)
+        half_life = 2.0 * state.config.half_life_steps
+        yield Remedy("evidence lasts longer", 2, (("league.payoff.half_life_steps", half_life),), found)
+
+
+def small_main_share(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
+    """While main agents still improve, they learn from at least `MAIN_SHARE` of the steps."""
+    mains = [player for player in state.players.values() if player.role == MAIN_ROLE and player.is_active]
+    others = [player for player in state.players.values() if player.role != MAIN_ROLE and player.is_active]
+    own = sum(_weight(state, player) for player in mains)
+    rest = sum(_weight(state, player) for player in others)
+    if not mains or not others or own >= MAIN_SHARE * (own + rest) * 0.99 or len(state.snapshots) > MAX_RATED:
+        return
+    if not any(_improves(state, player) for player in mains):
+        return
+    factor = min(MAIN_GROWTH, MAIN_SHARE / (1.0 - MAIN_SHARE) * rest / own)
+    yield Remedy(
+        "main agents get more steps",
+        5,
+        tuple((f"players.{player.name}.step_weight", factor * _weight(state, player)) for player in mains),
+        f"main agents still improve and have {own / (own + rest):.0%} of the steps",
+    )
+
+
+def _improves(state: LeagueState, player: PlayerState) -> bool:
+    """True if the newest rated snapshot is stronger, beyond both intervals, than the one half way back."""
+    rows = {row.policy: row for row in league_ratings(state)}
+    rated = [
+        rows[snapshot.snapshot_id]
+        for snapshot in _snapshots_of(state, player)
+        if snapshot.snapshot_id in rows and rows[snapshot.snapshot_id].games > 0
+    ]
+    return len(rated) >= 3 and rated[-1].low > rated[len(rated) // 2 - 1].high
+
+
+def _best_win_rate(state: LeagueState, player: PlayerState) -> float | None:
+    """Highest win rate over the opponents of the player's gate that it has met; None where it has met none enough."""
+    gate = state.config_of(player.name).gate
+    if not state.is_competitive or player.trained_steps - player.gate_steps < gate.timeout_steps // 2:
+        return None
+    view = view_of(state, player.name)
+    known = view.posterior.take(gate_opponents(view))
+    met = known.games >= beaten_at(gate).min_games
+    return float(known.mean[met].max()) if met.any() else None
+
+
+def _has_rested(state: LeagueState, env_steps: int) -> bool:
+    return state.totals.env_steps >= GROWTH * env_steps
+
+
+def _weight(state: LeagueState, player: PlayerState) -> float:
+    return float(state.fair_share.step_weight.values[player.index])
+
+
+def _snapshots_of(state: LeagueState, player: PlayerState) -> list[SnapshotInfo]:
+    return [snapshot for snapshot in state.snapshots.values() if snapshot.player == player.name]
+
+
+def _groups(state: LeagueState) -> Iterator[tuple[int, PlayerConfig, list[PlayerState]]]:
+    """Every group with players that learn: its number, its settings, these players."""
+    assert state.config is not None
+    for number, group in enumerate(state.config.players):
+        players = [player for player in state.players.values() if player.group == number and player.is_active]
+        if players:
+            yield number, group, players
+
+
+Finder = Callable[[LeagueState, Facts], Iterator[Remedy]]
+FINDERS: tuple[Finder, ...] = (
+    far_gates,
+    idle_exploiters,
+    silent_gates,
+    collapsed_entropy,
+    starved_pairs,
+    small_main_share,
+)
+"""In the order in which they are asked; one remedy is taken at a time."""

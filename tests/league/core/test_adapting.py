@@ -1,0 +1,148 @@
+"""Remedies that a league takes by itself: when they are due, their bounds, and that they help bad set-ups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from league.core import adapting
+from league.core.adapting import Facts, Remedy, next_remedy
+from league.core.league import apply
+from league.core.state.events import ConfigChange, SettingsChanged
+from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
+from league.core.state.state import AppliedRemedy
+from league.simulation.report import Pace
+from league.simulation.simulate import Simulation
+from league.simulation.worlds import DiscWorld, SkillWorld
+from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague
+
+
+def group(role: str, weight: float, min_steps: int, timeout_steps: int) -> PlayerConfig:
+    return PlayerConfig(
+        role=role, step_weight=weight, gate=GateConfig(min_steps=min_steps, timeout_steps=timeout_steps)
+    )
+
+
+FAR = LeagueConfig(
+    players=(
+        group("main_agent", 2.0, 10**9, 2 * 10**9),
+        group("main_exploiter", 1.0, 10**9, 2 * 10**9),
+        group("league_exploiter", 1.0, 10**9, 2 * 10**9),
+    )
+)
+IDLE = LeagueConfig(
+    players=(group("main_agent", 1.0, 200_000, 800_000), group("main_exploiter", 8.0, 20_000, 40_000)),
+)
+SMALL = LeagueConfig(
+    players=(
+        group("main_agent", 1.0, 100_000, 400_000),
+        group("main_exploiter", 4.0, 400_000, 1_600_000),
+        group("league_exploiter", 4.0, 400_000, 1_600_000),
+    )
+)
+
+
+def simulated(config: LeagueConfig, *, adapts: bool, seed: int, seconds: float = 450.0) -> Simulation:
+    pace = Pace(10_000.0, 20, 2, lease_steps=16_384, snapshot_bytes=1)
+    simulation = Simulation(config, (0, 1), world=SkillWorld(steps=1e5), pace=pace, seed=seed, adapts=adapts)
+    simulation.run(seconds)
+    return simulation
+
+
+def skill_of(simulation: Simulation, player: str = "main-0") -> float:
+    """Log-odds against an untrained policy."""
+    return float(simulation.policy_of(player)[0])
+
+
+@pytest.mark.parametrize("config", [FAR, IDLE, SMALL], ids=["gates too far", "idle exploiter", "small share"])
+def test_a_bad_setup_makes_a_stronger_main_agent_where_the_league_adapts(config: LeagueConfig) -> None:
+    left, adapted = (simulated(config, adapts=adapts, seed=0) for adapts in (False, True))
+    assert left.state.remedies == {}
+    assert adapted.state.remedies
+    assert skill_of(adapted) > skill_of(left) + 0.05
+
+
+def test_gates_that_are_too_far_come_nearer_and_fire() -> None:
+    state = simulated(FAR, adapts=True, seed=1).state
+    assert len(state.snapshots) >= 20
+    assert state.config is not None
+    for number, settings in enumerate(state.config.players):
+        assert settings.gate.timeout_steps < 10**8
+        assert state.remedies[f"gate of group {number} comes nearer"].times <= 2
+
+
+def test_no_remedy_is_taken_more_often_than_it_may_or_without_rest() -> None:
+    pace = Pace(10_000.0, 20, 2, lease_steps=16_384, snapshot_bytes=1)
+    simulation = Simulation(FAR, (0, 1), world=DiscWorld(), pace=pace, seed=2, adapts=True)
+    simulation.run(450.0)
+    for name, known in simulation.state.remedies.items():
+        assert 1 <= known.times <= 5, name
+
+
+def due(league: SimulatedLeague, name: str, facts: Facts | None = None) -> list[Remedy]:
+    """The remedies of that finder that could be taken."""
+    find = getattr(adapting, name)
+    found: Iterable[Remedy] = find(league.state, facts or Facts())
+    return list(found)
+
+
+def test_a_remedy_rests_until_the_league_has_played_a_fifth_more() -> None:
+    league = SimulatedLeague(
+        LeagueConfig(players=(PlayerConfig(gate=GateConfig(min_steps=10**6, timeout_steps=10**7)),))
+    )
+    league.run(60)
+    facts = Facts(budget_fraction=0.5)
+    remedy = next_remedy(league.state, facts)
+    assert remedy is not None and "comes nearer" in remedy.name and remedy.most == 2
+    steps, lease = league.state.totals.env_steps, league.state.next_lease_id
+    for known, allowed in (
+        (AppliedRemedy(1, lease, int(steps / 1.3)), False),
+        (AppliedRemedy(1, lease - 50, int(steps / 1.1)), False),
+        (AppliedRemedy(1, lease - 50, int(steps / 1.3)), True),
+        (AppliedRemedy(2, lease - 50, int(steps / 1.3)), False),
+    ):
+        league.state.remedies[remedy.name] = known
+        again = next_remedy(league.state, facts)
+        assert (again is not None and again.name == remedy.name) is allowed
+
+
+def test_without_a_budget_fraction_nothing_is_projected() -> None:
+    league = SimulatedLeague(
+        LeagueConfig(players=(PlayerConfig(gate=GateConfig(min_steps=10**6, timeout_steps=10**7)),))
+    )
+    league.run(20)
+    assert due(league, "far_gates") == []
+    assert due(league, "far_gates", Facts(budget_fraction=0.05)) == []
+    assert due(league, "far_gates", Facts(budget_fraction=0.3))
+
+
+def test_entropy_that_collapsed_early_is_worth_more_and_a_cost_of_nothing_becomes_one() -> None:
+    league = SimulatedLeague(LeagueConfig(players=(PlayerConfig(gate=QUICK_GATE),)))
+    league.run(5)
+    (remedy,) = due(league, "collapsed_entropy", Facts(0.2, {"main-0": (0.01, 2.0, 0.2)}))
+    assert remedy.pairs == (("players.main-0.entropy_cost", 2.0),)
+    (remedy,) = due(league, "collapsed_entropy", Facts(0.2, {"main-0": (0.01, 2.0, 0.0)}))
+    assert [key for key, _ in remedy.pairs] == ["learner.entropy_cost", "learner.entropy_cost_end"]
+    assert due(league, "collapsed_entropy", Facts(0.2, {"main-0": (0.2, 2.0, 0.2)})) == []
+    assert due(league, "collapsed_entropy", Facts(0.8, {"main-0": (0.01, 2.0, 0.2)})) == []
+
+
+def test_an_exploiter_that_beats_nobody_gets_less_and_leaves_in_the_end() -> None:
+    config = LeagueConfig(
+        players=(PlayerConfig(gate=QUICK_GATE), PlayerConfig(role="main_exploiter", gate=QUICK_GATE)),
+        ratings=RatingConfig(step_fraction=0.0),
+    )
+    league = SimulatedLeague(config, strength=lambda policy: 0.0 if "exploiter" in policy else 8.0)
+    weights = []
+    for _ in range(400):
+        league.run(1)
+        player = league.state.players["main-exploiter-0"]
+        for remedy in due(league, "idle_exploiters")[:2]:
+            if not player.is_active or not adapting._may_be_taken(league.state, remedy):
+                continue
+            changes = tuple(ConfigChange(key, "0", str(value).lower()) for key, value in remedy.pairs)
+            apply(league.state, SettingsChanged(changes, reason=remedy.reason, remedy=remedy.name))
+            weights.append(float(league.state.fair_share.step_weight.values[player.index]))
+    assert weights == [0.5, 0.25, 0.25]
+    assert player.retired
