@@ -88,6 +88,7 @@ class StatusReport:
       settling_steps: env steps of the rating games after training, which are not among `env_steps`.
       parked: hosts that were lost so often that they are tried again only now and then; empty where not live.
       set_aside: snapshots whose weights cannot be had.
+      stuck: the call of an env that has not come back for long, with its game; empty for none and where not live.
       auto: what is played where nobody names a policy, with the reason; empty before the first snapshot.
       quarantined_games: games of its hosts that failed so often that they are not played any more.
       supervised: whether a supervisor starts it again after a crash. restarts: how often it did since `league up`;
@@ -124,6 +125,7 @@ class StatusReport:
     last_crash: str = ""
     gave_up: str = ""
     auto: str = ""
+    stuck: str = ""
     settings: Mapping[str, tuple[object, str]] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -163,6 +165,8 @@ class StatusReport:
             lines.append(", ".join(f"{number:,} {what}" for number, what in troubles if number))
         if self.supervised or self.restarts or self.gave_up:
             lines.append(self._supervision())
+        if self.stuck:
+            lines.append(f"stuck: {self.stuck}")
         if self.parked:
             lines.append(f"parked, tried again every few minutes: {', '.join(self.parked)}; see logs/daemon.log")
         if self.set_aside:
@@ -276,6 +280,7 @@ def read_status(path: Path) -> StatusReport:
         disk_bytes=disk_bytes(folder.path),
         parked=status.parked if status is not None and live else (),
         auto=_auto(state, folder),
+        stuck=status.stuck if status is not None and live else "",
         quarantined_games=status.quarantined_games if status is not None else 0,
         set_aside=tuple(quarantined(state)),
         settings=chosen_in(folder.read_config()),

@@ -234,9 +234,8 @@ class Daemon:
         """The observation that observers are shown."""
         lost, parked = self._losses.count, tuple(self._losses.parked)
         given_up = sum(self._losses.quarantined.values())
-        return Observation(
-            self._spent, self._budget_fraction(), phase, self._hosts.progress, self._refused, lost, parked, given_up
-        )
+        progress, spent = self._hosts.progress, self._budget_fraction()
+        return Observation(self._spent, spent, phase, progress, self._refused, lost, parked, given_up, self._stuck)
 
     def _budget_fraction(self) -> float:
         return fraction_spent(self._config.budget, self._spent, limits=self._limits)

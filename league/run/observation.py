@@ -20,6 +20,7 @@ class Observation:
       refused, hosts_lost: answers refused and hosts lost since the start of the daemon.
       parked: hosts that were lost so often that they are tried again only now and then.
       quarantined_games: that failed so often that they are not played any more.
+      stuck: the call of an env that has not come back for long, with its game; empty for none.
     """
 
     spent: Spent
@@ -30,6 +31,7 @@ class Observation:
     hosts_lost: int
     parked: tuple[str, ...] = ()
     quarantined_games: int = 0
+    stuck: str = ""
 
 
 @dataclass

@@ -111,6 +111,7 @@ class Observer:
                 trained_s=None if last is None else last.spent.seconds,
                 budget_spent=None if last is None else last.budget_fraction,
                 parked=() if seen is None else seen.parked,
+                stuck="" if seen is None else seen.stuck,
                 quarantined_games=0 if seen is None else seen.quarantined_games,
             )
         )

@@ -66,6 +66,7 @@ class RunStatus:
         before the daemon has counted either.
       parked: hosts that were lost so often that they are tried again only now and then.
       quarantined_games: that failed so often that they are not played any more.
+      stuck: the call of an env that has not come back for long, with its game.
     """
 
     daemon: Holder
@@ -86,6 +87,7 @@ class RunStatus:
     budget_spent: float | None = None
     parked: tuple[str, ...] = ()
     quarantined_games: int = 0
+    stuck: str = ""
 
 
 def _no_run(path: Path) -> str:

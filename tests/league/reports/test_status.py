@@ -306,3 +306,11 @@ def test_sizes_are_told_in_the_unit_that_suits() -> None:
         "20.0 MB",
         "3.1 GB",
     ]
+
+
+def test_a_call_that_does_not_come_back_is_told_while_its_daemon_lives(run: Path) -> None:
+    call = "game 3 of own (episode 2, step 7) has been in step for 31 s"
+    rewrite_status(run, daemon=this_process(), phase="running", heartbeat_at=time.time(), stuck=call)
+    assert f"stuck: {call}" in read_status(run).text()
+    rewrite_status(run, daemon=this_process(), phase="stopped", stuck=call)
+    assert "stuck" not in read_status(run).text()

@@ -26,6 +26,7 @@ from league.run.daemon import BUDGET, LIMIT
 from league.runtime.protocol import (
     HostLost,
     HostStarted,
+    HostStuck,
     InstallPlayer,
     LearnerProgress,
     LeaseDone,
@@ -365,3 +366,18 @@ def test_games_that_are_given_up_are_said_once_and_shown_until_their_host_starts
     )
     assert {seen.quarantined_games for seen in bench.seen} == {0, 1}
     assert bench.seen[-1].quarantined_games == 0
+
+
+def test_a_stuck_call_is_shown_until_the_lease_comes_back(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run", league=ONE_PLAYER)
+    bench.runtime.delay = 4
+
+    def hang(number: int) -> None:
+        if number == 20:
+            bench.runtime.report(HostStuck("actor-0", "game 3 of own has been in step for 31 s"))
+
+    bench.runtime.on_poll = hang
+    bench.run(env_steps=800)
+    shown = [observation.stuck for observation in bench.seen]
+    assert "game 3 of own has been in step for 31 s" in shown
+    assert shown[-1] == ""
