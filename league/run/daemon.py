@@ -26,9 +26,9 @@ from league.core.state.commands import (
 )
 from league.core.state.events import DirectiveIssued, Event
 from league.errors import LeagueError
+from league.operations.adapter import Adapter
 from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
-from league.run.adapter import Adapter
 from league.run.budget import Limits, Meter, Spent, budget_spent, follows_clock, fraction_spent
 from league.run.checkpointing import RESCUE_S, RestartStates
 from league.run.effects import Effects, HostTable

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from league.core.state.events import SettingsChanged
+from league.operations.adapter import BY
 from league.reports.verify import verify_run
-from league.run.adapter import BY
 from league.run.budget import Limits
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import events_of, go_on, start, state_of, tiny
