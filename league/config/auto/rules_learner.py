@@ -11,32 +11,42 @@ from league.config.auto.situation import Situation, power_of_two
 REUSE_RATIO = 3.0
 """Cost of a decision over the cost of learning from it, from which rows are seen more than once."""
 MAX_EPOCHS = 8
-ONE_TEAM_EPOCHS = 4
-ONE_TEAM = "one team: nothing moves but the policy itself"
 UPDATES = 3000.0
-"""Updates that a budget should hold."""
+"""Optimizer steps that a budget should hold."""
 MIN_BATCH, MAX_BATCH = 256, 2048
 """Decisions in one update."""
-MIXED_BATCH = {False: 2048, True: 512}
+MIXED_BATCH = {False: 2048, True: 1024}
 """The same at least where play must be mixed, by whether rows are seen again: smaller updates are the draws' noise."""
 MIXED_MAX_BATCH = 8192
 SHORT_GAME = 8.0
 """Decisions of a seat in an episode up to which nothing needs a discount."""
+MANY_DECISIONS = 1e7
+"""Decisions in a budget from which self-play in turns can afford its full entropy; fewer must be spent on good play."""
+STAKES_SHARE = 0.3
+"""Of the deviation of a seat's returns under random play: smaller advantages count as noise."""
+REWARD_SHARE = 0.01
+"""Of the discounted rewards that a lone seat meets under random play: the same."""
 
 
 def algorithm(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """Each row once where games are cheap; epochs with a clipped surrogate where the learner would wait for them."""
+    """A clip around a target network where play is mixed; epochs where games are slow or there is no opponent."""
     ratio = situation.step_s(draft.whole("actors.num_envs")) / situation.network.learn_s
-    alone = not situation.game.is_competitive
-    slow = alone or (ratio >= REUSE_RATIO and not situation.is_exact)
-    why = "the game is taken to be fast" if situation.is_exact else f"a decision costs {ratio:.2g} times its learning"
-    why = ONE_TEAM if alone else why
-    for kind in ("ppo", DEFAULT_ALGORITHM) if slow else (DEFAULT_ALGORITHM, "ppo", "appo"):
+    slow = ratio >= REUSE_RATIO and not situation.is_exact
+    cost = "the game is taken to be fast" if situation.is_exact else f"a decision costs {ratio:.2g} times its learning"
+    if _is_mixed(situation):
+        kinds, why = ("appo", "ppo", DEFAULT_ALGORITHM), "a clip around a target network keeps play mixed"
+        epochs = power_of_two(ratio, low=2, high=MAX_EPOCHS) if slow else 2
+    elif not situation.game.is_competitive:
+        kinds, why, epochs = ("ppo", "appo", DEFAULT_ALGORITHM), "rewards do not move away from a lone team", MAX_EPOCHS
+    elif slow:
+        kinds, why = ("ppo", "appo", DEFAULT_ALGORITHM), cost
+        epochs = power_of_two(ratio, low=2, high=MAX_EPOCHS)
+    else:
+        kinds, why, epochs = (DEFAULT_ALGORITHM, "ppo", "appo"), cost, 1
+    for kind in kinds:
         if draft.algorithm_takes(kind):
             yield AutoValue(f"{ALGORITHM}.kind", kind, why)
-    least = ONE_TEAM_EPOCHS if alone else 2
-    epochs = power_of_two(1.0 if situation.is_exact else ratio, low=least, high=MAX_EPOCHS) if slow else 1
-    yield AutoValue(f"{ALGORITHM}.epochs", epochs, f"rows are learnt from {epochs} times")
+    yield AutoValue(f"{ALGORITHM}.epochs", epochs, f"rows are learnt from {epochs} times; {cost}")
     yield AutoValue(f"{ALGORITHM}.clip_ratio", 0.2, "bounds what several epochs may change")
 
 
@@ -83,29 +93,52 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """The bonus for entropy: its size in nats is what counts, so that many legal actions want less of it."""
     game = situation.game
     if not game.is_competitive:
-        start, why = 0.01, "one team: exploration alone"
+        start, share, why = (0.02 if game.log_legal else 0.01), 0.1, "one team: exploration alone"
     elif _is_mixed(situation):
-        start, why = 0.2, "play must stay mixed"
+        start, share, why = 0.3, 0.25, "play must stay mixed"
     else:
-        start, why = 0.4, "self-play repeats a few lines with less"
+        decisions = situation.decisions(draft.whole("actors.num_envs"))
+        start = max(min((decisions / MANY_DECISIONS) ** 0.45, 1.0) * 0.4, 0.05)
+        share, why = 0.25, f"about {decisions:.2g} decisions: with less, self-play repeats a few lines"
     if game.log_legal > 0.0 and game.is_competitive:
         factor = min(2.0 / max(game.log_legal, 1.0), 1.0)
         start, why = start * factor, f"{why}; {game.legal:.0f} legal actions"
     yield AutoValue("learner.entropy_cost", round(start, 4), why)
-    share = 0.1 if not game.is_competitive else 0.4 if _is_mixed(situation) else 0.25
     end = round(draft.number("learner.entropy_cost") * share, 5)
-    yield AutoValue("learner.entropy_cost_end", end, f"{share:.0%} of the first")
+    yield AutoValue("learner.entropy_cost_end", end, f"falls to {share:g} of the first")
+
+
+def advantage_floor(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """A floor for the scale of advantages, from what is at stake under random play."""
+    game = situation.game
+    if game.is_competitive:
+        deviation = max((one.deviation for one in game.returns), default=0.0)
+        floor, why = STAKES_SHARE * deviation, f"returns of random play deviate by {deviation:.3g}"
+    else:
+        length = max(game.decisions.mean, 1.0)
+        reward = max((abs(one.mean) for one in game.returns), default=0.0) / length
+        horizon = min(length, 1.0 / max(1.0 - draft.number("learner.gamma"), 1e-6))
+        floor, why = REWARD_SHARE * reward * horizon, f"{reward:.2g} a decision over {horizon:.0f} decisions"
+    yield AutoValue("learner.advantage_floor", float(f"{floor:.3g}"), why)
 
 
 def magnet(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """A pull towards the target network where best replies chase each other."""
-    if _is_mixed(situation):
-        yield AutoValue(f"{ALGORITHM}.magnet_cost", 0.1, "damps the chase of best replies")
-        if draft.number(f"{ALGORITHM}.magnet_cost") > 0.0 and draft.value(f"{ALGORITHM}.kind") != "appo":
-            yield AutoValue("learner.target_every", 1, "the magnet moves with every update")
-            yield AutoValue("learner.target_rate", 0.01, "the magnet follows slowly")
-    else:
+    if not _is_mixed(situation):
         yield AutoValue(f"{ALGORITHM}.magnet_cost", 0.0, "nothing hidden, one seat at a time")
+        return
+    yield AutoValue(f"{ALGORITHM}.magnet_cost", 0.1, "damps the chase of best replies")
+    if draft.number(f"{ALGORITHM}.magnet_cost") > 0.0 or draft.value(f"{ALGORITHM}.kind") == "appo":
+        yield AutoValue("learner.target_every", 1, "the copy moves with every step")
+        yield AutoValue("learner.target_rate", 0.02, "the copy follows over fifty steps")
+
+
+def average(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """The moving average of the weights, over more of the training where play goes in circles."""
+    if situation.game.is_competitive and situation.game.play == "one_shot":
+        yield AutoValue("learner.ema_share", 0.3, "the average spans whole circles of best replies")
+    else:
+        yield AutoValue("learner.ema_share", 0.1, "the average is recent")
 
 
 def learning_rate(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -126,4 +159,4 @@ def _is_mixed(situation: Situation) -> bool:
     return game.is_competitive and (game.hides or game.is_simultaneous)
 
 
-RULES = (algorithm, discount, value_scale, entropy, magnet, learning_rate, batch)
+RULES = (algorithm, discount, value_scale, entropy, advantage_floor, magnet, average, learning_rate, batch)

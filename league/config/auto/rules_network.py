@@ -15,6 +15,8 @@ LARGE_IMAGE_SIDE = 32
 """Height and width from which pictures are halved by every stage."""
 LARGE_INPUT = 1024
 """Numbers in a whole observation beyond which it is large."""
+LARGE_SHARE = 0.01
+"""Of a field's numbers: from here on it counts as one of large numbers."""
 LONG_BUDGET = 1500.0
 """Core-seconds from which a wider network has the time to pay off."""
 RECALL = "information_state"
@@ -40,6 +42,15 @@ def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("network.encoder", "conv", f"boards of {pictures[0][0]} x {pictures[0][1]}")
     else:
         yield AutoValue("network.encoder", "mlp", f"{_size(situation)} numbers in all")
+
+
+def input_scaling(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Large numbers by their logarithm."""
+    large = [name for name, one in situation.game.ranges.items() if one.large > LARGE_SHARE]
+    if large:
+        yield AutoValue("network.input_scaling", "symlog", f"{large[0]} holds large numbers")
+    else:
+        yield AutoValue("network.input_scaling", "none", "no field holds large numbers")
 
 
 def widths(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
@@ -92,4 +103,4 @@ def _size(situation: Situation) -> int:
     return sum(math.prod(spec.shape) for spec in situation.game.spec.observations.values())
 
 
-RULES = (encoder, widths, memory, value_output)
+RULES = (encoder, input_scaling, widths, memory, value_output)

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from agents.learner.config import LearnerConfig
-from envs.facts.game_facts import GameFacts
+from envs.facts.game_facts import FieldRange, GameFacts
+from envs.protocol import ArraySpec
 from league.config.auto.rules_league import SNAPSHOTS
 from league.config.auto.situation import Situation, power_of_two
 from league.config.run_config import BudgetConfig
@@ -130,6 +131,54 @@ def test_a_stated_range_of_returns_is_kept() -> None:
 def test_a_magnet_where_play_is_mixed_alone() -> None:
     costs = {name: settled(game)[0].learner.algorithm["magnet_cost"] for name, game in KINDS.items()}  # type: ignore[index]
     assert costs == {"board": 0.0, "poker": 0.1, "one_shot": 0.1, "one_seat": 0.0}
+
+
+def test_the_algorithm_follows_the_kind_of_play() -> None:
+    found = {name: settled(game)[0].learner for name, game in KINDS.items()}
+    kinds = {name: (one.algorithm["kind"], one.algorithm.get("epochs", 1)) for name, one in found.items()}  # type: ignore[union-attr,index]
+    assert kinds == {"board": ("vtrace", 1), "poker": ("appo", 2), "one_shot": ("appo", 2), "one_seat": ("ppo", 8)}
+    for name in ("poker", "one_shot"):
+        assert (found[name].target_every, found[name].target_rate) == (1, 0.02)
+    slow = settled(poker(costs=SLOW))[0].learner.algorithm
+    assert (slow["kind"], slow["epochs"]) == ("appo", 8)  # type: ignore[index]
+
+
+def test_a_small_budget_cannot_afford_the_entropy_of_a_large_one() -> None:
+    costs = [
+        settled(board_game(), budget=BudgetConfig(env_steps=steps))[0].learner.entropy_cost
+        for steps in (1_000, 400_000, 20_000_000)
+    ]
+    assert costs[0] == 0.05 and 0.08 < costs[1] < 0.11 and costs[2] == 0.4
+    mixed = [settled(poker(), budget=BudgetConfig(env_steps=steps))[0].learner.entropy_cost for steps in (10**5, 10**8)]
+    assert mixed[0] == mixed[1]
+
+
+def test_advantages_have_a_floor_by_what_is_at_stake() -> None:
+    floors = {name: settled(game)[0].learner.advantage_floor for name, game in KINDS.items()}
+    assert floors == {"board": 0.15, "poker": 1.95, "one_shot": 0.15, "one_seat": 0.345}
+    assert settled(poker(returns=()))[0].learner.advantage_floor == 0.0
+
+
+def test_the_average_is_longer_in_one_shot_games() -> None:
+    shares = {name: settled(game)[0].learner.ema_share for name, game in KINDS.items()}
+    assert shares == {"board": 0.1, "poker": 0.1, "one_shot": 0.3, "one_seat": 0.1}
+
+
+def test_a_lone_seat_explores_with_little_entropy() -> None:
+    alone, board, mixed = (settled(game)[0].learner for game in (one_seat(), board_game(), poker()))
+    assert alone.entropy_cost < 0.1 * min(board.entropy_cost, mixed.entropy_cost)
+    assert alone.entropy_cost_end < 0.2 * alone.entropy_cost
+
+
+@pytest.mark.parametrize(("large", "scaling"), [(0.0, "none"), (0.5, "symlog")])
+def test_large_numbers_are_scaled(large: float, scaling: str) -> None:
+    ranges = {"observation": FieldRange(0.0, 1000.0, large)}
+    assert settled(board_game(ranges=ranges))[0].network.input_scaling == scaling
+
+
+def test_no_memory_where_the_observation_holds_the_past() -> None:
+    remembers = spec(observations={"information_state": ArraySpec((30,), "bool")})
+    assert settled(poker(decisions=even(20), spec=remembers))[0].network.core == "none"
 
 
 def test_memory_where_something_is_hidden_for_long() -> None:
