@@ -144,7 +144,9 @@ def test_a_game_that_breaks_is_one_sentence_and_loses_nothing(how: str, words: t
     env = {"id": "tests.league.bad_envs:breaking", "kwargs": {"how": how}}
     config = write_config(tmp_path, tiny(env=env, league=ONE_PLAYER))
     ran = league("train", config, "--run-dir", tmp_path / "run", "--env-steps", "2000")
-    assert is_one_sentence(ran, *words)
+    *notices, said = ran.err.splitlines()
+    assert all(notice.startswith("The settings rest on less than they should: ") for notice in notices)
+    assert is_one_sentence(Ran(ran.code, ran.out, said), *words)
     status = league("status", tmp_path / "run", "--json").json
     assert (status["phase"], status["live"], status["games"]) == ("failed", False, 48)
     assert words[0] in status["message"]
