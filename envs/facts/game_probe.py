@@ -37,7 +37,7 @@ ALONE_TURNS, ALONE_EPISODES = 300, 10
 ALONE_FRACTION, MAKING_FRACTION = 0.4, 0.2
 """Of a probe's time: play of the first game. Of the time left: making of the many."""
 
-AGAIN_S = 1.5
+AGAIN_S = 4.0
 """Cost of the first game up to which another one is made, to tell imports from the cost of a game."""
 
 MIN_MANY_TURNS = 20

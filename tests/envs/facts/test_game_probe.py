@@ -22,14 +22,14 @@ clock_s = [0.0]
 
 
 class Dear(gymnasium.Env[np.ndarray, int]):
-    """One seat; a game takes 3 s of the fake clock to make, a step 0.5 s; it ends after seven."""
+    """One seat; a game takes 5 s of the fake clock to make, a step 0.5 s; it ends after seven."""
 
     observation_space = gymnasium.spaces.Box(-500.0, 500.0, (2,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
 
     def __init__(self) -> None:
         made.append(clock_s[0])
-        clock_s[0] += 3.0
+        clock_s[0] += 5.0
         self._steps = 0
 
     def reset(self, *, seed: int | None = None, options: object = None) -> tuple[np.ndarray, dict[str, object]]:
@@ -77,9 +77,9 @@ def test_a_dear_game_is_made_once_and_left_in_time() -> None:
     clock_s[0] = 0.0
     found = probe_game(EnvConfig(DEAR), seconds=10.0, clocks=Clocks(lambda: clock_s[0], lambda: clock_s[0], lambda: 0))
     assert len(made) == 1
-    assert clock_s[0] <= 3.0 + 10.0 + 0.5
+    assert clock_s[0] <= 5.0 + 10.0 + 0.5
     assert found.costs is not None
-    assert found.costs.make_s == 3.0
+    assert found.costs.make_s == 5.0
     assert found.costs.game_s == 0.5
 
 
