@@ -160,12 +160,14 @@ def silent_gates(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
 
 
 def collapsed_entropy(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
-    """Players that have all but stopped to try anything get more for doing so."""
-    if facts.budget_fraction is not None and facts.budget_fraction > 0.5:
+    """Players that have all but stopped to try anything get more for doing so, in games against others."""
+    if not state.is_competitive or (facts.budget_fraction is not None and facts.budget_fraction > 0.5):
         return
     for name, (entropy, highest, cost) in facts.entropies.items():
         player = state.players.get(name)
         if player is None or not player.is_active or entropy >= COLLAPSED * highest:
+            continue
+        if entropy < 0.0:  # of a density: how narrow is too narrow depends on the unit
             continue
         found = f"the entropy of {name} fell to {entropy:.3g} from {highest:.3g} early in the run"
         if cost < MIN_ENTROPY_COST:

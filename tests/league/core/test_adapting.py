@@ -126,6 +126,12 @@ def test_entropy_that_collapsed_early_is_worth_more_and_a_cost_of_nothing_become
     assert [key for key, _ in remedy.pairs] == ["learner.entropy_cost", "learner.entropy_cost_end"]
     assert due(league, "collapsed_entropy", Facts(0.2, {"main-0": (0.2, 2.0, 0.2)})) == []
     assert due(league, "collapsed_entropy", Facts(0.8, {"main-0": (0.01, 2.0, 0.2)})) == []
+    assert due(league, "collapsed_entropy", Facts(0.2, {"main-0": (-0.5, 1.4, 0.2)})) == []  # of a density
+
+
+def test_without_opponents_one_best_play_is_no_finding() -> None:
+    league = SimulatedLeague(LeagueConfig(players=(group("main_agent", 1.0, 10_000, 20_000),)), teams=(0,))
+    assert due(league, "collapsed_entropy", Facts(0.2, {"main-0": (0.01, 2.0, 0.2)})) == []
 
 
 def test_an_exploiter_that_beats_nobody_gets_less_and_leaves_in_the_end() -> None:
