@@ -103,7 +103,7 @@ def check_environment(
         facts=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fact"),
         problems=tuple(f"{found.rule}: {found.text}" for found in findings if found.kind == "fault"),
         measures=measures[0] if measures else None,
-        settings=_settings(EnvConfig(env_id, kwargs)) if measures else {},
+        settings=_settings(config) if measures else {},
     )
 
 
