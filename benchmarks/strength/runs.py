@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.strength.run_to_end import run_to_end
-from league.config.loading import load_config, parse_config
-from league.config.run_config import RunConfig, paths_that_differ
+from league.config.commented import reasons_in
+from league.config.loading import load_config, parse_config, plain_config
+from league.config.run_config import paths_that_differ
 from league.config.yaml import parse_yaml
 from league.run.launch import has_spent_its_budget
 from league.store.run_folder import RunFolder
@@ -122,7 +123,7 @@ def finished_run(config: Path, *, run_dir: Path, settings: Sequence[str], timeou
         run_to_end([league, "train", str(config), "--run-dir", str(run_dir), *words], log=log, timeout_s=timeout_s)
         print(f"{run_dir.name}: trained", flush=True)
         return
-    note = _differences(run_dir, load_config(config, overrides=settings))
+    note = _differences(run_dir, config, settings)
     folder = RunFolder.open(run_dir)
     status = folder.read_status()
     if status is not None and folder.is_live(status):
@@ -167,16 +168,25 @@ def stored_or_found(
     return figures
 
 
-def _differences(run_dir: Path, asked: RunConfig) -> str:
+def _differences(run_dir: Path, config: Path, settings: Sequence[str]) -> str:
     """Words on the settings in which the run of a folder differs from what is asked for now; none where it does not.
+
+    A setting that the run chose by itself differs only where it is now asked for.
 
     Raises:
       SystemExit: it differs in what makes it another run.
     """
     folder = RunFolder.open(run_dir)
-    found = asdict(parse_config(folder.read_config(), source=str(folder.config_path)))
-    wanted = asdict(asked)
-    different = [path for path in paths_that_differ(found, wanted) if path.partition(".")[0] not in MAY_DIFFER]
+    text = folder.read_config()
+    found = asdict(parse_config(text, source=str(folder.config_path)))
+    wanted = asdict(load_config(config, overrides=settings))
+    given, _ = plain_config(config.read_text(), source=str(config), overrides=settings, folder=config.parent)
+    chosen = set(reasons_in(text)) - set(_leaves(given, ""))
+    different = [
+        path
+        for path in paths_that_differ(found, wanted)
+        if path.partition(".")[0] not in MAY_DIFFER and not any(_covers(key, path) for key in chosen)
+    ]
     different = [path for path in different if path != "learner.precision"]  # "auto" stands in a run as what it meant
     grave = [path for path in different if path.partition(".")[0] in MUST_AGREE or path == "league.preset"]
     if grave:
@@ -184,3 +194,18 @@ def _differences(run_dir: Path, asked: RunConfig) -> str:
             f"{run_dir} is another run than the one asked for: {', '.join(grave)} differ; give another --runs folder."
         )
     return f"; its settings differ from today's in {', '.join(different)}" if different else ""
+
+
+def _covers(chosen: str, path: str) -> bool:
+    """True if a path lies in a chosen value, or has one in it; with the kind of a component come all of its options."""
+    section = chosen.removesuffix("kind") if chosen.endswith(".kind") else f"{chosen}."
+    return f"{chosen}.".startswith(f"{path}.") or path.startswith(section)
+
+
+def _leaves(value: object, path: str) -> Iterator[str]:
+    """Dotted keys of all values in nested mappings; a list is one value."""
+    if not isinstance(value, Mapping):
+        yield path
+        return
+    for key, item in value.items():
+        yield from _leaves(item, f"{path}.{key}" if path else str(key))

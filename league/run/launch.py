@@ -115,7 +115,6 @@ def start(
     text = dump_commented(config, reasons)
     path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
     folder = RunFolder.create(path, config_yaml=text)
-    note_run(folder.path)
     with folder.lock:
         league = JournaledLeague.create(folder.journal_path, wall_time=time.time)
         league.execute(_create(config, spec))
@@ -124,6 +123,7 @@ def start(
         league.commit()
         notes = [*preset_remarks(config.league), *remarks(imported, config.env)]
         notes += filter(None, [team_remark(config.env, spec)])
+        note_run(folder.path)
         return _session(config, spec, folder=folder, league=league, limits=limits, notes=notes)
 
 
@@ -145,7 +145,6 @@ def resume(
       LeagueError, EnvError: one sentence for the user.
     """
     folder = RunFolder.open(path)
-    note_run(folder.path)
     with folder.lock:
         status = folder.read_status()
         at_least = 0 if status is None else status.journal_seq
@@ -161,6 +160,7 @@ def resume(
             league.execute(noted_config(folder.read_config()))
         admit(absent_imported(config, league.state, spec), league=league, store=_snapshot_store(folder))
         league.commit()
+        note_run(folder.path)
         return _session(config, spec, folder=folder, league=league, limits=limits, notes=league.notes)
 
 

@@ -85,7 +85,7 @@ network: 5
         "enviroment: unknown key, nearest is 'env'",
         "batch_rows: unknown key here, did you mean 'learner.batch_rows'?",
         "env.kwarg: unknown key, nearest is 'kwargs'",
-        "network: 5 is not a section; its keys are encoder, hidden",
+        "network: 5 is not a section; its keys are encoder, input_scaling",
         "learner.batch_rws: unknown key, nearest is 'batch_rows'",
         "league.players.0: no role 'main_agnt'; nearest is 'main_agent'",
         "league.players.1.gate.win_rat: unknown key, the keys here are test, min_steps",

@@ -15,8 +15,8 @@ from league.store.journal_branch import BranchJournal
 from league.store.journal_reader import JournalReader
 from league.store.journal_segments import SEGMENT
 from league.store.storage import Storage
+from tests.league.store.journal_cases import EVENTS, Counted, Seat, change, counted, numbers
 from tests.league.store.store_faults import DieAt, Died
-from tests.league.store.test_journal import EVENTS, Counted, Seat, change, counted, numbers
 
 
 @pytest.fixture(autouse=True)
