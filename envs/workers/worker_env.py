@@ -279,9 +279,11 @@ class WorkerEnv:
 
     def _made(self, process: GamesProcess) -> EnvSpec:
         try:
-            return process.spec()
+            spec = process.spec()
         except Stopped as stopped:
             raise EnvError(f"{self._id}: making it {stopped.reason}{_last_line(stopped.traceback)}") from stopped
+        process.check_room()
+        return spec
 
     def _checked(self, actions: NDArray[np.generic], turn: Turn) -> NDArray[np.generic]:
         """The actions, if they answer the slots; their legality is checked where the games are."""
