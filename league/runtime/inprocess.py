@@ -122,8 +122,10 @@ class InProcessRuntime:
 
     def save_hosts(self) -> HostState | None:
         """As in `DeterministicRuntime`."""
+        if self._actor is None:  # given up: what still waits is for games that are gone
+            return None
         assert not self._tasks and not self._thread.busy, "a task is still waiting"
-        return None if self._actor is None else self._actor.save()
+        return self._actor.save()
 
     def load_hosts(self, state: HostState, frozen: Mapping[str, Weights]) -> None:
         """As in `DeterministicRuntime`."""

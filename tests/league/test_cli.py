@@ -272,7 +272,7 @@ def test_the_first_signal_drains_and_saves(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_second_signal_leaves_at_once(number: signal.Signals, tmp_path: Path) -> None:
     flag = tmp_path / "hangs"
-    env = {"id": "tests.league.bad_envs:breaking", "kwargs": {"how": "hang", "flag": str(flag)}}
+    env = {"id": "tests.league.bad_envs:breaking", "kwargs": {"how": "hang", "after": 2_500, "flag": str(flag)}}
     config, run = write_config(tmp_path, tiny(env=env, league=ONE_PLAYER)), tmp_path / "run"
     process = spawn("train", config, "--run-dir", run, *LONG)
     try:
@@ -312,7 +312,7 @@ def test_a_killed_run_goes_on_from_its_journal(tmp_path: Path) -> None:
             ("train", "x.yaml", "--env-steps", "-3"),
             ("'--env-steps': Input should be greater than or equal to 1.", "See `league train --help`."),
         ),
-        (("train",), ("Missing argument 'config'", "See `league train --help`.")),
+        (("train",), ("Missing argument 'CONFIG'", "See `league train --help`.")),
         (("trian", "x.yaml"), ("No such command 'trian'", "See `league --help`.")),
         (("status", "run", "--jsn"), ("No such option", "--json")),
         (("fork", "run", "new"), ("Missing option '--at'",)),

@@ -122,7 +122,7 @@ def test_a_refusal_is_a_sentence_with_the_rule_and_changes_nothing(
 
 
 def test_a_change_is_undone_and_only_while_nothing_changed_it_again(tmp_path: Path) -> None:
-    bench = Bench(tmp_path / "run")
+    bench = Bench(tmp_path / "run", adapt=False)
     answers: dict[str, Future[Done]] = {}
 
     def ask(name: str, **arguments: object) -> Callable[[], None]:

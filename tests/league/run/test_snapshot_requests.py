@@ -70,7 +70,7 @@ def test_snapshots_in_time_grow_rarer_with_the_run(tmp_path: Path) -> None:
 def test_snapshots_by_budget_are_spread_evenly_over_it(exact: bool, tmp_path: Path) -> None:
     runtime = {"snapshot_seconds": 10_000.0, "snapshots_per_budget": 8}
     budget = {"env_steps": 4_000}
-    bench = Bench(tmp_path / "run", league=PLAYERS, runtime=runtime, budget=budget, exact=exact)
+    bench = Bench(tmp_path / "run", league=PLAYERS, runtime=runtime, budget=budget, adapt=False, exact=exact)
     bench.daemon(Limits()).run()
     state = bench.league.state
     taken = [info for info in state.snapshots.values() if info.player == "main-0"]

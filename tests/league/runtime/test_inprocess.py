@@ -55,3 +55,23 @@ def test_reports_of_a_task_come_together_however_slow_it_is(monkeypatch: pytest.
         reports = runtime.poll(1.0, budget_fraction=0.0)
     assert reports == [ResetDone(1), ResetDone(2)]
     runtime.close()
+
+
+def test_games_that_were_given_up_leave_nothing_to_save_whatever_still_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime = InProcessRuntime(setup_of(), players=("main-0",), deadline_s=60.0)
+    runtime.start()
+    hangs, released = threading.Event(), threading.Event()
+
+    def hang(self: InProcessRuntime, task: Task) -> None:
+        hangs.set()
+        released.wait(30.0)
+
+    monkeypatch.setattr(InProcessRuntime, "_run", hang)
+    runtime.submit(PlayLease(lease_of(steps=60), frozen={}))
+    runtime.submit(TakeCheckpoint("main-0"))
+    runtime.poll(0.0, budget_fraction=0.0)
+    assert hangs.wait(30.0)
+    runtime.abandon()
+    assert runtime.save_hosts() is None
+    released.set()
+    runtime.close()
