@@ -10,12 +10,12 @@ import yaml
 from envs.protocol import EnvError
 from league.config.auto.resolve import resolve
 from league.config.commented import chosen_in, dump_commented, reasons_in
-from league.config.loading import parse_config
-from league.config.run_config import BudgetConfig, config_plain
+from league.config.loading import load_config, parse_config
+from league.config.run_config import BudgetConfig, config_plain, paths_that_differ
 from league.errors import ConfigError
 from league.run.budget import Limits
 from league.run.launch import train
-from tests.league.commands import league
+from tests.league.commands import ROOT, league
 from tests.league.tiny_runs import checkpoints_of, history_of, start, tiny
 
 EXACT = ("budget.env_steps=3000", "runtime.kind=inprocess", "learner.precision=float32")
@@ -175,3 +175,15 @@ def test_check_env_lists_the_settings() -> None:
 def test_a_run_of_given_settings_alone_lists_none(tmp_path: Path) -> None:
     start(tmp_path, tiny(), env_steps=200)
     assert "chosen for" not in league("status", tmp_path / "run").out
+
+
+TUNED = ("cartpole", "connect_four", "connect_four_pipeline", "connect_four_strong", "kuhn", "leduc", "tic_tac_toe")
+MAY_BE_CHOSEN = {"env.workers", "league.payoff.score", "learner.ema_share"}
+"""Settings of which the choice changes nothing in what a tuned configuration trains."""
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_a_tuned_configuration_states_whatever_would_be_chosen_otherwise(name: str) -> None:
+    path = ROOT / "configs" / f"{name}.yaml"
+    stated, found = config_plain(load_config(path)), config_plain(resolve(str(path)).config)
+    assert set(paths_that_differ(stated, found)) <= MAY_BE_CHOSEN
