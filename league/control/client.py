@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import httpx
 
 from league.control.door_file import NoDoor, read_door_file
 from league.errors import LeagueError
+from league.store.known_runs import this_user
 from league.store.run_folder import RunFolder
 
 WAIT_S = 40.0
@@ -31,7 +30,7 @@ def operate(run: Path, name: str, arguments: Mapping[str, object], *, reason: st
       NoDoor: the run is not live or cannot be reached. ControlRefused: it refused.
     """
     door = read_door_file(RunFolder.open(run))
-    body = {**arguments, "by": _user(), "reason": reason}
+    body = {**arguments, "by": this_user(), "reason": reason}
     try:
         with httpx.Client(transport=httpx.HTTPTransport(uds=door.socket), timeout=WAIT_S) as client:
             answer = client.post(f"http://localhost/api/v1/operations/{name}", json=body)
@@ -47,11 +46,3 @@ def operate(run: Path, name: str, arguments: Mapping[str, object], *, reason: st
         raise ControlRefused(str(found["error"]))
     assert isinstance(found, dict)
     return found
-
-
-def _user() -> str:
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as in containers
-        name = "unknown"
-    return f"{name}@{socket.gethostname()}"

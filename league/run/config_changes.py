@@ -6,8 +6,6 @@ the journal first. After a crash between the two the file holds the text before,
 
 from __future__ import annotations
 
-import getpass
-import socket
 from collections.abc import Iterator, Sequence
 
 from league.config.changes import differences, fixed_problem
@@ -20,6 +18,7 @@ from league.core.state.state import LeagueState
 from league.errors import ConfigError, LeagueError
 from league.policies.trust import read_config
 from league.store.journaled_league import JournaledLeague
+from league.store.known_runs import this_user
 from league.store.run_folder import HOSTS_FILE, RunFolder
 
 PLAYS_ON = ("env", "network", "learner", "teacher", "actors", "seed")
@@ -61,7 +60,9 @@ def settled_config(
     new_text = recommented(config, text) if changes else text
     if new_text != state.config_text and state.config is not None:
         own = any(change.key.startswith("league.") for change in changes)
-        league.execute(ChangeLeague(changes, new_text, user()) if own else ChangeConfig(new_text, changes, user()))
+        league.execute(
+            ChangeLeague(changes, new_text, this_user()) if own else ChangeConfig(new_text, changes, this_user())
+        )
         league.commit()
     if new_text != file_text:
         folder.write_config(new_text)
@@ -73,7 +74,7 @@ def settled_config(
 
 def noted_config(text: str, changes: Sequence[ConfigChange] = ()) -> ChangeConfig:
     """The command that journals the text of a configuration, with what it changes."""
-    return ChangeConfig(text, tuple(changes), user())
+    return ChangeConfig(text, tuple(changes), this_user())
 
 
 def config_problem(folder: RunFolder, state: LeagueState) -> str | None:
@@ -122,12 +123,3 @@ def _fixed_problems(changes: Sequence[ConfigChange]) -> Iterator[str]:
         reason = fixed_problem(change.key)
         if reason is not None:
             yield f"{change.key}: cannot change from {change.old} to {change.new} in this run: {reason}"
-
-
-def user() -> str:
-    """The user who makes a change, for the journal."""
-    try:
-        name = getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as in containers
-        name = "unknown"
-    return f"{name}@{socket.gethostname()}"

@@ -6,8 +6,10 @@ The files are a convenience and never the truth: a run folder that moved or went
 from __future__ import annotations
 
 import contextlib
+import getpass
 import hashlib
 import os
+import socket
 from pathlib import Path
 
 from league.errors import StorageError
@@ -22,6 +24,15 @@ def state_folder() -> Path:
     """The folder of this user's own notes, $XDG_STATE_HOME/league or ~/.local/state/league."""
     home = os.environ.get("XDG_STATE_HOME", "")
     return (Path(home) if home else Path("~/.local/state").expanduser()) / "league"
+
+
+def this_user() -> str:
+    """The user of this process and its host, for the journal."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a user id without a name, as in containers
+        name = "unknown"
+    return f"{name}@{socket.gethostname()}"
 
 
 def note_run(path: Path) -> None:
