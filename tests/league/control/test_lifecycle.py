@@ -19,8 +19,9 @@ from tests.league.tiny_runs import tiny, write_config
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Path]:
-    """The folder of a run that is up; whatever the test leaves of it is ended."""
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder of a run that is up, the only one that is known; whatever the test leaves of it is ended."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     path = tmp_path / "run"
     made = league("up", write_config(tmp_path, tiny()), "--run-dir", path, "--no-eval")
     assert made.code == 0, made.err
