@@ -68,11 +68,15 @@ class Refusal(BaseModel):
     error: str
 
 
-def make_api(folder: RunFolder, queue: Queue, door: DoorFile, *, hosts: tuple[str, ...] = ()) -> FastAPI:
-    """The application behind the door of one run.
+def make_api(
+    folder: RunFolder, queue: Queue, door: DoorFile, *, needs_token: bool, hosts: tuple[str, ...] = ()
+) -> FastAPI:
+    """The application behind one listener of the door of a run.
 
     Args:
-      queue: of the daemon. door: the tokens; requests over the unix socket need none.
+      queue: of the daemon. door: the tokens.
+      needs_token: True unless only the run's own user can reach the listener, as a unix socket of mode 0600. A property
+        of the listener: what a request says about its origin can be forged.
       hosts: names by which the door may be called beside those of this machine's loopback.
     """
     api = FastAPI(title="league", version=__version__, docs_url=None, redoc_url=None)
@@ -82,21 +86,24 @@ def make_api(folder: RunFolder, queue: Queue, door: DoorFile, *, hosts: tuple[st
     api.exception_handler(HTTPException)(_refused)
     api.exception_handler(RequestValidationError)(_misshapen)
     api.exception_handler(LeagueError)(_told)
-    guard = Depends(_guard(door))
-    _add_reading(api, folder, guard)
+    guard = _token_guard(door) if needs_token else _owner
+    _add_reading(api, folder, Depends(guard))
     for operation in OPERATIONS.values():
-        _add_operation(api, operation, queue, door)
+        _add_operation(api, operation, queue, guard)
     return api
 
 
-def _guard(door: DoorFile) -> Callable[[Request], Caller]:
+def _owner() -> Caller:
+    return Caller("", may_change=True)
+
+
+def _token_guard(door: DoorFile) -> Callable[[Request], Caller]:
     def guard(request: Request) -> Caller:
-        if request.client is None:  # of the unix socket, which only its user can open
-            return Caller("", may_change=True)
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
         for token, may_change in ((door.operator_token, True), (door.reader_token, False)):
             if token and secrets.compare_digest(given.encode(), token.encode()):
-                return Caller(f"token@{request.client.host}", may_change)
+                host = "unknown" if request.client is None else request.client.host
+                return Caller(f"token@{host}", may_change)
         raise HTTPException(401, "this door wants a token: `Authorization: Bearer TOKEN`, from RUN/control.json")
 
     return guard
@@ -128,7 +135,7 @@ def _add_reading(api: FastAPI, folder: RunFolder, guard: object) -> None:
         return Response(b"null" if status is None else msgspec.json.encode(status), media_type="application/json")
 
 
-def _add_operation(api: FastAPI, operation: Operation, queue: Queue, door: DoorFile) -> None:
+def _add_operation(api: FastAPI, operation: Operation, queue: Queue, guard: Callable[..., Caller]) -> None:
     """One typed route: POST /api/v1/operations/NAME with the operation's arguments, `by` and `reason`."""
     model = _model_of(operation)
 
@@ -150,7 +157,7 @@ def _add_operation(api: FastAPI, operation: Operation, queue: Queue, door: DoorF
         )
 
     # FastAPI reads these; written at the function they could not name what is made here.
-    carry_out.__annotations__ = {"given": model, "caller": Annotated[Caller, Depends(_guard(door))], "return": Answer}
+    carry_out.__annotations__ = {"given": model, "caller": Annotated[Caller, Depends(guard)], "return": Answer}
     api.post(
         f"/api/v1/operations/{operation.name}",
         summary=operation.what,

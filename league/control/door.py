@@ -17,7 +17,7 @@ import uvicorn
 
 from league.config.run_config import ControlConfig
 from league.control.api import Queue, make_api
-from league.control.door_file import new_door_file, write_door_file
+from league.control.door_file import DoorFile, new_door_file, write_door_file
 from league.errors import LeagueError
 from league.store.run_folder import RunFolder
 
@@ -51,8 +51,7 @@ def open_door(
         if config.listen:
             listeners.append(_tcp_listener(config))
         write_door_file(folder, door)
-        api = make_api(folder, queue, door, hosts=tuple(config.hosts))
-        servers = [_server(api, config, encrypted=listener.family != socket.AF_UNIX) for listener in listeners]
+        servers = [_server(folder, queue, door, config, listener) for listener in listeners]
         with _serving(servers, listeners):
             yield
     finally:
@@ -91,15 +90,19 @@ def _tcp_listener(config: ControlConfig) -> socket.socket:
     return listener
 
 
-def _server(api: object, config: ControlConfig, *, encrypted: bool) -> uvicorn.Server:
-    tls = {"ssl_certfile": config.tls_cert, "ssl_keyfile": config.tls_key} if encrypted and config.tls_cert else {}
+def _server(
+    folder: RunFolder, queue: Queue, door: DoorFile, config: ControlConfig, listener: socket.socket
+) -> uvicorn.Server:
+    is_unix = listener.family == socket.AF_UNIX
+    tls = {"ssl_certfile": config.tls_cert, "ssl_keyfile": config.tls_key} if config.tls_cert and not is_unix else {}
     return uvicorn.Server(
         uvicorn.Config(
-            api,  # type: ignore[arg-type]  # any ASGI application
+            make_api(folder, queue, door, needs_token=not is_unix, hosts=tuple(config.hosts)),
             lifespan="off",
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # the address of a caller is the connection's, whatever its headers say
             limit_concurrency=MAX_REQUESTS,
             timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=1,

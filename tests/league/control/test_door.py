@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import ssl
@@ -120,6 +121,37 @@ def test_tokens_over_tcp(door: Door, token: str, read: int, change: int) -> None
         assert door.tcp("GET", path, given_token).status_code == read
     assert door.tcp("POST", f"{OPERATION}/pause", given_token, json={"what": "training"}).status_code == change
     assert len(door.desk.asked) == asked + (change == 200)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-forwarded-for": ""},
+        {"x-forwarded-for": "unix:"},
+        {"x-forwarded-for": "127.0.0.1", "x-forwarded-proto": "unix"},
+        {"forwarded": 'for="_socket"'},
+    ],
+)
+def test_what_a_request_says_of_its_origin_opens_nothing(door: Door, headers: dict[str, str]) -> None:
+    assert door.tcp("GET", "/api/v1/run", headers=headers).status_code == 401
+    assert door.tcp("POST", f"{OPERATION}/pause", headers=headers, json={"what": "training"}).status_code == 401
+    found = door.tcp("POST", f"{OPERATION}/pause", door.file.operator_token, headers=headers, json={"what": "rating"})
+    assert found.status_code == 200
+    assert door.desk.asked[-1][2].endswith("token@127.0.0.1")
+
+
+@pytest.mark.parametrize(("needs_token", "status"), [(True, 401), (False, 200)])
+def test_the_listener_decides_whether_a_token_is_wanted(door: Door, needs_token: bool, status: int) -> None:
+    app = api.make_api(door.folder, door.desk, door.file, needs_token=needs_token)
+    without_address = httpx.ASGITransport(app, client=None)  # type: ignore[arg-type]
+
+    async def call() -> tuple[int, int]:
+        async with httpx.AsyncClient(transport=without_address, base_url="http://localhost") as caller:
+            read = await caller.get("/api/v1/run")
+            change = await caller.post(f"{OPERATION}/pause", json={"what": "training"})
+            return read.status_code, change.status_code
+
+    assert asyncio.run(call()) == (status, status)
 
 
 def test_a_page_of_another_site_reaches_nothing(door: Door) -> None:
