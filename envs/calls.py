@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import weakref
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -52,7 +53,8 @@ class Call:
 
 _numbers = itertools.count()
 _going_on: dict[int, Call] = {}
-_given_up: set[int] = set()
+_given_up: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+"""Threads by themselves, not by their numbers: a new thread may bear the number of one that has ended."""
 
 
 class going_on:  # noqa: N801 - used like a function
@@ -65,10 +67,8 @@ class going_on:  # noqa: N801 - used like a function
         _going_on[threading.get_ident()] = self._call
 
     def __exit__(self, *error: object) -> None:
-        thread = threading.get_ident()
-        _going_on.pop(thread, None)
-        if thread in _given_up:
-            _given_up.discard(thread)
+        _going_on.pop(threading.get_ident(), None)
+        if _given_up and threading.current_thread() in _given_up:
             raise GivenUp
 
 
@@ -89,7 +89,7 @@ def call_of(thread: int | None) -> Call | None:
     return None if thread is None else _going_on.get(thread)
 
 
-def give_up(thread: int) -> None:
+def give_up(thread: threading.Thread) -> None:
     """Make a thread end as soon as its call returns, if it ever does."""
     _given_up.add(thread)
 

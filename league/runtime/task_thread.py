@@ -48,7 +48,8 @@ class TaskThread:
         """Until the task has ended, at most so long; `busy` says whether it has.
 
         Raises:
-          EnvError: one call of an env has lasted for the deadline; give the thread up. And whatever the task raised.
+          EnvError: one call of an env has lasted for the deadline; give the thread up. Or the thread has ended, as one
+            does that was given up. And whatever the task raised.
         """
         until = self._clock() + timeout_s
         while self.busy:
@@ -79,8 +80,8 @@ class TaskThread:
 
     def give_up(self) -> None:
         """Let the thread go, and what it is doing; it ends for good where its call comes back."""
-        if self._thread.ident is not None and self.busy:
-            give_up(self._thread.ident)
+        if self.busy:
+            give_up(self._thread)
         self._tasks.put(None)
 
     def _look(self) -> tuple[float, str]:
@@ -90,6 +91,8 @@ class TaskThread:
         seconds, text = self._look()
         if seconds >= self._deadline_s:
             raise EnvError(f"{text} for {seconds:.0f} s, which is given up. {self._advice}")
+        if not self._thread.is_alive() and self._ended.empty():
+            raise EnvError("The thread of this task has ended without an answer.")
 
 
 def watched(task: Callable[[], None], *, deadline_s: float, say: Callable[[str], object]) -> None:

@@ -127,6 +127,36 @@ def test_a_hang_is_spoken_of_once_and_a_thread_that_is_given_up_ends() -> None:
     assert ended == []
 
 
+def test_a_thread_that_is_given_up_takes_none_along_that_bears_its_number() -> None:
+    release, numbers = threading.Event(), set()
+
+    def call() -> None:
+        numbers.add(threading.get_ident())
+        with going_on("own", "reset"):
+            pass
+
+    given_up = TaskThread(deadline_s=60.0)
+    given_up.begin(lambda: numbers.add(threading.get_ident()) or release.wait(30.0))  # type: ignore[func-returns-value]
+    while not numbers:
+        time.sleep(0.001)
+    given_up.give_up()  # while it is in no call, and it enters none
+    release.set()
+    given_up._thread.join(10.0)
+    later = [TaskThread(deadline_s=60.0) for _ in range(20)]  # one of them has its number where numbers are used again
+    for thread in later:
+        thread.run(call)
+        thread.give_up()
+    assert len(numbers) >= len(later)
+
+
+def test_a_thread_that_has_ended_is_not_waited_for() -> None:
+    thread = TaskThread(deadline_s=60.0)
+    thread.give_up()
+    thread._thread.join(10.0)
+    with pytest.raises(EnvError, match="has ended without an answer"):
+        thread.run(lambda: None)
+
+
 def test_what_a_task_raises_comes_through() -> None:
     thread = TaskThread(deadline_s=60.0)
     thread.run(lambda: None)
