@@ -31,11 +31,11 @@ LIVE = (
     "learner.rollback_after",
     "runtime.snapshot_seconds",
     "runtime.snapshots_per_budget",
-    "runtime.snapshots_per_budget",
     "runtime.checkpoint_updates",
     "runtime.checkpoint_seconds",
     "budget.*",
     "retention.snapshots*",
+    "retention.floor_gib",
     "evaluation.*",
 )
 """Keys that may change while the run goes, as patterns; beside them those of `league.core.settings`."""

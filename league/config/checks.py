@@ -228,6 +228,8 @@ def _retention_problems(retention: RetentionConfig) -> Iterator[str]:
     for name in ("metrics_mib", "spool_mib"):
         if getattr(retention, name) < 0.1:
             yield f"{name}: {getattr(retention, name)} must be at least 0.1"
+    if retention.floor_gib != "auto" and retention.floor_gib < 0.0:
+        yield f"floor_gib: {retention.floor_gib} must be auto or at least 0"
 
 
 _CHECKS: dict[str, Callable[..., Iterator[str]]] = {

@@ -226,6 +226,8 @@ class RetentionConfig:
         regardless of these limits.
       metrics_mib: of metrics.jsonl; beyond it the older rows are thinned.
       spool_mib: of metrics that wait for their upload; beyond it the oldest are dropped, and the loss is reported.
+      floor_gib: free space on the disk of the run below which training pauses; it continues once a quarter more is
+        free. "auto" is 1, or 5 % of a small disk, and at least what all players write together. 0 never pauses.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -234,6 +236,7 @@ class RetentionConfig:
     snapshots_gib: float = 50.0
     metrics_mib: float = 64.0
     spool_mib: float = 64.0
+    floor_gib: float | Literal["auto"] = "auto"
 
 
 def _default_learner() -> LearnerConfig:

@@ -21,7 +21,7 @@ from league.core.state.events import ConfigChange, DirectiveIssued, Event, Playe
 from league.core.state.league_config import LeagueConfig
 from league.core.state.population_config import check_hyperparameter
 from league.core.state.records import INITIAL, Directive, DirectiveKind, Hyperparameter
-from league.core.state.state import AppliedRemedy, LeagueState, PlayerState
+from league.core.state.state import AppliedRemedy, LeagueState, Pause, PlayerState
 from league.core.state.state_codec import decode, encode
 
 RETIRED_PLAYER = "retired"
@@ -53,7 +53,8 @@ LIVE = (
 """Keys under `league` that may change while the league runs, as patterns."""
 
 PLAYER_KEYS = ("paused", "retired", "step_weight")
-STATE_KEYS = ("league_state.training_paused", "league_state.rating_paused")
+TRAINING_PAUSED = "league_state.training_paused"
+STATE_KEYS = (TRAINING_PAUSED, "league_state.rating_paused")
 LIVE_VALUES = ("learning_rate", "entropy_cost", "pfsp_exponent", "self_play")
 """Hyperparameters of one player that may change while it learns."""
 
@@ -174,6 +175,8 @@ def apply_settings(state: LeagueState, event: SettingsChanged) -> None:
             _apply_to_player(state, state.players[name], what, new)
         elif key in STATE_KEYS:
             setattr(state, rest, new)
+            if key == TRAINING_PAUSED:
+                state.training_pause = Pause(event.by, event.reason) if new else None
 
 
 def _apply_to_player(state: LeagueState, player: PlayerState, what: str, new: object) -> None:

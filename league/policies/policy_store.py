@@ -123,11 +123,16 @@ class PolicyStore:
         self._snapshots.remove(digest)
 
     @property
+    def snapshot_bytes(self) -> int:
+        """Size of the weights of one policy of the run."""
+        return snapshot_bytes(self._layout)
+
+    @property
     def max_snapshots(self) -> int:
         """Snapshots that the league may hold so that their weights, with those retired last, keep within the limits."""
         retention = self._config.retention
         num_bytes = retention.snapshots_gib * 2**30
-        return most_snapshots(retention.snapshots, num_bytes, snapshot_bytes=snapshot_bytes(self._layout))
+        return most_snapshots(retention.snapshots, num_bytes, snapshot_bytes=self.snapshot_bytes)
 
     def put_checkpoint(self, player: str, saved: Arrays) -> str:
         """Store a learner's restart state durably; returns its digest."""

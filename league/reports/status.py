@@ -93,6 +93,7 @@ class StatusReport:
       quarantined_games: games of its hosts that failed so often that they are not played any more.
       supervised: whether a supervisor starts it again after a crash. restarts: how often it did since `league up`;
         last_crash: what ended the run then. gave_up: why the supervisor does so no more.
+      paused: who paused training and why; empty while it is not paused.
       settings: dotted key -> value and reason, of the settings that were chosen for the game and the budget.
     """
 
@@ -126,6 +127,7 @@ class StatusReport:
     gave_up: str = ""
     auto: str = ""
     stuck: str = ""
+    paused: str = ""
     settings: Mapping[str, tuple[object, str]] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -165,6 +167,8 @@ class StatusReport:
             lines.append(", ".join(f"{number:,} {what}" for number, what in troubles if number))
         if self.supervised or self.restarts or self.gave_up:
             lines.append(self._supervision())
+        if self.paused:
+            lines.append(f"training is paused by {self.paused}")
         if self.stuck:
             lines.append(f"stuck: {self.stuck}")
         if self.parked:
@@ -281,6 +285,7 @@ def read_status(path: Path) -> StatusReport:
         parked=status.parked if status is not None and live else (),
         auto=_auto(state, folder),
         stuck=status.stuck if status is not None and live else "",
+        paused=_pause_text(state),
         quarantined_games=status.quarantined_games if status is not None else 0,
         set_aside=tuple(quarantined(state)),
         settings=chosen_in(folder.read_config()),
@@ -289,6 +294,11 @@ def read_status(path: Path) -> StatusReport:
         last_crash="" if supervision is None else supervision.last_crash,
         gave_up="" if supervision is None else supervision.gave_up,
     )
+
+
+def _pause_text(state: LeagueState) -> str:
+    pause = state.training_pause
+    return "" if pause is None else f"{pause.by or 'somebody'}" + (f": {pause.reason}" if pause.reason else "")
 
 
 def _auto(state: LeagueState, folder: RunFolder) -> str:

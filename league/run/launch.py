@@ -29,6 +29,7 @@ from league.core.state.commands import CreateLeague
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, JournalError, LeagueError, MissingSnapshot, StorageError
 from league.monitor.console import RunConsole
+from league.operations.disk_floor import DiskFloor
 from league.operations.operator import Operator
 from league.policies.imported import absent_imported, admit, find_imported, imported_networks, remarks, trust_sources
 from league.policies.policy_store import PolicyStore, network_plain
@@ -214,6 +215,15 @@ def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
     )
 
 
+def _whole_setup(
+    config: RunConfig, spec: EnvSpec, folder: RunFolder, fixed_opponents: Mapping[str, NetworkConfig]
+) -> HostSetup:
+    """The setup with what only the run folder has."""
+    teacher = teacher_weights(config, spec, store=_snapshot_store(folder))
+    setup = host_setup(config, spec, run=folder.path.name)
+    return replace(setup, imported_networks=fixed_opponents, teacher=teacher, logs=str(folder.logs_path))
+
+
 def make_runtime(config: RunConfig, setup: HostSetup, state: LeagueState) -> Runtime:
     """The runtime that the configuration names. Ray is imported only where it is used."""
     if config.runtime.kind == "inprocess":
@@ -237,11 +247,8 @@ def _session(
         stack.callback(league.close)
         stack.enter_context(logged_to(folder.logs_path, "daemon"))
         fixed_opponents = imported_networks(league.state, _snapshot_store(folder))
-        teacher = teacher_weights(config, spec, store=_snapshot_store(folder))
-        setup = host_setup(config, spec, run=folder.path.name)
-        setup = replace(setup, imported_networks=fixed_opponents, teacher=teacher, logs=str(folder.logs_path))
-        runtime = make_runtime(config, setup, league.state)
-        stack.callback(runtime.close)
+        setup = _whole_setup(config, spec, folder, fixed_opponents)
+        runtime = stack.enter_context(contextlib.closing(make_runtime(config, setup, league.state)))
         console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
         for note in (*notes, *mark(folder, _names_of_run(config, fixed_opponents))):
             console.say(note)
@@ -249,14 +256,18 @@ def _session(
         noted = league.noted_files
         clock = read_clock(folder, noted, say=console.say)
         begun = begun_at(clock, league.state, limits)
-        target = None if limits.env_steps is None else begun.env_steps + limits.env_steps
+        policies = _policy_store(config, folder, console)
+        operator = stack.enter_context(contextlib.closing(Operator(folder, league, config)))
         observer = Observer(
-            folder=folder, league=league, runtime=runtime, console=console, sink=sink, env_steps_target=target
+            folder=folder,
+            league=league,
+            runtime=runtime,
+            console=console,
+            sink=sink,
+            env_steps_target=None if limits.env_steps is None else begun.env_steps + limits.env_steps,
+            floor=DiskFloor(folder.path, operator, snapshot_bytes=policies.snapshot_bytes, say=console.say),
         )
         observer.write_status(None, phase="starting")
-        policies = _policy_store(config, folder, console)
-        operator = Operator(folder, league, config)
-        stack.callback(operator.close)
         daemon = Daemon(
             config,
             league=league,

@@ -11,6 +11,7 @@ from league.monitor import names
 from league.monitor.console import RunConsole
 from league.monitor.sink import MetricSink
 from league.monitor.view import RunView
+from league.operations.disk_floor import DiskFloor
 from league.run.background_ratings import BackgroundRatings, in_thread
 from league.run.budget import ClockFile
 from league.run.observation import Observation
@@ -40,6 +41,7 @@ class Observer:
       sink: metrics.
       wall_time: seconds since 1970, a label. monotonic: seconds that never go back.
       env_steps_target: kept in the clock file, see `ClockFile`.
+      floor: pauses training while the disk is nearly full.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Observer:
         console: RunConsole,
         sink: MetricSink,
         env_steps_target: int | None,
+        floor: DiskFloor,
         wall_time: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -60,6 +63,7 @@ class Observer:
         self._console = console
         self._sink = sink
         self._env_steps_target = env_steps_target
+        self._floor = floor
         self._wall_time = wall_time
         self._monotonic = monotonic
         self._started_at = wall_time()
@@ -78,6 +82,7 @@ class Observer:
         changed = seen.phase != self._phase
         self._phase = seen.phase
         self._ratings.refresh(self._league.state)
+        self._floor.look(self._league.state)
         if self._is_due("status", STATUS_EVERY_S, now) or changed:
             self.write_status(seen, phase="running" if seen.phase == "training" else "draining")
         if self._is_due("view", VIEW_EVERY_S, now) or changed:
@@ -162,6 +167,7 @@ class Observer:
             names.OPEN_LEASES.name: float(len(state.leases)),
             names.JOURNAL_SEQ.name: float(self._league.durable_seq),
             names.ELAPSED_S.name: seen.spent.seconds,
+            names.DISK_FREE.name: float(self._floor.free_bytes),
         }
         rated = [row.elo for row in self._ratings.rows.values() if row.games]
         if rated:

@@ -89,6 +89,14 @@ class PlayerState:
 
 
 @dataclass(frozen=True)
+class Pause:
+    """A pause of training: who asked for it, and why. Both may be empty."""
+
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Mixture:
     """The mixture solved last: weights by snapshot, heaviest first, and the games and snapshots it rests on."""
 
@@ -144,6 +152,7 @@ class LeagueState:
       met_chances: player -> float64 [P], chance with which its games in flight met each of its snapshots.
       mixture: over snapshots; empty where none is solved.
       training_paused, rating_paused: no training leases, or no rating matches, are granted.
+      training_pause: who paused training and why; None while it is not paused.
       remedies: what the league has changed by itself, by name of the remedy.
       config_text, config_text_before: text of the run's config.yaml, now and before its last change; empty where
         unknown.
@@ -178,6 +187,7 @@ class LeagueState:
     moves_at_once: bool = False
     training_paused: bool = False
     rating_paused: bool = False
+    training_pause: Pause | None = None
     remedies: dict[str, AppliedRemedy] = field(default_factory=dict)
 
     def config_of(self, player: str) -> PlayerConfig:
@@ -248,6 +258,8 @@ def from_plain(plain: Plain) -> LeagueState:
     assert isinstance(state, LeagueState)
     if set(state.met_chances) != set(state.qualities):
         raise ValueError("the qualities lack the chances of being met: an earlier version wrote them")
+    if state.training_paused != (state.training_pause is not None):
+        raise ValueError("the pause of training lacks its author: an earlier version wrote it")
     if len(state.fair_share.base_steps) != len(state.fair_share.step_weight):
         raise ValueError("the fair share lacks its bases: an earlier version wrote it")
     return state
