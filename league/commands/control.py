@@ -15,6 +15,10 @@ Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for 
 PlayerArgument = Annotated[
     str, typer.Argument(metavar="PLAYER", help="A player, or a role for all its players.", show_default=False)
 ]
+SnapshotArgument = Annotated[
+    str, typer.Argument(metavar="SNAPSHOT", help="A snapshot, a player's newest, or best.", show_default=False)
+]
+TagArgument = Annotated[str, typer.Argument(metavar="NAME", help="The tag.", show_default=False)]
 WhatArgument = Annotated[
     str, typer.Argument(metavar="WHAT", help="training, rating, a player or a role.", show_default=True)
 ]
@@ -23,7 +27,7 @@ WhatArgument = Annotated[
 def add_control(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command("set")(set_values)
-    for command in (add, retire, freeze, reset, snapshot, pause, unpause, extend, undo):
+    for command in (add, retire, freeze, reset, snapshot, tag, untag, pin, unpin, pause, unpause, extend, undo):
         app.command()(command)
 
 
@@ -85,6 +89,28 @@ def snapshot(
 ) -> None:
     """Freeze the weights of players of a live league as they are now."""
     _operate(run, "snapshot", {"player": player}, reason, as_json)
+
+
+def tag(
+    run: RunArgument, snapshot: SnapshotArgument, name: TagArgument, reason: Reason = "", as_json: Json = False
+) -> None:
+    """Give a snapshot a name, such as release-3, by which it can be asked for; its weights stay."""
+    _operate(run, "tag", {"snapshot": snapshot, "name": name}, reason, as_json)
+
+
+def untag(run: RunArgument, name: TagArgument, reason: Reason = "", as_json: Json = False) -> None:
+    """Take a name from a snapshot."""
+    _operate(run, "untag", {"name": name}, reason, as_json)
+
+
+def pin(run: RunArgument, snapshot: SnapshotArgument, reason: Reason = "", as_json: Json = False) -> None:
+    """Keep the weights of a snapshot, whatever the limits of retention."""
+    _operate(run, "pin", {"snapshot": snapshot}, reason, as_json)
+
+
+def unpin(run: RunArgument, snapshot: SnapshotArgument, reason: Reason = "", as_json: Json = False) -> None:
+    """Let retention remove the weights of a snapshot again."""
+    _operate(run, "unpin", {"snapshot": snapshot}, reason, as_json)
 
 
 def pause(run: RunArgument, what: WhatArgument = "training", reason: Reason = "", as_json: Json = False) -> None:

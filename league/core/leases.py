@@ -31,10 +31,13 @@ def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Gene
     furthest behind.
 
     Raises:
-      Refused: no run is active. NothingToLease: every player waits for its learner, or there is nothing to settle.
+      Refused: no run is active. NothingToLease: the host is parked, every player waits for its learner, or there is
+        nothing to settle.
     """
     if not state.running:
         raise Refused("no run is active; start one before asking for leases")
+    if command.host in state.hosts:
+        raise NothingToLease(f"{command.host} is {state.hosts[command.host]}")
     assert state.config is not None
     settles = command.purpose == "settle"
     rating = command.purpose in ("rate", "settle") or (

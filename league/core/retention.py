@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from league.core.marks import kept_for_users
 from league.core.metagame.ratings import league_ratings, strongest
 from league.core.state.commands import Refused, RetireSnapshots
 from league.core.state.events import Event, SnapshotRetired
@@ -64,9 +65,10 @@ def needed_snapshots(state: LeagueState) -> set[str]:
     """Snapshots whose weights the league or its users may ask for next.
 
     These are sources of resets and restarts; those that open leases, directives and the mixture name; the newest and
-    the first of every player; the strongest of every player and of the league.
+    the first of every player; the strongest of every player and of the league; those that somebody tagged or pinned.
     """
     needed: set[str | None] = {name for player in state.players.values() for name in (player.parent, player.initial)}
+    needed |= kept_for_users(state)
     needed |= {order.source for order in state.directives.values()}
     needed |= {
         name for lease in state.leases.values() for assignment in lease.assignments for name in assignment.policies

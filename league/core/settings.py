@@ -1,7 +1,8 @@
 """Changes of a league while it runs: which settings may change, what follows from it, and players that join late.
 
-A key is a dotted path. `league.*` are keys of the configuration that the core itself holds. `players.NAME.*` and
-`league_state.*` belong to this league and stand in no file. Every other key is of a section that the core only notes.
+A key is a dotted path. `league.*` are keys of the configuration that the core itself holds. `players.NAME.*`,
+`league_state.*` and the marks of `league.core.marks` belong to this league and stand in no file. Every other key is of
+a section that the core only notes.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from league.core.directives import BEFORE_RESET, start_again_from
+from league.core.marks import apply_mark, check_mark, is_mark, mark_of
 from league.core.pbt.pbt import first_values
 from league.core.state.commands import AddPlayer, ChangeLeague, Refused, RequestReset
 from league.core.state.events import ConfigChange, DirectiveIssued, Event, PlayerAdded, SettingsChanged
@@ -63,6 +65,11 @@ def is_live(key: str) -> bool:
     """True if a key under `league` may change while the league runs."""
     section, _, rest = key.partition(".")
     return section == "league" and any(fnmatch.fnmatchcase(rest, pattern) for pattern in LIVE)
+
+
+def is_of_league(key: str) -> bool:
+    """True if a key stands in no configuration: of this league's state, of one player, or a mark."""
+    return key in STATE_KEYS or key.startswith("players.") or is_mark(key)
 
 
 def change_settings(state: LeagueState, command: ChangeLeague, rng: np.random.Generator) -> list[Event]:
@@ -173,6 +180,8 @@ def apply_settings(state: LeagueState, event: SettingsChanged) -> None:
         if section == "players":
             name, _, what = rest.rpartition(".")
             _apply_to_player(state, state.players[name], what, new)
+        elif is_mark(key):
+            apply_mark(state, key, new)
         elif key in STATE_KEYS:
             setattr(state, rest, new)
             if key == TRAINING_PAUSED:
@@ -209,6 +218,8 @@ def value_of(state: LeagueState, key: str) -> object:
     section, _, rest = key.partition(".")
     if key in STATE_KEYS:
         return getattr(state, rest)
+    if is_mark(key):
+        return mark_of(state, key)
     if section == "players":
         name, _, what = rest.rpartition(".")
         player = state.players.get(name)
@@ -239,10 +250,12 @@ def _checked(state: LeagueState, change: ConfigChange) -> ConfigChange:
     section = change.key.partition(".")[0]
     if section == "league" and not is_live(change.key):
         raise Refused(f"{change.key} was settled when the league was created; `league train` creates another one")
-    if section not in ("league", "players") and change.key not in STATE_KEYS:
+    if section != "league" and not is_of_league(change.key):
         return change
     old, new = value_of(state, change.key), json.loads(change.new)
-    if section != "league":
+    if is_mark(change.key):
+        check_mark(state, change.key, new)
+    elif section != "league":
         _check_own(change.key, old, new)
     if old == new:
         raise Refused(f"{change.key} is {change.new} already")

@@ -9,14 +9,22 @@ from typing import cast
 
 from league.core.gates.gates import GATE, TIMEOUT
 from league.core.league import apply
-from league.core.state.events import DirectiveIssued, Event, MixtureSolved, PlayerAdded, PolicyImported, SnapshotAdded
+from league.core.state.events import (
+    DirectiveIssued,
+    Event,
+    MixtureSolved,
+    PlayerAdded,
+    PolicyImported,
+    SettingsChanged,
+    SnapshotAdded,
+)
 from league.core.state.records import INITIAL, DirectiveKind
 from league.core.state.state import LeagueState, from_plain
 from league.errors import LeagueError
 from league.store.journal_reader import Head, JournalReader
 
 LATEST, SNAPSHOT_PREFIX = "latest", "snapshot:"
-FORMS = f"an event number, {SNAPSHOT_PREFIX}NAME (right after it was added) or {LATEST}"
+FORMS = f"an event number, {SNAPSHOT_PREFIX}NAME (or its tag; right after it was added) or {LATEST}"
 _NEAREST = 8
 """Snapshots that are named where none is found."""
 
@@ -79,11 +87,20 @@ def _end_of_decision(journal: JournalReader, seq: int) -> int:
 
 def _event_of_snapshot(journal: JournalReader, name: str) -> int:
     known: list[str] = []
+    added: dict[str, int] = {}
+    tagged: int | None = None
     for seq, event in _events(journal, 1, None):
         if isinstance(event, SnapshotAdded | PolicyImported):
             known.append(event.snapshot.snapshot_id)
+            added[known[-1]] = seq
             if known[-1] == name:
                 return seq
+        elif isinstance(event, SettingsChanged):
+            for change in event.changes:
+                if change.key == f"tags.{name}":
+                    tagged = added.get(str(json.loads(change.new)))
+    if tagged is not None:
+        return tagged
     newest = ", ".join(known[-_NEAREST:]) or "none"
     raise LeagueError(f"there is no snapshot {name!r} in the journal; the newest of {len(known)}: {newest}.")
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from league.core.state.commands import Refused
+from league.operations.mark_plans import plan_pin, plan_tag, plan_untag
 from league.operations.plans import (
     OperationRefused,
     Plan,
@@ -178,6 +179,33 @@ _LISTED = (
         ),
         _add,
         is_undoable=False,
+    ),
+    Operation(
+        "tag",
+        "Gives a snapshot a name, by which it can be asked for everywhere; its weights stay.",
+        (
+            Argument("snapshot", "text", "a snapshot, or what stands for one, such as best or a player's id"),
+            Argument("name", "text", "the tag, such as release-3"),
+        ),
+        lambda now, given: plan_tag(now, str(given["snapshot"]), str(given["name"])),
+    ),
+    Operation(
+        "untag",
+        "Takes a name from a snapshot.",
+        (Argument("name", "text", "the tag"),),
+        lambda now, given: plan_untag(now, str(given["name"])),
+    ),
+    Operation(
+        "pin",
+        "Keeps the weights of a snapshot, whatever the limits of retention.",
+        (Argument("snapshot", "text", "a snapshot, or what stands for one, such as best or a player's id"),),
+        lambda now, given: plan_pin(now, str(given["snapshot"]), value=True),
+    ),
+    Operation(
+        "unpin",
+        "Lets retention remove the weights of a snapshot again.",
+        (Argument("snapshot", "text", "a snapshot"),),
+        lambda now, given: plan_pin(now, str(given["snapshot"]), value=False),
     ),
     Operation(
         "undo",

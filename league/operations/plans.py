@@ -11,7 +11,7 @@ from league.config.commented import recommented
 from league.config.loading import parse_config
 from league.config.plugin_names import outside_names
 from league.config.run_config import RunConfig, config_plain, dump_config
-from league.core.settings import STATE_KEYS, value_of
+from league.core.settings import is_of_league, value_of
 from league.core.state.commands import (
     AddPlayer,
     ChangeLeague,
@@ -75,8 +75,8 @@ def plan_set(now: Situation, pairs: Sequence[tuple[str, object]], *, undoes: int
     Raises:
       OperationRefused: a key may not change live, or not to that value.
     """
-    own = [(key, value) for key, value in pairs if _is_own(key)]
-    others = [(_with_group(now.config, key), value) for key, value in pairs if not _is_own(key)]
+    own = [(key, value) for key, value in pairs if is_of_league(key)]
+    others = [(_with_group(now.config, key), value) for key, value in pairs if not is_of_league(key)]
     config, text = now.config, ""
     changes = [ConfigChange(key, json.dumps(_held(now, key)), json.dumps(value)) for key, value in own]
     if others:
@@ -133,9 +133,10 @@ def plan_add(now: Situation, role: str, *, parent: str, step_weight: float | Non
     """One player more of a role or group; of a new group where none has that role.
 
     Args:
-      parent: snapshot that it starts from; empty for new weights.
+      parent: snapshot or tag that it starts from; empty for new weights.
       step_weight: of a new group; a group that is there has its own.
     """
+    parent = now.state.tags.get(parent, parent)
     plain = config_plain(now.config)
     groups = now.config.league.players
     index = next((i for i, group in enumerate(groups) if role in (group.role, group.prefix)), len(groups))
@@ -194,10 +195,6 @@ def players_named(state: LeagueState, name: str) -> list[PlayerState]:
     return found
 
 
-def _is_own(key: str) -> bool:
-    return key in STATE_KEYS or key.startswith("players.")
-
-
 def _held(now: Situation, key: str) -> object:
     try:
         return value_of(now.state, key)
@@ -206,7 +203,7 @@ def _held(now: Situation, key: str) -> object:
 
 
 def _present(now: Situation, key: str) -> object:
-    if _is_own(key):
+    if is_of_league(key):
         return _held(now, key)
     place: object = config_plain(now.config)
     for part in key.split("."):

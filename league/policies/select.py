@@ -1,4 +1,4 @@
-"""Resolves a policy name: auto, best, mixture, average, ema, last, a player, a snapshot, or mixtures of these."""
+"""Resolves a policy name: auto, best, mixture, average, ema, last, a player, snapshot or tag, or mixtures of these."""
 
 from __future__ import annotations
 
@@ -97,13 +97,16 @@ def choose(state: LeagueState, player: str, *, exact: ExactExports | None = None
         return _of_restart_state(state, player)
     if player in state.snapshots:
         return Selection(player, ((1.0, state.snapshots[player]),), "the snapshot of that name")
+    if player in state.tags:
+        tagged = state.tags[player]
+        return Selection(player, ((1.0, state.snapshots[tagged]),), f"{tagged}, which is tagged so")
     of_player = [state.snapshots[name] for name in own_snapshots(state) if state.snapshots[name].player == player]
     pointer = state.players[player].checkpoint if player in state.players else None
     if pointer is not None and (not of_player or pointer.trained_steps > of_player[-1].trained_steps):
         return _as_saved(player, player, pointer)
     if of_player:
         return Selection(player, ((1.0, of_player[-1]),), f"the newest snapshot of {player}")
-    known = [AUTO, *EXPORTS, *state.players, *state.snapshots]
+    known = [AUTO, *EXPORTS, *state.tags, *state.players, *state.snapshots]
     near = difflib.get_close_matches(player, known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"known are {', '.join(known[:12])}."
     raise UnknownPolicy(f"the run has no player or snapshot {player!r}; {hint}")

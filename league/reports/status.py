@@ -94,6 +94,7 @@ class StatusReport:
       supervised: whether a supervisor starts it again after a crash. restarts: how often it did since `league up`;
         last_crash: what ended the run then. gave_up: why the supervisor does so no more.
       paused: who paused training and why; empty while it is not paused.
+      tags: name -> snapshot. pins: snapshots whose weights are to stay.
       settings: dotted key -> value and reason, of the settings that were chosen for the game and the budget.
     """
 
@@ -128,6 +129,8 @@ class StatusReport:
     auto: str = ""
     stuck: str = ""
     paused: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    pins: tuple[str, ...] = ()
     settings: Mapping[str, tuple[object, str]] = field(default_factory=dict)
 
     def to_json(self) -> str:
@@ -175,6 +178,8 @@ class StatusReport:
             lines.append(f"parked, tried again every few minutes: {', '.join(self.parked)}; see logs/daemon.log")
         if self.set_aside:
             lines.append(f"snapshots set aside, as they cannot be read: {', '.join(self.set_aside)}")
+        if self.tags or self.pins:
+            lines.append("kept: " + ", ".join([*(f"{tag} = {name}" for tag, name in self.tags.items()), *self.pins]))
         if self.auto:
             lines.append(f"auto is {self.auto}; also {', '.join(EXPORTS)}")
         for row in self.players:
@@ -288,6 +293,8 @@ def read_status(path: Path) -> StatusReport:
         paused=_pause_text(state),
         quarantined_games=status.quarantined_games if status is not None else 0,
         set_aside=tuple(quarantined(state)),
+        tags=dict(state.tags),
+        pins=state.pins,
         settings=chosen_in(folder.read_config()),
         supervised=supervision is not None and supervision.is_alive,
         restarts=0 if supervision is None else supervision.restarts,

@@ -154,6 +154,8 @@ class LeagueState:
       training_paused, rating_paused: no training leases, or no rating matches, are granted.
       training_pause: who paused training and why; None while it is not paused.
       remedies: what the league has changed by itself, by name of the remedy.
+      tags: name -> snapshot that somebody gave it to. pins: snapshots whose weights are to stay.
+      hosts: those that are given no leases, "parked" or "drained"; see `league.core.marks`.
       config_text, config_text_before: text of the run's config.yaml, now and before its last change; empty where
         unknown.
     """
@@ -189,6 +191,9 @@ class LeagueState:
     rating_paused: bool = False
     training_pause: Pause | None = None
     remedies: dict[str, AppliedRemedy] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    pins: tuple[str, ...] = ()
+    hosts: dict[str, str] = field(default_factory=dict)
 
     def config_of(self, player: str) -> PlayerConfig:
         """The settings of a player's group."""

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from league.core.league import apply
-from league.core.state.commands import AddPlayer, ChangeLeague, NothingToLease, Refused, RequestReset
+from league.core.retention import needed_snapshots
+from league.core.state.commands import AddPlayer, ChangeLeague, NothingToLease, Refused, RequestLease, RequestReset
 from league.core.state.events import ConfigChange, PlayerReset, SettingsChanged, SnapshotAdded
-from league.core.state.league_config import LeagueConfig, PlayerConfig, RatingConfig
+from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
-from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague
+from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague, three_roles
 
 TWO = LeagueConfig(
     players=(PlayerConfig(gate=QUICK_GATE), PlayerConfig(role="main_exploiter", gate=QUICK_GATE)),
@@ -71,6 +72,15 @@ def test_a_setting_of_the_league_holds_from_the_change_on_and_keeps_the_value_be
         ("players.main-0.step_weight", True, "give a number"),
         ("players.main-0.self_play", 1.5, "self_play is a probability"),
         ("players.main-0.discount", 2.0, "not 'discount'"),
+        ("tags.main-0", "main-0-s0", "a policy of the league"),
+        ("tags.Release", "main-0-s0", "can be no tag"),
+        ("tags.release", "main-0-s9", "no snapshot 'main-0-s9'"),
+        ("tags.release", 3, "give the name of a snapshot"),
+        ("pins.main-0-s9", True, "no snapshot 'main-0-s9'"),
+        ("pins.main-0-s0", "yes", "give true or false"),
+        ("pins.main-0-s0", False, "is false already"),
+        ("hosts.actor-0", "away", "give working, parked or drained"),
+        ("hosts.../x", "parked", "can be no host"),
     ],
 )
 def test_what_may_not_change_is_refused_with_the_rule(key: str, value: object, words: str) -> None:
@@ -195,6 +205,24 @@ def test_changes_replay_to_the_same_state_and_back_through_the_stored_form() -> 
     assert digest(replayed(league)) == digest(league.state)
     assert digest(from_plain(json.loads(json.dumps(to_plain(league.state))))) == digest(league.state)
     assert league.state.remedies["some remedy"].times == 30
+
+
+def test_tags_and_pins_keep_their_snapshots_and_replay_and_a_parked_host_is_given_no_lease() -> None:
+    often = GateConfig(test={"min_games": 4}, min_steps=400, timeout_steps=400)
+    league = SimulatedLeague(three_roles(gate=often))
+    league.run(120)
+    name = next(name for name in league.state.snapshots if name not in needed_snapshots(league.state))
+    change(league, **{"tags__release-3": name, f"pins__{name}": True, "hosts__actor-7": "parked"})
+    assert name in needed_snapshots(league.state)
+    change(league, **{"tags__release-3": None})
+    assert name in needed_snapshots(league.state)
+    with pytest.raises(NothingToLease, match="actor-7 is parked"):
+        league.ask(RequestLease("actor-7"))
+    assert digest(replayed(league)) == digest(league.state)
+    assert digest(from_plain(json.loads(json.dumps(to_plain(league.state))))) == digest(league.state)
+    change(league, **{f"pins__{name}": False, "hosts__actor-7": "working"})
+    assert name not in needed_snapshots(league.state)
+    assert league.ask(RequestLease("actor-7"))
 
 
 def test_a_state_stored_before_there_were_live_changes_is_folded_again() -> None:

@@ -9,13 +9,17 @@ from pathlib import Path
 import pytest
 
 from league.config.loading import parse_config
-from league.core.state.events import DirectiveIssued, LeaseGranted, PlayerReset, SettingsChanged, SnapshotAdded
+from league.core.state.events import EVENTS, DirectiveIssued, LeaseGranted, PlayerReset, SettingsChanged, SnapshotAdded
+from league.errors import LeagueError
+from league.history.event_ref import point_at
 from league.operations.catalogue import OPERATIONS
 from league.operations.operator import MAX_WAITING, Done
 from league.operations.plans import OperationRefused
+from league.policies.select import choose
 from league.run.budget import Limits
 from league.run.config_changes import config_problem
 from league.runtime.protocol import InstallPlayer, Reconfigure
+from league.store.journal_reader import JournalReader
 from tests.league.run.fake_runtime import Bench
 from tests.league.tiny_runs import events_of, state_of
 
@@ -107,6 +111,10 @@ def test_one_players_value_reaches_its_learner_alone(tmp_path: Path) -> None:
         ("add", {"role": "main_agent", "parent": "nobody-s1"}, "no snapshot 'nobody-s1'"),
         ("reset", {"player": "nobody"}, "no player or role"),
         ("resett", {}, "did you mean reset"),
+        ("tag", {"snapshot": "mixture", "name": "x"}, "no single snapshot"),
+        ("tag", {"snapshot": "main-0-s0", "name": "../x"}, "can be no tag"),
+        ("untag", {"name": "x"}, "no tag 'x'"),
+        ("unpin", {"snapshot": "main-0-s0"}, "not pinned already"),
     ],
 )
 def test_a_refusal_is_a_sentence_with_the_rule_and_changes_nothing(
@@ -154,6 +162,36 @@ def test_a_change_is_undone_and_only_while_nothing_changed_it_again(tmp_path: Pa
         bench.league.state.config_of("main-0").gate.timeout_steps == bench.config.league.players[0].gate.timeout_steps
     )
     assert bench.league.state.players["main-exploiter-0"].paused
+
+
+def test_a_tag_names_a_snapshot_everywhere_and_is_undone(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    answers: dict[int, Future[Done]] = {}
+    found: list[tuple[str, ...]] = []
+
+    def ask(number: int) -> None:
+        if number == 8:
+            answers[8] = bench.operator.submit("tag", {"snapshot": "main-0-s0", "name": "release-3"}, by="me")
+        if number == 10:
+            answers[10] = bench.operator.submit("add", {"role": "main_exploiter", "parent": "release-3"}, by="me")
+            found.append(tuple(info.snapshot_id for _, info in choose(bench.league.state, "release-3").members))
+        if number == 12:
+            first = answers[8].result(timeout=0).first_event
+            answers[12] = bench.operator.submit("undo", {"event": first}, by="me")
+        if number == 14:
+            bench.operator.submit("tag", {"snapshot": "main-0-s0", "name": "release-4"}, by="me")
+
+    bench.runtime.on_poll = ask
+    bench.run(env_steps=2_000)
+    assert answers[8].result(timeout=0).words == "tags main-0-s0 as release-3"
+    assert found == [("main-0-s0",)]
+    assert answers[10].result(timeout=0).words.endswith("from main-0-s0")
+    assert answers[12].result(timeout=0).words.startswith("takes back event")
+    assert state_of(bench.folder.path).tags == {"release-4": "main-0-s0"}
+    with JournalReader.open_readonly(bench.folder.journal_path, events=EVENTS) as journal:
+        assert point_at(journal, "snapshot:release-4") == point_at(journal, "snapshot:main-0-s0")
+        with pytest.raises(LeagueError, match="no snapshot 'release-3'"):
+            point_at(journal, "snapshot:release-3")
 
 
 def test_the_budget_is_extended_while_the_run_goes(tmp_path: Path) -> None:
