@@ -85,11 +85,11 @@ def test_seats_of_different_kinds_learn_in_one_policy(core: str, share: float, t
     assert max(result.returns_by_team(1)) < 1.5 * LENGTH
 
 
-@pytest.mark.parametrize(("name", "package"), [("simple_tag", "mpe2"), ("battle", "magent2")])
-def test_the_shipped_configurations_train(name: str, package: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "package", "env_steps"), [("simple_tag", "mpe2", 2_500), ("battle", "magent2", 600)])
+def test_the_shipped_configurations_train(name: str, package: str, env_steps: int, tmp_path: Path) -> None:
     pytest.importorskip(package)
     overrides = ("actors.num_envs=4", "learner.batch_rows=8", "evaluation.bots=[]", "wandb.mode=disabled")
-    train(CONFIGS / f"{name}.yaml", overrides=overrides, run_dir=tmp_path / "run", limits=Limits(env_steps=2_500))
+    train(CONFIGS / f"{name}.yaml", overrides=overrides, run_dir=tmp_path / "run", limits=Limits(env_steps=env_steps))
     state = state_of(tmp_path / "run")
     assert len(set(state.teams)) == 2 < len(state.teams)
     assert state.totals.games > 0
@@ -120,10 +120,13 @@ def test_stages_and_teams_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     assert "env.teams: blue_0 in no team" in refused.err
 
 
+FAST = ("--steps", "20", "--seconds", "0")
+
+
 def test_check_env_shows_teams_and_networks(tmp_path: Path) -> None:
-    tried = league("check-env", f"{HERE}:Signals", "--teams", "[[red_*], [blue_*]]", "--steps", "20")
+    tried = league("check-env", f"{HERE}:Signals", "--teams", "[[red_*], [blue_*]]", *FAST)
     assert tried.code == 0, tried.err
     assert "sides red_0+red_1, blue_0" in tried.out
     assert "networks of red: red_0, red_1; observation [2]; 2 numbered actions" in tried.out
-    assert "suggest env.teams: [[red_*], [blue_*]]" in league("check-env", f"{HERE}:Signals", "--steps", "20").out
-    assert "--teams: 'red' is no list" in league("check-env", f"{HERE}:Signals", "--teams", "red").err
+    assert "suggest env.teams: [[red_*], [blue_*]]" in league("check-env", f"{HERE}:Signals", *FAST).out
+    assert "--teams: 'red' is no list" in league("check-env", f"{HERE}:Signals", "--teams", "red", *FAST).err

@@ -225,8 +225,8 @@ def test_ratings_are_told_strongest_first(made: Path) -> None:
 
 
 def test_check_env_tells_a_good_game_from_a_broken_one() -> None:
-    assert league("check-env", "tic_tac_toe").code == 0
-    ran = league("check-env", "tests.league.bad_envs:breaking", "-k", "how=raise", "--json")
+    assert league("check-env", "tic_tac_toe", "--seconds", 1).code == 0
+    ran = league("check-env", "tests.league.bad_envs:breaking", "-k", "how=raise", "--seconds", 0, "--json")
     assert ran.code == 1
     assert any("the dice fell under the table" in problem for problem in ran.json["problems"])
     assert is_one_sentence(league("check-env", "tic_tac_toe", "-k", "seven"), "NAME=VALUE")
@@ -239,9 +239,10 @@ def test_one_broken_rule_is_one_place() -> None:
 
 
 def test_a_check_can_be_given_more_steps_than_its_episodes_have() -> None:
-    few = league("check-env", "gymnasium:MountainCarContinuous-v0", "--steps", 5)
+    game = "gymnasium:MountainCarContinuous-v0"
+    few = league("check-env", game, "--seconds", 0, "--steps", 5)
     assert "none ended in 5 turns; give more, by --steps N" in few.out
-    assert "truncated" in league("check-env", "gymnasium:MountainCarContinuous-v0", "--steps", 1000).out
+    assert "truncated" in league("check-env", game, "--seconds", 0, "--steps", 1000).out
 
 
 def test_the_first_signal_drains_and_saves(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_run_and_all_that_is_done_with_it_close_every_env(tmp_path: Path, env_
 
 @pytest.mark.parametrize("env_id", [BOARDS, LINE])
 def test_check_env_closes_every_env(env_id: str) -> None:
-    assert league("check-env", env_id).code == 0
+    assert league("check-env", env_id, "--seconds", 0.5).code == 0
     assert all_closed()
 
 

@@ -246,8 +246,8 @@ def test_what_is_no_run_is_said_to_be_none(tmp_path: Path, run: Path) -> None:
 
 
 def test_options_of_a_game_are_read_as_yaml() -> None:
-    assert check_environment("matrix_game", ["payoffs=[[0, 1], [-1, 0]]", "rounds=2"]).problems == ()
-    assert check_environment("matrix_game", ["payoffs=7"]).problems
+    assert check_environment("matrix_game", ["payoffs=[[0, 1], [-1, 0]]", "rounds=2"], seconds=0).problems == ()
+    assert check_environment("matrix_game", ["payoffs=7"], seconds=0).problems
 
 
 def rewrite_status(run: Path, **changes: Any) -> None:
