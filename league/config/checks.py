@@ -16,6 +16,7 @@ from envs.protocol import EnvError
 from envs.registry import BUILT_IN, unknown_env
 from envs.workers.worker_env import MAX_WORKERS
 from league.config.deadlines import Deadlines, deadlines_of
+from league.config.ray_address import AUTO, OWN, is_ray_address
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 from league.errors import InvalidName
 from league.store.storage import checked_name
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from league.core.state.league_config import LeagueConfig
 
 MAX_NUM_ENVS = 1 << 20
-_ADDRESS = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}")
 
 
 def section_problems(section: str, value: object) -> Iterator[str]:
@@ -155,10 +155,10 @@ def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
                 f"kind: inprocess is one process with 1 actor host and 1 learner host, not {runtime.actor_hosts} + "
                 f"{runtime.learner_hosts}; use kind: ray for more"
             )
-        if runtime.address != "local":
+        if runtime.address not in (AUTO, OWN):
             yield f"address: {runtime.address!r} is a Ray cluster, which kind: inprocess does not use; use kind: ray"
-    if runtime.address != "local" and _ADDRESS.fullmatch(runtime.address) is None:
-        yield f"address: {runtime.address!r} is neither local nor host:port"
+    if not is_ray_address(runtime.address):
+        yield f"address: {runtime.address!r} is none of auto, local, host:port and ray://host:port"
 
 
 def _budget_problems(budget: BudgetConfig) -> Iterator[str]:

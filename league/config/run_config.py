@@ -57,7 +57,8 @@ class RuntimeConfig:
 
     Fields:
       kind: "ray", or "inprocess" for one process and a repeatable run.
-      address: "local" for a Ray of the run's own, or the host:port of a running one.
+      address: "local" for a Ray of the run's own, or the host:port or ray://host:port of a running one. "auto" is the
+        one that RAY_ADDRESS names, as in a Ray job, and without that a Ray of the run's own.
       allow_tokenless: whether the running one may demand no token, and so obey any client that reaches it.
       actor_hosts, learner_hosts: how many of each.
       object_store_mb: shared memory of a local Ray, MiB.
@@ -74,7 +75,7 @@ class RuntimeConfig:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
     kind: Literal["ray", "inprocess"] = "ray"
-    address: str = "local"
+    address: str = "auto"
     allow_tokenless: bool = False
     actor_hosts: int = 1
     learner_hosts: int = 1

@@ -52,7 +52,7 @@ from league.runtime.protocol import DeterministicRuntime, HostSetup, Runtime
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
 from league.store.known_runs import note_run
-from league.store.run_folder import HOSTS_FILE, RunFolder, new_run_path
+from league.store.run_folder import HOSTS_FILE, RunFolder, new_run_path, require_lasting
 from league.store.snapshots import LocalSnapshotStore
 
 MAX_CHUNK_BATCHES = 4
@@ -115,6 +115,7 @@ def start(
     scoring_of(config.league.payoff, spec)  # refused before a folder is made
     text = dump_commented(config, reasons)
     path = run_dir if run_dir is not None else new_run_path(config.name, now=datetime.now())
+    require_lasting(path)
     folder = RunFolder.create(path, config_yaml=text)
     with folder.lock:
         league = JournaledLeague.create(folder.journal_path, wall_time=time.time)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 from agents.learner.build import choose_dtype, default_device
 from envs.protocol import EnvSpec
+from league.config.ray_address import joins_cluster
 from league.config.run_config import RunConfig
 
 
@@ -16,7 +18,8 @@ def with_precision(config: RunConfig, spec: EnvSpec) -> RunConfig:
     actors do not: there every host measures for itself.
     """
     is_mixed = config.runtime.kind == "ray" and default_device().type != "cpu"
-    if config.learner.precision != "auto" or config.runtime.address != "local" or is_mixed:
+    is_elsewhere = config.runtime.kind == "ray" and joins_cluster(config.runtime.address, os.environ)
+    if config.learner.precision != "auto" or is_elsewhere or is_mixed:
         return config
     dtype = choose_dtype(spec, config.network, config.learner.precision)
     return replace(config, learner=replace(config.learner, precision=str(dtype).removeprefix("torch.")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import secrets
 import shutil
@@ -13,6 +14,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from league.config.ray_address import AUTO, CLIENT, OWN
 from league.errors import RayUnguarded, RayUnreachable
 
 PROBE_S = 1.0
@@ -42,15 +44,28 @@ try:
 except exceptions.AuthenticationError:
     sys.exit(3)
 """
+ASK_AS_CLIENT = """
+import sys
+import grpc
+from ray.core.generated import ray_client_pb2 as messages, ray_client_pb2_grpc as services
+ping = messages.ClusterInfoRequest(type=messages.ClusterInfoType.PING)
+try:
+    server = services.RayletDriverStub(grpc.insecure_channel(sys.argv[1]))
+    server.ClusterInfo(ping, timeout=10, metadata=(("client_id", "probe"),))
+except grpc.RpcError as error:
+    sys.exit(3 if error.code() is grpc.StatusCode.UNAUTHENTICATED else str(error.details()))
+"""
+"""The same question to the server of Ray Clients."""
+
 REFUSED = 3
-"""Exit code of that program where the cluster demands a token; 0 where it answers any client."""
+"""Exit code of these programs where the cluster demands a token; 0 where it answers any client."""
 
 
 class Cluster:
     """The connection to Ray.
 
     Args:
-      address: "local" for a Ray of our own, else host:port.
+      address: "local" for a Ray of our own; else host:port, ray://host:port, or "auto" for the one on this machine.
       num_hosts: actors that must find room.
       object_store_mb: shared memory of a Ray of our own, MiB.
       num_gpus: of a Ray of our own, None for those that it finds; tests pretend some.
@@ -72,7 +87,7 @@ class Cluster:
         self._object_store_mb = object_store_mb
         self._num_gpus = num_gpus
         self.folder: Path | None = None
-        if address == "local":
+        if address == OWN:
             stem = f"lg-{os.getpid()}-{secrets.token_hex(3)}"
             self.folder = Path(tempfile.gettempdir()) / stem
 
@@ -82,7 +97,7 @@ class Cluster:
         Raises:
           RayUnreachable: no cluster answers. RayUnguarded: it demands no token, and that is not allowed.
         """
-        if self._address == "local":
+        if self._address == OWN:
             self._start_local()
         else:
             self._connect()
@@ -95,6 +110,11 @@ class Cluster:
             ray.shutdown()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def is_own(self) -> bool:
+        """True for a Ray of our own, whose processes are all on this machine."""
+        return self.folder is not None
 
     def num_gpus(self) -> int:
         """Whole GPUs of the cluster."""
@@ -132,25 +152,47 @@ class Cluster:
     def _connect(self) -> None:
         import ray
 
-        host, _, port = self._address.rpartition(":")
-        try:
-            with socket.create_connection((host, int(port)), timeout=PROBE_S):
-                pass
-        except (OSError, ValueError) as error:
-            raise RayUnreachable(self._address, str(error) or type(error).__name__) from error
-        if not self._allow_tokenless and not demands_token(self._address):
+        address = _address_here() if self._address == AUTO else self._address
+        _require_listener(address)
+        if not self._allow_tokenless and not demands_token(address):
             raise RayUnguarded(
-                f"The Ray cluster at {self._address} asks for no token: whoever reaches it can run commands on it. "
+                f"The Ray cluster at {address} asks for no token: whoever reaches it can run commands on it. "
                 "Start it with RAY_AUTH_MODE=token, or take the risk with `-s runtime.allow_tokenless=true`."
             )
         try:
-            ray.init(address=self._address, log_to_driver=False, logging_level="CRITICAL")
+            ray.init(address=address, log_to_driver=False, logging_level="CRITICAL")
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise RayUnreachable(self._address, f"{error}; the token may be missing or wrong") from error
+            raise RayUnreachable(address, f"{_last_line(str(error))}; the token may be missing or wrong") from error
+
+
+def _address_here() -> str:
+    """The address of the cluster on this machine, as Ray finds it.
+
+    Raises:
+      RayUnreachable: it finds none.
+    """
+    from ray._private.services import canonicalize_bootstrap_address
+
+    found = canonicalize_bootstrap_address(AUTO)
+    if found is None:
+        raise RayUnreachable(AUTO, "Ray knows of no cluster on this machine")
+    return str(found)
+
+
+def _require_listener(address: str) -> None:
+    """Raise RayUnreachable where nobody listens, or where a Ray Client lacks its package."""
+    host, _, port = address.removeprefix(CLIENT).rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=PROBE_S):
+            pass
+    except (OSError, ValueError) as error:
+        raise RayUnreachable(address, str(error) or type(error).__name__) from error
+    if address.startswith(CLIENT) and importlib.util.find_spec("grpc") is None:
+        raise RayUnreachable(address, 'a Ray Client needs the package grpcio: pip install "ray[client]"')
 
 
 def demands_token(address: str) -> bool:
-    """True if the cluster at host:port refuses clients without a token.
+    """True if the cluster at an address refuses clients without a token.
 
     Asked by a process of its own: how Ray proves who it is holds for the whole of a process.
 
@@ -158,9 +200,10 @@ def demands_token(address: str) -> bool:
       RayUnreachable: it gave no answer at all.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    program = ASK_AS_CLIENT if address.startswith(CLIENT) else ASK_WITHOUT_TOKEN
     try:
         asked = subprocess.run(
-            [sys.executable, "-c", ASK_WITHOUT_TOKEN, address],
+            [sys.executable, "-c", program, address.removeprefix(CLIENT)],
             env={**environment, "RAY_AUTH_MODE": "disabled"},
             capture_output=True,
             text=True,
@@ -170,8 +213,12 @@ def demands_token(address: str) -> bool:
     except subprocess.TimeoutExpired as error:
         raise RayUnreachable(address, f"no answer within {ASK_DEADLINE_S:g} s") from error
     if asked.returncode not in (0, REFUSED):
-        raise RayUnreachable(address, (asked.stderr.strip().splitlines() or ["it gave no answer"])[-1])
+        raise RayUnreachable(address, _last_line(asked.stderr))
     return asked.returncode == REFUSED
+
+
+def _last_line(text: str) -> str:
+    return (text.strip().splitlines() or ["it gave no answer"])[-1]
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from ray.util.placement_group import PlacementGroup, placement_group, remove_pla
 
 from envs.protocol import EnvError
 from league.config.deadlines import PROGRESS_EVERY_S, START_S
+from league.config.ray_address import ray_address
 from league.config.run_config import RuntimeConfig
 from league.errors import LeagueError
 from league.runtime.cluster import Cluster
@@ -94,7 +95,7 @@ class RayRuntime:
         self._monotonic = monotonic
         self._shares_cluster = cluster is not None
         self._cluster = cluster or Cluster(
-            settings.address,
+            ray_address(settings.address, os.environ),
             num_hosts=settings.actor_hosts + settings.learner_hosts,
             object_store_mb=settings.object_store_mb,
             allow_tokenless=settings.allow_tokenless,
@@ -356,7 +357,7 @@ class RayRuntime:
         if host.handle is not None:
             with contextlib.suppress(ray.exceptions.RayError, ValueError, RuntimeError):
                 ray.kill(host.handle, no_restart=True)
-        if at_once and host.pid and self._settings.address == "local":
+        if at_once and host.pid and self._cluster.is_own:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(host.pid, signal.SIGKILL)
         host.handle, host.pid = None, 0

@@ -28,6 +28,9 @@ RESUME_FILES = {HOSTS_FILE: 4 << 30, CLOCK_FILE: 1 << 16}
 
 MAX_SILENCE_S = 300.0
 """Oldest heartbeat of a daemon on another host that still counts as alive; clocks of hosts may differ a little."""
+_JOB_FILES = "runtime_resources"
+"""Folder in which Ray keeps what jobs bring along."""
+
 _FOLDERS = ("snapshots", "checkpoints", "logs", "wandb")
 
 
@@ -244,3 +247,16 @@ def new_run_path(name: str, *, now: datetime, root: Path = Path("runs")) -> Path
         path = root / f"{stem}-{number}"
         number += 1
     return path
+
+
+def require_lasting(path: Path) -> None:
+    """Refuse a folder that would be removed with its job: the copy of the working directory in which a Ray job runs.
+
+    Raises:
+      StorageError: it is one.
+    """
+    if _JOB_FILES in path.absolute().parts:
+        raise StorageError(
+            f"{path.absolute()} lies in the job's own copy of the working directory, which Ray removes after the job: "
+            "give `--run-dir` on a disk that stays."
+        )

@@ -9,6 +9,7 @@ from envs.facts.game_facts import GameFacts
 from envs.facts.game_probe import GameProbe
 from envs.protocol import EnvConfig, EnvError
 from league.config.auto.situation import Situation
+from league.config.ray_address import AUTO, OWN, ray_address
 from league.config.run_config import BudgetConfig
 from league.runtime.task_thread import watched
 
@@ -30,7 +31,9 @@ def measure(env: EnvConfig, budget: BudgetConfig, *, is_exact: bool) -> Situatio
     game = _facts_of(env, budget, is_exact=is_exact)
     if is_exact:
         return Situation(game, budget, is_exact=True)
-    return Situation(game, budget, cores=num_cores(), memory_mib=_memory_mib())
+    named = ray_address(AUTO, os.environ)
+    cluster = "" if named == OWN else named
+    return Situation(game, budget, cores=num_cores(), memory_mib=_memory_mib(), cluster=cluster)
 
 
 def _say(sentence: str) -> None:

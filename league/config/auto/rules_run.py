@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import Situation
+from league.config.ray_address import AUTO
 
 RAY_CORE_SECONDS = 12.0
 """Core-seconds that the start and the end of Ray and its hosts take."""
@@ -33,6 +34,8 @@ def placement(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     budget = situation.budget
     if asks_for_hosts(draft):
         yield AutoValue("runtime.kind", "ray", "hosts of their own are asked for")
+    elif situation.cluster and draft.value("runtime.address") == AUTO:
+        yield AutoValue("runtime.kind", "ray", f"RAY_ADDRESS names the cluster {situation.cluster}")
     elif budget.seconds is None and budget.env_steps is not None and budget.core_seconds is None:
         yield AutoValue("runtime.kind", "inprocess", "env steps alone: the run repeats exactly")
     elif situation.cores < 2:

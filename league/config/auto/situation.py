@@ -41,6 +41,7 @@ class Situation:
       game: facts of the game. budget: of the run.
       is_exact: True if the run must repeat exactly, so that nothing here rests on a clock.
       cores: processor cores of this machine. memory_mib: its memory.
+      cluster: the Ray cluster that RAY_ADDRESS names; empty without one.
       network: costs of the network.
     """
 
@@ -49,6 +50,7 @@ class Situation:
     is_exact: bool = False
     cores: int = 2
     memory_mib: float = 8192.0
+    cluster: str = ""
     network: NetworkCosts = NetworkCosts()
 
     @property

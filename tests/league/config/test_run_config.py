@@ -153,7 +153,10 @@ def test_the_value_of_an_unknown_key_is_not_repeated() -> None:
     [
         ("runtime: {kind: inprocess, actor_hosts: 2}", "runtime.kind: inprocess is one process with 1 actor host"),
         ("runtime: {kind: inprocess, address: 'h:1'}", "runtime.address: 'h:1' is a Ray cluster"),
-        ("runtime: {address: nowhere}", "runtime.address: 'nowhere' is neither local nor host:port"),
+        (
+            "runtime: {address: nowhere}",
+            "runtime.address: 'nowhere' is none of auto, local, host:port and ray://host:port",
+        ),
         ("runtime: {learner_hosts: 9}", "runtime.learner_hosts: 9 hosts for 3 players, 6 would have nothing to do"),
         ("learner: {learning_rate: .nan}", "learner.learning_rate: must be a finite number"),
         ("env: {id: x, kwargs: {a: [1, .inf]}}", "env.kwargs.a.1: must be a finite number"),

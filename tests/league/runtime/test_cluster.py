@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -57,6 +58,16 @@ def test_an_address_where_nobody_listens_is_refused_quickly() -> None:
         cluster.start()
     assert time.monotonic() - start < 10.0
     cluster.close()
+
+
+def test_a_client_without_its_package_is_told_which_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        address = f"ray://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(RayUnreachable, match=r'pip install "ray\[client\]"'):
+            Cluster(address, num_hosts=1, object_store_mb=80).start()
 
 
 def test_an_address_that_is_none_is_refused() -> None:

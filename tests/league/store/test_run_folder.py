@@ -14,7 +14,7 @@ import pytest
 
 from league.errors import InvalidName, MissingRun, RunExists, RunInUse, StorageError
 from league.store.lock import Holder, RunLock, is_alive, this_process
-from league.store.run_folder import RunFolder, RunStatus, WorkerStatus, new_run_path
+from league.store.run_folder import RunFolder, RunStatus, WorkerStatus, new_run_path, require_lasting
 
 HOLD = """
 import sys
@@ -182,3 +182,10 @@ def test_run_names_carry_the_time_and_never_collide(tmp_path: Path) -> None:
     assert new_run_path("connect-four", now=now, root=tmp_path).name == "connect-four-20260102-030405-2"
     with pytest.raises(InvalidName):
         new_run_path("../x", now=now, root=tmp_path)
+
+
+def test_a_folder_that_goes_with_its_ray_job_is_refused(tmp_path: Path) -> None:
+    copy = tmp_path / "session_1" / "runtime_resources" / "working_dir_files" / "_ray_pkg_1"
+    with pytest.raises(StorageError, match="give `--run-dir` on a disk that stays"):
+        require_lasting(copy / "runs" / "first")
+    require_lasting(tmp_path / "runs" / "first")

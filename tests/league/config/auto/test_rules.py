@@ -236,6 +236,17 @@ def test_hosts_of_their_own_where_they_pay_off(budget: BudgetConfig, cores: int,
     assert settled(board_game(), budget=budget, cores=cores)[0].runtime.kind == kind
 
 
+def test_hosts_on_the_cluster_that_ray_address_names_unless_the_run_repeats_exactly() -> None:
+    short = BudgetConfig(seconds=10.0)
+    config, reasons = settled(board_game(), budget=short, cluster="head:6379")
+    assert (config.runtime.kind, config.runtime.address) == ("ray", "auto")
+    assert reasons["runtime.kind"] == "RAY_ADDRESS names the cluster head:6379"
+    own = {"runtime": {"address": "auto", "kind": "inprocess"}}
+    assert settled(board_game(), own, budget=short, cluster="head:6379")[0].runtime.kind == "inprocess"
+    steps = BudgetConfig(env_steps=1000)
+    assert settled(board_game(), budget=steps, is_exact=True)[0].runtime.kind == "inprocess"
+
+
 def test_given_values_win_and_others_follow_them() -> None:
     given = {
         "actors": {"num_envs": 10},
