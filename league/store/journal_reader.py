@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -153,6 +154,18 @@ class JournalReader:
             if not self._state_holds(seq, chain, payload, digest):
                 raise damaged(self._path, f"the state stored after event {seq} is not the one that was written")
         return self.head()
+
+    def copy_to(self, path: Path) -> None:
+        """Copy the journal as it is at this moment to a new file, while a writer is active too.
+
+        Raises:
+          JournalError: this file is damaged. DiskFull, StorageError: the copy is not whole.
+        """
+        with named_sqlite_errors(path), contextlib.closing(sqlite3.connect(path)) as copy:
+            self._connection.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
 
     def mark_problem(self) -> str:
         """Describes a fault of the mark file in one sentence; empty if there is none."""

@@ -145,6 +145,15 @@ class LocalSnapshotStore:
           CorruptSnapshot: it is not what was written.
           DiskFull, StorageError: it was not stored.
         """
+        self.share(digest, other)
+        self.get(digest)
+
+    def share(self, digest: str, other: LocalSnapshotStore) -> None:
+        """As `take_over`, without reading the content.
+
+        Raises:
+          MissingSnapshot, DiskFull, StorageError: as there. CorruptSnapshot: a file is missing.
+        """
         folder = self.folder(digest)
         if not folder.exists():
             if not other.folder(digest).is_dir():
@@ -158,7 +167,6 @@ class LocalSnapshotStore:
                 except FileNotFoundError as error:
                     raise CorruptSnapshot(other.folder(digest) / name, "the file is missing") from error
             self._storage.publish_folder(temporary, folder)
-        self.get(digest)
 
     def get(self, digest: str) -> tuple[bytes, SnapshotManifest]:
         """As in the protocol."""

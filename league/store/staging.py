@@ -12,18 +12,20 @@ from league.store.storage import TEMPORARY_PREFIX, Storage
 
 
 @contextlib.contextmanager
-def staged_run(path: Path, *, config_yaml: str, storage: Storage) -> Iterator[RunFolder]:
+def staged_run(path: Path, *, config_yaml: str, storage: Storage, replaces: bool = False) -> Iterator[RunFolder]:
     """A new, locked run folder under a temporary name; it gets the name `path` when the block has ended well.
 
     What an earlier attempt left under the temporary name is removed.
 
+    Args:
+      replaces: whether it takes the place of the folder at `path`, which is removed then.
     Raises:
-      RunExists: something is at `path`.
+      RunExists: something is at `path` that is not to be replaced.
       RunInUse: another process is just making the same.
       DiskFull, StorageError: nothing is at `path`.
     """
     final = path.absolute()
-    if final.exists() and not (final.is_dir() and not any(final.iterdir())):
+    if not replaces and final.exists() and not (final.is_dir() and not any(final.iterdir())):
         raise RunExists(f"{final} is there already and not empty: choose another folder.")
     run = RunFolder(staging_path(final), storage=storage)
     storage.make_folder(run.path)
@@ -31,7 +33,11 @@ def staged_run(path: Path, *, config_yaml: str, storage: Storage) -> Iterator[Ru
         try:
             _clear(run)
             yield RunFolder.create(run.path, config_yaml=config_yaml, storage=storage)
-            storage.publish_folder(run.path, final)
+            if replaces:
+                storage.swap_folder(run.path, final)
+                storage.remove_folder(run.path)
+            else:
+                storage.publish_folder(run.path, final)
         except (LeagueError, KeyboardInterrupt):  # after anything worse the next attempt clears up
             made = run.path if run.path.exists() else final  # it has its name already where the last fsync failed
             with contextlib.suppress(LeagueError):

@@ -7,6 +7,7 @@ Between any two of these steps stands a fault point, a no-op in production, at w
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import os
 import re
@@ -28,6 +29,8 @@ FAULT_POINTS: dict[str, str] = {
     "overwrite.before_write": "the old bytes are in the file",
     "folder.before_rename": "a temporary folder is complete, nothing has its final name",
     "folder.before_fsync": "the folder has its final name, which need not be on the disk",
+    "swap.before_exchange": "the new folder is complete, and both have their old names",
+    "swap.before_fsync": "the new folder has the final name, which need not be on the disk",
     "link.before_link": "the second name is not there",
     "link.before_fsync": "the file has both names, the second need not be on the disk",
     "remove.before_unlink": "the file is still there",
@@ -42,6 +45,9 @@ TEMPORARY_PREFIX = ".tmp-"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _COPY_BYTES = 1 << 20
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+"""Of Linux, for renameat2(2)."""
+
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS)
 """Errors of file systems that cannot make a hard link, or not at that path."""
 
@@ -214,6 +220,26 @@ class Storage:
             self.fault("folder.before_fsync")
             fsync_folder(final.parent)
 
+    def swap_folder(self, temporary: Path, final: Path) -> None:
+        """Exchange the names of a complete temporary folder and of the one that it replaces, durably.
+
+        Where the file system cannot exchange two names, `final` is missing for an instant, and then lies at
+        `set_aside_path(final)`.
+
+        Raises:
+          DiskFull, StorageError: `final` is the one of before.
+        """
+        with _named_os_errors(final):
+            fsync_folder(temporary)
+            self.fault("swap.before_exchange")
+            if not _exchange(temporary, final):
+                aside = set_aside_path(final)
+                final.rename(aside)
+                temporary.rename(final)
+                aside.rename(temporary)
+            self.fault("swap.before_fsync")
+            fsync_folder(final.parent)
+
     def remove(self, path: Path) -> None:
         """Remove a file; that it is already gone is no error."""
         with _named_os_errors(path):
@@ -242,6 +268,24 @@ class Storage:
                     left.unlink(missing_ok=True)
                 swept += 1
         return swept
+
+
+def set_aside_path(path: Path) -> Path:
+    """The name of a folder while another takes its place, on file systems that cannot exchange two names."""
+    return path.with_name(f"{path.name}.before")
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one step; False where the system or the file system cannot."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return True
+    error = ctypes.get_errno()
+    if error in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(error, os.strerror(error), str(other))
 
 
 def _link_or_copy(source: Path, target: Path) -> bool:

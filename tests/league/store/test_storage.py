@@ -113,6 +113,19 @@ def test_a_second_name_never_takes_the_place_of_a_file(tmp_path: Path) -> None:
     assert (tmp_path / "other").read_bytes() == OLD
 
 
+@pytest.mark.parametrize("is_exchanged", [True, False])
+def test_two_folders_change_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_exchanged: bool) -> None:
+    if not is_exchanged:
+        monkeypatch.setattr("league.store.storage._exchange", lambda one, other: False)
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    Storage().swap_folder(tmp_path / "new", tmp_path / "old")
+    assert {path.name: (path / "file").read_text() for path in tmp_path.iterdir()} == {"old": "new", "new": "old"}
+    with pytest.raises(StorageError, match="could not be written"):
+        Storage().swap_folder(tmp_path / "new", tmp_path / "nothing")
+
+
 def test_a_folder_is_removed_with_all_in_it_and_may_be_gone_already(tmp_path: Path) -> None:
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "file").write_bytes(OLD)
@@ -135,6 +148,9 @@ def test_every_listed_fault_point_is_passed_by_some_writer(tmp_path: Path) -> No
     checkpoints = CheckpointStore(tmp_path / "checkpoints", storage=storage)
     checkpoints.put("p", OLD)
     storage.link(tmp_path / "log", tmp_path / "second")
+    for name in ("old", "new"):
+        (tmp_path / name).mkdir()
+    storage.swap_folder(tmp_path / "new", tmp_path / "old")
     storage.remove_folder(checkpoints.path("p", sha256_hex(OLD)).parent)
     checkpoints.put("p", OLD)
     checkpoints.prune("p", keep=())
