@@ -28,6 +28,8 @@ def dump_commented(config: RunConfig, reasons: Mapping[str, str]) -> str:
 
 def reasons_in(text: str) -> dict[str, str]:
     """Dotted key -> reason, of every value with such a comment; empty for text that is no YAML mapping."""
+    if MARK not in text:
+        return {}
     lines = text.splitlines()
     found = {}
     try:
@@ -74,8 +76,6 @@ def recommented(config: RunConfig, text: str) -> str:
 
 def _keys(text: str) -> Iterator[tuple[str, int, int]]:
     """(dotted key, line, column behind the value or, of a section or list in lines of its own, behind the colon)."""
-    if MARK not in text and ":" not in text:
-        return
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     if isinstance(node, yaml.MappingNode):
         yield from _keys_of(node, ())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import difflib
+import functools
 import re
 import types
 import typing
@@ -94,8 +95,14 @@ def validate(plain: dict[str, object], record: type, paths: KnownPaths) -> tuple
     return values, problems
 
 
+@functools.cache
+def _adapter(hint: Any) -> TypeAdapter[object]:
+    """Building one takes longer than all that it then validates."""
+    return TypeAdapter(hint)
+
+
 def _validated(hint: Any, given: object, section: str, paths: KnownPaths) -> tuple[object, list[str]]:
-    adapter: TypeAdapter[object] = TypeAdapter(hint)
+    adapter = _adapter(hint)
     rest = {section: copy.deepcopy(given)}
     problems: list[str] = []
     while section in rest:

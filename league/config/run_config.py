@@ -276,9 +276,14 @@ class RunConfig:
     control: ControlConfig = field(default_factory=ControlConfig)
 
 
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+"""The one in C where there is one: it writes the same."""
+
+
 def dump_config(config: RunConfig) -> str:
     """The resolved configuration as YAML, which `parse_config` reads back equal."""
-    return yaml.safe_dump(config_plain(config), sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(config_plain(config), Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
+    return text
 
 
 def config_plain(config: RunConfig) -> dict[str, object]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable
+from typing import Any
 
 import yaml
 
@@ -19,13 +20,17 @@ MAX_VALUES = 20_000
 """Limit of values after every alias is written out, so that a few lines cannot grow into gigabytes."""
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader with the resolvers below."""
+class _Resolvers(yaml.resolver.BaseResolver):
+    """The plain values below, and no others."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  yaml's own class table
 
+
+class _DistinctKeys(yaml.constructor.SafeConstructor):
+    """Builds mappings whose keys are distinct texts."""
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-        """A mapping whose keys are distinct texts."""
+        """As of SafeConstructor, after a look at the keys."""
         keys = set()
         for key_node, _ in node.value:
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else None
@@ -37,13 +42,21 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep=deep)
 
 
+class _Loader(_Resolvers, _DistinctKeys, yaml.SafeLoader):
+    """The loader whose messages people read."""
+
+
+class _FastLoader(_Resolvers, _DistinctKeys, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """The same in C where there is one: a change of a live run reads the configuration several times."""
+
+
 _NUMBER_STARTS = list("-+0123456789.")
-_Loader.add_implicit_resolver(
+_Resolvers.add_implicit_resolver(
     "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
 )
-_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
-_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9_]*)$"), _NUMBER_STARTS)
-_Loader.add_implicit_resolver(
+_Resolvers.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
+_Resolvers.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9_]*)$"), _NUMBER_STARTS)
+_Resolvers.add_implicit_resolver(
     "tag:yaml.org,2002:float",
     re.compile(
         r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?$|^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$"
@@ -63,16 +76,15 @@ def parse_yaml(text: str, *, source: str) -> object:
     if len(text) > MAX_CHARACTERS:
         raise ConfigError(source, [f"it has {len(text)} characters, at most {MAX_CHARACTERS} are read"])
     try:
-        _check_depth(text, source)
-        loader = _Loader(text)
-        try:
-            node = loader.get_single_node()
-            if node is None:
-                return None
-            _count_values(node, {}, source)
-            return loader.construct_document(node)
-        finally:
-            loader.dispose()
+        return _parsed(text, source, _FastLoader)
+    except (yaml.YAMLError, ValueError):
+        return _explained(text, source)
+
+
+def _explained(text: str, source: str) -> object:
+    """Reads the text once more, so that the error is in the words of the loader for people."""
+    try:
+        return _parsed(text, source, _Loader)
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise ConfigError(source, [f"{where}{error.problem or error.context}"]) from error
@@ -80,10 +92,24 @@ def parse_yaml(text: str, *, source: str) -> object:
         raise ConfigError(source, [str(error)]) from error
 
 
-def _check_depth(text: str, source: str) -> None:
+def _parsed(text: str, source: str, kind: type[Any]) -> object:
+    _check_depth(text, source, kind)
+    loader = kind(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _count_values(node, {}, source)
+        plain: object = loader.construct_document(node)
+        return plain
+    finally:
+        loader.dispose()
+
+
+def _check_depth(text: str, source: str, kind: type[Any]) -> None:
     """Refuse deep nesting while reading events, before the recursive parts of the parser see it."""
     depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
+    for event in yaml.parse(text, Loader=kind):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MAX_DEPTH:
