@@ -47,6 +47,8 @@ class Adapter:
           progress: newest report of each learner; empty where a run must repeat exactly and only its state decides.
           budget_fraction: spent, in [0, 1]; None where the run has no budget.
         """
+        if self._operator.has_changed:  # config.yaml follows one change at a time
+            return
         leases = state.totals.leases_finished
         due = leases // LOOK_EVERY > self._looked_at // LOOK_EVERY
         self._looked_at = leases

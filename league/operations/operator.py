@@ -57,6 +57,9 @@ class Operator:
     Args:
       folder: of the run; its configuration follows the journal.
       league: its history. config: of the run as it is now.
+
+    Fields:
+      has_changed: whether config.yaml has still to follow a change of this turn.
     """
 
     def __init__(self, folder: RunFolder, league: JournaledLeague, config: RunConfig) -> None:
@@ -66,7 +69,7 @@ class Operator:
         self._waiting: queue.Queue[_Request] = queue.Queue(MAX_WAITING)
         self._done: list[tuple[_Request, Done]] = []
         self._is_closed = False
-        self._has_changed = False
+        self.has_changed = False
 
     def submit(self, name: str, arguments: Mapping[str, Value], *, by: str, reason: str = "") -> Future[Done]:
         """Ask for an operation; the answer comes once it is durable, or is `OperationRefused`.
@@ -86,11 +89,15 @@ class Operator:
         return request.answer
 
     def carry_out(self, execute: Callable[[Command], object]) -> None:
-        """Carry out what waits. The answers follow with `confirm`.
+        """Carry out what waits, up to a change of config.yaml. The answers follow with `confirm`.
+
+        The file may be one change behind the journal and no more, so that after a crash it is known for what it is.
 
         execute: has the league decide on a command, and raises `Refused`.
         """
         for _ in range(MAX_A_TURN):
+            if self.has_changed:
+                return
             try:
                 request = self._waiting.get_nowait()
             except queue.Empty:
@@ -134,14 +141,15 @@ class Operator:
         return plan.words
 
     def _take_over(self, config: RunConfig) -> None:
-        self.config, self._has_changed = config, True
+        self.has_changed = self.has_changed or config is not self.config
+        self.config = config
 
     def confirm(self) -> None:
         """Follows durable events: writes config.yaml, and answers the requests."""
         text = self._league.state.config_text
-        if self._has_changed and text and self._folder.read_config() != text:
+        if self.has_changed and text and self._folder.read_config() != text:
             self._folder.write_config(text)
-        self._has_changed = False
+        self.has_changed = False
         done, self._done = self._done, []
         for request, answer in done:
             request.answer.set_result(answer)

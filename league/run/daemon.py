@@ -263,16 +263,17 @@ class Daemon:
 
     def _handle(self, report: Report) -> None:
         if isinstance(report, LeaseDone):
-            self._hosts.idle[report.host], self._stuck = None, ""
+            self._stuck = ""
             self._losses.failed(report, say=self.say)
             answer = report.answer
             if not self._do(answer):
                 lease = self._league.state.leases.get(answer.lease_id)
                 if lease is not None and (lease.host, lease.token) == (report.host, answer.token):
                     self._do(ExpireLease(answer.lease_id, "its answer was refused"))
+            self._hosts.free(report.host, self._league.state.leases)
         elif isinstance(report, LeaseLost):
-            self._hosts.idle[report.host] = None
             self._do(ExpireLease(report.lease_id, report.reason))
+            self._hosts.free(report.host, self._league.state.leases)
         elif isinstance(report, LearnerProgress):
             self._hosts.progress[report.progress.player] = report
             self._effects.report_progress(report.progress)
@@ -296,13 +297,15 @@ class Daemon:
     def _host_started(self, report: HostStarted) -> None:
         self._losses.started(report.host)
         if report.kind == "actor_host":
-            self._hosts.idle[report.host] = None
+            self._hosts.actors.add(report.host)
+            self._hosts.free(report.host, self._league.state.leases)
             return
         for player in report.players:
             self._effects.install(player)
 
     def _host_lost(self, report: HostLost) -> None:
         self._losses.lost(report, say=self.say)
+        self._hosts.actors.discard(report.host)
         self._hosts.idle.pop(report.host, None)
         self._hosts.installed.difference_update(report.players)
         self._restart_states.forget(report.players)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from agents.learner.config import LearnerConfig
@@ -33,14 +33,20 @@ class HostTable:
     """The state of the hosts, as the daemon knows it.
 
     Fields:
-      idle: actor hosts without a lease, in the order in which they became free.
+      actors: actor hosts that are there. idle: those without a lease, in the order in which they became free.
       installed: players whose learner is in place.
       progress: newest report of each player's learner.
     """
 
+    actors: set[str] = field(default_factory=set)
     idle: dict[str, None] = field(default_factory=dict)
     installed: set[str] = field(default_factory=set)
     progress: dict[str, LearnerProgress] = field(default_factory=dict)
+
+    def free(self, host: str, leases: Mapping[int, Lease]) -> None:
+        """An actor host may have a lease, unless it is gone or has one: answers come late and twice."""
+        if host in self.actors and all(lease.host != host for lease in leases.values()):
+            self.idle[host] = None
 
 
 class Effects:
@@ -117,8 +123,8 @@ class Effects:
     def _submit_lease(self, lease: Lease) -> None:
         frozen = self._frozen.of_lease(lease)
         if isinstance(frozen, str):
-            self._hosts.idle[lease.host] = None
             self._execute(ExpireLease(lease.lease_id, f"the weights of {frozen} cannot be had"))
+            self._hosts.free(lease.host, self._league.state.leases)
             return
         self._runtime.submit(PlayLease(lease, frozen))
 

@@ -118,7 +118,7 @@ def start(
     require_lasting(path)
     folder = RunFolder.create(path, config_yaml=text)
     with folder.lock:
-        league = JournaledLeague.create(folder.journal_path, wall_time=time.time)
+        league = JournaledLeague.create(folder.journal_path, wall_time=time.time, storage=folder.storage)
         league.execute(_create(config, spec))
         league.execute(noted_config(text))
         admit(imported, league=league, store=_snapshot_store(folder))
@@ -150,7 +150,9 @@ def resume(
     with folder.lock:
         status = folder.read_status()
         at_least = 0 if status is None else status.journal_seq
-        league = JournaledLeague.open(folder.journal_path, at_least_seq=at_least, wall_time=time.time)
+        league = JournaledLeague.open(
+            folder.journal_path, at_least_seq=at_least, wall_time=time.time, storage=folder.storage
+        )
         if trust:
             _trust_run(folder, league)
         config = settled_config(folder, league, overrides=overrides, restore=restore_config)
@@ -285,7 +287,7 @@ def _session(
         try:
             with stopped_by_signals(daemon, console), _door(folder, operator, config, console):
                 runtime.start()
-                reason = _run(daemon, league)
+                reason = run_and_keep(daemon, league)
         except BaseException as error:
             observer.write_status(
                 None, phase="failed", message=str(error).splitlines()[0] if str(error) else repr(error)
@@ -318,7 +320,7 @@ def _save_stop(
     observer.write_status(daemon.observation("stopped"), phase="stopped", message=reason)
 
 
-def _run(daemon: Daemon, league: JournaledLeague) -> str:
+def run_and_keep(daemon: Daemon, league: JournaledLeague) -> str:
     """Run the daemon; whatever it had learnt and noted down when something broke becomes durable all the same."""
     try:
         return daemon.run()

@@ -17,6 +17,7 @@ from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from league.errors import JournalError, LeagueError
 from league.store.journal import Journal
 from league.store.journal_reader import Head, JournalReader, StoredState
+from league.store.storage import Storage
 
 SAVE_STATE_EVERY = 5_000
 """Events between two stored states: a restart replays so many at most, which takes a third of a second."""
@@ -53,14 +54,16 @@ class JournaledLeague:
         self.noted_files = journal.noted_files()
 
     @classmethod
-    def create(cls, path: Path, *, wall_time: Callable[[], float]) -> JournaledLeague:
+    def create(cls, path: Path, *, wall_time: Callable[[], float], storage: Storage | None = None) -> JournaledLeague:
         """A new journal. Raises JournalError where there is one."""
-        return cls(Journal.create(path, events=EVENTS), LeagueState(), wall_time=wall_time)
+        return cls(Journal.create(path, events=EVENTS, storage=storage), LeagueState(), wall_time=wall_time)
 
     @classmethod
-    def open(cls, path: Path, *, at_least_seq: int, wall_time: Callable[[], float]) -> JournaledLeague:
+    def open(
+        cls, path: Path, *, at_least_seq: int, wall_time: Callable[[], float], storage: Storage | None = None
+    ) -> JournaledLeague:
         """An existing journal. Raises JournalError where it is damaged or shorter than it was."""
-        journal = Journal.open(path, events=EVENTS, at_least_seq=at_least_seq)
+        journal = Journal.open(path, events=EVENTS, at_least_seq=at_least_seq, storage=storage)
         notes: list[str] = []
         stored = journal.load_state(note=notes.append)
         if notes:

@@ -17,7 +17,7 @@ from league.operations.operator import MAX_WAITING, Done
 from league.operations.plans import OperationRefused
 from league.policies.select import choose
 from league.run.budget import Limits
-from league.run.config_changes import config_problem
+from league.run.config_changes import config_problem, noted_config, settled_config
 from league.runtime.protocol import InstallPlayer, Reconfigure
 from league.store.journal_reader import JournalReader
 from tests.league.run.fake_runtime import Bench
@@ -227,6 +227,24 @@ def test_a_player_joins_a_running_league_and_the_file_counts_it(tmp_path: Path) 
     again = Bench(tmp_path / "run")
     again.run(env_steps=500)
     assert {task.player for task in again.runtime.of(InstallPlayer)} == set(state.players)
+
+
+def test_after_a_crash_config_yaml_is_one_change_behind_the_journal_and_no_more(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    bench.league.execute(noted_config(bench.folder.read_config()))
+    for seconds in (10.0, 20.0, 30.0):
+        bench.operator.submit("set", {"key": "runtime.snapshot_seconds", "value": seconds}, by="me@here")
+
+    def died(text: str) -> None:
+        raise KeyboardInterrupt
+
+    bench.folder.write_config = died  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        bench.run(env_steps=500)
+    bench.league.close()
+    again = Bench(tmp_path / "run")
+    assert settled_config(again.folder, again.league).runtime.snapshot_seconds == 10.0
+    assert run_with(again, {3: ("set", {"key": "runtime.snapshot_seconds", "value": 40.0})})[3].result(timeout=0)
 
 
 def test_freezing_snapshots_and_pauses_and_a_reset_freezes_first(tmp_path: Path) -> None:
