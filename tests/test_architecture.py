@@ -42,7 +42,7 @@ HOMES = {
     "sqlite3": ("league/store/journal.py", "league/store/journal_branch.py", "league/store/journal_reader.py"),
     "torch": ("agents/", "league/policies/", "league/runtime/"),
     "fastapi": ("league/control/",),
-    "httpx": ("league/control/client.py",),
+    "httpx": ("league/alerts/webhook_sink.py", "league/control/client.py"),
     "prometheus_client": ("league/control/exposition.py",),
     "starlette": ("league/control/",),
     "uvicorn": ("league/control/door.py",),

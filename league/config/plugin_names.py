@@ -35,6 +35,8 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("league", "fixed_opponents", "*", "policy"): "bot",
     ("evaluation", "bots", "*"): "bot",
     ("monitor", "sinks", "*"): "sink",
+    ("alerts", "conditions", "*"): "condition",
+    ("alerts", "sinks", "*"): "alert_sink",
 }
 """Path in a configuration ("*" is any place of a list) -> what is named there: text, or a mapping with a `kind`."""
 
@@ -91,6 +93,8 @@ def with_absolute_files(plain: object, folders: Iterable[Path]) -> None:
 def _is_imported(kind: str, name: str, text: str, options: object) -> bool:
     if kind == "bot":
         return not text.startswith("imported:") and is_own_bot(name)
+    if kind == "alert_sink":
+        return name != "log"  # the others run a program, or send variables of the environment to an address
     if kind != "env":
         return ":" in name
     prefix, colon, rest = name.partition(":")

@@ -151,6 +151,21 @@ class MonitorConfig:
 
 
 @dataclass(frozen=True)
+class AlertsConfig:
+    """Alerts of a run, each reported once, and once more when it has recovered.
+
+    Fields:
+      conditions: what is looked at, each a name or a mapping of its `kind` and its options.
+      sinks: where the news go beside the console, in the same form: log, webhook, command, or of the user's own.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    conditions: tuple[Component, ...] = ("host_lost", "not_learning", "gate_silent", "disk_low", "rating_drift")
+    sinks: tuple[Component, ...] = ("log",)
+
+
+@dataclass(frozen=True)
 class ControlConfig:
     """The control door of a live run.
 
@@ -272,6 +287,7 @@ class RunConfig:
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
     wandb: WandbConfig = field(default_factory=WandbConfig)
     monitor: MonitorConfig = field(default_factory=MonitorConfig)
+    alerts: AlertsConfig = field(default_factory=AlertsConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
     control: ControlConfig = field(default_factory=ControlConfig)
 

@@ -34,6 +34,7 @@ COUNTERS = {
 }
 """Metrics that only grow over the life of a run, restarts included."""
 
+ALERT_LABELS = ["alert", "subject"]
 _UNITS = {"s": "seconds", "Elo": "elo", "nats": "nats"}
 _SEAT = re.compile(r"seat_([0-9]+)\Z")
 
@@ -58,6 +59,10 @@ class _Snapshot(Collector):
             up = GaugeMetricFamily("league_phase", "1 for the phase that the run is in", labels=["phase"])
             up.add_metric([status.phase], 1.0)
             yield up
+            alerts = GaugeMetricFamily("league_alert", "1 for each alert that has not recovered", labels=ALERT_LABELS)
+            for alert in status.alerts:
+                alerts.add_metric([alert.alert, alert.subject], 1.0)
+            yield alerts
         families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
         row = last_row(self._folder.metrics_path)
         for name, value in () if row is None else row.values.items():

@@ -21,7 +21,7 @@ from league.policies.exact_file import read_exact
 from league.reports.run_size import disk_bytes, duration_text, size_text
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import read_state
-from league.store.run_folder import RunFolder, WorkerStatus
+from league.store.run_folder import AlertStatus, RunFolder, WorkerStatus
 from league.store.supervision import read_supervision
 
 WORTH_TELLING_S = 60.0
@@ -93,6 +93,7 @@ class StatusReport:
       quarantined_games: games of its hosts that failed so often that they are not played any more.
       supervised: whether a supervisor starts it again after a crash. restarts: how often it did since `league up`;
         last_crash: what ended the run then. gave_up: why the supervisor does so no more.
+      alerts: that have not recovered; empty where not live.
       paused: who paused training and why; empty while it is not paused.
       tags: name -> snapshot. pins: snapshots whose weights are to stay.
       settings: dotted key -> value and reason, of the settings that were chosen for the game and the budget.
@@ -129,6 +130,7 @@ class StatusReport:
     auto: str = ""
     stuck: str = ""
     paused: str = ""
+    alerts: tuple[AlertStatus, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     pins: tuple[str, ...] = ()
     settings: Mapping[str, tuple[object, str]] = field(default_factory=dict)
@@ -172,6 +174,10 @@ class StatusReport:
             lines.append(self._supervision())
         if self.paused:
             lines.append(f"training is paused by {self.paused}")
+        lines.extend(
+            f"alert {alert.alert} ({duration_text(max(time.time() - alert.since, 0.0))} ago): {alert.text}"
+            for alert in self.alerts
+        )
         if self.stuck:
             lines.append(f"stuck: {self.stuck}")
         if self.parked:
@@ -291,6 +297,7 @@ def read_status(path: Path) -> StatusReport:
         auto=_auto(state, folder),
         stuck=status.stuck if status is not None and live else "",
         paused=_pause_text(state),
+        alerts=status.alerts if status is not None and live else (),
         quarantined_games=status.quarantined_games if status is not None else 0,
         set_aside=tuple(quarantined(state)),
         tags=dict(state.tags),

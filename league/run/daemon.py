@@ -232,10 +232,10 @@ class Daemon:
 
     def observation(self, phase: str) -> Observation:
         """The observation that observers are shown."""
-        lost, parked = self._losses.count, tuple(self._losses.parked)
-        given_up = sum(self._losses.quarantined.values())
-        progress, spent = self._hosts.progress, self._budget_fraction()
-        return Observation(self._spent, spent, phase, progress, self._refused, lost, parked, given_up, self._stuck)
+        losses, progress, spent = self._losses, self._hosts.progress, self._budget_fraction()
+        parked, given_up, gone = tuple(losses.parked), sum(losses.quarantined.values()), dict(losses.gone)
+        seen = (self._refused, losses.count, parked, given_up, self._stuck, gone)
+        return Observation(self._spent, spent, phase, progress, *seen)
 
     def _budget_fraction(self) -> float:
         return fraction_spent(self._config.budget, self._spent, limits=self._limits)

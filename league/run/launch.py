@@ -17,6 +17,7 @@ from agents.nets.config import NetworkConfig
 from envs.plugins import admit as admit_names
 from envs.protocol import EnvSpec
 from envs.registry import spec_of
+from league.alerts.watch import open_alerts
 from league.config.auto.resolve import resolve
 from league.config.checks import run_deadlines
 from league.config.commented import dump_commented
@@ -269,6 +270,7 @@ def _session(
             sink=sink,
             env_steps_target=None if limits.env_steps is None else begun.env_steps + limits.env_steps,
             floor=DiskFloor(folder.path, operator, snapshot_bytes=policies.snapshot_bytes, say=console.say),
+            alerts=stack.enter_context(contextlib.closing(open_alerts(config.alerts, folder, say=console.say))),
         )
         observer.write_status(None, phase="starting")
         daemon = Daemon(

@@ -1,9 +1,10 @@
-"""Opens the metric sinks of a run, and checks those of the user's own before there is a run."""
+"""Opens the metric sinks of a run, and checks those and its alerts before there is a run."""
 
 from __future__ import annotations
 
 import time
 
+from league.alerts.watch import require_working_alerts
 from league.config.run_config import RunConfig, config_plain
 from league.errors import ConfigError
 from league.monitor.console import RunConsole
@@ -19,7 +20,7 @@ from league.store.run_folder import RunFolder
 
 
 def require_working_sinks(config: RunConfig, *, source: str) -> None:
-    """Refuses metric sinks of the user's own that cannot be called.
+    """Refuses metric sinks of the user's own that cannot be called, and alerts that cannot be made.
 
     Raises:
       ConfigError: naming each.
@@ -32,6 +33,7 @@ def require_working_sinks(config: RunConfig, *, source: str) -> None:
             problems.append(str(error))
     if problems:
         raise ConfigError(source, problems)
+    require_working_alerts(config.alerts, source=source)
 
 
 def open_sinks(config: RunConfig, folder: RunFolder, console: RunConsole) -> SinkGroup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from league.run.budget import Spent
@@ -21,6 +21,7 @@ class Observation:
       parked: hosts that were lost so often that they are tried again only now and then.
       quarantined_games: that failed so often that they are not played any more.
       stuck: the call of an env that has not come back for long, with its game; empty for none.
+      gone: host -> why, of those lost and not back yet.
     """
 
     spent: Spent
@@ -32,6 +33,7 @@ class Observation:
     parked: tuple[str, ...] = ()
     quarantined_games: int = 0
     stuck: str = ""
+    gone: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -40,16 +42,19 @@ class HostLosses:
 
     Fields:
       count: hosts lost, how many times; parked: those that are parked now.
+      gone: host -> why, of those that are not back yet.
       quarantined: host -> its games that are not played any more.
     """
 
     count: int = 0
     quarantined: dict[str, int] = field(default_factory=dict)
     parked: dict[str, None] = field(default_factory=dict)
+    gone: dict[str, str] = field(default_factory=dict)
 
     def lost(self, report: HostLost, *, say: Callable[[str], object]) -> None:
         """Count a loss; says once when a host is parked."""
         self.count += 1
+        self.gone[report.host] = report.reason
         if report.parked_s and report.host not in self.parked:
             self.parked[report.host] = None
             say(f"{report.host} is parked, and tried again every {report.parked_s:g} s: {report.reason}")
@@ -63,5 +68,6 @@ class HostLosses:
 
     def started(self, host: str) -> None:
         """The host is there (again), with all its games."""
+        self.gone.pop(host, None)
         self.parked.pop(host, None)
         self.quarantined.pop(host, None)

@@ -6,6 +6,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from league.alerts.condition import Seen
+from league.alerts.watch import AlertWatch
 from league.core.state.state import PlayerState
 from league.monitor import names
 from league.monitor.console import RunConsole
@@ -41,7 +43,7 @@ class Observer:
       sink: metrics.
       wall_time: seconds since 1970, a label. monotonic: seconds that never go back.
       env_steps_target: kept in the clock file, see `ClockFile`.
-      floor: pauses training while the disk is nearly full.
+      floor: pauses training while the disk is nearly full. alerts: what to tell, closed by the caller.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Observer:
         sink: MetricSink,
         env_steps_target: int | None,
         floor: DiskFloor,
+        alerts: AlertWatch,
         wall_time: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -64,6 +67,7 @@ class Observer:
         self._sink = sink
         self._env_steps_target = env_steps_target
         self._floor = floor
+        self._alerts = alerts
         self._wall_time = wall_time
         self._monotonic = monotonic
         self._started_at = wall_time()
@@ -83,6 +87,7 @@ class Observer:
         self._phase = seen.phase
         self._ratings.refresh(self._league.state)
         self._floor.look(self._league.state)
+        self._alerts.look(self._seen(seen, now))
         if self._is_due("status", STATUS_EVERY_S, now) or changed:
             self.write_status(seen, phase="running" if seen.phase == "training" else "draining")
         if self._is_due("view", VIEW_EVERY_S, now) or changed:
@@ -118,7 +123,21 @@ class Observer:
                 parked=() if seen is None else seen.parked,
                 stuck="" if seen is None else seen.stuck,
                 quarantined_games=0 if seen is None else seen.quarantined_games,
+                alerts=self._alerts.firing if phase not in ("stopped", "failed") else (),
             )
+        )
+
+    def _seen(self, seen: Observation, now: float) -> Seen:
+        return Seen(
+            now=now,
+            phase=seen.phase,
+            state=self._league.state,
+            progress=seen.progress,
+            gone=seen.gone,
+            parked=seen.parked,
+            ratings=self._ratings.rows,
+            disk_free=self._floor.free_bytes,
+            disk_floor=self._floor.floor_bytes,
         )
 
     def write_clock(self, seen: Observation, *, durable: bool = False) -> None:

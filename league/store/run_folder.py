@@ -52,6 +52,21 @@ class WorkerStatus:
 
 
 @dataclass(frozen=True)
+class AlertStatus:
+    """An alert that has not recovered.
+
+    Fields:
+      alert: name of its condition. subject: what it is about, empty for the run itself. text: one sentence.
+      since: wall time at which it began, seconds since 1970.
+    """
+
+    alert: str
+    subject: str
+    text: str
+    since: float
+
+
+@dataclass(frozen=True)
 class RunStatus:
     """The daemon's heartbeat, written about once a second; it is not durable, and only the journal is the truth.
 
@@ -70,6 +85,7 @@ class RunStatus:
       parked: hosts that were lost so often that they are tried again only now and then.
       quarantined_games: that failed so often that they are not played any more.
       stuck: the call of an env that has not come back for long, with its game.
+      alerts: that have not recovered.
     """
 
     daemon: Holder
@@ -91,6 +107,7 @@ class RunStatus:
     parked: tuple[str, ...] = ()
     quarantined_games: int = 0
     stuck: str = ""
+    alerts: tuple[AlertStatus, ...] = ()
 
 
 def _no_run(path: Path) -> str:
