@@ -27,7 +27,7 @@ WhatArgument = Annotated[
 def add_control(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command("set")(set_values)
-    for command in (add, retire, freeze, reset, snapshot, tag, untag, pin, unpin, pause, unpause, extend, undo):
+    for command in (add, retire, freeze, reset, snapshot, tag, untag, pin, unpin, hosts, pause, unpause, extend, undo):
         app.command()(command)
 
 
@@ -134,6 +134,31 @@ def extend(
 ) -> None:
     """Extend or cut the budget of a live league."""
     _operate(run, "extend", {"limit": limit, "amount": amount}, reason, as_json)
+
+
+def hosts(
+    run: RunArgument,
+    count: Annotated[int | None, typer.Option("--count", metavar="N", help="So many actor hosts from now on.")] = None,
+    park: Annotated[str, typer.Option(metavar="HOST", help="No further lease for it; its process stays.")] = "",
+    unpark: Annotated[str, typer.Option(metavar="HOST", help="Let it work again.")] = "",
+    drain: Annotated[str, typer.Option(metavar="HOST", help="End it with the lease in hand.")] = "",
+    reason: Reason = "",
+    as_json: Json = False,
+) -> None:
+    """List the hosts of a live league, park or drain one, or change the number of actor hosts."""
+    asked = [(name, host) for name, host in (("park", park), ("unpark", unpark), ("drain", drain)) if host]
+    if len(asked) + (count is not None) > 1:
+        raise LeagueError("Give one of --count, --park, --unpark and --drain at a time.")
+    if count is not None:
+        _operate(run, "actor_hosts", {"number": count}, reason, as_json)
+    elif asked:
+        ((name, host),) = asked
+        _operate(run, name, {"host": host}, reason, as_json)
+    else:
+        from league.reports.hosts import read_hosts
+
+        found = read_hosts(run)
+        typer.echo(found.to_json() if as_json else found.text())
 
 
 def undo(

@@ -29,6 +29,7 @@ LIVE = (
     "learner.teacher_cost_end",
     "learner.max_policy_lag",
     "learner.rollback_after",
+    "runtime.actor_hosts",
     "runtime.snapshot_seconds",
     "runtime.snapshots_per_budget",
     "runtime.checkpoint_updates",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from league.core.marks import PARKED
 from league.core.pbt.pbt import first_values
 from league.core.state.commands import (
     ChangeConfig,
@@ -197,8 +198,9 @@ def apply_config(state: LeagueState, event: ConfigChanged) -> None:
 
 
 def apply_started(state: LeagueState, event: RunStarted) -> None:
-    """A new run."""
+    """A new run, whose hosts are others: only those that are parked stay so."""
     state.token, state.running = event.token, True
+    state.hosts = {name: held for name, held in state.hosts.items() if held == PARKED}
 
 
 def apply_stopped(state: LeagueState, event: RunStopped) -> None:

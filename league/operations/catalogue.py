@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from league.core.state.commands import Refused
+from league.operations.host_plans import plan_actor_hosts, plan_drain, plan_park, plan_unpark
 from league.operations.mark_plans import plan_pin, plan_tag, plan_untag
 from league.operations.plans import (
     OperationRefused,
@@ -63,6 +64,7 @@ class Operation:
     is_undoable: bool = True
 
 
+HOST = Argument("host", "text", "an actor host, as `league hosts` names it")
 PLAYER = Argument("player", "text", "a player's id, or a role for all its players")
 
 
@@ -100,6 +102,12 @@ def _paused(now: Situation, what: str, *, value: bool) -> Plan:
 
 def _retire(now: Situation, given: Mapping[str, Value]) -> Plan:
     return plan_flag(now, str(given["player"]), "retired", value=True, words="freezes and retires")
+
+
+def _actor_hosts(now: Situation, given: Mapping[str, Value]) -> Plan:
+    number = given["number"]
+    assert isinstance(number, int)
+    return plan_actor_hosts(now, number)
 
 
 def _add(now: Situation, given: Mapping[str, Value]) -> Plan:
@@ -206,6 +214,30 @@ _LISTED = (
         "Lets retention remove the weights of a snapshot again.",
         (Argument("snapshot", "text", "a snapshot"),),
         lambda now, given: plan_pin(now, str(given["snapshot"]), value=False),
+    ),
+    Operation(
+        "actor_hosts",
+        "Changes the number of actor hosts; those that leave end with the lease in hand.",
+        (Argument("number", "integer", "how many there are to be"),),
+        _actor_hosts,
+    ),
+    Operation(
+        "park",
+        "Gives an actor host no further lease; its process stays.",
+        (HOST,),
+        lambda now, given: plan_park(now, str(given["host"])),
+    ),
+    Operation(
+        "unpark",
+        "Lets a parked actor host work again.",
+        (HOST,),
+        lambda now, given: plan_unpark(now, str(given["host"])),
+    ),
+    Operation(
+        "drain",
+        "Ends an actor host with the lease in hand; there is one fewer from then on.",
+        (HOST,),
+        lambda now, given: plan_drain(now, str(given["host"])),
     ),
     Operation(
         "undo",

@@ -60,6 +60,7 @@ class Operator:
 
     Fields:
       has_changed: whether config.yaml has still to follow a change of this turn.
+      hosts: names the actor hosts; the daemon sets it.
     """
 
     def __init__(self, folder: RunFolder, league: JournaledLeague, config: RunConfig) -> None:
@@ -70,6 +71,7 @@ class Operator:
         self._done: list[tuple[_Request, Done]] = []
         self._is_closed = False
         self.has_changed = False
+        self.hosts: Callable[[], tuple[str, ...]] = tuple
 
     def submit(self, name: str, arguments: Mapping[str, Value], *, by: str, reason: str = "") -> Future[Done]:
         """Ask for an operation; the answer comes once it is durable, or is `OperationRefused`.
@@ -115,7 +117,7 @@ class Operator:
 
     def situation(self, *, by: str, reason: str) -> Situation:
         """The situation from which a plan is made now."""
-        return Situation(self._league.state, self.config, by, reason, self._event_of)
+        return Situation(self._league.state, self.config, by, reason, self._event_of, self.hosts())
 
     def change(
         self,

@@ -43,6 +43,7 @@ class Situation:
       state: of the league. config: of the run as it is now.
       by: user and machine, or the run itself. reason: for people; may be empty.
       event_of: the event of a number in the journal; None for none.
+      hosts: names of the actor hosts.
     """
 
     state: LeagueState
@@ -50,6 +51,7 @@ class Situation:
     by: str
     reason: str
     event_of: Callable[[int], Event | None]
+    hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from league.core.state.commands import (
 from league.core.state.events import DirectiveIssued, Event
 from league.errors import LeagueError
 from league.operations.adapter import Adapter
+from league.operations.host_numbers import HostNumbers
 from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent, budget_spent, follows_clock, fraction_spent
@@ -87,7 +88,7 @@ class Daemon:
         limits: Limits,
         begun: Spent,
         observe: Callable[[Observation], None],
-        restore_hosts: Callable[[], None] | None = None,
+        restore_hosts: Callable[[], object] = lambda: None,
         operator: Operator | None = None,
     ) -> None:
         self._config = config
@@ -118,8 +119,10 @@ class Daemon:
         )
         self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
         self._unacted: list[Event] = []
+        self._numbers = HostNumbers(runtime, number=config.runtime.actor_hosts, execute=self._do, say=self._say)
         self._adapter = None
         if operator is not None:
+            operator.hosts = lambda: self._numbers.names
             leases = league.state.totals.leases_finished
             self._adapter = Adapter(operator, execute=self._execute, say=self._say, leases=leases)
         self._spent = meter.read(env_steps=league.state.totals.env_steps)
@@ -180,6 +183,8 @@ class Daemon:
         return self._spent
 
     def _cycle(self, phase: str, *, grant: Callable[[str], RequestLease | None] | None) -> None:
+        for host in self._numbers.settle(self._league.state, number=self._config.runtime.actor_hosts):
+            self._hosts.forget(host)
         for report in self._runtime.poll(POLL_S, budget_fraction=self._budget_fraction()):
             self._handle(report)
         if self._operator is not None:
@@ -226,7 +231,6 @@ class Daemon:
         self._effects.learner = config.learner
         self._policies.use(config)
         self._snapshots.seconds = config.runtime.snapshot_seconds
-        self._snapshots.per_budget = config.runtime.snapshots_per_budget
         self._snapshots.per_budget = config.runtime.snapshots_per_budget
         self._restart_states.settings = config.runtime
 
@@ -299,14 +303,14 @@ class Daemon:
         if report.kind == "actor_host":
             self._hosts.actors.add(report.host)
             self._hosts.free(report.host, self._league.state.leases)
+            self._numbers.started(report.host)
             return
         for player in report.players:
             self._effects.install(player)
 
     def _host_lost(self, report: HostLost) -> None:
         self._losses.lost(report, say=self.say)
-        self._hosts.actors.discard(report.host)
-        self._hosts.idle.pop(report.host, None)
+        self._hosts.forget(report.host)
         self._hosts.installed.difference_update(report.players)
         self._restart_states.forget(report.players)
         for lease in [lease for lease in self._league.state.leases.values() if lease.host == report.host]:
@@ -331,8 +335,7 @@ class Daemon:
         if not self._ready() or (self._exact and self._league.state.directives):
             return
         if not self._metering:
-            if self._restore_hosts is not None:
-                self._restore_hosts()
+            self._restore_hosts()
             self._meter.start()
             self._metering = True
         for host in list(self._hosts.idle):

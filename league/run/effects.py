@@ -48,6 +48,11 @@ class HostTable:
         if host in self.actors and all(lease.host != host for lease in leases.values()):
             self.idle[host] = None
 
+    def forget(self, host: str) -> None:
+        """An actor host is gone."""
+        self.actors.discard(host)
+        self.idle.pop(host, None)
+
 
 class Effects:
     """Acts on events that are in the journal.

@@ -12,6 +12,7 @@ from agents.learner.build import choose_dtype
 from agents.torch_runtime import prepare_process
 from agents.weights import Weights
 from envs.registry import spec_of
+from league.errors import LeagueError
 from league.runtime.actor_host import ActorHost
 from league.runtime.learner_host import LearnerHost
 from league.runtime.protocol import (
@@ -116,9 +117,18 @@ class InProcessRuntime:
         reports, self._reports = self._reports, []
         return reports
 
+    def add_actor_host(self) -> str:
+        """As in the protocol; this process has one."""
+        raise LeagueError("runtime.kind: inprocess has one actor host; use kind: ray for more")
+
+    def remove_actor_host(self, name: str) -> None:
+        """As in the protocol; its one host stays until the end."""
+        raise LeagueError("runtime.kind: inprocess has one actor host, which stays")
+
     def workers(self) -> tuple[WorkerStatus, ...]:
         """Both hosts are this process."""
-        return (WorkerStatus("actor_host", os.getpid()), WorkerStatus("learner_host", os.getpid()))
+        hosts = (("actor_host", ACTOR_HOST), ("learner_host", LEARNER_HOST))
+        return tuple(WorkerStatus(kind, os.getpid(), name=name) for kind, name in hosts)
 
     def save_hosts(self) -> HostState | None:
         """As in `DeterministicRuntime`."""

@@ -279,6 +279,20 @@ class Runtime(Protocol):
         """
         ...
 
+    def add_actor_host(self) -> str:
+        """Start one actor host more, and return its name; its `HostStarted` comes with a later poll.
+
+        The first ones are actor-0 and so on.
+
+        Raises:
+          LeagueError: the runtime has no room for it; one sentence.
+        """
+        ...
+
+    def remove_actor_host(self, name: str) -> None:
+        """End an actor host that has no lease, and forget it; no report follows."""
+        ...
+
     def workers(self) -> tuple[WorkerStatus, ...]:
         """The processes of the runtime."""
         ...

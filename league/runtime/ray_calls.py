@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from league.config.deadlines import PROGRESS_EVERY_S
+from league.errors import LeagueError
 from league.runtime.protocol import LearnerProgress, Report
+
+LATE_S = 2.0 * PROGRESS_EVERY_S
+"""A learner host without a sign for longer than this is late: leases that wait for it are not overdue."""
 
 
 @dataclass
@@ -16,6 +21,7 @@ class Host:
 
     Fields:
       kind: "actor_host" or "learner_host". pid: 0 until it is ready.
+      is_added: whether it came while the run went.
       failures: losses in a row. parked: whether these are too many, so that it is tried again only now and then.
       tasks: of a learner host, in order; the first of them is under way where `is_busy`.
       asked_at, answered_at: when it was last asked how far it is, and when it last said so.
@@ -25,6 +31,7 @@ class Host:
     kind: str
     handle: Any = None
     pid: int = 0
+    is_added: bool = False
     failures: int = 0
     parked: bool = False
     start_at: float = 0.0
@@ -51,6 +58,27 @@ class Call:
     lost: Callable[[str], list[Report]] = field(default=lambda reason: [])
     learner: Host | None = None
     keeps: tuple[Any, ...] = ()
+
+
+def require_others(hosts: Iterable[Host], host: Host, reason: str) -> None:
+    """Let the run end where it needs a parked host: each learner host holds players, of actor hosts one will do.
+
+    Raises:
+      LeagueError: it needs this one.
+    """
+    actors = [other for other in hosts if other.kind == "actor_host"]
+    if host.kind == "actor_host" and not all(actor.parked for actor in actors):
+        return
+    of_all = ", like every other actor host" if host.kind == "actor_host" and len(actors) > 1 else ""
+    raise LeagueError(
+        f"{host.name} was lost {host.failures} times in a row without doing any work in between{of_all}; "
+        f"last: {reason}. Mend the cause, then `league resume` the run."
+    )
+
+
+def is_late(learner: Host | None, now: float) -> bool:
+    """True if a learner host is absent or unresponsive; those that wait for it are then not to blame."""
+    return learner is not None and (not learner.pid or now - learner.answered_at > LATE_S)
 
 
 def first_line(error: BaseException) -> str:

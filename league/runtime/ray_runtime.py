@@ -18,7 +18,6 @@ from envs.protocol import EnvError
 from league.config.deadlines import PROGRESS_EVERY_S, START_S
 from league.config.ray_address import ray_address
 from league.config.run_config import RuntimeConfig
-from league.errors import LeagueError
 from league.runtime.cluster import Cluster
 from league.runtime.frozen_objects import FrozenObjects
 from league.runtime.placement import GpuPlan, plan_gpus
@@ -40,7 +39,7 @@ from league.runtime.protocol import (
     TakeSnapshot,
     Task,
 )
-from league.runtime.ray_calls import Call, Host, cause_text, first_line, has_learnt
+from league.runtime.ray_calls import Call, Host, cause_text, first_line, has_learnt, is_late, require_others
 from league.runtime.ray_hosts import (
     ACTORS,
     CREDITS,
@@ -63,11 +62,11 @@ PLACE_S = 30.0
 PARK_RETRY_S = 180.0
 """Time between two tries to start a parked host."""
 
+ADDED_HOSTS = 8
+"""Actor hosts that may be added while the run goes before they wait for each other at a learner host."""
+
 BACK_OFF_S = 0.5
 """Wait before a host is started again; doubles with each failure in a row."""
-
-LATE_S = 2.0 * PROGRESS_EVERY_S
-"""A learner host without a sign for longer than this is late: leases that wait for it are not overdue."""
 
 
 class RayRuntime:
@@ -116,6 +115,7 @@ class RayRuntime:
         self._groups: dict[str, PlacementGroup] = {}
         self._frozen = FrozenObjects(ray.put, max_bytes=settings.object_store_mb * 1024 * 1024 // 2)
         self._reports: list[Report] = []
+        self._num_named = settings.actor_hosts
 
     def start(self) -> None:
         """Start or join Ray, and begin to bring up every host.
@@ -182,10 +182,24 @@ class RayRuntime:
         reports, self._reports = self._reports, []
         return reports
 
+    def add_actor_host(self) -> str:
+        """As in the protocol."""
+        name = f"actor-{self._num_named}"
+        self._num_named += 1  # no name is used twice: the league knows the one of before as drained
+        self._spawn(self._hosts.setdefault(name, Host(name, "actor_host", is_added=True)))
+        return name
+
+    def remove_actor_host(self, name: str) -> None:
+        """As in the protocol."""
+        self._forget_calls(self._hosts[name])
+        self._kill(self._hosts.pop(name), at_once=False)
+
     def workers(self) -> tuple[WorkerStatus, ...]:
         """Every host that is up."""
         return tuple(
-            WorkerStatus(host.kind, host.pid, self._device_of(host)) for host in self._hosts.values() if host.pid
+            WorkerStatus(host.kind, host.pid, self._device_of(host), host.name)
+            for host in self._hosts.values()
+            if host.pid
         )
 
     def close(self) -> None:
@@ -248,10 +262,13 @@ class RayRuntime:
     def _spawn(self, host: Host) -> None:
         learner = host.kind == "learner_host"
         gpus = self._gpus.host_share if learner else 0.0
-        limits: dict[str, Any] = {"num_cpus": 1, "num_gpus": gpus, "max_restarts": 0, "max_task_retries": 0}
+        cpus = (
+            0 if host.is_added and self._settings.address == "local" else 1
+        )  # our own Ray has room for the first ones
+        limits: dict[str, Any] = {"num_cpus": cpus, "num_gpus": gpus, "max_restarts": 0, "max_task_retries": 0}
         if learner:
             # Every chunk on its way may wait for room, and one question more of each actor host must still get through.
-            threads = self._settings.actor_hosts * (CREDITS + 2)
+            threads = (self._settings.actor_hosts + ADDED_HOSTS) * (CREDITS + 2)
             make_learner = ray.remote(**limits, concurrency_groups={ACTORS: threads, PROGRESS: 1})
             host.handle = make_learner(LearnerHostProcess).remote(self._setup, host.name, self._groups)
         else:
@@ -329,28 +346,20 @@ class RayRuntime:
         self._kill(host, at_once=True)
         host.tasks.clear()
         host.is_busy = host.is_asked = False
-        for reference in [reference for reference, call in self._calls.items() if call.host is host]:
-            del self._calls[reference]
+        self._forget_calls(host)
         host.failures += 1
         host.parked = host.failures > MAX_FAILURES
         logger.warning("%s was lost, %d times in a row now: %s", host.name, host.failures, reason)
         if host.parked:
-            self._require_others(host, reason)
+            require_others(self._hosts.values(), host, reason)
         wait_s = PARK_RETRY_S if host.parked else BACK_OFF_S * 2.0 ** (host.failures - 1)
         host.start_at = self._monotonic() + wait_s
         parked_s = wait_s if host.parked else 0.0
         self._reports.append(HostLost(host.name, host.kind, reason, self._players_of(host), parked_s))
 
-    def _require_others(self, host: Host, reason: str) -> None:
-        """Let the run end where it needs a parked host: each learner host holds players, of actor hosts one will do."""
-        actors = [other for other in self._hosts.values() if other.kind == "actor_host"]
-        if host.kind == "actor_host" and not all(actor.parked for actor in actors):
-            return
-        of_all = ", like every other actor host" if host.kind == "actor_host" and len(actors) > 1 else ""
-        raise LeagueError(
-            f"{host.name} was lost {host.failures} times in a row without doing any work in between{of_all}; "
-            f"last: {reason}. Mend the cause, then `league resume` the run."
-        )
+    def _forget_calls(self, host: Host) -> None:
+        for reference in [reference for reference, call in self._calls.items() if call.host is host]:
+            del self._calls[reference]
 
     def _kill(self, host: Host, *, at_once: bool) -> None:
         """End a host; at once, by the kernel, where it may be frozen and could not hear Ray."""
@@ -387,10 +396,5 @@ class RayRuntime:
     def _end_overdue(self) -> None:
         now = self._monotonic()
         for call in [call for call in self._calls.values() if call.deadline < now]:
-            if call.host.handle is not None and not self._is_late(call.learner, now):
+            if call.host.handle is not None and not is_late(call.learner, now):
                 self._lose(call.host, "it did not answer before its deadline")
-
-    @staticmethod
-    def _is_late(learner: Host | None, now: float) -> bool:
-        """True if a learner host is absent or unresponsive; those that wait for it are then not to blame."""
-        return learner is not None and (not learner.pid or now - learner.answered_at > LATE_S)

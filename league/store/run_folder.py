@@ -40,11 +40,13 @@ class WorkerStatus:
 
     Fields:
       kind: "actor_host", "learner_host", "tracker" or the like. device: where its learners compute, for people.
+      name: of a host, such as "actor-0".
     """
 
     kind: str
     pid: int
     device: str = ""
+    name: str = ""
 
     def text(self) -> str:
         """For people."""

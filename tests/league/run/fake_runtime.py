@@ -64,6 +64,7 @@ class FakeRuntime:
       watch: called with every task as it is submitted. on_poll: called with the number of each poll, from 1.
       delay: polls between a task and its answer.
       now: seconds; every poll takes one.
+      added: actor hosts that were added. removed: names of those that were ended.
       varied: whether the weights of every version are others, so that no two snapshots share a file.
     """
 
@@ -79,6 +80,8 @@ class FakeRuntime:
         self.varied = False
         self._polls = 0
         self.abandoned = False
+        self.added = 0
+        self.removed: list[str] = []
         self._later: list[tuple[int, list[Report]]] = []
         self.versions: dict[str, int] = {}
         self._weights = weights
@@ -106,6 +109,15 @@ class FakeRuntime:
         self._later = [(due, answer) for due, answer in self._later if due >= self._polls]
         return reports
 
+    def add_actor_host(self) -> str:
+        self.added += 1
+        name = f"actor-{self.added}"
+        self.report(HostStarted(name, "actor_host"))
+        return name
+
+    def remove_actor_host(self, name: str) -> None:
+        self.removed.append(name)
+
     def workers(self) -> tuple[WorkerStatus, ...]:
         return (WorkerStatus("actor_host", os.getpid()),)
 
@@ -115,6 +127,10 @@ class FakeRuntime:
     def report(self, *reports: Report) -> None:
         """Something else happens before the next poll."""
         self._reports.extend(reports)
+
+    def starts(self, *hosts: str) -> tuple[Report, ...]:
+        """Actor hosts are there."""
+        return tuple(HostStarted(host, "actor_host") for host in hosts)
 
     def lose(self, host: str, kind: str) -> None:
         """A host dies with all its answers, and another takes its place."""
@@ -157,7 +173,7 @@ class FakeRuntime:
         return [CheckpointTaken(progress, saved)]
 
     def _play(self, lease: Lease) -> list[Report]:
-        done = LeaseDone("actor-0", FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease)))
+        done = LeaseDone(lease.host, FinishLease(lease.lease_id, lease.token, steps_of(lease), outcomes_of(lease)))
         if lease.home is None:
             return [done]
         self.versions[lease.home] = self.versions.get(lease.home, 0) + UPDATES_PER_LEASE

@@ -176,6 +176,19 @@ def test_a_killed_actor_host_is_reported_and_replaced(runtime: Watched) -> None:
     assert done.answer.lease_id == 22
 
 
+def test_a_host_that_is_added_works_and_ends_without_a_report_of_loss(runtime: Watched) -> None:
+    name = runtime.runtime.add_actor_host()
+    runtime.until(lambda report: report == HostStarted(name, "actor_host"))
+    pid = next(worker.pid for worker in runtime.runtime.workers() if worker.name == name)
+    runtime.runtime.remove_actor_host(name)
+    deadline = time.monotonic() + DEADLINE_S
+    while start_ticks(pid) and time.monotonic() < deadline:
+        runtime.reports.extend(runtime.runtime.poll(0.1, budget_fraction=0.0))
+    assert not start_ticks(pid)
+    assert not [report for report in runtime.reports if isinstance(report, HostLost) and report.host == name]
+    assert name not in [worker.name for worker in runtime.runtime.workers()]
+
+
 def test_a_killed_learner_host_loses_the_lease_and_goes_on_from_its_checkpoint(runtime: Watched) -> None:
     runtime.runtime.submit(TakeCheckpoint("main-0"))
     checkpoint = runtime.until(lambda report: isinstance(report, CheckpointTaken))

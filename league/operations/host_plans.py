@@ -1,0 +1,65 @@
+"""Plans of operations on hosts: park, drain, and their number."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from league.core.marks import DRAINED, PARKED, WORKING
+from league.operations.plans import OperationRefused, Plan, Situation, plan_set
+
+FOLLOWS = "runtime.actor_hosts follows the machines of the cluster"
+
+
+def plan_park(now: Situation, host: str) -> Plan:
+    """A host is given no further lease."""
+    _require_actor_host(now, host)
+    _require_others(now, host)
+    return replace(plan_set(now, [(f"hosts.{host}", PARKED)]), words=f"parks {host}")
+
+
+def plan_unpark(now: Situation, host: str) -> Plan:
+    """A parked host is given leases again."""
+    _require_actor_host(now, host)
+    state = now.state.hosts.get(host, WORKING)
+    if state == DRAINED:
+        raise OperationRefused(f"{host} is drained and ends; raise the number of actor hosts instead")
+    if state == WORKING:
+        raise OperationRefused(f"{host} is not parked")
+    return replace(plan_set(now, [(f"hosts.{host}", WORKING)]), words=f"lets {host} work again")
+
+
+def plan_drain(now: Situation, host: str) -> Plan:
+    """A host ends with the lease in hand, and there is one fewer from then on."""
+    _require_actor_host(now, host)
+    if now.state.hosts.get(host) == DRAINED:
+        raise OperationRefused(f"{host} is drained already")
+    _require_others(now, host)
+    pairs: list[tuple[str, object]] = [(f"hosts.{host}", DRAINED)]
+    number = now.config.runtime.actor_hosts
+    if number:
+        pairs.append(("runtime.actor_hosts", number - 1))
+    return replace(plan_set(now, pairs), words=f"drains {host}")
+
+
+def plan_actor_hosts(now: Situation, number: int) -> Plan:
+    """There are to be so many actor hosts."""
+    if not now.config.runtime.actor_hosts:
+        raise OperationRefused(f"{FOLLOWS}; add or remove machines there")
+    if number < 1:
+        raise OperationRefused("a run needs one actor host at least; pause training instead")
+    parked = [name for name in now.hosts if now.state.hosts.get(name) == PARKED]
+    if now.hosts[:number] and all(name in parked for name in now.hosts[:number]):
+        raise OperationRefused(f"{', '.join(parked)} would be all that is left, and are parked; unpark one first")
+    return plan_set(now, [("runtime.actor_hosts", number)])
+
+
+def _require_actor_host(now: Situation, host: str) -> None:
+    if host.startswith("learner-"):
+        raise OperationRefused(f"{host} holds players and cannot be parked; pause or freeze those instead")
+    if host not in now.hosts:
+        raise OperationRefused(f"no actor host {host!r}; there are {', '.join(now.hosts) or 'none'}")
+
+
+def _require_others(now: Situation, host: str) -> None:
+    if not any(name not in now.state.hosts for name in now.hosts if name != host):
+        raise OperationRefused("no actor host would work any more; pause training instead")

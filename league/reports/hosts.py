@@ -1,0 +1,79 @@
+"""The hosts of a live run: their processes, whether they work, and for whom."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from league.core.marks import WORKING
+from league.reports.status import open_state
+from league.store.run_folder import RunFolder
+
+LOST = "lost"
+"""Of a host that the runtime has parked, as it was lost again and again."""
+
+
+@dataclass(frozen=True)
+class HostRow:
+    """One host.
+
+    Fields:
+      state: "working", "parked", "drained", or "lost" where the runtime starts it again only now and then.
+      pid: 0 where it has no process now. lease: number of the one in hand, 0 for none; player: whom that trains.
+    """
+
+    name: str
+    kind: str
+    state: str
+    pid: int = 0
+    lease: int = 0
+    player: str = ""
+    device: str = ""
+
+
+@dataclass(frozen=True)
+class HostsReport:
+    """Every host of a run; none where it is not live."""
+
+    run: str
+    rows: tuple[HostRow, ...]
+
+    def to_json(self) -> str:
+        """As one JSON object."""
+        return json.dumps(asdict(self))
+
+    def text(self) -> str:
+        """For people."""
+        if not self.rows:
+            return f"{self.run}: no host, as the run is not live"
+        head = f"{'host':<14} {'kind':<13} {'state':<8} {'pid':>8} {'lease':>9}  for"
+        rows = [
+            f"{row.name:<14} {row.kind:<13} {row.state:<8} {row.pid or '-':>8} {row.lease or '-':>9}  "
+            f"{row.player or row.device}".rstrip()
+            for row in self.rows
+        ]
+        return "\n".join([head, *rows])
+
+
+def read_hosts(path: Path) -> HostsReport:
+    """The hosts of a run as of its last heartbeat.
+
+    Raises:
+      MissingRun, JournalError, StorageError.
+    """
+    folder = RunFolder.open(path)
+    status = folder.read_status()
+    if status is None or not folder.is_live(status):
+        return HostsReport(str(path), ())
+    state = open_state(folder)
+    leases = {lease.host: lease for lease in state.leases.values()}
+    rows = []
+    for worker in status.workers:
+        lease = leases.get(worker.name)
+        held = state.hosts.get(worker.name, WORKING)
+        number, player = (0, "") if lease is None else (lease.lease_id, lease.home or "rating")
+        rows.append(HostRow(worker.name, worker.kind, held, worker.pid, number, player, worker.device))
+    there = {row.name for row in rows}
+    rows += [HostRow(name, "actor_host", LOST) for name in status.parked if name not in there]
+    return HostsReport(str(path), tuple(row for row in rows if row.name))
