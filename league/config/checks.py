@@ -138,7 +138,7 @@ def _actors_problems(actors: ActorConfig) -> Iterator[str]:
 def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
     yield from _at_least(
         runtime,
-        actor_hosts=1,
+        actor_hosts=0,
         learner_hosts=1,
         object_store_mb=80,
         lease_deadline_s=1,
@@ -149,8 +149,7 @@ def _runtime_problems(runtime: RuntimeConfig) -> Iterator[str]:
         snapshot_seconds=1,
     )
     if runtime.kind == "inprocess":
-        hosts = runtime.actor_hosts + runtime.learner_hosts
-        if hosts > 2:
+        if (runtime.actor_hosts, runtime.learner_hosts) != (1, 1):
             yield (
                 f"kind: inprocess is one process with 1 actor host and 1 learner host, not {runtime.actor_hosts} + "
                 f"{runtime.learner_hosts}; use kind: ray for more"

@@ -60,7 +60,8 @@ class RuntimeConfig:
       address: "local" for a Ray of the run's own, or the host:port or ray://host:port of a running one. "auto" is the
         one that RAY_ADDRESS names, as in a Ray job, and without that a Ray of the run's own.
       allow_tokenless: whether the running one may demand no token, and so obey any client that reaches it.
-      actor_hosts, learner_hosts: how many of each.
+      actor_hosts: how many; 0 follows the cluster, with one for each CPU of its machines as these come and go.
+      learner_hosts: how many.
       object_store_mb: shared memory of a local Ray, MiB.
       lease_deadline_s: seconds after which an unanswered lease is lost and its host replaced.
       progress_deadline_s: the same for a learner host that does not say how far it is, which it is asked each second.

@@ -32,7 +32,7 @@ from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent, budget_spent, follows_clock, fraction_spent
 from league.run.checkpointing import RESCUE_S, RestartStates
-from league.run.effects import Effects, HostTable
+from league.run.effects import Effects, HostTable, open_again
 from league.run.frozen_weights import FrozenWeights
 from league.run.observation import HostLosses, Observation
 from league.run.rating_phase import RatingPhase, rating_allowance
@@ -47,6 +47,7 @@ from league.runtime.protocol import (
     LeaseDone,
     LeaseLost,
     PlayerInstalled,
+    Remark,
     Report,
     ResetDone,
     Runtime,
@@ -289,12 +290,14 @@ class Daemon:
             self._save_checkpoint(report)
         elif isinstance(report, PlayerInstalled):
             self._hosts.installed.add(report.player)
-            self._resubmit_directives(report.player)
+            self._unacted += open_again(self._league.state, report.player, self._unacted)
         elif isinstance(report, HostStarted):
             self._host_started(report)
         elif isinstance(report, HostStuck):
             self._stuck = report.text
             self.say(f"{report.host}: {report.text}")
+        elif isinstance(report, Remark):
+            self.say(report.text)
         elif isinstance(report, HostLost):
             self._host_lost(report)
 
@@ -311,17 +314,12 @@ class Daemon:
     def _host_lost(self, report: HostLost) -> None:
         self._losses.lost(report, say=self.say)
         self._hosts.forget(report.host)
+        if report.for_good:
+            self._numbers.gone(report.host)
         self._hosts.installed.difference_update(report.players)
         self._restart_states.forget(report.players)
         for lease in [lease for lease in self._league.state.leases.values() if lease.host == report.host]:
             self._do(ExpireLease(lease.lease_id, report.reason))
-
-    def _resubmit_directives(self, player: str) -> None:
-        """Submit the directives of a player whose learner was just (re)installed: a lost host loses them."""
-        pending = {event.directive.directive_id for event in self._unacted if isinstance(event, DirectiveIssued)}
-        for directive in self._league.state.open_directives(player):
-            if directive.directive_id not in pending:
-                self._unacted.append(DirectiveIssued(directive))
 
     def _ready(self) -> bool:
         return len(self._hosts.installed) == len(self._league.state.players)

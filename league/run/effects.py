@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from agents.learner.config import LearnerConfig
@@ -19,6 +19,7 @@ from league.core.state.events import (
     SettingsChanged,
 )
 from league.core.state.records import Directive, DirectiveKind, Lease, Progress
+from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, MissingSnapshot
 from league.policies.policy_store import PolicyStore
 from league.run.checkpointing import restored_progress
@@ -162,3 +163,17 @@ class Effects:
         counters = counters_in(saved)
         digest = self._policies.put_checkpoint(directive.player, saved)
         self._execute(ConfirmTransplant(directive.directive_id, digest, counters.version, counters.trained_steps))
+
+
+def open_again(state: LeagueState, player: str, unacted: Iterable[Event]) -> list[Event]:
+    """The directives to submit once a player's learner was (re)installed: a lost host loses them.
+
+    Args:
+      unacted: events that will be acted on anyway.
+    """
+    pending = {event.directive.directive_id for event in unacted if isinstance(event, DirectiveIssued)}
+    return [
+        DirectiveIssued(directive)
+        for directive in state.open_directives(player)
+        if directive.directive_id not in pending
+    ]

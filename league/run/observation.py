@@ -54,7 +54,10 @@ class HostLosses:
     def lost(self, report: HostLost, *, say: Callable[[str], object]) -> None:
         """Count a loss; says once when a host is parked."""
         self.count += 1
-        self.gone[report.host] = report.reason
+        if report.for_good:
+            self.started(report.host)  # nobody waits for it
+        else:
+            self.gone[report.host] = report.reason
         if report.parked_s and report.host not in self.parked:
             self.parked[report.host] = None
             say(f"{report.host} is parked, and tried again every {report.parked_s:g} s: {report.reason}")

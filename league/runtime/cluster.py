@@ -97,6 +97,9 @@ class Cluster:
         Raises:
           RayUnreachable: no cluster answers. RayUnguarded: it demands no token, and that is not allowed.
         """
+        from ray._private import auto_init_hook
+
+        auto_init_hook.enable_auto_connect = False  # a call after the connection is lost must not start another Ray
         if self._address == OWN:
             self._start_local()
         else:
@@ -115,12 +118,6 @@ class Cluster:
     def is_own(self) -> bool:
         """True for a Ray of our own, whose processes are all on this machine."""
         return self.folder is not None
-
-    def num_gpus(self) -> int:
-        """Whole GPUs of the cluster."""
-        import ray
-
-        return int(ray.cluster_resources().get("GPU", 0.0))
 
     def _start_local(self) -> None:
         os.environ.update(LOCAL_ENVIRONMENT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import socket
 import time
 from collections import deque
 from collections.abc import Mapping
@@ -22,6 +23,7 @@ from league.runtime.protocol import (
     HostStuck,
     InstallPlayer,
     LeaseDone,
+    NodeInfo,
     PlayerInstalled,
     PlayLease,
     Reconfigure,
@@ -129,6 +131,12 @@ class InProcessRuntime:
         """Both hosts are this process."""
         hosts = (("actor_host", ACTOR_HOST), ("learner_host", LEARNER_HOST))
         return tuple(WorkerStatus(kind, os.getpid(), name=name) for kind, name in hosts)
+
+    def nodes(self) -> tuple[NodeInfo, ...]:
+        """This machine."""
+        return (
+            NodeInfo(socket.gethostname(), "127.0.0.1", float(os.cpu_count() or 1), 0.0, (ACTOR_HOST, LEARNER_HOST)),
+        )
 
     def save_hosts(self) -> HostState | None:
         """As in `DeterministicRuntime`."""

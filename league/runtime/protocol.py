@@ -135,6 +135,7 @@ class HostLost:
 
     players: whom a learner host held.
     parked_s: where it was lost so often in a row that it is parked, the time after which it is tried again; else 0.
+    for_good: whether its machine went with it, so that it does not come back.
     """
 
     host: str
@@ -142,6 +143,7 @@ class HostLost:
     reason: str
     players: tuple[str, ...] = ()
     parked_s: float = 0.0
+    for_good: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,13 @@ class HostStuck:
     """A host is in a call that has not come back for long; it is not lost yet. text: which call, and for how long."""
 
     host: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A sentence for the user."""
+
     text: str
 
 
@@ -224,6 +233,7 @@ Report = (
     HostStarted
     | HostLost
     | HostStuck
+    | Remark
     | PlayerInstalled
     | LeaseDone
     | LeaseLost
@@ -256,6 +266,22 @@ class HostState:
         )
 
 
+@dataclass(frozen=True)
+class NodeInfo:
+    """A machine of the runtime.
+
+    Fields:
+      name: for people. address: its IP address.
+      cpus, gpus: that hosts may use. hosts: those that are up there.
+    """
+
+    name: str
+    address: str
+    cpus: float
+    gpus: float
+    hosts: tuple[str, ...] = ()
+
+
 class Runtime(Protocol):
     """Runs hosts. Calls come from one thread."""
 
@@ -279,22 +305,30 @@ class Runtime(Protocol):
         """
         ...
 
-    def add_actor_host(self) -> str:
-        """Start one actor host more, and return its name; its `HostStarted` comes with a later poll.
+    def workers(self) -> tuple[WorkerStatus, ...]:
+        """The processes of the runtime."""
+        ...
 
-        The first ones are actor-0 and so on.
+    def add_actor_host(self) -> str:
+        """Start another actor host; returns its name, which no other has had. Its `HostStarted` comes with a poll.
 
         Raises:
-          LeagueError: the runtime has no room for it; one sentence.
+          LeagueError: this runtime has one for good.
         """
         ...
 
     def remove_actor_host(self, name: str) -> None:
-        """End an actor host that has no lease, and forget it; no report follows."""
+        """End an actor host and forget it; one that is gone already is no error. No report comes.
+
+        A lease that it has is the caller's to give up. Where hosts follow the machines, no other takes its CPU.
+
+        Raises:
+          LeagueError: this runtime has one for good.
+        """
         ...
 
-    def workers(self) -> tuple[WorkerStatus, ...]:
-        """The processes of the runtime."""
+    def nodes(self) -> tuple[NodeInfo, ...]:
+        """The machines of the runtime, as last seen."""
         ...
 
     def close(self) -> None:

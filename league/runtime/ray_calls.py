@@ -1,4 +1,4 @@
-"""Bookkeeping of the Ray runtime for hosts and calls in flight, and the error texts of calls."""
+"""Bookkeeping of the Ray runtime: hosts, calls in flight, what a directive calls, and the error texts of calls."""
 
 from __future__ import annotations
 
@@ -9,10 +9,23 @@ from typing import Any
 
 from league.config.deadlines import PROGRESS_EVERY_S
 from league.errors import LeagueError
-from league.runtime.protocol import LearnerProgress, Report
+from league.runtime.protocol import (
+    InstallPlayer,
+    LearnerProgress,
+    PlayerInstalled,
+    Reconfigure,
+    Report,
+    ResetDone,
+    ResetPlayer,
+    TakeCheckpoint,
+    TakeSnapshot,
+)
 
 LATE_S = 2.0 * PROGRESS_EVERY_S
 """A learner host without a sign for longer than this is late: leases that wait for it are not overdue."""
+
+Directive = tuple[Callable[[Any], Any], Callable[[Any], list[Report]]]
+"""A call of a learner host, given its handle, and the reports that its result makes."""
 
 
 @dataclass
@@ -35,7 +48,7 @@ class Host:
     failures: int = 0
     parked: bool = False
     start_at: float = 0.0
-    tasks: deque[tuple[Callable[[Any], Any], Callable[[Any], list[Report]]]] = field(default_factory=deque)
+    tasks: deque[Directive] = field(default_factory=deque)
     is_busy: bool = False
     is_asked: bool = False
     asked_at: float = 0.0
@@ -96,3 +109,18 @@ def cause_text(error: BaseException) -> str:
 def has_learnt(reports: list[Report]) -> bool:
     """True if a learner host has made an update since it was started."""
     return any(isinstance(report, LearnerProgress) and report.update is not None for report in reports)
+
+
+def directive_of(
+    task: InstallPlayer | TakeSnapshot | ResetPlayer | Reconfigure | TakeCheckpoint,
+) -> Directive:
+    """The call of a task for a learner host, and the reports that its result makes."""
+    if isinstance(task, InstallPlayer):
+        return lambda handle: handle.install.remote(task), lambda _: [PlayerInstalled(task.player)]
+    if isinstance(task, TakeSnapshot):
+        return lambda handle: handle.snapshot.remote(task.directive_id, task.player), lambda answer: [answer]
+    if isinstance(task, ResetPlayer):
+        return lambda handle: handle.reset.remote(task.player, task.weights), lambda _: [ResetDone(task.directive_id)]
+    if isinstance(task, Reconfigure):
+        return lambda handle: handle.reconfigure.remote(task), lambda _: []
+    return lambda handle: handle.checkpoint.remote(task.player), lambda answer: [answer]

@@ -10,7 +10,6 @@ from typing import Any
 
 import ray
 import torch
-from ray.util.placement_group import PlacementGroup
 
 from agents.learner.build import choose_dtype
 from agents.learner.errors import LearnerError
@@ -24,6 +23,7 @@ from league.runtime.actor_host import ActorHost
 from league.runtime.async_learner_host import AsyncLearnerHost
 from league.runtime.host_log import logs_its_errors, open_log
 from league.runtime.learner_host import LearnerHost, UnknownPlayer, Workers
+from league.runtime.nodes.learner_groups import ANY, WorkerPlace
 from league.runtime.protocol import (
     CheckpointTaken,
     HostSetup,
@@ -121,9 +121,9 @@ class ActorHostProcess:
         self._push_s = setup.deadlines.push_s
         self._client = RemoteClient({}, push_s=self._push_s)
 
-    def ready(self) -> int:
-        """The process id, once everything is built."""
-        return os.getpid()
+    def ready(self) -> tuple[int, str]:
+        """The process id and the machine, once everything is built."""
+        return os.getpid(), ray.get_runtime_context().get_node_id()
 
     @logs_its_errors
     def play(
@@ -144,19 +144,21 @@ class LearnerHostProcess:
     """A learner host in a process of its own."""
 
     @logs_its_errors
-    def __init__(self, setup: HostSetup, name: str, groups: Mapping[str, PlacementGroup]) -> None:
-        """Args: groups: player -> the GPUs that are kept for the workers of its learner."""
+    def __init__(self, setup: HostSetup, name: str, places: Mapping[str, WorkerPlace]) -> None:
+        """Args: places: player -> the place that is kept for the workers of its learner."""
         prepare_process()
         open_log(setup.logs, name)
         spec = spec_of(setup.env)
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
-        host = AsyncLearnerHost(setup, dtype=dtype, workers_of=lambda player: _workers(groups.get(player)))
+        host = AsyncLearnerHost(
+            setup, dtype=dtype, workers_of=lambda player: _workers(places.get(player, places.get(ANY)))
+        )
         host.start()
         self._host: LearnerHost = host
 
-    def ready(self) -> int:
-        """The process id, once everything is built."""
-        return os.getpid()
+    def ready(self) -> tuple[int, str]:
+        """The process id and the machine, once everything is built."""
+        return os.getpid(), ray.get_runtime_context().get_node_id()
 
     @logs_its_errors
     def install(self, task: InstallPlayer) -> None:
@@ -204,5 +206,6 @@ class LearnerHostProcess:
         return self._host.checkpoint(player)
 
 
-def _workers(group: PlacementGroup | None) -> Workers:
-    return Workers(functools.partial(RayWorkerGroup, group=group), torch.device("cpu" if group is None else "cuda"))
+def _workers(place: WorkerPlace | None) -> Workers:
+    has_gpus = place is not None and place.first_bundle is not None
+    return Workers(functools.partial(RayWorkerGroup, place=place), torch.device("cuda" if has_gpus else "cpu"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import logging
 import os
 import signal
@@ -12,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import ray
-from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 
 from envs.protocol import EnvError
 from league.config.deadlines import PROGRESS_EVERY_S, START_S
@@ -20,26 +18,31 @@ from league.config.ray_address import ray_address
 from league.config.run_config import RuntimeConfig
 from league.runtime.cluster import Cluster
 from league.runtime.frozen_objects import FrozenObjects
-from league.runtime.placement import GpuPlan, plan_gpus
+from league.runtime.nodes.host_placement import HostPlacement
+from league.runtime.nodes.node_watch import NodeWatch, agree, ask_versions
 from league.runtime.protocol import (
     HostLost,
     HostSetup,
     HostStarted,
-    InstallPlayer,
     LearnerProgress,
     LeaseDone,
     LeaseLost,
-    PlayerInstalled,
+    NodeInfo,
     PlayLease,
-    Reconfigure,
+    Remark,
     Report,
-    ResetDone,
-    ResetPlayer,
-    TakeCheckpoint,
-    TakeSnapshot,
     Task,
 )
-from league.runtime.ray_calls import Call, Host, cause_text, first_line, has_learnt, is_late, require_others
+from league.runtime.ray_calls import (
+    Call,
+    Host,
+    cause_text,
+    directive_of,
+    first_line,
+    has_learnt,
+    is_late,
+    require_others,
+)
 from league.runtime.ray_hosts import (
     ACTORS,
     CREDITS,
@@ -56,17 +59,16 @@ logger = logging.getLogger(__name__)
 MAX_FAILURES = 5
 """Losses of one host in a row, without any work done in between, after which it is parked."""
 
-PLACE_S = 30.0
-"""Longest wait for GPUs that are to be kept for a learner's workers."""
-
 PARK_RETRY_S = 180.0
 """Time between two tries to start a parked host."""
 
-ADDED_HOSTS = 8
-"""Actor hosts that may be added while the run goes before they wait for each other at a learner host."""
-
 BACK_OFF_S = 0.5
 """Wait before a host is started again; doubles with each failure in a row."""
+
+MIN_ACTORS = 16
+"""Actor hosts for which a learner host has threads at least, so that more can be added to a small run."""
+
+MAX_THREADS = 768
 
 
 class RayRuntime:
@@ -78,6 +80,7 @@ class RayRuntime:
       players: every player; player number p is held by learner host p modulo their number.
       monotonic: seconds that never go back.
       cluster: a Ray that the caller has started and will close, instead of the one that the settings name.
+      watch: of the machines.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class RayRuntime:
         players: tuple[str, ...],
         monotonic: Callable[[], float] = time.monotonic,
         cluster: Cluster | None = None,
+        watch: NodeWatch | None = None,
     ) -> None:
         self._setup = setup
         self._settings = settings
@@ -95,7 +99,7 @@ class RayRuntime:
         self._shares_cluster = cluster is not None
         self._cluster = cluster or Cluster(
             ray_address(settings.address, os.environ),
-            num_hosts=settings.actor_hosts + settings.learner_hosts,
+            num_hosts=(settings.actor_hosts or os.cpu_count() or 1) + settings.learner_hosts,
             object_store_mb=settings.object_store_mb,
             allow_tokenless=settings.allow_tokenless,
         )
@@ -111,11 +115,11 @@ class RayRuntime:
         self._learner_of = {player: f"learner-{place % settings.learner_hosts}" for place, player in enumerate(players)}
         self._calls: dict[Any, Call] = {}
         self._deadlines = setup.deadlines
-        self._gpus = GpuPlan(0.0)
-        self._groups: dict[str, PlacementGroup] = {}
+        watch = watch or NodeWatch(ask=agree if self._cluster.is_own else ask_versions)
+        self._placement = HostPlacement(watch, follows=settings.actor_hosts == 0)
+        self._next_actor = settings.actor_hosts
         self._frozen = FrozenObjects(ray.put, max_bytes=settings.object_store_mb * 1024 * 1024 // 2)
         self._reports: list[Report] = []
-        self._num_named = settings.actor_hosts
 
     def start(self) -> None:
         """Start or join Ray, and begin to bring up every host.
@@ -126,7 +130,8 @@ class RayRuntime:
         if not self._shares_cluster:
             self._reaper.start()
             self._cluster.start()
-        self._place()
+        held = {name: self._players_of(self._hosts[name]) for name in self._learner_hosts}
+        self._placement.start(held, num_workers=self._setup.learner.pipeline.num_workers)
         for host in self._hosts.values():
             self._spawn(host)
 
@@ -138,23 +143,7 @@ class RayRuntime:
         host = self._hosts[self._learner_host_of(task.player)]
         if host.handle is None:
             return
-        if isinstance(task, InstallPlayer):
-            host.tasks.append((lambda handle: handle.install.remote(task), lambda _: [PlayerInstalled(task.player)]))
-        elif isinstance(task, TakeSnapshot):
-            host.tasks.append(
-                (lambda handle: handle.snapshot.remote(task.directive_id, task.player), lambda answer: [answer])
-            )
-        elif isinstance(task, ResetPlayer):
-            host.tasks.append(
-                (
-                    lambda handle: handle.reset.remote(task.player, task.weights),
-                    lambda _: [ResetDone(task.directive_id)],
-                )
-            )
-        elif isinstance(task, Reconfigure):
-            host.tasks.append((lambda handle: handle.reconfigure.remote(task), lambda _: []))
-        elif isinstance(task, TakeCheckpoint):
-            host.tasks.append((lambda handle: handle.checkpoint.remote(task.player), lambda answer: [answer]))
+        host.tasks.append(directive_of(task))
         self._next_directive(host)
 
     def poll(self, timeout_s: float, *, budget_fraction: float) -> list[Report]:
@@ -166,6 +155,7 @@ class RayRuntime:
           EnvError: the env failed in a host; the user has to mend it.
           LeagueError: a learner host, or every actor host, is lost again and again.
         """
+        self._follow_machines()
         self._start_due()
         self._ask_progress(budget_fraction)
         if self._calls:
@@ -184,15 +174,22 @@ class RayRuntime:
 
     def add_actor_host(self) -> str:
         """As in the protocol."""
-        name = f"actor-{self._num_named}"
-        self._num_named += 1  # no name is used twice: the league knows the one of before as drained
-        self._spawn(self._hosts.setdefault(name, Host(name, "actor_host", is_added=True)))
+        name = f"actor-{self._next_actor}"
+        self._hosts[name], self._next_actor = Host(name, "actor_host", is_added=True), self._next_actor + 1
         return name
 
     def remove_actor_host(self, name: str) -> None:
         """As in the protocol."""
-        self._forget_calls(self._hosts[name])
-        self._kill(self._hosts.pop(name), at_once=False)
+        host = self._hosts.pop(name, None)
+        if host is not None:
+            self._end(host)
+
+    def nodes(self) -> tuple[NodeInfo, ...]:
+        """As in the protocol."""
+        return tuple(
+            NodeInfo(str(node), node.address, node.cpus, node.gpus, hosts)
+            for node, hosts in self._placement.nodes().items()
+        )
 
     def workers(self) -> tuple[WorkerStatus, ...]:
         """Every host that is up."""
@@ -207,10 +204,7 @@ class RayRuntime:
         for host in self._hosts.values():
             self._kill(host, at_once=False)
         self._calls.clear()
-        for group in self._groups.values():
-            with contextlib.suppress(ray.exceptions.RayError, ValueError, RuntimeError):
-                remove_placement_group(group)
-        self._groups.clear()
+        self._placement.close()
         if not self._shares_cluster:
             self._cluster.close()
             self._reaper.close()
@@ -260,43 +254,42 @@ class RayRuntime:
         self._calls[reference] = Call(host, self._monotonic() + deadline_s, answer, lost, learner, keeps)
 
     def _spawn(self, host: Host) -> None:
-        learner = host.kind == "learner_host"
-        gpus = self._gpus.host_share if learner else 0.0
-        cpus = (
-            0 if host.is_added and self._settings.address == "local" else 1
-        )  # our own Ray has room for the first ones
-        limits: dict[str, Any] = {"num_cpus": cpus, "num_gpus": gpus, "max_restarts": 0, "max_task_retries": 0}
-        if learner:
+        if host.kind == "learner_host":
             # Every chunk on its way may wait for room, and one question more of each actor host must still get through.
-            threads = (self._settings.actor_hosts + ADDED_HOSTS) * (CREDITS + 2)
-            make_learner = ray.remote(**limits, concurrency_groups={ACTORS: threads, PROGRESS: 1})
-            host.handle = make_learner(LearnerHostProcess).remote(self._setup, host.name, self._groups)
+            threads = min(max(self._num_actors(), MIN_ACTORS) * (CREDITS + 2), MAX_THREADS)
+            options = self._placement.learner_options(host.name)
+            make_learner = ray.remote(**options, concurrency_groups={ACTORS: threads, PROGRESS: 1})(LearnerHostProcess)
+            host.handle = make_learner.remote(self._setup, host.name, self._placement.worker_places(host.name))
         else:
-            host.handle = ray.remote(**limits)(ActorHostProcess).remote(self._setup, host.name)
-        self._expect(host.handle.ready.remote(), host, lambda pid: self._ready(host, pid), deadline_s=START_S)
+            is_extra = host.is_added and self._cluster.is_own and not self._placement.follows
+            options = self._placement.actor_options(host.name, is_extra=is_extra)
+            make_actor = ray.remote(**options)(ActorHostProcess)
+            host.handle = make_actor.remote(self._setup, host.name)
+        self._expect(host.handle.ready.remote(), host, lambda facts: self._ready(host, *facts), deadline_s=START_S)
 
-    def _place(self) -> None:
-        """Decide which GPU is whose, for as long as the run lasts, and keep those of the learners' workers for them."""
-        players, num_workers = tuple(self._learner_of), self._setup.learner.pipeline.num_workers
-        num_gpus = self._cluster.num_gpus()
-        plan = plan_gpus(num_gpus, players=players, learner_hosts=self._settings.learner_hosts, num_workers=num_workers)
-        for player in plan.players:
-            group = placement_group([{"GPU": 1.0}] * num_workers, strategy="PACK")
-            if not group.wait(PLACE_S):  # the GPUs exist but another process holds them
-                remove_placement_group(group)
-                break
-            self._groups[player] = group
-        without = tuple(player for player in players if player not in self._groups) if num_gpus and num_workers else ()
-        self._gpus = dataclasses.replace(plan, players=tuple(self._groups), on_cpu=without)
-        for warning in self._gpus.warnings():
-            logger.warning(warning)
+    def _num_actors(self) -> int:
+        """Actor hosts that there may be; where they follow the machines, as many as these have CPUs by now."""
+        if not self._placement.follows:
+            return len(self._hosts) - len(self._learner_hosts)
+        return int(sum(node.cpus for node in self._placement.nodes()))
+
+    @property
+    def _learner_hosts(self) -> tuple[str, ...]:
+        return tuple(name for name, host in self._hosts.items() if host.kind == "learner_host")
+
+    def _follow_machines(self) -> None:
+        """Start hosts on machines that have joined, and give those up whose machine is gone."""
+        self._reports.extend(map(Remark, self._placement.take_remarks()))
+        change = self._placement.change(self._learner_hosts)
+        for name in change.remove:
+            if name in self._hosts:
+                self._end(self._hosts.pop(name))
+                self._reports.append(HostLost(name, "actor_host", "its machine has left the cluster", for_good=True))
+        for node_id in change.add:
+            self._placement.pin(self.add_actor_host(), node_id)
 
     def _device_of(self, host: Host) -> str:
-        if host.kind != "learner_host":
-            return ""
-        if not self._gpus.num_workers:
-            return self._gpus.device_of("")
-        return ", ".join(f"{player}: {self._gpus.device_of(player)}" for player in self._players_of(host))
+        return self._placement.groups.plan.text(self._players_of(host)) if host.kind == "learner_host" else ""
 
     def _learner_host_of(self, player: str) -> str:
         """The host of a player; one that joins late comes to a host with the fewest."""
@@ -309,7 +302,11 @@ class RayRuntime:
     def _players_of(self, host: Host) -> tuple[str, ...]:
         return tuple(player for player, name in self._learner_of.items() if name == host.name)
 
-    def _ready(self, host: Host, pid: int) -> list[Report]:
+    def _ready(self, host: Host, pid: int, node_id: str) -> list[Report]:
+        refusal = self._placement.started(host.name, node_id)
+        if refusal:
+            self._lose(host, refusal)
+            return []
         host.pid = pid
         host.answered_at = self._monotonic()
         return [HostStarted(host.name, host.kind, self._players_of(host))]
@@ -343,10 +340,7 @@ class RayRuntime:
         Raises:
           LeagueError: it was lost too often in a row, and the run cannot continue without it.
         """
-        self._kill(host, at_once=True)
-        host.tasks.clear()
-        host.is_busy = host.is_asked = False
-        self._forget_calls(host)
+        self._end(host)
         host.failures += 1
         host.parked = host.failures > MAX_FAILURES
         logger.warning("%s was lost, %d times in a row now: %s", host.name, host.failures, reason)
@@ -357,7 +351,12 @@ class RayRuntime:
         parked_s = wait_s if host.parked else 0.0
         self._reports.append(HostLost(host.name, host.kind, reason, self._players_of(host), parked_s))
 
-    def _forget_calls(self, host: Host) -> None:
+    def _end(self, host: Host) -> None:
+        """End a host and forget what it owes."""
+        self._kill(host, at_once=True)
+        self._placement.forget(host.name)
+        host.tasks.clear()
+        host.is_busy = host.is_asked = False
         for reference in [reference for reference, call in self._calls.items() if call.host is host]:
             del self._calls[reference]
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import ray
 import torch
-from ray.util.placement_group import PlacementGroup
-from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from agents.learner.errors import StageDiedError, StageHungError
 from agents.learner.workers.worker import Answer, GroupWorker, Request, WorkerSetup
+from league.runtime.nodes.learner_groups import WorkerPlace
 
 logger = logging.getLogger(__name__)
 
@@ -54,22 +53,16 @@ class RayWorkerGroup:
 
     Args:
       setups: one for each rank; device and rendezvous are filled in here.
-      group: a bundle with a GPU for each rank, kept for this learner as long as the run lasts; None for workers on the
-        CPU. So a worker that takes the place of a lost one finds its GPU.
+      place: kept for this learner as long as the run lasts, so that a worker that takes the place of a lost one finds
+        its GPU; None for workers on any CPU.
     Raises:
       StageDiedError: the cluster had no room for a worker.
     """
 
-    def __init__(self, setups: Sequence[WorkerSetup], *, group: PlacementGroup | None = None) -> None:
-        make_actor = ray.remote(num_cpus=0, num_gpus=0 if group is None else 1, max_restarts=0, max_task_retries=0)
+    def __init__(self, setups: Sequence[WorkerSetup], *, place: WorkerPlace | None = None) -> None:
+        make_actor = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(StageProcess)
         self._actors: list[Any] = [
-            make_actor(StageProcess)
-            .options(
-                scheduling_strategy="DEFAULT"
-                if group is None
-                else PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=rank)
-            )
-            .remote()
+            (make_actor if place is None else make_actor.options(**place.options(rank))).remote()
             for rank in range(len(setups))
         ]
         try:
@@ -79,8 +72,9 @@ class RayWorkerGroup:
             raise StageDiedError(f"the cluster had no room for {len(setups)} workers: {error}") from error
         address, port, _ = places[0]
         one_machine = len({host for host, _, _ in places}) == 1
-        on_gpu = group is not None and all(sees_gpu for _, _, sees_gpu in places)
-        if group is not None and not on_gpu:
+        has_gpus = place is not None and place.first_bundle is not None
+        on_gpu = has_gpus and all(sees_gpu for _, _, sees_gpu in places)
+        if has_gpus and not on_gpu:
             blind = ", ".join(str(rank) for rank, (_, _, sees_gpu) in enumerate(places) if not sees_gpu)
             logger.warning("worker %s sees no GPU although Ray gave it one: all workers compute on the CPU", blind)
         self._starting: list[Any] = [

@@ -93,7 +93,7 @@ def simulate(
       KeyError: no such world. LeagueError, EnvError: the configuration's game cannot be made.
     """
     spec = spec_of(config.env)
-    hosts = config.runtime.actor_hosts if config.runtime.kind == "ray" else 1
+    hosts = max(config.runtime.actor_hosts, 1) if config.runtime.kind == "ray" else 1
     network = build_network(spec, config.network, seed=0)
     num_bytes, retention = snapshot_bytes(layout_of(network)), config.retention
     pace = Pace(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import Situation
-from league.config.ray_address import AUTO
+from league.config.ray_address import AUTO, OWN
 
 RAY_CORE_SECONDS = 12.0
 """Core-seconds that the start and the end of Ray and its hosts take."""
@@ -47,6 +47,9 @@ def placement(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     else:
         yield AutoValue("runtime.kind", "ray", f"{situation.cores} cores")
     if draft.value("runtime.kind") == "ray" and draft.has("runtime.kind"):
+        address = draft.value("runtime.address")
+        if address != OWN and (address != AUTO or situation.cluster):
+            yield AutoValue("runtime.actor_hosts", 0, "they follow the machines of the cluster")
         yield AutoValue(
             "runtime.actor_hosts", max(situation.cores - 1, 1), f"{situation.cores} cores, one of them learns"
         )

@@ -67,7 +67,7 @@ enviroment: {id: connect_four}
 env: {id: connect_four, kwarg: {}}
 batch_rows: 3
 learner: {batch_rws: 64, batch_rows: 100, microbatches: 3, gamma: 2}
-runtime: {kind: rya, actor_hosts: 0}
+runtime: {kind: rya, actor_hosts: -1}
 league:
   players:
     - {role: main_agnt}
@@ -96,7 +96,7 @@ network: 5
         "name: 'Not A Name' is not allowed",
         "learner.batch_rows: 100 rows do not cut into 3 equal microbatches",
         "learner.gamma: 2.0 is not in (0, 1]",
-        "runtime.actor_hosts: 0 must be at least 1",
+        "runtime.actor_hosts: -1 must be at least 0",
         "budget.env_steps: 0 must be greater than 0",
         "evaluation.games: 7 cannot be half from either seat; use 8",
     ]

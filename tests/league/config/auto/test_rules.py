@@ -241,6 +241,12 @@ def test_hosts_on_the_cluster_that_ray_address_names_unless_the_run_repeats_exac
     config, reasons = settled(board_game(), budget=short, cluster="head:6379")
     assert (config.runtime.kind, config.runtime.address) == ("ray", "auto")
     assert reasons["runtime.kind"] == "RAY_ADDRESS names the cluster head:6379"
+    assert (config.runtime.actor_hosts, reasons["runtime.actor_hosts"]) == (
+        0,
+        "they follow the machines of the cluster",
+    )
+    there = settled(board_game(), {"runtime": {"address": "head:6379"}}, budget=short)[0]
+    assert (there.runtime.kind, there.runtime.actor_hosts) == ("ray", 0)
     own = {"runtime": {"address": "auto", "kind": "inprocess"}}
     assert settled(board_game(), own, budget=short, cluster="head:6379")[0].runtime.kind == "inprocess"
     steps = BudgetConfig(env_steps=1000)

@@ -18,7 +18,8 @@ from envs.registry import spec_of
 from league.config.run_config import RuntimeConfig
 from league.runtime.cluster import Cluster
 from league.runtime.learner_host import Workers, player_learner
-from league.runtime.placement import GpuPlan, plan_gpus
+from league.runtime.nodes.gpu_plan import GpuPlan, plan_gpus
+from league.runtime.nodes.learner_groups import WorkerPlace
 from league.runtime.protocol import HostStarted, InstallPlayer, PlayerInstalled
 from league.runtime.ray_hosts import ActorHostProcess, _workers
 from league.runtime.ray_runtime import RayRuntime
@@ -79,11 +80,13 @@ def test_two_stages_have_the_two_gpus_for_as_long_as_the_run_lasts_and_status_sa
     (learner,) = (worker for worker in piped.runtime.workers() if worker.kind == "learner_host")
     assert learner.device == "main-0: 2 GPUs"
     assert learner.text() == f"learner_host {learner.pid} (main-0: 2 GPUs)"
-    group = piped.runtime._groups["main-0"]
+    place = piped.runtime._placement.worker_places("learner-0")["main-0"]
+    group = place.group
+    assert place.first_bundle == 1
     for _ in range(2):  # installed again, as after a lost stage, the workers find the same GPUs
         piped.runtime.submit(InstallPlayer("main-0"))
         piped.until_all(PlayerInstalled("main-0"))
-        assert piped.runtime._groups["main-0"] is group
+        assert piped.runtime._placement.worker_places("learner-0")["main-0"].group is group
         assert ray.available_resources().get("GPU", 0.0) == 0.0
 
 
@@ -116,7 +119,7 @@ def test_a_learner_is_told_which_device_its_players_workers_were_given(monkeypat
 
     monkeypatch.setattr("league.runtime.learner_host.build_learner", build)
     setup = dataclasses.replace(setup_of(), learner=TWO_STAGES)
-    groups = {"main-0": cast(PlacementGroup, object())}
+    places = {"main-0": WorkerPlace(cast(PlacementGroup, object()), 1)}
     for player in ("main-0", "main-1"):
         with pytest.raises(StageDiedError):
             player_learner(
@@ -124,6 +127,6 @@ def test_a_learner_is_told_which_device_its_players_workers_were_given(monkeypat
                 setup,
                 spec_of(setup.env),
                 dtype=torch.float32,
-                workers=_workers(groups.get(player)),
+                workers=_workers(places.get(player)),
             )
     assert told == [torch.device("cuda"), torch.device("cpu")]

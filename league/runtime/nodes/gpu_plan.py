@@ -40,6 +40,12 @@ class GpuPlan:
             return "CPU"
         return "a GPU" if self.host_share == 1.0 else f"1/{round(1.0 / self.host_share)} of a GPU"
 
+    def text(self, players: Sequence[str]) -> str:
+        """Names the devices of the learners of one host, for people."""
+        if not self.num_workers:
+            return self.device_of("")
+        return ", ".join(f"{player}: {self.device_of(player)}" for player in players)
+
 
 def plan_gpus(num_gpus: int, *, players: Sequence[str], learner_hosts: int, num_workers: int) -> GpuPlan:
     """Share GPUs out.
