@@ -52,13 +52,7 @@ def write_door_file(folder: RunFolder, door: DoorFile) -> None:
     Raises:
       StorageError: it cannot be written.
     """
-    folder.storage.remove(folder.door_path)
-    try:
-        descriptor = os.open(folder.door_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(door))
-    except OSError as error:
-        raise StorageError(f"{folder.door_path} cannot be written: {error.strerror}.") from error
+    folder.storage.atomic_write_bytes(folder.door_path, msgspec.json.encode(door), durable=False, private=True)
 
 
 def read_door_file(folder: RunFolder) -> DoorFile:

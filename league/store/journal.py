@@ -22,7 +22,7 @@ from league.store.journal_reader import (
     named_sqlite_errors,
 )
 from league.store.journal_segments import PLAIN_EVENTS, SEGMENT, SEGMENT_EVENTS, next_chain, pack_segment
-from league.store.storage import Storage, fsync_folder, temporary_path
+from league.store.storage import Storage, temporary_path
 
 KEPT_STATES = 2
 
@@ -76,9 +76,9 @@ class Journal(JournalReader):
         with named_sqlite_errors(path), contextlib.closing(sqlite3.connect(temporary)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(_SCHEMA)
-        mark_path(path).unlink(missing_ok=True)  # of a journal that is gone: this one has not lost its events
-        temporary.rename(path)
-        fsync_folder(path.parent)
+        storage = storage or Storage()
+        storage.remove(mark_path(path))  # of a journal that is gone: this one has not lost its events
+        storage.publish_file(temporary, path)
         return cls.open(path, events=events, storage=storage)
 
     @classmethod
@@ -216,7 +216,7 @@ class Journal(JournalReader):
         if problem:
             self.notes.append(f"{problem} It is rewritten.")
             if mark is None:
-                self._mark.path.unlink(missing_ok=True)
+                self._storage.remove(self._mark.path)
             self._write_mark(durable=True)
 
     def forget_states(self, *, after_seq: int) -> None:

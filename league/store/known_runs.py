@@ -35,12 +35,13 @@ def this_user() -> str:
     return f"{name}@{socket.gethostname()}"
 
 
-def note_run(path: Path) -> None:
+def note_run(path: Path, *, storage: Storage | None = None) -> None:
     """Remember a run folder. A home that cannot be written to is no reason not to train: nothing is noted then."""
     path = path.absolute()
+    storage = storage or Storage()
     with contextlib.suppress(StorageError):
-        Storage().make_folder(_folder())
-        Storage().atomic_write_bytes(_file_of(path), os.fsencode(path), durable=False)
+        storage.make_folder(_folder())
+        storage.atomic_write_bytes(_file_of(path), os.fsencode(path), durable=False)
 
 
 def known_runs() -> list[RunFolder]:

@@ -27,6 +27,12 @@ FAULT_POINTS: dict[str, str] = {
     "append.before_write": "the line is not in the file",
     "append.torn": "half of the line is in the file",
     "overwrite.before_write": "the old bytes are in the file",
+    "overwrite.torn": "half of the new bytes are in the file",
+    "overwrite.before_fsync": "the new bytes are in the file, and need not be on the disk",
+    "make.before_mkdir": "the folder is not there",
+    "make.before_fsync": "the folder is there, and need not be on the disk",
+    "publish.before_rename": "a new file is complete, it has not its final name",
+    "publish.before_fsync": "the file has its final name, which need not be on the disk",
     "folder.before_rename": "a temporary folder is complete, nothing has its final name",
     "folder.before_fsync": "the folder has its final name, which need not be on the disk",
     "swap.before_exchange": "the new folder is complete, and both have their old names",
@@ -35,6 +41,8 @@ FAULT_POINTS: dict[str, str] = {
     "link.before_fsync": "the file has both names, the second need not be on the disk",
     "remove.before_unlink": "the file is still there",
     "remove.before_rmtree": "the folder is still there, whole",
+    "remove.before_fsync": "the file or folder is gone, which need not be on the disk",
+    "sweep.before_remove": "the left-over of a crash is still there",
     "journal.before_commit": "the rows are in an open transaction",
     "journal.after_commit": "the rows are durable, the caller does not know it yet",
 }
@@ -89,20 +97,24 @@ class Storage:
         assert point in FAULT_POINTS, f"fault point {point!r} is not listed in FAULT_POINTS"
         self._hook(point)
 
-    def atomic_write_bytes(self, path: Path, payload: bytes, *, durable: bool = True) -> None:
+    def atomic_write_bytes(self, path: Path, payload: bytes, *, durable: bool = True, private: bool = False) -> None:
         """Make `path` hold exactly `payload`: after a crash at any instant it holds the old bytes or the new.
 
         Args:
           path: file to replace or create; its folder must exist.
           durable: whether to fsync file and folder; False is for what may be lost in a power cut (a heartbeat).
+          private: whether only this user may read it.
         Raises:
           DiskFull, StorageError: nothing was replaced.
         """
         temporary = temporary_path(path)
         with _named_os_errors(path, remove=temporary):
             self.fault("write.before_open")
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+            mode = 0o600 if private else 0o644
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
             try:
+                if private:
+                    os.fchmod(descriptor, mode)
                 half = len(payload) // 2
                 _write_all(descriptor, payload[:half])
                 self.fault("write.torn")
@@ -174,8 +186,13 @@ class Storage:
             descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
             try:
                 self.fault("overwrite.before_write")
-                if os.pwrite(descriptor, payload, offset) != len(payload):
-                    raise OSError(errno.EIO, "only a part was written")
+                half = len(payload) // 2
+                for start, part in ((0, payload[:half]), (half, payload[half:])):
+                    if os.pwrite(descriptor, part, offset + start) != len(part):
+                        raise OSError(errno.EIO, "only a part was written")
+                    if start == 0:
+                        self.fault("overwrite.torn")
+                self.fault("overwrite.before_fsync")
                 if durable:
                     os.fdatasync(descriptor)
             finally:
@@ -202,10 +219,26 @@ class Storage:
     def make_folder(self, path: Path) -> None:
         """Create a folder and its parents durably; it may exist."""
         missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        if not missing:
+            return
         with _named_os_errors(path):
+            self.fault("make.before_mkdir")
             path.mkdir(parents=True, exist_ok=True)
+            self.fault("make.before_fsync")
             for folder in missing:
                 fsync_folder(folder.parent)
+
+    def publish_file(self, temporary: Path, final: Path) -> None:
+        """Give a complete temporary file, which is on the disk, its final name, durably.
+
+        Raises:
+          DiskFull, StorageError: `final` was not made, or need not survive a power cut.
+        """
+        with _named_os_errors(final):
+            self.fault("publish.before_rename")
+            temporary.rename(final)
+            self.fault("publish.before_fsync")
+            fsync_folder(final.parent)
 
     def publish_folder(self, temporary: Path, final: Path) -> None:
         """Give a complete temporary folder its final name, durably. `final` must not exist.
@@ -245,6 +278,7 @@ class Storage:
         with _named_os_errors(path):
             self.fault("remove.before_unlink")
             path.unlink(missing_ok=True)
+            self.fault("remove.before_fsync")
             fsync_folder(path.parent)
 
     def remove_folder(self, path: Path) -> None:
@@ -253,6 +287,7 @@ class Storage:
             if path.exists():
                 self.fault("remove.before_rmtree")
                 shutil.rmtree(path)
+                self.fault("remove.before_fsync")
                 fsync_folder(path.parent)
 
     def sweep(self, folder: Path) -> int:
@@ -260,6 +295,7 @@ class Storage:
         swept = 0
         with _named_os_errors(folder):
             for left in sorted(folder.glob(f"{TEMPORARY_PREFIX}*")):
+                self.fault("sweep.before_remove")
                 if left.is_dir() and not left.is_symlink():
                     for file in left.iterdir():
                         file.unlink()

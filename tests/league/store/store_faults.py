@@ -43,3 +43,15 @@ class FailAt:
         self._left -= 1
         if self._left == -1:
             raise OSError(self._code, os.strerror(self._code))
+
+
+class FailAtPoint:
+    """Raises an OSError at the n-th pass of one fault point, once."""
+
+    def __init__(self, point: str, code: int = errno.ENOSPC, *, index: int = 0) -> None:
+        self._fail = FailAt(index, code)
+        self._point = point
+
+    def __call__(self, point: str) -> None:
+        if point == self._point:
+            self._fail(point)

@@ -54,6 +54,7 @@ def test_a_missing_checkpoint_or_a_bad_name_is_named(tmp_path: Path) -> None:
 
 def test_death_at_any_point_leaves_the_old_checkpoint_and_the_new_whole_or_absent(tmp_path: Path) -> None:
     recorder = Recorder()
+    CheckpointStore(tmp_path / "reference").put("p", b"old")
     CheckpointStore(tmp_path / "reference", storage=Storage(hook=recorder)).put("p", b"new")
     for index in range(len(recorder.passed)):
         root = tmp_path / str(index)

@@ -20,7 +20,7 @@ from league.store.journal import Journal
 from league.store.journal_reader import GENESIS, JournalReader
 from league.store.storage import Storage
 from tests.league.store.journal_cases import EVENTS, Counted, Seat, Started, counted, create, filled, numbers
-from tests.league.store.store_faults import DieAt, Died, FailAt
+from tests.league.store.store_faults import DieAt, Died, FailAtPoint
 
 
 def test_events_come_back_equal_and_in_order(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_death_around_a_commit_leaves_all_of_the_group_or_none(tmp_path: Path) -
 
 
 def test_a_full_disk_keeps_the_queue_and_the_next_commit_stores_it_once(tmp_path: Path) -> None:
-    with create(tmp_path, storage=Storage(hook=FailAt(0, errno.ENOSPC))) as journal:
+    with create(tmp_path, storage=Storage(hook=FailAtPoint("journal.before_commit", errno.ENOSPC))) as journal:
         journal.append(counted(0, 1), wall_time=0.0)
         with pytest.raises(DiskFull, match="is full"):
             journal.commit()
@@ -141,7 +141,7 @@ def test_a_full_disk_keeps_the_queue_and_the_next_commit_stores_it_once(tmp_path
 
 
 def test_a_broken_disk_is_no_full_disk(tmp_path: Path) -> None:
-    with create(tmp_path, storage=Storage(hook=FailAt(0, errno.EIO))) as journal:
+    with create(tmp_path, storage=Storage(hook=FailAtPoint("journal.before_commit", errno.EIO))) as journal:
         journal.append(counted(0), wall_time=0.0)
         with pytest.raises(StorageError, match="Nothing of this step was stored") as caught:
             journal.commit()

@@ -123,7 +123,7 @@ def test_a_state_stored_by_then_is_kept(tmp_path: Path) -> None:
         journal.verify()
 
 
-@pytest.mark.parametrize(("point", "length"), [(0, 30), (1, 30), (2, 13), (3, 13)])
+@pytest.mark.parametrize(("point", "length"), [(0, 30), (1, 30), (2, 30), (3, 30), (4, 13), (5, 13), (6, 13), (7, 13)])
 def test_death_around_the_cut_leaves_all_of_it_or_none(tmp_path: Path, point: int, length: int) -> None:
     path = filled(tmp_path / "a.db")
     with reopened(path, Storage(hook=DieAt(point))) as journal, pytest.raises(Died):

@@ -14,7 +14,7 @@ from league.errors import DiskFull, InvalidName, StorageError
 from league.store.checkpoints import CheckpointStore
 from league.store.journal import Journal
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
-from league.store.storage import FAULT_POINTS, Storage, checked_name
+from league.store.storage import FAULT_POINTS, Storage, checked_name, temporary_path
 from tests.league.store.store_faults import DieAt, Died, FailAt, Recorder
 
 OLD, NEW = b"old" * 100, b"new" * 1000
@@ -143,6 +143,8 @@ def test_every_listed_fault_point_is_passed_by_some_writer(tmp_path: Path) -> No
     recorder = Recorder()
     storage = Storage(hook=recorder)
     storage.append_line(tmp_path / "log", b"line")
+    temporary_path(tmp_path / "left").write_bytes(OLD)
+    storage.sweep(tmp_path)
     manifest = SnapshotManifest(sha256_hex(NEW), "p", "main_agent", None, 0, 0, "e", "h", {})
     LocalSnapshotStore(tmp_path / "snapshots", storage=storage).put(NEW, manifest)
     checkpoints = CheckpointStore(tmp_path / "checkpoints", storage=storage)
