@@ -1,20 +1,24 @@
-"""Measures the situation of a run: random play of its game, and the machine."""
+"""Measures the situation of a run: random play of its game, the machine, and passes of the network."""
 
 from __future__ import annotations
 
 import os
 import sys
 
+from agents.nets.config import NetworkConfig
 from envs.facts.game_facts import GameFacts
 from envs.facts.game_probe import GameProbe
-from envs.protocol import EnvConfig, EnvError
-from league.config.auto.situation import Situation
+from envs.protocol import EnvConfig, EnvError, EnvSpec
+from league.config.auto.situation import NetworkCosts, Situation
 from league.config.ray_address import AUTO, OWN, ray_address
 from league.config.run_config import BudgetConfig
 from league.runtime.task_thread import watched
 
 CALL_DEADLINE_S = 60.0
 """Deadline of one call of the env; beyond it the settings rest on what was seen until then."""
+
+DEAR_FACTOR = 2.5
+"""Of the nominal cost of a network: from here on the measured one counts."""
 
 PROBE_S, MIN_PROBE_S, PROBE_SHARE = 2.0, 0.3, 0.02
 """Seconds of random play: at most, at least, and as a share of the budget."""
@@ -34,6 +38,31 @@ def measure(env: EnvConfig, budget: BudgetConfig, *, is_exact: bool) -> Situatio
     named = ray_address(AUTO, os.environ)
     cluster = "" if named == OWN else named
     return Situation(game, budget, cores=num_cores(), memory_mib=_memory_mib(), cluster=cluster)
+
+
+def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
+    """Costs of a network: measured where passes are far dearer than the nominal ones, else nominal.
+
+    The nominal costs are those of whole decisions, which passes of a small network do not show; and no setting of a
+    small network should depend on a clock.
+    """
+    from agents.learner.pass_costs import LARGE, PassCost, pass_costs
+
+    nominal = NetworkCosts()
+    try:
+        act, learn = pass_costs(spec, config)
+    except Exception:  # boundary: parts of the user's own; the check before the run says what is wrong with them
+        return nominal
+    usual_act = PassCost(nominal.act_call_s, nominal.act_s).of(LARGE)
+    usual_learn = PassCost(nominal.update_call_s, nominal.learn_s).of(LARGE)
+    if act.of(LARGE) < DEAR_FACTOR * usual_act and learn.of(LARGE) < DEAR_FACTOR * usual_learn:
+        return nominal
+    return NetworkCosts(
+        act_call_s=max(act.call_s, nominal.act_call_s),
+        act_s=max(act.each_s, nominal.act_s),
+        update_call_s=max(learn.call_s, nominal.update_call_s),
+        learn_s=max(learn.each_s, nominal.learn_s),
+    )
 
 
 def _say(sentence: str) -> None:

@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from agents.nets.config import NetworkConfig
 from envs.plugins import admit
-from envs.protocol import EnvConfig
+from envs.protocol import EnvConfig, EnvSpec
 from league.config.auto import rules_actors, rules_league, rules_learner, rules_network, rules_run
 from league.config.auto.draft import AutoValue, Draft, Rule, without_auto
-from league.config.auto.measure import measure
-from league.config.auto.situation import Situation
+from league.config.auto.measure import measure, network_costs
+from league.config.auto.situation import NetworkCosts, Situation
 from league.config.loading import KNOWN, config_of, plain_config
 from league.config.plugin_names import outside_names
 from league.config.problems import validate
 from league.config.run_config import BudgetConfig, RunConfig
 from league.errors import ConfigError
 
+EARLY_RULES: tuple[Rule, ...] = (*rules_run.RULES, *rules_network.RULES)
+"""Rules that decide on the network; the others also look at its costs."""
 RULES: tuple[Rule, ...] = (
-    *rules_run.RULES,
-    *rules_network.RULES,
     *rules_actors.RULES,
     *rules_learner.RULES,
     *rules_league.RULES,
     *rules_run.LATE_RULES,
 )
-"""All rules in the order in which they see each other's choices."""
+"""The rules that follow, in the order in which they see each other's choices."""
 
 NO_RULE = "the same for every game and budget"
 
@@ -88,21 +89,34 @@ def resolve(
             if value is not None
         )
     situation = measure(env, budget, is_exact=_is_exact(draft, budget, ends_by_steps=ends_by_steps))
-    choices = settle(draft, situation, open_keys=open_keys)
+    situation, choices = settle(draft, situation, open_keys=open_keys, costs_of=network_costs)
     return Resolved(config_of(draft.plain, [], source=source), choices, situation, frozenset(_leaves(given, "")))
 
 
-def settle(draft: Draft, situation: Situation, *, open_keys: Sequence[str] = ()) -> tuple[AutoValue, ...]:
-    """Fill all open settings of a draft by the rules, in order; returns the choices.
+def settle(
+    draft: Draft,
+    situation: Situation,
+    *,
+    open_keys: Sequence[str] = (),
+    costs_of: Callable[[EnvSpec, NetworkConfig], NetworkCosts] | None = None,
+) -> tuple[Situation, tuple[AutoValue, ...]]:
+    """Fill all open settings of a draft by the rules, in order; returns the situation with its network, and choices.
 
     Args:
       open_keys: keys given as `auto`; one without a rule has its default.
+      costs_of: measures the network; None for nominal costs, which a run that repeats exactly has in any case.
     """
+    for rule in EARLY_RULES:
+        draft.take(rule(situation, draft))
+    if costs_of is not None and not situation.is_exact:
+        network = validate(draft.plain, RunConfig, KNOWN)[0].get("network", NetworkConfig())
+        assert isinstance(network, NetworkConfig)
+        situation = replace(situation, network=costs_of(situation.game.spec, network))
     for rule in RULES:
         draft.take(rule(situation, draft))
     left = [key for key in open_keys if not draft.has(key)]
     draft.take([AutoValue(key, value, NO_RULE) for key in left if not isinstance(value := draft.value(key), Mapping)])
-    return draft.choices
+    return situation, draft.choices
 
 
 def _leaves(value: object, path: str) -> Iterator[str]:

@@ -20,7 +20,7 @@ EFFICIENCY = 0.7
 
 @dataclass(frozen=True)
 class NetworkCosts:
-    """Costs of the network on one core. The defaults are nominal: two layers of 128 on a core of 2024.
+    """Costs of the network on one core, with recording and sending. The defaults: two layers of 128 on a core of 2024.
 
     Fields:
       act_call_s: seconds of one forward pass whatever the number of decisions. act_s: seconds that each adds.

@@ -102,5 +102,5 @@ def settled(game: GameFacts, given: dict[str, Any] | None = None, **changes: Any
     """The configuration of a game in 300 core-seconds, and the reasons of what was chosen."""
     situation = Situation(game, **{"budget": BudgetConfig(core_seconds=300.0), **changes})
     draft = Draft({"env": {"id": "tic_tac_toe"}, **(given or {})})
-    choices = settle(draft, situation)
+    _, choices = settle(draft, situation)
     return config_of(draft.plain, [], source="made up"), {choice.key: choice.reason for choice in choices}

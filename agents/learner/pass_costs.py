@@ -1,0 +1,103 @@
+"""Measured costs of a network on one core of this machine: of acting with it, and of learning with it.
+
+A pass over n decisions costs `call_s + n * each_s`; both are found from a small and a large pass.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+
+from agents.learner.algorithms.objective import LossWeights
+from agents.learner.build import local_updater
+from agents.learner.config import LearnerConfig
+from agents.learner.step.backend import Placement
+from agents.learner.step.updater import UpdateInputs
+from agents.nets.config import NetworkConfig
+from agents.nets.network import build_network
+from agents.unroll.synthetic import synthetic_unrolls
+from agents.unroll.unroll import Unrolls, UnrollSpec
+from envs.protocol import EnvSpec
+
+SMALL, LARGE = 32, 512
+"""Decisions in the two passes."""
+UNROLL_LENGTH = 8
+SLOW_S = 0.1
+"""A small pass that takes longer is taken to cost by its decisions alone; no large one is made."""
+REPEATS = 3
+
+Clock = Callable[[], float]
+
+
+class PassCost(NamedTuple):
+    """Seconds of a pass whatever the number of decisions, and seconds that each decision adds."""
+
+    call_s: float
+    each_s: float
+
+    def of(self, decisions: int) -> float:
+        """Seconds of a pass over so many decisions."""
+        return self.call_s + decisions * self.each_s
+
+
+def pass_costs(spec: EnvSpec, config: NetworkConfig, *, clock: Clock = time.process_time) -> tuple[PassCost, PassCost]:
+    """Costs of one forward pass of acting, and of one update by V-trace in float32.
+
+    Args:
+      spec: of the game.
+      clock: seconds of processor time.
+    Raises:
+      ValueError: the network cannot be made from the configuration. And whatever parts of the user's own raise.
+    """
+    network = build_network(spec, config, seed=0)
+    unrolls = UnrollSpec.of(spec, network, unroll_length=UNROLL_LENGTH)
+    updater = local_updater(
+        build_network(spec, config, seed=0), LearnerConfig(), Placement(torch.float32, torch.device("cpu"))
+    )
+    inputs = UpdateInputs(1e-3, LossWeights(0.01, 1.0), oldest_version=0, microbatches_per_block=1)
+
+    def act(batch: Unrolls) -> None:
+        obs = {name: torch.from_numpy(array[:, 0].copy()) for name, array in batch.obs.items()}
+        mask = None if batch.action_mask is None else torch.from_numpy(batch.action_mask[:, 0].copy())
+        rows = len(batch.core)
+        with torch.inference_mode():
+            output = network.step(obs, core=torch.zeros(rows, network.core_size), action_mask=mask)
+            network.head.sample(output.logits, torch.full((rows, network.head.num_noise), 0.5))
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return (
+            _cost(act, lambda decisions: synthetic_unrolls(unrolls, rows=decisions, seed=0), clock),
+            _cost(
+                lambda batch: updater.update([batch], inputs),
+                lambda decisions: synthetic_unrolls(unrolls, rows=decisions // UNROLL_LENGTH, seed=0),
+                clock,
+            ),
+        )
+    finally:
+        updater.close()
+        torch.set_num_threads(threads)
+
+
+def _cost(run: Callable[[Unrolls], object], make: Callable[[int], Unrolls], clock: Clock) -> PassCost:
+    small_s = _shortest(run, make(SMALL), clock)
+    if small_s > SLOW_S:
+        return PassCost(0.0, small_s / SMALL)
+    each_s = max((_shortest(run, make(LARGE), clock) - small_s) / (LARGE - SMALL), 0.0)
+    return PassCost(max(small_s - SMALL * each_s, 0.0), each_s)
+
+
+def _shortest(run: Callable[[Unrolls], object], batch: Unrolls, clock: Clock) -> float:
+    """Seconds of the shortest of a few runs; one that is slow is not repeated."""
+    shortest = float("inf")
+    for _ in range(REPEATS + 1):  # the first one builds kernels and buffers
+        began = clock()
+        run(batch)
+        shortest = min(shortest, clock() - began)
+        if shortest > SLOW_S:
+            break
+    return shortest

@@ -1,0 +1,90 @@
+"""Costs of passes: the line through a small and a large pass, and what dear networks change in the settings."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from agents.learner import pass_costs as module
+from agents.learner.pass_costs import LARGE, SMALL, pass_costs
+from agents.nets.config import NetworkConfig
+from agents.unroll.unroll import Unrolls
+from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.config.auto.measure import network_costs
+from league.config.auto.situation import NetworkCosts
+from tests.league.config.auto.situations import board_game, settled
+
+IMAGES = EnvSpec(
+    "screens", 2, {"screen": ArraySpec((32, 32, 3), "uint8")}, ActionSpec("categorical", 6), (0, 1), False, max_turns=99
+)
+NUMBERS = EnvSpec(
+    "numbers", 2, {"x": ArraySpec((8,), "float32")}, ActionSpec("categorical", 6), (0, 1), True, max_turns=9
+)
+
+
+def test_the_line_goes_through_both_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+
+    def takes(batch: Unrolls) -> None:
+        now[0] += 0.003 + 2e-5 * batch.valid.size
+
+    def batch(decisions: int) -> Unrolls:
+        return _of(decisions)
+
+    found = module._cost(takes, batch, lambda: now[0])
+    assert found == pytest.approx((0.003, 2e-5))
+    assert found.of(LARGE) == pytest.approx(0.003 + LARGE * 2e-5)
+
+
+def test_a_slow_pass_is_made_once_and_taken_for_all() -> None:
+    now, sizes = [0.0], list[int]()
+
+    def takes(batch: Unrolls) -> None:
+        sizes.append(batch.valid.size)
+        now[0] += 0.01 * batch.valid.size
+
+    assert module._cost(takes, _of, lambda: now[0]) == pytest.approx((0.0, 0.01))
+    assert sizes == [SMALL]
+
+
+def _of(decisions: int) -> Unrolls:
+    from agents.nets.network import build_network
+    from agents.unroll.synthetic import synthetic_unrolls
+    from agents.unroll.unroll import UnrollSpec
+
+    network = build_network(NUMBERS, NetworkConfig(hidden=(4,)), seed=0)
+    return synthetic_unrolls(UnrollSpec.of(NUMBERS, network, unroll_length=1), rows=decisions, seed=0)
+
+
+@pytest.mark.parametrize("core", ["none", "lstm"])
+def test_costs_are_found_for_every_kind_of_game_and_the_threads_come_back(core: str) -> None:
+    threads = torch.get_num_threads()
+    act, learn = pass_costs(NUMBERS, NetworkConfig(hidden=(16,), core=core, core_size=8))
+    assert 0.0 < act.of(LARGE) < learn.of(LARGE)
+    assert torch.get_num_threads() == threads
+
+
+def test_only_a_dear_network_is_taken_by_the_clock() -> None:
+    assert network_costs(NUMBERS, NetworkConfig(hidden=(16,))) == NetworkCosts()
+    dear = network_costs(IMAGES, NetworkConfig(encoder="impala_resnet"))
+    assert dear.learn_s > 20 * NetworkCosts().learn_s
+    assert dear.act_s > 20 * NetworkCosts().act_s
+    assert dear.update_call_s >= NetworkCosts().update_call_s
+
+
+def test_a_network_that_cannot_be_made_counts_as_nominal() -> None:
+    assert network_costs(NUMBERS, NetworkConfig(encoder="nowhere:Nothing")) == NetworkCosts()
+
+
+def test_settings_of_a_dear_network() -> None:
+    """Pictures at 5 ms a decision: one pass over every row, leases of seconds, and updates enough in the budget."""
+    slow_game = {"costs": None}
+    dear = NetworkCosts(act_s=2e-3, learn_s=5e-3)
+    cheap, _ = settled(board_game(**slow_game))
+    found, why = settled(board_game(**slow_game), network=dear)
+    assert found.actors.num_envs < cheap.actors.num_envs
+    decisions = 0.7 * 300.0 / 7e-3
+    rows = found.learner.batch_rows * found.learner.unroll_length
+    assert decisions / rows > 50, why["learner.batch_rows"]
+    lease_s = found.actors.num_envs * found.league.lease_steps * 7e-3
+    assert lease_s < 30.0, why["league.lease_steps"]
