@@ -1,4 +1,4 @@
-"""Encoders for pictures and boards: plain convolutions, and IMPALA's residual network.
+"""Encoders for pictures and boards: plain and strided convolutions, and IMPALA's residual network.
 
 Shape letters: ... leading axes, H height, W width, C channels, D features. A field of rank 3 is a picture with channels
 last, as environments give it. Fields of other ranks are flattened and join the picture's features after the
@@ -19,6 +19,10 @@ from agents.nets.mlp import FlattenFields, dense_blocks
 from envs.protocol import ArraySpec
 
 PICTURE_RANK = 3
+LARGE_SIDE = 96
+"""Height or width in pixels beyond which strided convolutions see averages over blocks of pixels."""
+STRIDED = ((8, 4), (4, 2), (3, 1))
+"""Kernel and stride of each strided layer."""
 
 
 class ResidualPair(nn.Module):
@@ -63,13 +67,43 @@ class PlainStage(nn.Module):
         return self.activation(self.entry(pictures))
 
 
+class StridedStage(nn.Module):
+    """Convolution with a stride, and activation; padded so that a picture of any size has an output."""
+
+    def __init__(
+        self, widths: tuple[int, int], kernel_and_stride: tuple[int, int], activation: str, generator: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.activation, gain = ACTIVATIONS[activation]
+        kernel, stride = kernel_and_stride
+        self.entry = _convolution(*widths, generator, gain=gain, kernel=kernel, stride=stride)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """[N, C, H, W] -> [N, C', about H / stride, about W / stride]."""
+        return self.activation(self.entry(pictures))
+
+
+class BlockMeans(nn.Module):
+    """Means over square blocks of pixels, as many to a side as bring both sides to `LARGE_SIDE` at most."""
+
+    def __init__(self, height: int, width: int) -> None:
+        super().__init__()
+        self.side = -(-max(height, width) // LARGE_SIDE)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        """[N, C, H, W] -> [N, C, ceil(H / side), ceil(W / side)]."""
+        if self.side == 1:
+            return pictures
+        return nn.functional.avg_pool2d(pictures, self.side, ceil_mode=True, count_include_pad=False)
+
+
 class PictureInput(nn.Module):
     """The first block: runs each picture through its own stages, flattens it and appends the other fields."""
 
     def __init__(
         self,
         observations: Mapping[str, ArraySpec],
-        make_stages: Callable[[int], nn.Sequential],
+        make_stages: Callable[[tuple[int, ...]], nn.Sequential],
         *,
         relu: bool,
         scaling: str,
@@ -81,7 +115,7 @@ class PictureInput(nn.Module):
             raise ValueError(f"no field of rank {PICTURE_RANK} (height, width, channels) among {shapes}; use 'mlp'")
         # Bytes are colours; their scale is fixed here, so that actors and learners cannot differ in it.
         self.pictures = tuple((name, 1.0 / 255.0 if spec.dtype == "uint8" else 1.0) for name, spec in pictures.items())
-        self.stages = nn.ModuleList(make_stages(spec.shape[2]) for spec in pictures.values())
+        self.stages = nn.ModuleList(make_stages(spec.shape) for spec in pictures.values())
         numbers = {name: spec for name, spec in observations.items() if name not in pictures}
         self.rest = FlattenFields(numbers, scaling=scaling)
         self.relu = relu
@@ -117,11 +151,33 @@ def plain_pictures(
 ) -> PictureInput:
     """3x3 convolutions of `config.channels` at full size over every picture."""
 
-    def make_stages(num_channels: int) -> nn.Sequential:
-        widths = (num_channels, *config.channels)
+    def make_stages(shape: tuple[int, ...]) -> nn.Sequential:
+        widths = (shape[2], *config.channels)
         return nn.Sequential(*(PlainStage(a, b, config.activation, generator) for a, b in pairwise(widths)))
 
     return PictureInput(observations, make_stages, relu=False, scaling=config.input_scaling)
+
+
+def build_nature_cnn(
+    observations: Mapping[str, ArraySpec], config: NetworkConfig, generator: torch.Generator
+) -> Encoder:
+    """Three strided convolutions of `config.channels`, then the layers of `config.hidden`; cheap on large pictures.
+
+    Source: Mnih et al. 2015, Human-level control through deep reinforcement learning (kernels 8, 4, 3; strides 4, 2, 1;
+    channels 32, 64, 64; hidden 512). Further channels are layers of kernel 3 and stride 1.
+    """
+
+    def make_stages(shape: tuple[int, ...]) -> nn.Sequential:
+        forms = (*STRIDED, *[STRIDED[-1]] * (len(config.channels) - len(STRIDED)))
+        widths = pairwise((shape[2], *config.channels))
+        layers = (
+            StridedStage(pair, form, config.activation, generator) for pair, form in zip(widths, forms, strict=False)
+        )
+        return nn.Sequential(BlockMeans(*shape[:2]), *layers)
+
+    return _encoder(
+        PictureInput(observations, make_stages, relu=False, scaling=config.input_scaling), config, generator
+    )
 
 
 def build_impala_resnet(
@@ -132,8 +188,8 @@ def build_impala_resnet(
     Source: Espeholt et al. 2018, IMPALA, figure 3, right (channels 16, 32, 32; hidden 256).
     """
 
-    def make_stages(num_channels: int) -> nn.Sequential:
-        widths = (num_channels, *config.channels)
+    def make_stages(shape: tuple[int, ...]) -> nn.Sequential:
+        widths = (shape[2], *config.channels)
         return nn.Sequential(*(ResidualStage(a, b, generator) for a, b in pairwise(widths)))
 
     pictures = PictureInput(observations, make_stages, relu=True, scaling=config.input_scaling)
@@ -145,9 +201,12 @@ def _encoder(pictures: PictureInput, config: NetworkConfig, generator: torch.Gen
     return Encoder((Block("encoder_pictures", pictures, ("obs",)), *trunk), num_features)
 
 
-def _convolution(num_inputs: int, num_outputs: int, generator: torch.Generator, *, gain: float) -> nn.Conv2d:
-    """A 3x3 convolution at full size, with orthogonal weights and zero bias drawn from `generator` alone."""
-    convolution = nn.Conv2d(num_inputs, num_outputs, kernel_size=3, padding=1, device="meta").to_empty(device="cpu")
+def _convolution(
+    num_inputs: int, num_outputs: int, generator: torch.Generator, *, gain: float, kernel: int = 3, stride: int = 1
+) -> nn.Conv2d:
+    """A convolution, padded by half its kernel, with orthogonal weights and zero bias drawn from `generator` alone."""
+    empty = nn.Conv2d(num_inputs, num_outputs, kernel, stride, padding=kernel // 2, device="meta")
+    convolution = empty.to_empty(device="cpu")
     nn.init.orthogonal_(convolution.weight, gain=gain, generator=generator)
     assert convolution.bias is not None
     nn.init.zeros_(convolution.bias)

@@ -14,6 +14,7 @@ ENCODERS: dict[str, str] = {
     "entities": "agents.nets.entities:build_entities",
     "impala_resnet": "agents.nets.image_encoders:build_impala_resnet",
     "mlp": "agents.nets.mlp:build_mlp",
+    "nature_cnn": "agents.nets.image_encoders:build_nature_cnn",
 }
 
 CORES: dict[str, str] = {

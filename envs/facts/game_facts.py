@@ -68,7 +68,7 @@ class GameFacts:
       spec: of the game.
       play: "turn_based" (one seat acts at a time), "simultaneous" (all seats act in every turn), "one_shot" (all act,
         once), or "mixed".
-      episodes: number of finished episodes; where 0, lengths are lower bounds and returns are unknown.
+      episodes: number of finished episodes; where 0, lengths are a guess (see `game_statistics`), returns unknown.
       turns: turns of an episode. decisions: decisions of one seat in an episode.
       acting: mean number of seats that act in one turn of one game.
       returns: [S] returns of each seat; empty if unknown.

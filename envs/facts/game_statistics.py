@@ -19,6 +19,9 @@ MAX_REMEMBERED = 4_096
 MAX_VALUES = 3
 """Distinct returns that a game of won, drawn and lost may have."""
 
+UNENDED_TURNS, MAX_GUESSED_TURNS = 200, 1_000
+"""Length of an episode where none has ended: the first if the spec has no bound, at most the second if it has."""
+
 RETURN_DIGITS = 4
 """Decimal places to which two returns count as equal."""
 
@@ -99,8 +102,8 @@ class GameStatistics:
             spec=spec,
             play=self._play(),
             episodes=self.num_episodes,
-            turns=spread(self._turns or self._lengths),
-            decisions=spread(self._decisions or self._own.reshape(-1)),
+            turns=spread(self._turns or self._lengths * self._guess()),
+            decisions=spread(self._decisions or self._own.reshape(-1) * self._guess()),
             acting=float(np.mean(self._acting)),
             returns=tuple(spread(returns[:, seat]) for seat in range(spec.num_seats)) if len(returns) else (),
             margin=_margin(spec, returns),
@@ -118,6 +121,11 @@ class GameStatistics:
             copyable=copyable,
             costs=costs,
         )
+
+    def _guess(self) -> float:
+        """How many times as long as now the games in progress will be, where no episode has ended."""
+        bound = UNENDED_TURNS if self._spec.max_turns is None else min(self._spec.max_turns, MAX_GUESSED_TURNS)
+        return max(bound / max(float(self._lengths.mean()), 1.0), 1.0)
 
     def _play(self) -> Play:
         if self._most_at_once <= 1:

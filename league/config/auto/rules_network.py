@@ -12,7 +12,9 @@ from league.config.auto.situation import Situation
 IMAGE_SIDE = 8
 """Height and width from which a field of rank 3 counts as a picture; a smaller board is read faster flat."""
 LARGE_IMAGE_SIDE = 32
-"""Height and width from which pictures are halved by every stage."""
+"""Height and width from which pictures are cut down by every layer."""
+RESNET_BUDGET = 100_000.0
+"""Core-seconds from which a residual network, at 6 ms to learn from a decision, sees ten million of them."""
 LARGE_INPUT = 1024
 """Numbers in a whole observation beyond which it is large."""
 LARGE_SHARE = 0.01
@@ -37,7 +39,12 @@ def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     elif len(fields) > 1 and pictures:
         yield AutoValue("network.encoder", "dict", "pictures beside other numbers")
     elif pictures and min(pictures[0][:2]) >= LARGE_IMAGE_SIDE:
-        yield AutoValue("network.encoder", "impala_resnet", f"pictures of {pictures[0][0]} x {pictures[0][1]}")
+        deep = situation.core_seconds is not None and situation.core_seconds >= RESNET_BUDGET
+        why = f"pictures of {pictures[0][0]} x {pictures[0][1]}"
+        if deep:
+            yield AutoValue("network.encoder", "impala_resnet", f"{why}, and a long budget")
+        else:
+            yield AutoValue("network.encoder", "nature_cnn", f"{why}; a residual network takes ten times as long")
     elif pictures:
         yield AutoValue("network.encoder", "conv", f"boards of {pictures[0][0]} x {pictures[0][1]}")
     else:

@@ -27,7 +27,26 @@ def test_a_plain_convolution_keeps_the_size_and_a_residual_stage_halves_it() -> 
     assert num_features(build(extra, "conv")) == 6 * 7 * 5 + 3
 
 
-@pytest.mark.parametrize("encoder", ["conv", "impala_resnet"])
+def test_strided_layers_cut_a_picture_down_and_average_a_large_one_first() -> None:
+    def built(height: int, width: int, channels: tuple[int, ...] = (4, 6, 5)) -> Network:
+        spec = EnvSpec(
+            "toy", 1, {"x": ArraySpec((height, width, 3), "uint8")}, ActionSpec("categorical", 3), (0,), False
+        )
+        return build_network(spec, NetworkConfig(encoder="nature_cnn", hidden=(8,), channels=channels), seed=0)
+
+    assert num_features(built(84, 84)) == 5 * 12 * 12  # sides of 84, 22, 12 and 12
+    assert num_features(built(84, 84)) == num_features(built(84 * 5, 84 * 5))
+    assert num_features(built(84, 84, (4, 6))) == 6 * 12 * 12
+    assert num_features(built(84, 84, (4, 6, 5, 7))) == 7 * 12 * 12
+    large = built(200, 100).parts["encoder_pictures"]
+    pixels = torch.rand(2, 3, 200, 100)
+    means = large.stages[0][0](pixels)
+    assert means.shape == (2, 3, 67, 34)
+    torch.testing.assert_close(means[:, :, 1, 2], pixels[:, :, 3:6, 6:9].mean(dim=(-1, -2)))
+    torch.testing.assert_close(means[:, :, -1, -1], pixels[:, :, 198:, 99:].mean(dim=(-1, -2)))
+
+
+@pytest.mark.parametrize("encoder", ["conv", "impala_resnet", "nature_cnn"])
 def test_bytes_are_scaled_to_one_and_other_numbers_left_alone(encoder: str) -> None:
     as_bytes = build({"picture": ArraySpec((6, 6, 1), "uint8")}, encoder)
     as_floats = build({"picture": ArraySpec((6, 6, 1), "float32")}, encoder)

@@ -32,6 +32,7 @@ CONFIGS = {
     "separate": NetworkConfig(hidden=(16, 12), value="separate", activation="tanh", value_output="tanh"),
     "conv": NetworkConfig(encoder="conv", hidden=(16,), channels=(4, 3)),
     "impala_resnet": NetworkConfig(encoder="impala_resnet", hidden=(16,), channels=(4, 3)),
+    "nature_cnn": NetworkConfig(encoder="nature_cnn", hidden=(16,), channels=(4, 3)),
     "separate_conv": NetworkConfig(encoder="conv", hidden=(), channels=(4,), value="separate"),
     "lstm": NetworkConfig(hidden=(16,), core="lstm", core_size=8),
     "stacked_lstm": NetworkConfig(hidden=(16,), core="lstm", core_size=8, core_layers=3),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 
 import gymnasium
@@ -9,8 +10,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from envs.bots import RandomBot
 from envs.facts.game_facts import GameFacts
 from envs.facts.game_probe import CLOCKS, EXACT_GAMES, EXACT_TURNS, Clocks, GameProbe
+from envs.facts.game_statistics import MAX_GUESSED_TURNS, UNENDED_TURNS, GameStatistics
 from envs.games.tic_tac_toe import TicTacToe
 from envs.plugins import admit
 from envs.protocol import EnvConfig, Turn
@@ -149,3 +152,18 @@ def test_costs_of_a_call_and_of_a_game_are_told_apart() -> None:
     assert found.costs is not None
     assert found.costs.game_s == pytest.approx(0.1)
     assert found.costs.call_s == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("bound", "length"), [(9, 9), (None, UNENDED_TURNS), (10**6, MAX_GUESSED_TURNS)])
+def test_lengths_are_a_guess_where_no_episode_has_ended(bound: int | None, length: int) -> None:
+    env = TicTacToe(num_envs=3)
+    seen = GameStatistics(dataclasses.replace(env.spec, max_turns=bound), num_envs=3)
+    bot, turn = RandomBot(seed=0), env.reset(0)
+    for _ in range(2):
+        actions = bot.act(env, turn, np.arange(3))
+        seen.decided(turn, actions)
+        turn = env.step(actions)
+        seen.stepped(turn)
+    found = seen.facts(copyable=True, costs=None)
+    assert (found.episodes, found.turns.mean) == (0, length)
+    assert found.decisions.mean == pytest.approx(length / 2)

@@ -188,10 +188,15 @@ def test_memory_where_something_is_hidden_for_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "encoder"), [((84,), "mlp"), ((6, 7, 2), "mlp"), ((15, 15, 4), "conv"), ((84, 84, 4), "impala_resnet")]
+    ("shape", "encoder"), [((84,), "mlp"), ((6, 7, 2), "mlp"), ((15, 15, 4), "conv"), ((84, 84, 4), "nature_cnn")]
 )
 def test_the_encoder_follows_the_observation(shape: tuple[int, ...], encoder: str) -> None:
     assert settled(board_game(spec=spec(shape=shape)))[0].network.encoder == encoder
+
+
+def test_a_long_budget_affords_the_residual_network() -> None:
+    pictures = board_game(spec=spec(shape=(84, 84, 4)))
+    assert settled(pictures, budget=BudgetConfig(core_seconds=2e5))[0].network.encoder == "impala_resnet"
 
 
 def test_many_legal_actions_want_less_entropy() -> None:
