@@ -123,7 +123,7 @@ class GameStatistics:
         )
 
     def _guess(self) -> float:
-        """How many times as long as now the games in progress will be, where no episode has ended."""
+        """Factor from the present length of the games to a whole one, where no episode has ended."""
         bound = UNENDED_TURNS if self._spec.max_turns is None else min(self._spec.max_turns, MAX_GUESSED_TURNS)
         return max(bound / max(float(self._lengths.mean()), 1.0), 1.0)
 
