@@ -8,6 +8,7 @@ import typer
 
 from league.commands.command_line import run_command
 from league.commands.control import add_control
+from league.commands.disk import add_disk
 from league.commands.evaluation import add_evaluation
 from league.commands.history import add_history
 from league.commands.operating import add_operating
@@ -28,6 +29,7 @@ for add in (
     add_reports,
     add_evaluation,
     add_history,
+    add_disk,
     add_trial,
     add_reference,
 ):

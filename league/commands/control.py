@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from league.commands.options import Json, RunArgument
+from league.commands.options import Json, Reason, RunArgument
 from league.errors import LeagueError
 
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
 PlayerArgument = Annotated[
     str, typer.Argument(metavar="PLAYER", help="A player, or a role for all its players.", show_default=False)
 ]

@@ -1,4 +1,4 @@
-"""The commands that copy a run or take it to an earlier event: `league fork`, `league rewind` and `league backup`."""
+"""The commands that take a run to an earlier event: `league fork` and `league rewind`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ def add_history(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command("fork")(fork)
     app.command("rewind")(rewind)
-    app.command("backup")(backup)
 
 
 def fork(
@@ -56,22 +55,3 @@ def rewind(
         typer.echo("Nothing was changed.", err=True)
         raise typer.Exit(1)
     typer.echo(report.to_json() if as_json else report.text())
-
-
-def backup(
-    run: RunArgument,
-    destination: Annotated[
-        Path, typer.Argument(metavar="DEST", help="Folder of the backup: new, or an earlier one.", show_default=False)
-    ],
-    as_json: Json = False,
-) -> None:
-    """Copy a run, which may be live, or bring its backup up to date; exit 1 where a file of the run is damaged."""
-    from league.history.backup import back_up
-    from league.monitor.progress import ProgressLine
-
-    line = ProgressLine(sys.stderr)
-    report = back_up(run, destination, progress=line.show)
-    line.close()
-    typer.echo(report.to_json() if as_json else report.text())
-    if report.left_out:
-        raise typer.Exit(1)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
 from league.core.marks import kept_for_users
@@ -16,6 +19,9 @@ RETIRED = "retired to keep within the limit of snapshots"
 SLACK = 0.05
 """Fraction of the limit by which a league falls below it each time: looking for what is not needed takes a while."""
 
+WITHIN = "within the limit, older ones farther apart"
+"""Reason of those that stay although nothing needs them."""
+
 NEWEST_KEPT = 5
 """Newest snapshots of each player whose weights always stay."""
 
@@ -29,11 +35,20 @@ def most_snapshots(count: int, num_bytes: float, *, snapshot_bytes: int) -> int:
     return max(int(min(count, num_bytes / snapshot_bytes) * (1.0 - SLACK)), 1)
 
 
-def retire_snapshots(state: LeagueState, command: RetireSnapshots, rng: np.random.Generator) -> list[Event]:
-    """Set aside the snapshots that are needed least, until a little fewer than `command.keep` are left.
+@dataclass(frozen=True)
+class RetentionPlan:
+    """A choice of snapshots.
 
-    Of each player the newest stand close together and the older ones ever farther apart: the next to go is the one
-    whose neighbours would then be nearest, measured against its age. Nothing goes that something open refers to.
+    Fields:
+      kept: snapshot -> why its weights stay. retired: those whose weights go, the least needed first.
+    """
+
+    kept: dict[str, str]
+    retired: tuple[str, ...]
+
+
+def retire_snapshots(state: LeagueState, command: RetireSnapshots, rng: np.random.Generator) -> list[Event]:
+    """Set aside the snapshots that are needed least.
 
     Raises:
       Refused: less than one is to be kept, or there are no more than that.
@@ -41,12 +56,26 @@ def retire_snapshots(state: LeagueState, command: RetireSnapshots, rng: np.rando
     present = state.population.snapshots()
     if command.keep < 1 or len(present) <= command.keep:
         raise Refused(f"{len(present)} snapshots are there, of which {command.keep} are to be kept")
-    needed = needed_snapshots(state)
+    keep = command.keep if command.is_exact else max(int(command.keep * (1.0 - SLACK)), 1)
+    reason = f"{RETIRED} ({command.keep:,})" + (f", {command.note}" if command.note else "")
+    return [SnapshotRetired(name, reason) for name in plan_retention(state, keep=keep, spared=command.spared).retired]
+
+
+def plan_retention(state: LeagueState, *, keep: int, spared: Iterable[str] = ()) -> RetentionPlan:
+    """The snapshots that go until `keep` are left, or only those that are needed.
+
+    Of each player the newest stand close together and the older ones ever farther apart: the next to go is the one
+    whose neighbours would then be nearest, measured against its age. Nothing goes that something open refers to.
+
+    Args:
+      spared: policies that stay as well, of games in flight.
+    """
+    needed = {**dict.fromkeys(spared, "a game in flight is played with it"), **needed_snapshots(state)}
     courses = [state.population.snapshots_of(player.policy).tolist() for player in state.players.values()]
-    surplus = len(present) - max(int(command.keep * (1.0 - SLACK)), 1)
     names = state.population.names
-    retired: list[Event] = []
-    while len(retired) < surplus:
+    present = [names[int(number)] for number in state.population.snapshots()]
+    retired: dict[str, None] = {}
+    while len(present) - len(retired) > keep:
         costs = [
             (_distance(course, place), course[place], course, place)
             for course in courses
@@ -57,33 +86,44 @@ def retire_snapshots(state: LeagueState, command: RetireSnapshots, rng: np.rando
             break
         _, number, course, place = min(costs, key=lambda cost: cost[:2])
         del course[place]
-        retired.append(SnapshotRetired(names[number], f"{RETIRED} ({command.keep:,})"))
-    return retired
+        retired[names[number]] = None
+    kept = {name: needed.get(name, WITHIN) for name in present if name not in retired}
+    return RetentionPlan(kept, tuple(retired))
 
 
-def needed_snapshots(state: LeagueState) -> set[str]:
-    """Snapshots whose weights the league or its users may ask for next.
+def needed_snapshots(state: LeagueState) -> dict[str, str]:
+    """Snapshots whose weights the league or its users may ask for next -> why.
 
     These are sources of resets and restarts; those that open leases, directives and the mixture name; the newest and
     the first of every player; the strongest of every player and of the league; those that somebody tagged or pinned.
     """
-    needed: set[str | None] = {name for player in state.players.values() for name in (player.parent, player.initial)}
-    needed |= kept_for_users(state)
-    needed |= {order.source for order in state.directives.values()}
-    needed |= {
-        name for lease in state.leases.values() for assignment in lease.assignments for name in assignment.policies
-    }
-    needed |= set(state.mixture.weights)
+    needed: dict[str, str] = {}
+    for name, reason in _reasons(state):
+        if name in state.snapshots:
+            needed.setdefault(name, reason)
+    return needed
+
+
+def _reasons(state: LeagueState) -> Iterator[tuple[str | None, str]]:
+    """Policies and why each is needed, the reasons that matter most first."""
+    yield from ((name, "tagged or pinned") for name in sorted(kept_for_users(state)))
+    yield from ((order.source, "an open directive names it") for order in state.directives.values())
+    for lease in state.leases.values():
+        yield from ((name, "an open lease names it") for row in lease.assignments for name in row.policies)
+    yield from ((name, "in the mixture") for name in state.mixture.weights)
     population = state.population
     for player in state.players.values():
-        own = population.snapshots_of(player.policy)
-        needed |= {population.names[int(number)] for number in (*own[:1], *own[-NEWEST_KEPT:])}
+        yield player.parent, f"{player.name} descends from it"
+        yield player.initial, f"{player.name} starts again from it"
+        own = [population.names[int(number)] for number in population.snapshots_of(player.policy)]
+        yield from ((name, f"the first of {player.name}") for name in own[:1])
+        yield from ((name, f"among the {NEWEST_KEPT} newest of {player.name}") for name in own[-NEWEST_KEPT:])
     rows = [row for row in league_ratings(state) if row.policy in state.snapshots]
     owners = {state.snapshots[row.policy].player for row in rows}
-    for chosen in (rows, *([row for row in rows if state.snapshots[row.policy].player == owner] for owner in owners)):
-        best = strongest(tuple(chosen))
-        needed.add(None if best is None else best.policy)
-    return {name for name in needed if name is not None}
+    chosen = [(owner, [row for row in rows if state.snapshots[row.policy].player == owner]) for owner in sorted(owners)]
+    for owner, some in (("the league", rows), *chosen):
+        best = strongest(tuple(some))
+        yield None if best is None else best.policy, f"the strongest of {owner}"
 
 
 def apply_retired(state: LeagueState, event: SnapshotRetired) -> None:

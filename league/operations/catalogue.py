@@ -18,6 +18,7 @@ from league.operations.plans import (
     plan_add,
     plan_flag,
     plan_freeze,
+    plan_gc,
     plan_reset,
     plan_set,
     plan_snapshots,
@@ -114,6 +115,12 @@ def _add(now: Situation, given: Mapping[str, Value]) -> Plan:
     weight = given["step_weight"]
     assert weight is None or isinstance(weight, int | float)
     return plan_add(now, str(given["role"]), parent=str(given["parent"]), step_weight=weight)
+
+
+def _gc(now: Situation, given: Mapping[str, Value]) -> Plan:
+    keep = given["keep"]
+    assert isinstance(keep, int)
+    return plan_gc(now, keep)
 
 
 def _undo(now: Situation, given: Mapping[str, Value]) -> Plan:
@@ -238,6 +245,13 @@ _LISTED = (
         "Ends an actor host with the lease in hand; there is one fewer from then on.",
         (HOST,),
         lambda now, given: plan_drain(now, str(given["host"])),
+    ),
+    Operation(
+        "gc",
+        "Removes the weights of the snapshots that the league needs least; their records, games and ratings stay.",
+        (Argument("keep", "integer", "how many snapshots may keep their weights"),),
+        _gc,
+        is_undoable=False,
     ),
     Operation(
         "undo",

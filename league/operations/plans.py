@@ -11,6 +11,7 @@ from league.config.commented import recommented
 from league.config.loading import parse_config
 from league.config.plugin_names import outside_names
 from league.config.run_config import RunConfig, config_plain, dump_config
+from league.core.retention import plan_retention
 from league.core.settings import is_of_league, value_of
 from league.core.state.commands import (
     AddPlayer,
@@ -19,6 +20,7 @@ from league.core.state.commands import (
     Refused,
     RequestReset,
     RequestSnapshot,
+    RetireSnapshots,
 )
 from league.core.state.events import ConfigChange, Event, SettingsChanged
 from league.core.state.league_config import PlayerConfig
@@ -163,6 +165,17 @@ def plan_add(now: Situation, role: str, *, parent: str, step_weight: float | Non
         (AddPlayer(index, changes, recommented(config, now.state.config_text), parent, now.by, now.reason),),
         config,
     )
+
+
+def plan_gc(now: Situation, keep: int) -> Plan:
+    """The weights of the snapshots that are needed least go, until so many have theirs."""
+    there = len(now.state.population.snapshots())
+    retired = len(plan_retention(now.state, keep=keep).retired) if keep >= 1 else 0
+    if not retired:
+        raise OperationRefused(f"{there} snapshots have weights, of which {keep} may keep theirs: none can go")
+    note = f"by {now.by}" + (f": {now.reason}" if now.reason else "")
+    words = f"removes the weights of {retired} of {there} snapshots, once games in flight do without them"
+    return Plan(words, (RetireSnapshots(keep, is_exact=True, note=note),), now.config)
 
 
 def plan_undo(now: Situation, number: int) -> Plan:

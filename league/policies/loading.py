@@ -15,8 +15,9 @@ from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import spec_of
 from league.core.state.events import EVENTS
+from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState
-from league.errors import CorruptSnapshot, LeagueError, MissingRun
+from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
 from league.policies.auto_export import AUTO, EMA, EXPORTS, ExactExports
 from league.policies.exact_file import read_exact
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
@@ -67,6 +68,18 @@ class OpenRun:
     def choose(self, player: str) -> Selection:
         """The policy that a name stands for. Raises UnknownPolicy."""
         return choose(self.state, player, exact=self.exact)
+
+    def weights_of(self, snapshot: SnapshotInfo) -> tuple[bytes, SnapshotManifest]:
+        """Weights and manifest of a snapshot. Raises MissingSnapshot, CorruptSnapshot."""
+        try:
+            return self.store.get(snapshot.digest)
+        except MissingSnapshot as error:
+            number = self.state.population.index[snapshot.snapshot_id]
+            reason = self.state.population.absent.get(number, str(error).rstrip("."))
+            raise MissingSnapshot(
+                f"The weights of {snapshot.snapshot_id} cannot be had: {reason}. A backup may have them; "
+                f"`league gc {self.path} --dry-run` lists the snapshots that have theirs."
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -174,7 +187,7 @@ def load_selection(
         return _load_checkpoint(run, selection, greedy=greedy, seed=seed)
     members = []
     for weight, snapshot in selection.members:
-        weights, manifest = run.store.get(snapshot.digest)
+        weights, manifest = run.weights_of(snapshot)
         policy = build_policy(
             snapshot.snapshot_id, weights, manifest, run.spec, greedy=greedy, seed=seed, source=run.path
         )
@@ -192,7 +205,7 @@ def frozen_copies(run: OpenRun, selection: Selection) -> tuple[FrozenCopy, ...]:
         return (_copy_of_checkpoint(run, selection),)
     copies = []
     for weight, snapshot in selection.members:
-        weights, manifest = run.store.get(snapshot.digest)
+        weights, manifest = run.weights_of(snapshot)
         copies.append(FrozenCopy(snapshot.snapshot_id, weight, weights, manifest))
     return tuple(copies)
 

@@ -92,18 +92,19 @@ class FrozenWeights:
         )
 
     def keep_within_limits(self, event: Event) -> None:
-        """After a snapshot was added, retire what is too many, and remove the weights of those retired before.
+        """After a snapshot was added, remove the weights of those retired before, and retire what is too many.
 
-        Not of those that are retired now: games in flight may still be played with them.
+        The weights of those that are retired now stay until then: games in flight may still be played with them.
         """
         state = self._league.state
         if isinstance(event, SnapshotRetired):
             self._retired.append(event.snapshot)
-        elif isinstance(event, SnapshotAdded) and len(state.population.snapshots()) > self._policies.max_snapshots:
+        elif isinstance(event, SnapshotAdded):
             gone, self._retired = self._retired, []
             for name in gone:
                 self._drop(name)
-            self._execute(RetireSnapshots(self._policies.max_snapshots))
+            if len(state.population.snapshots()) > self._policies.max_snapshots:
+                self._execute(RetireSnapshots(self._policies.max_snapshots))
 
     def _drop(self, snapshot: str) -> None:
         state = self._league.state

@@ -165,9 +165,18 @@ class QuarantineSnapshot:
 
 @dataclass(frozen=True)
 class RetireSnapshots:
-    """There are more snapshots than are to be kept. keep: how many may stay."""
+    """There are more snapshots than are to be kept.
+
+    Fields:
+      keep: how many may stay. is_exact: whether exactly so many stay if possible, and not a few less.
+      spared: policies of games in flight, which stay as well.
+      note: who asks for it and why, for people; empty where the limits of the run do.
+    """
 
     keep: int
+    is_exact: bool = False
+    spared: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
