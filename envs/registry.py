@@ -103,16 +103,22 @@ def nearest(name: str, known: Mapping[str, object]) -> str:
 
 
 def _make_own(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
-    """Call a user's factory: once if it takes num_envs, for a `BatchedEnv`, else once per game."""
+    """Call a user's factory: once if it takes num_envs, for a `BatchedEnv` or a vector env, else once per game."""
     factory = _load_own(config.id)
     if "num_envs" in _parameters(factory, config.id):
         _refuse_seat_plan(config, "a BatchedEnv")
-        made: BatchedEnv = _call_own(factory, config, {"num_envs": num_envs})
+        made: Any = _call_own(factory, config, {"num_envs": num_envs})
+        if getattr(made, "num_envs", None) == num_envs and hasattr(made, "single_observation_space"):
+            vector: BatchedEnv = load("envs.adapters.gymnasium_arrays:vector_env")(
+                made, lambda count: _call_own(factory, config, {"num_envs": count}), env_id=config.id
+            )
+            return vector
         if not isinstance(getattr(made, "spec", None), EnvSpec) or made.num_envs != num_envs:
             with closed_on_error([made]):
                 raise EnvError(
-                    f"{config.id} takes num_envs and returned a {type(made).__name__}; return a BatchedEnv of that many"
-                    " games, or drop the parameter and return one PettingZoo or Gymnasium env a call"
+                    f"{config.id} takes num_envs and returned a {type(made).__name__}; return a BatchedEnv or a"
+                    " VectorEnv of that many games, or drop the parameter and return one PettingZoo or Gymnasium env a"
+                    " call"
                 )
         behind_guard: BatchedEnv = load("envs.adapters.user_env:guarded")(made)
         return behind_guard

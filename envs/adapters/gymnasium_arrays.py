@@ -1,4 +1,4 @@
-"""Array envs of Gymnasium (`vector_entry_point`) as `BatchedEnv`: all games in one call, restarted in the same step.
+"""Vector envs of Gymnasium as `BatchedEnv`: all games in one call, restarted in the same step.
 
 Most array envs restart a game one step late (NEXT_STEP): the step after an end ignores the action and shows the new
 start. A `BatchedEnv` restarts at once. So a second env of the same kind, only ever reset, keeps starts in stock. One
@@ -16,7 +16,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 from envs.adapters.outline import Outline, outline_of
@@ -38,19 +38,45 @@ def array_env(name: str, *, env_id: str, kwargs: Mapping[str, object], num_envs:
         env = make_one(num_envs)
     except Exception:  # code of others: single envs replace it, or report the error
         return None
+    try:
+        return vector_env(env, make_one, env_id=env_id)
+    except NotBatchedError:
+        return None
+
+
+class NotBatchedError(EnvError):
+    """An array env cannot be used as one batch."""
+
+
+def vector_env(env: Any, make_one: Callable[[int], Any], *, env_id: str) -> BatchedEnv:
+    """A `gymnasium.vector.VectorEnv` of any autoreset mode as a `BatchedEnv`; it is closed where that fails.
+
+    One that steps single envs in this process can restart them at once, and is told to.
+
+    Args:
+      make_one: makes another env of the same kind with so many games.
+    Raises:
+      NotBatchedError: it has masks or one-hot fields, or restarts late and its games cannot be exchanged.
+    """
+    if type(env) is SyncVectorEnv and env.autoreset_mode == AutoresetMode.NEXT_STEP:
+        env.autoreset_mode = AutoresetMode.SAME_STEP
+        env.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
     with contextlib.ExitStack() as opened:
         opened.callback(env.close)
         space = env.single_observation_space
         if MASK in getattr(space, "spaces", ()):
-            return None
+            raise NotBatchedError(f"{env_id}: masks of a vector env cannot be read; return single envs")
         outline = outline_of(env_id, ["player"], [space], [env.single_action_space], has_mask=False)
         if any(field.one_hot_at is not None for field in outline.fields):
-            return None
+            raise NotBatchedError(f"{env_id}: a vector env with numbered observations is not read; return single envs")
         axes: dict[str, int] | None = None
         if env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP) == AutoresetMode.NEXT_STEP:
             axes = proven_axes(make_one, outline)
             if not axes:
-                return None
+                raise NotBatchedError(
+                    f"{env_id}: it restarts its games a step late (AutoresetMode.NEXT_STEP), which would train on steps"
+                    " that are none; make it with AutoresetMode.SAME_STEP or DISABLED"
+                )
         opened.pop_all()  # the caller closes it from here on
         return ArrayEnv(env, outline, make_one=make_one, axes=axes)
 

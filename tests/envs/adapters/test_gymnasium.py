@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from typing import Any
 
@@ -14,6 +15,7 @@ from gymnasium.envs.classic_control import CartPoleEnv
 from envs.adapters.gymnasium import GymnasiumEnv
 from envs.adapters.gymnasium_arrays import ArrayEnv
 from envs.bots import RandomBot
+from envs.conformance import check_env
 from envs.probe import SimultaneousProbe
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
@@ -65,6 +67,28 @@ def test_array_envs_restart_in_the_same_step(mode: str, truncate: bool) -> None:
             assert np.array_equal(turn.final.obs["observation"][:, 0], before.obs["observation"][:, 0])
             assert turn.final.obs["observation"][:, 1].tolist() == [4] * 5
     assert len(set(starts)) == len(starts)
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+@pytest.mark.parametrize("factory", ["own_arrays", "own_sync"])
+def test_vector_envs_of_the_user_restart_in_the_same_step(factory: str, mode: str) -> None:
+    config = EnvConfig(f"{raw_arrays.__name__}:{factory}", {"mode": mode})
+    with contextlib.closing(make(config, num_envs=4)) as env:
+        assert isinstance(env, ArrayEnv)
+        env.reset(3)
+        for step in range(1, 15):
+            turn = env.step(np.arange(4) % 3)
+            in_episode = (step - 1) % raw_arrays.LENGTH + 1
+            assert turn.rewards.ravel().tolist() == [16 * in_episode] * 4
+            assert turn.ended.tolist() == [in_episode == raw_arrays.LENGTH] * 4
+    assert [finding for finding in check_env(config) if finding.kind == "fault"] == []
+
+
+def test_vector_envs_that_cannot_be_used_are_refused_with_the_remedy() -> None:
+    with pytest.raises(EnvError, match=r"restarts its games a step late .*make it with AutoresetMode.SAME_STEP"):
+        make(EnvConfig(f"{raw_arrays.__name__}:own_hidden"), num_envs=3)
+    with pytest.raises(EnvError, match="return a BatchedEnv or a VectorEnv of that many games"):
+        make(EnvConfig(f"{raw_arrays.__name__}:own_few"), num_envs=3)
 
 
 def test_an_array_env_that_hides_state_is_stepped_one_by_one() -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 LENGTH = 4
@@ -103,3 +103,23 @@ class SingleTwin(gymnasium.Env):
 
 gymnasium.register("RawArrayProbe-v0", entry_point=SingleTwin, vector_entry_point=RawArrayProbe)
 gymnasium.register("HiddenArrayProbe-v0", entry_point=SingleTwin, vector_entry_point=HiddenArrayProbe)
+
+
+def own_arrays(num_envs: int, mode: str = "NextStep") -> RawArrayProbe:
+    """A user's factory of a vector env."""
+    return RawArrayProbe(num_envs, mode)
+
+
+def own_hidden(num_envs: int) -> HiddenArrayProbe:
+    """One that restarts late, and whose games cannot be exchanged."""
+    return HiddenArrayProbe(num_envs)
+
+
+def own_sync(num_envs: int, mode: str = "NextStep") -> SyncVectorEnv:
+    """Gymnasium's own wrapper of single envs."""
+    return SyncVectorEnv([SingleTwin] * num_envs, autoreset_mode=AutoresetMode(mode))
+
+
+def own_few(num_envs: int) -> RawArrayProbe:
+    """One of another number of games than asked for."""
+    return RawArrayProbe(num_envs + 1)
