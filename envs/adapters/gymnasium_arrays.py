@@ -51,7 +51,7 @@ class NotBatchedError(EnvError):
 def vector_env(env: Any, make_one: Callable[[int], Any], *, env_id: str) -> BatchedEnv:
     """A `gymnasium.vector.VectorEnv` of any autoreset mode as a `BatchedEnv`; it is closed where that fails.
 
-    One that steps single envs in this process can restart them at once, and is told to.
+    A `SyncVectorEnv` that restarts late is switched to SAME_STEP.
 
     Args:
       make_one: makes another env of the same kind with so many games.
