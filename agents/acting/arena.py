@@ -43,6 +43,8 @@ class Arena:
       env: the games; the arena owns them and closes them.
       unrolls: spec of the recorded unrolls, with core size and sub-actions of the recorded policies.
       max_core: largest core state of any other policy that will play here.
+      bootstrap_time_limits: whether unrolls show a truncated episode's final observation; if False they record the
+        episode as terminated.
       seed: of the games, the assignments and the sampled actions.
     """
 
@@ -53,6 +55,7 @@ class Arena:
         *,
         seed: int,
         max_core: int = 0,
+        bootstrap_time_limits: bool = True,
     ) -> None:
         spec = env.spec
         self._env = env
@@ -61,6 +64,7 @@ class Arena:
         self._seats = spec.num_seats
         self._rng = np.random.default_rng(seed)
         self._unrolls = unrolls
+        self._bootstrap_time_limits = bootstrap_time_limits
         self._builder = UnrollBuilder(unrolls, num_rows=env.num_envs * spec.num_seats)
         self._core = np.zeros((env.num_envs * spec.num_seats, max(unrolls.core_size, max_core)), np.float32)
         self._counter = OutcomeCounter(spec.teams)
@@ -278,7 +282,7 @@ class Arena:
         chosen = rows[recorded]
         assert turn.final is not None or not turn.truncated[ended].any(), "a truncated episode came without `final`"
         final, terminated = None, np.ones(len(chosen), np.bool_)
-        if turn.final is not None:
+        if turn.final is not None and self._bootstrap_time_limits:
             final, terminated = self._final_by_row(turn, chosen)
         return self._builder.end(
             chosen, rewards=turn.rewards.reshape(-1)[chosen], terminated=terminated, final_obs=final

@@ -157,6 +157,7 @@ class ActorHost:
                 env,
                 UnrollSpec.of(self._spec, self._network, unroll_length=self._setup.learner.unroll_length),
                 max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
+                bootstrap_time_limits=self._setup.learner.bootstrap_time_limits,
                 seed=seed,
             )
         return self._arenas[key]

@@ -82,6 +82,18 @@ def discount(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue(f"{ALGORITHM}.lambda_", 0.95, "between one step and the whole game")
 
 
+def time_limits(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """The end of a game of several seats at its time limit, since its result is that of the moment.
+
+    Values expected after the limit would be learnt nowhere: no decision is ever made from there. Where seats drift to
+    places that they only reach at the end, such values feed on themselves and grow without bound.
+    """
+    if situation.game.spec.num_seats > 1:
+        yield AutoValue("learner.bootstrap_time_limits", False, "a game's result counts when its time is up")
+    else:
+        yield AutoValue("learner.bootstrap_time_limits", True, "a lone seat's task is taken to go on")
+
+
 def value_scale(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """A value whose scale is learnt follows it within a short budget, and leaves the trunk to the policy."""
     if draft.value("network.value_output") == "popart":
@@ -159,4 +171,4 @@ def _is_mixed(situation: Situation) -> bool:
     return game.is_competitive and (game.hides or game.is_simultaneous)
 
 
-RULES = (algorithm, discount, value_scale, entropy, advantage_floor, magnet, average, learning_rate, batch)
+RULES = (algorithm, discount, time_limits, value_scale, entropy, advantage_floor, magnet, average, learning_rate, batch)

@@ -135,6 +135,7 @@ def play(
     policies: dict[str, RulePolicy] | None = None,
     steps_per_lease: int = 7,
     seed: int = 0,
+    bootstrap_time_limits: bool = True,
 ) -> tuple[Arena, dict[tuple[int, int], list[dict[str, Any]]]]:
     """Run an arena, its policies one version on with every lease; returns it and the unrolls by (env, seat)."""
     seats = env.spec.num_seats
@@ -142,7 +143,12 @@ def play(
         assignments = [Assignment(("home",) * seats, (True,) * seats)]
     if policies is None:
         policies = {"home": RulePolicy(masked=env.spec.has_mask)}
-    arena = Arena(env, UnrollSpec(env.spec, unroll_length, core_size=CORE_SIZE), seed=seed)
+    arena = Arena(
+        env,
+        UnrollSpec(env.spec, unroll_length, core_size=CORE_SIZE),
+        seed=seed,
+        bootstrap_time_limits=bootstrap_time_limits,
+    )
     found: dict[tuple[int, int], list[dict[str, Any]]] = defaultdict(list)
     for start in range(0, steps, steps_per_lease):
         for policy in policies.values():

@@ -100,6 +100,21 @@ def test_games_that_a_time_limit_ended_are_counted_whatever_their_result(
     assert totals.truncated == (totals.games if truncate else 0)
 
 
+@pytest.mark.parametrize("way", WAYS, ids=way_name)
+def test_a_time_limit_that_is_part_of_the_game_ends_it_as_its_rules_do(way: Any, tmp_path: Path) -> None:
+    make_env, rules = way
+    cut_off = Rules(rules.kind, rules.num_seats, rules.lengths, True)
+    env = make_env(cut_off, NUM_ENVS, tmp_path)
+    arena, found = play(env, steps=TURNS, unroll_length=4, bootstrap_time_limits=False)
+    (totals,) = arena.take_outcomes()
+    assert totals.truncated == totals.games > 0
+    for number in range(NUM_ENVS):
+        expected = expected_unrolls(rules, env=number, steps=TURNS, unroll_length=4, version_of=lambda turn: turn // 7)
+        for seat, unrolls in expected.items():
+            assert not first_difference(found[number, seat], unrolls), f"env {number}, seat {seat}"
+    arena.close()
+
+
 def test_each_unroll_begins_with_the_bootstrap_row_of_the_one_before() -> None:
     _, found = play(TurnProbe(num_envs=3, episode_length=[5, 3]), steps=80, unroll_length=3)
     for unrolls in found.values():

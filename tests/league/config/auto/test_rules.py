@@ -159,6 +159,13 @@ def test_advantages_have_a_floor_by_what_is_at_stake() -> None:
     assert settled(poker(returns=()))[0].learner.advantage_floor == 0.0
 
 
+def test_a_game_of_several_seats_is_over_when_its_time_is_up() -> None:
+    found = {name: settled(game)[0].learner.bootstrap_time_limits for name, game in KINDS.items()}
+    assert found == {"board": False, "poker": False, "one_shot": False, "one_seat": True}
+    team = one_seat(spec=spec(seats=3, teams=(0, 0, 0)))
+    assert not settled(team)[0].learner.bootstrap_time_limits
+
+
 def test_the_average_is_longer_in_one_shot_games() -> None:
     shares = {name: settled(game)[0].learner.ema_share for name, game in KINDS.items()}
     assert shares == {"board": 0.1, "poker": 0.1, "one_shot": 0.3, "one_seat": 0.1}
