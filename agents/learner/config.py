@@ -145,7 +145,8 @@ class LearnerConfig:
       target_every, target_rate: the target network (APPO's target, the magnet) moves by `target_rate` every
         `target_every` updates.
       ema_share: the moving average of the weights spans about this share of the optimizer steps so far; 0 for none.
-      normalise_advantages: divide advantages by their running root mean square (PPO: standardise them over the batch).
+      normalise_advantages: divide advantages by their running root mean square (PPO: standardise them over the
+        batch, those of each seat group by themselves).
       advantage_floor: least number that advantages are divided by, in units of the return. Where nothing is at stake
         noise is then not scaled up, and where play has become pure the entropy keeps its weight.
       max_grad_norm: global norm that the gradient is clipped to.

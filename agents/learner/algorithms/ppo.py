@@ -23,6 +23,7 @@ from agents.losses.returns import gae
 from agents.losses.value import clipped_value_loss, value_loss
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
+from envs.protocol import SEAT_GROUP
 
 
 class PPOObjective(ActorCritic):
@@ -53,8 +54,7 @@ class PPOObjective(ActorCritic):
         inputs = self.inputs(current, batch)
         advantages, targets = self._estimates(inputs)
         if self._config.normalise_advantages:
-            floor = self._config.advantage_floor
-            advantages = normalise_advantages(advantages, valid=inputs.learn, total=total, floor=floor)
+            advantages = self._normalised(advantages, inputs.learn, batch, total)
         fixed = {"advantages": advantages, "targets": targets, "old_values": inputs.values}
         return {name: tensor.t().contiguous() for name, tensor in fixed.items()}
 
@@ -75,6 +75,17 @@ class PPOObjective(ActorCritic):
     def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
         """As in the protocol; UPGO's advantages stay raw, as the values are."""
         return super().loss(output, batch, replace(loss_weights, advantage_scale=1.0))
+
+    def _normalised(self, advantages: Tensor, learn: Tensor, batch: Batch, total: Total) -> Tensor:
+        """Normalised advantages [T, B], of each seat group by itself: groups earn on scales of their own."""
+        groups = [learn]
+        if SEAT_GROUP in batch.obs:
+            marks = batch.obs[SEAT_GROUP][:, : learn.shape[0]].bool()
+            groups = [learn & mark.t() for mark in marks.unbind(-1)]
+        floor, result = self._config.advantage_floor, torch.zeros_like(advantages)
+        for group in groups:
+            result += normalise_advantages(advantages, valid=group, total=total, floor=floor)
+        return result
 
     def _value_loss(self, inputs: LossInputs, targets: Tensor, *, old_values: Tensor) -> Tensor:
         clip = self._options.clip_value

@@ -20,6 +20,10 @@ MIXED_BATCH = {False: 2048, True: 1024}
 MIXED_MAX_BATCH = 8192
 SHORT_GAME = 8.0
 """Decisions of a seat in an episode up to which nothing needs a discount."""
+LONG_GAME = 16.0
+"""Decisions of a seat in an episode from which each one brings little, where all seats act at once."""
+LONG_ENTROPY = 0.03
+"""Entropy cost in such games: advantages are mostly chance there, and more of it leaves play uniform."""
 MANY_DECISIONS = 1e7
 """Decisions in a budget from which self-play in turns can afford its full entropy; fewer must be spent on good play."""
 STAKES_SHARE = 0.3
@@ -38,6 +42,9 @@ def algorithm(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         epochs = power_of_two(ratio, low=2, high=MAX_EPOCHS) if slow else 2
     elif not situation.game.is_competitive:
         kinds, why, epochs = ("ppo", "appo", DEFAULT_ALGORITHM), "rewards do not move away from a lone team", MAX_EPOCHS
+    elif _is_drawn_out(situation):
+        why = f"seats act at once {situation.game.decisions.mean:.0f} times a game, one action of which brings little"
+        kinds, epochs = ("ppo", "appo", DEFAULT_ALGORITHM), power_of_two(ratio, low=4, high=MAX_EPOCHS)
     elif slow:
         kinds, why = ("ppo", "appo", DEFAULT_ALGORITHM), cost
         epochs = power_of_two(ratio, low=2, high=MAX_EPOCHS)
@@ -108,6 +115,8 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         start, share, why = (0.02 if game.log_legal else 0.01), 0.1, "one team: exploration alone"
     elif _is_mixed(situation):
         start, share, why = 0.3, 0.25, "play must stay mixed"
+    elif _is_drawn_out(situation):
+        start, share, why = LONG_ENTROPY, 0.25, "what one action of a long game brings is small against chance"
     else:
         decisions = situation.decisions(draft.whole("actors.num_envs"))
         start = max(min((decisions / MANY_DECISIONS) ** 0.45, 1.0) * 0.4, 0.05)
@@ -124,7 +133,7 @@ def advantage_floor(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """A floor for the scale of advantages, from what is at stake under random play."""
     game = situation.game
     if game.is_competitive:
-        deviation = max((one.deviation for one in game.returns), default=0.0)
+        deviation = min((one.deviation for one in game.returns if one.deviation > 0.0), default=0.0)
         floor, why = STAKES_SHARE * deviation, f"returns of random play deviate by {deviation:.3g}"
     else:
         length = max(game.decisions.mean, 1.0)
@@ -137,7 +146,7 @@ def advantage_floor(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 def magnet(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """A pull towards the target network where best replies chase each other."""
     if not _is_mixed(situation):
-        yield AutoValue(f"{ALGORITHM}.magnet_cost", 0.0, "nothing hidden, one seat at a time")
+        yield AutoValue(f"{ALGORITHM}.magnet_cost", 0.0, "nothing hidden, one seat at a time, or many decisions a game")
         return
     yield AutoValue(f"{ALGORITHM}.magnet_cost", 0.1, "damps the chase of best replies")
     if draft.number(f"{ALGORITHM}.magnet_cost") > 0.0 or draft.value(f"{ALGORITHM}.kind") == "appo":
@@ -166,9 +175,15 @@ def learning_rate(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
 
 def _is_mixed(situation: Situation) -> bool:
-    """True if good play may have to be mixed: something is hidden, or seats act at once."""
+    """True if good play may have to be mixed: something is hidden, or seats act at once a few times."""
     game = situation.game
-    return game.is_competitive and (game.hides or game.is_simultaneous)
+    return game.is_competitive and (game.hides or game.is_simultaneous) and not _is_drawn_out(situation)
+
+
+def _is_drawn_out(situation: Situation) -> bool:
+    """True if opposing seats act at once, many times a game, so that skill counts for more than being unpredictable."""
+    game = situation.game
+    return game.is_competitive and game.is_simultaneous and game.decisions.mean >= LONG_GAME
 
 
 RULES = (algorithm, discount, time_limits, value_scale, entropy, advantage_floor, magnet, average, learning_rate, batch)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from agents.learner.algorithms.kl_terms import magnet_sum, magnet_targets
+from agents.learner.algorithms.objective import make_objective
 from agents.learner.build import build_learner, build_updater
 from agents.learner.config import LearnerConfig, PipelineConfig
 from agents.learner.data.batch import batch_from
@@ -250,3 +251,22 @@ def test_the_value_of_a_group_may_see_fields_of_its_team() -> None:
     assert not torch.allclose(output.values, other.values)
     del obs["team.x"]
     assert torch.equal(network(obs, **rest).logits, output.logits), "a policy acts without the fields of its team"
+
+
+def test_ppo_normalises_the_advantages_of_each_group_by_themselves() -> None:
+    spec = game("categorical")
+    network = build_network(spec, SMALL, seed=1)
+    unrolls = synthetic_unrolls(UnrollSpec.of(spec, network, unroll_length=5), rows=40, seed=3)
+    batch = batch_from(unrolls, oldest_version=0, device=torch.device("cpu"))
+    objective = make_objective(LearnerConfig(algorithm="ppo"), network.head)
+    output = network(batch.obs, resets=batch.resets, core=batch.core, action_mask=batch.action_mask)
+    of_second = batch.obs[SEAT_GROUP][:, 0, 1].bool()
+    found = {}
+    for scale in (1.0, 100.0):
+        rewards = torch.where(of_second[:, None], scale * (batch.rewards + 3.0), batch.rewards)
+        scaled = replace(batch, rewards=rewards)
+        found[scale] = objective.precomputed(scaled, current=output, total=lambda tensor: tensor)["advantages"]
+    assert torch.equal(found[1.0][~of_second], found[100.0][~of_second])
+    for group in (of_second, ~of_second):
+        chosen = found[100.0][group][batch.learn[group]]
+        torch.testing.assert_close(torch.stack([chosen.mean(), chosen.std()]), torch.tensor([0.0, 1.0]))

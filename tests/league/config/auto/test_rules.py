@@ -7,12 +7,23 @@ from dataclasses import replace
 import pytest
 
 from agents.learner.config import LearnerConfig
-from envs.facts.game_facts import FieldRange, GameFacts
+from envs.facts.game_facts import FieldRange, GameCosts, GameFacts
 from envs.protocol import ArraySpec
 from league.config.auto.rules_league import SNAPSHOTS
 from league.config.auto.situation import Situation, power_of_two
 from league.config.run_config import BudgetConfig
-from tests.league.config.auto.situations import SLOW, board_game, even, one_seat, one_shot, poker, settled, spec
+from tests.league.config.auto.situations import (
+    FAST,
+    SLOW,
+    board_game,
+    even,
+    one_seat,
+    one_shot,
+    poker,
+    settled,
+    spec,
+    spread,
+)
 
 KINDS = {"board": board_game(), "poker": poker(), "one_shot": one_shot(), "one_seat": one_seat()}
 BUDGETS = {
@@ -141,6 +152,23 @@ def test_the_algorithm_follows_the_kind_of_play() -> None:
         assert (found[name].target_every, found[name].target_rate) == (1, 0.02)
     slow = settled(poker(costs=SLOW))[0].learner.algorithm
     assert (slow["kind"], slow["epochs"]) == ("appo", 8)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("costs", [FAST, SLOW], ids=["fast", "slow"])
+def test_a_long_game_in_which_all_act_at_once_is_learnt_by_epochs_with_little_entropy(costs: GameCosts) -> None:
+    few, many = (
+        settled(one_shot(play="simultaneous", decisions=even(size), costs=costs))[0].learner for size in (4, 25)
+    )
+    assert (few.algorithm["kind"], many.algorithm["kind"]) == ("appo", "ppo")  # type: ignore[index]
+    assert many.algorithm["magnet_cost"] == 0.0 < few.algorithm["magnet_cost"]  # type: ignore[index,operator]
+    assert many.algorithm["epochs"] >= 4  # type: ignore[index,operator]
+    assert many.entropy_cost <= 0.1 * few.entropy_cost
+    assert many.batch_rows * many.unroll_length <= 2048
+
+
+def test_the_floor_of_advantages_is_that_of_the_seat_with_the_least_at_stake() -> None:
+    uneven = (spread(-1, 1), even(0.0), spread(-100, 100))
+    assert settled(poker(returns=uneven))[0].learner.advantage_floor == settled(board_game())[0].learner.advantage_floor
 
 
 def test_a_small_budget_cannot_afford_the_entropy_of_a_large_one() -> None:
