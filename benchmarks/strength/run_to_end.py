@@ -18,6 +18,7 @@ def run_to_end(command: Sequence[str], *, log: Path, timeout_s: float) -> None:
     Raises:
       SystemExit: it did not end in time or left with another code than 0; the end of its log is in the message.
     """
+    log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
         try:

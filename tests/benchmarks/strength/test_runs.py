@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.strength import runs
+from benchmarks.strength.run_to_end import run_to_end
 from benchmarks.strength.runs import HALF, LATEST, LEAGUE, Plan, control_sections, finished_run, stored_or_found
 from league.config.loading import load_config
 from league.run.budget import Limits
@@ -164,3 +165,9 @@ def test_results_need_no_run_and_a_section_that_a_setting_replaces_does_not_coun
     assert plan.figures(run_dir, config=config, settings=control, find=never) == found == {"score": 0.5}
     with pytest.raises(SystemExit, match="other conditions"):
         plan.figures(run_dir, config=config, settings=[], find=never)
+
+
+def test_a_folder_for_runs_is_made(tmp_path: Path) -> None:
+    log = tmp_path / "new" / "runs" / "seed-0.log"
+    run_to_end(["echo", "trained"], log=log, timeout_s=60.0)
+    assert log.read_text() == "trained\n"
