@@ -140,8 +140,8 @@ class LearnerConfig:
         an imported policy with the same network, which never changes. Its memory is empty at the start of every
         unroll, since the recorded state is the policy's own. 0 for none.
       gamma: discount of one own decision.
-      bootstrap_time_limits: whether an episode that a time limit cuts off counts as going on, so that values after the
-        limit are expected too. False where the limit is part of the game: nothing is won after it.
+      bootstrap_time_limits: whether an episode that a time limit cuts off counts as unfinished, so that values after
+        the limit are expected too. False where the limit is part of the game: nothing is won after it.
       target_every, target_rate: the target network (APPO's target, the magnet) moves by `target_rate` every
         `target_every` updates.
       ema_share: the moving average of the weights spans about this share of the optimizer steps so far; 0 for none.

@@ -98,7 +98,7 @@ def time_limits(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if situation.game.spec.num_seats > 1:
         yield AutoValue("learner.bootstrap_time_limits", False, "a game's result counts when its time is up")
     else:
-        yield AutoValue("learner.bootstrap_time_limits", True, "a lone seat's task is taken to go on")
+        yield AutoValue("learner.bootstrap_time_limits", True, "a lone seat's task continues")
 
 
 def value_scale(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
