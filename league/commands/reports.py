@@ -1,7 +1,8 @@
-"""The commands that read a run: status, ratings, payoff, lineage, verify and doctor."""
+"""The commands that read a run: status, ratings, payoff, lineage, verify, doctor and bundle."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,7 @@ def add_reports(app: typer.Typer) -> None:
     app.command("lineage")(lineage)
     app.command("verify")(verify)
     app.command("doctor")(doctor)
+    app.command("bundle")(bundle)
 
 
 def status(run: RunArgument, as_json: Json = False) -> None:
@@ -79,4 +81,20 @@ def doctor(run: RunArgument, as_json: Json = False) -> None:
     from league.reports.doctor import examine_run
 
     report = examine_run(run)
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+def bundle(
+    run: RunArgument,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A .tar.gz to make; by default in this folder.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make an archive for whoever helps with a run: status, configuration, events, logs; no weights, no secrets."""
+    from datetime import datetime
+
+    from league.support.bundle import bundle_run
+
+    report = bundle_run(run, file, now=datetime.now())
     typer.echo(report.to_json() if as_json else report.text())
