@@ -39,7 +39,12 @@ HOMES = {
     "rich": ("league/monitor/",),
     "safetensors": ("league/store/weights_file.py",),
     "scipy": ("league/policies/nash_lp.py",),
-    "sqlite3": ("league/store/journal.py", "league/store/journal_branch.py", "league/store/journal_reader.py"),
+    "sqlite3": (
+        "league/store/journal.py",
+        "league/store/journal_branch.py",
+        "league/store/journal_migrations.py",
+        "league/store/journal_reader.py",
+    ),
     "torch": ("agents/", "league/policies/", "league/runtime/"),
     "fastapi": ("league/control/",),
     "httpx": ("league/alerts/webhook_sink.py", "league/control/client.py"),

@@ -64,6 +64,7 @@ def verify_run(path: Path) -> VerifyReport:
         known = 0 if status is None else status.journal_seq
         with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
             events, head = journal.head().seq, journal.head().chain
+            writers = [f"{version} from event {first:,}" for version, first in journal.programs()]
             if events < known:
                 problems.append(f"the journal ends at event {events} although event {known} was durable")
             if mark := journal.mark_problem():
@@ -71,7 +72,8 @@ def verify_run(path: Path) -> VerifyReport:
             noted = journal.noted_files()
             state = verified_state(journal)
             problems.extend(_miscounted(journal, state))
-        checked.append(f"{events:,} journal events: chain and replay from zero")
+        written = f" (written by league {', '.join(writers)})" if writers else ""
+        checked.append(f"{events:,} journal events: chain and replay from zero{written}")
         checked.append(f"{state.totals.games:,} games of {state.totals.leases_finished:,} leases, each answered once")
         problems.extend(_bad_snapshots(folder, state, checked))
         problems.extend(_bad_checkpoints(folder, state, checked))

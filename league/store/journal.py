@@ -13,10 +13,9 @@ from pathlib import Path
 
 from league.errors import JournalError
 from league.store.journal_mark import MarkFile, mark_path, mark_problem
+from league.store.journal_migrations import FIRST_VERSION, is_settled, settle
 from league.store.journal_reader import (
     APPLICATION_ID,
-    SCHEMA_VERSION,
-    SEGMENTED_VERSION,
     JournalReader,
     connect,
     named_sqlite_errors,
@@ -35,7 +34,7 @@ CREATE TABLE events (
 );
 CREATE TABLE states (seq INTEGER PRIMARY KEY, chain BLOB NOT NULL, payload BLOB NOT NULL, digest BLOB NOT NULL);
 PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
+PRAGMA user_version = {FIRST_VERSION};
 """
 
 
@@ -76,6 +75,8 @@ class Journal(JournalReader):
         with named_sqlite_errors(path), contextlib.closing(sqlite3.connect(temporary)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(_SCHEMA)
+            settle(connection, next_seq=1)
+            connection.commit()
         storage = storage or Storage()
         storage.remove(mark_path(path))  # of a journal that is gone: this one has not lost its events
         storage.publish_file(temporary, path)
@@ -100,6 +101,7 @@ class Journal(JournalReader):
         journal = cls(connection, path, events=events, storage=storage)
         try:
             journal._check_end(at_least_seq)
+            journal._settle()
         except BaseException:
             journal.close()
             raise
@@ -180,9 +182,16 @@ class Journal(JournalReader):
         with self._one_transaction():
             self._connection.execute("DELETE FROM events WHERE seq >= ? AND seq <= ?", (first, last))
             self._connection.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", segment)
-            self._connection.execute(f"PRAGMA user_version = {SEGMENTED_VERSION}")
         self._segments_end = last
         return True
+
+    def _settle(self) -> None:
+        """Bring an older file to the newest version, as one transaction, and note this program as a writer."""
+        with named_sqlite_errors(self._path):
+            is_settled_already = is_settled(self._connection)
+        if not is_settled_already:
+            with self._one_transaction():
+                settle(self._connection, next_seq=self._seq + 1)
 
     def _last_segment(self) -> int:
         """Number of the last event of the last segment; 0 without one."""

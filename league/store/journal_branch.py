@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 
 from league.store.journal import Journal
-from league.store.journal_reader import SEGMENTED_VERSION, Head, JournalReader, damaged
+from league.store.journal_reader import Head, JournalReader, damaged
 
 
 class BranchJournal(Journal):
@@ -22,7 +22,6 @@ class BranchJournal(Journal):
         """
         assert self.head().seq == 0 and not self.num_pending, "only an empty journal can begin with another's events"
         with self._one_transaction():
-            self._connection.execute(f"PRAGMA user_version = {SEGMENTED_VERSION}")  # the source may hold segments
             self._insert("events", source.rows("events", to_seq=to_seq))
             self._insert("states", source.rows("states", to_seq=to_seq))
         taken = self.verify()

@@ -19,12 +19,10 @@ from typing import Literal, Self
 from league.errors import DiskFull, JournalError, StorageError
 from league.store.event_codec import EventCodec
 from league.store.journal_mark import JournalMark, mark_path, mark_problem, read_mark
+from league.store.journal_migrations import check_version, programs_of
 from league.store.journal_segments import SEGMENT, Row, Segment, next_chain, unpack_segment
 from league.store.storage import NO_SPACE
 
-SCHEMA_VERSION = 1
-SEGMENTED_VERSION = 2
-"""Of a journal that holds segments, which earlier programs would take for missing events."""
 APPLICATION_ID = 0x4C454147
 """Marks the file as ours ("LEAG"), so that an emptied file is not taken for a young journal."""
 
@@ -80,6 +78,11 @@ class JournalReader:
           JournalError: missing, damaged, or of another version.
         """
         return cls(connect(path, mode="ro"), path, events=events)
+
+    def programs(self) -> tuple[tuple[str, int], ...]:
+        """(version, first event) of each program that has written the journal; empty where it is not known."""
+        with named_sqlite_errors(self._path):
+            return programs_of(self._connection)
 
     def head(self) -> Head:
         """The last durable event."""
@@ -335,14 +338,9 @@ def _connect(path: Path, parameters: str) -> sqlite3.Connection:
 
 def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
     if application != APPLICATION_ID:
         raise damaged(path, "it is not a journal of a run")
-    if version not in (SCHEMA_VERSION, SEGMENTED_VERSION):
-        raise JournalError(
-            f"{path} has schema version {version}, this program writes version {SCHEMA_VERSION}: "
-            "use the program version that wrote the run."
-        )
+    check_version(connection, path)
     connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 

@@ -92,7 +92,7 @@ def test_a_lost_write_ahead_log_is_loud_when_the_heartbeat_knew_more(tmp_path: P
 def test_another_schema_version_names_the_way_out(tmp_path: Path) -> None:
     path = filled(tmp_path)
     change(path, "PRAGMA user_version = 99")
-    with pytest.raises(JournalError, match="schema version 99, this program writes version 1"):
+    with pytest.raises(JournalError, match="is a journal of version 99, written by league"):
         Journal.open(path, events=EVENTS)
 
 
