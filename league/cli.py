@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import typer
 
+from league.commands.chaos import add_chaos
 from league.commands.command_line import run_command
 from league.commands.control import add_control
 from league.commands.disk import add_disk
@@ -31,6 +32,7 @@ for add in (
     add_history,
     add_disk,
     add_trial,
+    add_chaos,
     add_reference,
 ):
     add(app)

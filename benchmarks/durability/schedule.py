@@ -17,7 +17,7 @@ SHARED: dict[str, Any] = {
     "network": {"hidden": [4]},
     "learner": {"unroll_length": 4, "batch_rows": 16, "precision": "float32"},
     "actors": {"num_envs": 12},
-    "runtime": {"kind": "inprocess", "checkpoint_updates": 6},
+    "runtime": {"kind": "ray", "actor_hosts": 2, "checkpoint_updates": 6},
     "budget": {"env_steps": 1_000_000},
     "evaluation": {"bots": []},
     "wandb": {"mode": "disabled"},

@@ -136,6 +136,7 @@ class SimulatedRuntime:
         self._numbers = 0
         self._coming: list[tuple[float, int, Report]] = [(clock.now + rng.uniform(0, 5), 0, old) for old in left_over]
         self._hosts = {name: Host(name, "actor_host") for name in ("actor-0", "actor-1")}
+        self._named = 1
         self._hosts[LEARNER] = Host(LEARNER, "learner_host")
         self.learners: dict[str, Learner] = {}
         self.on_poll: Callable[[], None] = lambda: None
@@ -192,6 +193,17 @@ class SimulatedRuntime:
         reports.extend(self._losses())
         reports.extend(self._starts())
         return reports
+
+    def add_actor_host(self) -> str:
+        """One host more, which starts with a later poll."""
+        self._named += 1
+        name = f"actor-{self._named}"
+        self._hosts[name] = Host(name, "actor_host", starts_at=self.clock.now + self._rng.uniform(0.0, 5.0))
+        return name
+
+    def remove_actor_host(self, name: str) -> None:
+        """One host fewer; late answers of it may still come."""
+        del self._hosts[name]
 
     def workers(self) -> tuple[WorkerStatus, ...]:
         """None that a person could look at."""

@@ -27,12 +27,12 @@ import torch
 from agents.learner.build import choose_dtype
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
-from benchmarks.journal_follower import RunFailed
 from benchmarks.report import Report
 from benchmarks.throughput.rate_window import Measured, measure_run
 from benchmarks.throughput.roofline import Bench, Parts, measure_parts, middle_of, opponents_rate
 from envs.protocol import EnvConfig
 from envs.registry import make
+from league.chaos.follower import RunFailed
 
 BOUND_SECONDS = 0.5
 """CPU time of each figure of the bound."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.journal_follower import LOOK_S, Command, JournalFollower, Noted, of_kind, tree_core_seconds
+from league.chaos.follower import LOOK_S, Command, JournalFollower, Noted, of_kind, tree_core_seconds
 from league.core.state.events import LeaseFinished, ProgressReported, SnapshotAdded
 
 START_UP_S = 180.0

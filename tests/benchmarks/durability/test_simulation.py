@@ -49,7 +49,7 @@ def test_a_commit_that_stores_nothing_is_found(monkeypatch: pytest.MonkeyPatch) 
     commit = Journal.commit
     turn = iter(range(10**9))
     monkeypatch.setattr(Journal, "commit", lambda journal: commit(journal) if next(turn) % 2 else journal._durable_seq)
-    assert "the league says" in problem_of(Schedule.of_seed(0))
+    assert any(words in problem_of(Schedule.of_seed(0)) for words in ("the league says", "and not durable"))
 
 
 def test_a_lease_that_is_handed_out_before_it_is_durable_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

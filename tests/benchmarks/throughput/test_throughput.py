@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.journal_follower import Noted, RunFailed
 from benchmarks.throughput import __main__ as throughput
 from benchmarks.throughput import rate_window
 from benchmarks.throughput.roofline import Parts
+from league.chaos.follower import Noted, RunFailed
 from league.config.learner_options import with_options
 from league.config.loading import load_config
 from league.core.state.events import LeaseFinished, ProgressReported, SnapshotAdded

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import journal_follower
-from benchmarks.durability.leak_check import command_line, left_of, remains_of
+from league.chaos import follower as journal_follower
+from league.chaos.leftovers import command_line, left_of, remains_of
 from league.core.state.events import EVENTS, LeaseExpired, RunStarted
 from league.errors import JournalError
 from league.runtime.reaper import descendants

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.journal_follower import still_running
+from league.chaos.follower import still_running
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """The audit finds every way in which an acknowledged result can be lost or counted twice."""
 
-from benchmarks.durability.audit import audit
-from benchmarks.journal_follower import Noted
+from league.chaos.audit import audit
+from league.chaos.follower import Noted
 from league.core.state.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
 from league.core.state.records import AssignmentOutcome, Lease
 from league.core.state.state import Totals

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.journal_follower import Noted, league_program
+from league.chaos.follower import Noted
 from league.core.state.events import EVENTS, LeaseExpired, LeaseFinished, LeaseGranted
 from league.core.state.records import Lease
 from league.core.state.state import Totals
 from league.reports.status import open_state
+from league.reports.verify import verify_run
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
-
-VERIFY_S = 300.0
-"""Longest time for `league verify`."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +87,4 @@ def audit_run(run: Path, noted: Sequence[Noted]) -> Audit:
 
 def verify(run: Path) -> list[str]:
     """Problems that `league verify` finds."""
-    done = subprocess.run(
-        [league_program(), "verify", str(run), "--json"], capture_output=True, text=True, timeout=VERIFY_S, check=False
-    )
-    try:
-        problems = [str(problem) for problem in json.loads(done.stdout)["problems"]]
-    except (ValueError, KeyError):
-        problems = [f"it printed no report: {done.stderr.strip()[-300:]}"]
-    return problems or ([f"it left with code {done.returncode}"] if done.returncode else [])
+    return list(verify_run(run).problems)

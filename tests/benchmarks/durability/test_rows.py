@@ -1,0 +1,64 @@
+"""The rows of durability: every name loads, and a bad verdict fails its row."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.durability import kills
+from benchmarks.durability.__main__ import ROWS
+from benchmarks.report import Report
+from league.chaos.verdict import Recovery, Verdict
+
+SOUND = Verdict(
+    run="r",
+    seed=1,
+    seconds=1.0,
+    strikes={"kill actor": 2},
+    missed={},
+    restarts=0,
+    recoveries=(Recovery("kill actor", 2, 1.0, 2.0, 2.0),),
+    leases_seen=5,
+    leases=5,
+    games=9,
+    lost=(),
+    doubled=(),
+    off=(),
+    problems=(),
+    left=(),
+    left_early=(),
+    noticed=0,
+    unnoticed=(),
+)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_name_is_a_function_of_its_own(name: str) -> None:
+    module, _, function = ROWS[name].partition(":")
+    found = inspect.signature(getattr(importlib.import_module(module), function))
+    assert list(found.parameters) == ["report", "scale", "seed", "folder"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"lost": ("x",)},
+        {"doubled": ("x",)},
+        {"off": ("x",)},
+        {"problems": ("x",)},
+        {"left": ("x",)},
+        {"left_early": ("x",)},
+        {"leases_seen": 0},
+        {"failure": "x"},
+        {"strikes": {"kill actor": 1}},
+        {"recoveries": (Recovery("kill actor", 2, 1.0, 3.1, 3.1),)},
+    ],
+)
+def test_each_fault_fails_the_rows_of_kills(change: dict[str, object]) -> None:
+    for verdict, failed in ((SOUND, 0), (replace(SOUND, **change), 1)):  # type: ignore[arg-type]
+        report = Report()
+        kills.add_rows(report, verdict, number=2)
+        assert len(report.failed) == failed
