@@ -23,6 +23,9 @@ from typing import Any
 
 OWN_FORMS = "module:attribute or path/file.py:attribute"
 
+SHIPPED, SHIPPED_FOLDERS = "league_own_files", "folders.json"
+"""Package with copies of the user's files on a machine of a cluster, and its table: folder -> folder of the copy."""
+
 
 class PluginError(ValueError):
     """A name cannot be loaded; the message is one clause with the reason."""
@@ -156,10 +159,20 @@ def package_folder(name: str) -> Path | None:
     return None if found is None or found.origin is None else Path(found.origin).parent
 
 
+def _shipped(path: Path) -> Path:
+    """The copy of a file that came along to this machine; the file itself where none did."""
+    found = importlib.util.find_spec(SHIPPED)
+    if found is None or found.origin is None:
+        return path
+    package = Path(found.origin).parent
+    place = json.loads((package / SHIPPED_FOLDERS).read_text()).get(str(path.parent))
+    return path if place is None else package / str(place) / path.name
+
+
 def _load_file(path: Path) -> ModuleType:
+    given, path = path, _shipped(path.absolute())
     if not path.is_file():
-        raise PluginError(f"there is no file {path}; paths are relative to {Path.cwd()}")
-    path = path.absolute()
+        raise PluginError(f"there is no file {given}; paths are relative to {Path.cwd()}")
     facts = path.stat()
     name = f"_plugin_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
     version = (facts.st_mtime_ns, facts.st_size)

@@ -234,7 +234,8 @@ def make_runtime(config: RunConfig, setup: HostSetup, state: LeagueState) -> Run
         return InProcessRuntime(setup, players=tuple(state.players), deadline_s=config.runtime.lease_deadline_s)
     from league.runtime.ray_runtime import RayRuntime
 
-    return RayRuntime(setup, config.runtime, players=tuple(state.players))
+    own_names = tuple(found.name for found in outside_names(config_plain(config)))
+    return RayRuntime(setup, config.runtime, players=tuple(state.players), own_names=own_names)
 
 
 def _session(

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from league.config.ray_address import AUTO, CLIENT, OWN
 from league.errors import RayUnguarded, RayUnreachable
+from league.runtime.nodes.shipped_files import runtime_env
 
 PROBE_S = 1.0
 """A dead address is noticed by a plain connection in this time; Ray itself would try for 40 seconds."""
@@ -70,6 +71,7 @@ class Cluster:
       object_store_mb: shared memory of a Ray of our own, MiB.
       num_gpus: of a Ray of our own, None for those that it finds; tests pretend some.
       allow_tokenless: whether to join a cluster that takes commands from any client.
+      own_names: code of the user's own that hosts load; its files travel to the machines of a cluster.
     """
 
     def __init__(
@@ -80,8 +82,10 @@ class Cluster:
         object_store_mb: int,
         num_gpus: int | None = None,
         allow_tokenless: bool = False,
+        own_names: tuple[str, ...] = (),
     ) -> None:
         self._address = address
+        self._own_names = own_names
         self._allow_tokenless = allow_tokenless
         self._num_hosts = num_hosts
         self._object_store_mb = object_store_mb
@@ -157,7 +161,9 @@ class Cluster:
                 "Start it with RAY_AUTH_MODE=token, or take the risk with `-s runtime.allow_tokenless=true`."
             )
         try:
-            ray.init(address=address, log_to_driver=False, logging_level="CRITICAL")
+            with tempfile.TemporaryDirectory(prefix="lgs-") as copies:
+                env = runtime_env(self._own_names, Path(copies), os.environ)
+                ray.init(address=address, runtime_env=env, log_to_driver=False, logging_level="CRITICAL")
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise RayUnreachable(address, f"{_last_line(str(error))}; the token may be missing or wrong") from error
 

@@ -80,7 +80,7 @@ class RayRuntime:
       players: every player; player number p is held by learner host p modulo their number.
       monotonic: seconds that never go back.
       cluster: a Ray that the caller has started and will close, instead of the one that the settings name.
-      watch: of the machines.
+      watch, own_names: of the machines; see `Cluster`.
     """
 
     def __init__(
@@ -92,6 +92,7 @@ class RayRuntime:
         monotonic: Callable[[], float] = time.monotonic,
         cluster: Cluster | None = None,
         watch: NodeWatch | None = None,
+        own_names: tuple[str, ...] = (),
     ) -> None:
         self._setup = setup
         self._settings = settings
@@ -102,6 +103,7 @@ class RayRuntime:
             num_hosts=(settings.actor_hosts or os.cpu_count() or 1) + settings.learner_hosts,
             object_store_mb=settings.object_store_mb,
             allow_tokenless=settings.allow_tokenless,
+            own_names=own_names,
         )
         self._reaper = Reaper(self._cluster.folder)
         self._hosts = {
@@ -115,8 +117,8 @@ class RayRuntime:
         self._learner_of = {player: f"learner-{place % settings.learner_hosts}" for place, player in enumerate(players)}
         self._calls: dict[Any, Call] = {}
         self._deadlines = setup.deadlines
-        watch = watch or NodeWatch(ask=agree if self._cluster.is_own else ask_versions)
-        self._placement = HostPlacement(watch, follows=settings.actor_hosts == 0)
+        ask = agree if self._cluster.is_own else ask_versions
+        self._placement = HostPlacement(watch or NodeWatch(ask=ask), follows=settings.actor_hosts == 0)
         self._next_actor = settings.actor_hosts
         self._frozen = FrozenObjects(ray.put, max_bytes=settings.object_store_mb * 1024 * 1024 // 2)
         self._reports: list[Report] = []
@@ -303,8 +305,7 @@ class RayRuntime:
         return tuple(player for player, name in self._learner_of.items() if name == host.name)
 
     def _ready(self, host: Host, pid: int, node_id: str) -> list[Report]:
-        refusal = self._placement.started(host.name, node_id)
-        if refusal:
+        if refusal := self._placement.started(host.name, node_id):
             self._lose(host, refusal)
             return []
         host.pid = pid

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -45,3 +46,66 @@ def test_the_compose_file_builds_that_container_and_keeps_the_runs() -> None:
     assert (context / service["build"]["dockerfile"]).is_file()
     assert service["volumes"] == ["runs:/srv/league/runs"]
     assert "league resume runs/main" in service["command"][0]
+
+
+def documents(name: str) -> dict[str, Any]:
+    """Kind -> document of a manifest."""
+    return {document["kind"]: document for document in yaml.safe_load_all((DEPLOY / name).read_text())}
+
+
+CLUSTER_KEYS = {
+    "rayVersion",
+    "authOptions",
+    "enableInTreeAutoscaling",
+    "autoscalerOptions",
+    "headGroupSpec",
+    "workerGroupSpecs",
+}
+GROUP_KEYS = {"groupName", "replicas", "minReplicas", "maxReplicas", "rayStartParams", "template"}
+
+
+def check_cluster(spec: dict[str, Any]) -> None:
+    """The rules of KubeRay's schema and of its operator for the parts that we use."""
+    assert set(spec) == CLUSTER_KEYS
+    assert spec["authOptions"] == {"mode": "token"}
+    assert tuple(map(int, spec["rayVersion"].split(".")[:2])) >= (2, 52), "tokens need it"
+    assert set(spec["headGroupSpec"]) == {"rayStartParams", "template"}
+    for group in spec["workerGroupSpecs"]:
+        assert set(group) == GROUP_KEYS
+        assert group["minReplicas"] <= group["replicas"] <= group["maxReplicas"]
+        assert group["groupName"].isidentifier()
+    for group in (spec["headGroupSpec"], *spec["workerGroupSpecs"]):
+        assert all(isinstance(value, str) for value in group["rayStartParams"].values()), "Kubernetes takes texts alone"
+        (container,) = group["template"]["spec"]["containers"]
+        assert set(container["resources"]) == {"requests", "limits"}
+
+
+def test_the_ray_cluster_and_the_ray_job_have_one_cluster_and_one_volume() -> None:
+    cluster, job = documents("raycluster.yaml"), documents("rayjob.yaml")
+    check_cluster(cluster["RayCluster"]["spec"])
+    assert job["RayJob"]["spec"]["rayClusterSpec"] == cluster["RayCluster"]["spec"]
+    assert job["PersistentVolumeClaim"] == cluster["PersistentVolumeClaim"]
+    assert {item["apiVersion"] for item in (cluster["RayCluster"], job["RayJob"])} == {"ray.io/v1"}
+    version = next(
+        line.partition("==")[2]
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if line.startswith("ray==")
+    )
+    assert cluster["RayCluster"]["spec"]["rayVersion"] == version, "KubeRay wants the version of the image"
+
+
+def test_the_head_alone_has_the_run_folder_and_the_job_continues_what_is_there() -> None:
+    spec = documents("rayjob.yaml")["RayJob"]["spec"]
+    assert set(spec) == {"submissionMode", "backoffLimit", "shutdownAfterJobFinishes", "entrypoint", "rayClusterSpec"}
+    head, *workers = (spec["rayClusterSpec"]["headGroupSpec"], *spec["rayClusterSpec"]["workerGroupSpecs"])
+    (mount,) = head["template"]["spec"]["containers"][0]["volumeMounts"]
+    (volume,) = head["template"]["spec"]["volumes"]
+    assert volume["name"] == mount["name"]
+    assert (
+        volume["persistentVolumeClaim"]["claimName"]
+        == documents("rayjob.yaml")["PersistentVolumeClaim"]["metadata"]["name"]
+    )
+    assert not any("volumes" in group["template"]["spec"] for group in workers)
+    assert head["rayStartParams"]["num-cpus"] == "0", "no host competes with the daemon"
+    assert f"--run-dir {mount['mountPath']}/main" in spec["entrypoint"]
+    assert f"exec league resume {mount['mountPath']}/main" in spec["entrypoint"]
