@@ -1,15 +1,25 @@
-"""The samples of docs/deploy: the unit by systemd's own linter, the container files by what they name."""
+"""The samples of docs/deploy: the unit by systemd's linter, containers and the dashboard by what they name."""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
+
+from league.config.run_config import ControlConfig
+from league.control.exposition import exposition
+from league.monitor.jsonl_sink import MetricRow
+from league.monitor.names import METRICS
+from league.store.lock import this_process
+from league.store.run_folder import AlertStatus, RunFolder, RunStatus
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "docs" / "deploy"
@@ -109,3 +119,55 @@ def test_the_head_alone_has_the_run_folder_and_the_job_continues_what_is_there()
     assert head["rayStartParams"]["num-cpus"] == "0", "no host competes with the daemon"
     assert f"--run-dir {mount['mountPath']}/main" in spec["entrypoint"]
     assert f"exec league resume {mount['mountPath']}/main" in spec["entrypoint"]
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Name -> labels of every metric that a run prints for Prometheus, once it has reported all."""
+    folder = RunFolder.create(tmp_path_factory.mktemp("metrics") / "run", config_yaml="")
+    values = {metric.of("main-0", seat=1): 1.0 for metric in METRICS.values()}
+    folder.metrics_path.write_bytes(msgspec.json.encode(MetricRow(1, 1.0, values)) + b"\n")
+    alerts = (AlertStatus("disk_low", "", "it is full", 0.0),)
+    folder.write_status(RunStatus(this_process(), "running", 0.0, 0.0, 0, alerts=alerts))
+    found = re.findall(r"^(\w+)(?:\{(.*)\})? \S+$", exposition(folder).decode(), re.MULTILINE)
+    return {name: set(re.findall(r'(\w+)="', labels)) for name, labels in found}
+
+
+def dashboard() -> Any:
+    return json.loads((DEPLOY / "grafana.json").read_text())
+
+
+def test_the_dashboard_asks_for_metrics_and_labels_that_a_run_prints(printed: dict[str, set[str]]) -> None:
+    queries = [target["expr"] for panel in dashboard()["panels"] for target in panel["targets"]]
+    queries += [variable["definition"] for variable in dashboard()["templating"]["list"] if "definition" in variable]
+    assert len(queries) > 20
+    for query in queries:
+        names = re.findall(r"league_\w+", query)
+        assert names and set(names) <= set(printed), query
+        for name, chosen in re.findall(r"(league_\w+)\{([^}]*)\}", query):
+            assert set(re.findall(r"(\w+)=~", chosen)) <= {*printed[name], "instance"}, query
+    shown = [
+        (target["expr"], label)
+        for panel in dashboard()["panels"]
+        for target in panel["targets"]
+        for label in re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])
+    ]
+    assert shown and all(label in printed[re.findall(r"league_\w+", query)[0]] for query, label in shown)
+
+
+def test_the_dashboard_is_whole_and_its_panels_lie_side_by_side() -> None:
+    panels = dashboard()["panels"]
+    assert len({panel["id"] for panel in panels}) == len({panel["title"] for panel in panels}) == len(panels)
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        at = panel["gridPos"]
+        cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert at["x"] + at["w"] <= 24 and not cells & taken, panel["title"]
+        taken |= cells
+
+
+def test_prometheus_scrapes_the_door_with_a_token() -> None:
+    (job,) = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
+    assert job["metrics_path"] == "/metrics" and job["authorization"]["credentials_file"]
+    targets = [target for group in job["static_configs"] for target in group["targets"]]
+    assert all(not ControlConfig(listen=target).problems() for target in targets)
