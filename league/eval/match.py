@@ -99,11 +99,11 @@ def play_match(
 
 def seat_holders(spec: EnvSpec, entrants: Sequence[Policy], rotation: int) -> list[Policy]:
     """[S], the entrant on each seat: entrant e holds the seats of team (e + rotation) % T."""
-    places = _team_places(spec)
+    places = team_places(spec)
     return [entrants[(place - rotation) % len(entrants)] for place in places.tolist()]
 
 
-def _team_places(spec: EnvSpec) -> NDArray[np.int64]:
+def team_places(spec: EnvSpec) -> NDArray[np.int64]:
     """int64 [S], the team of each seat, numbered from 0 without gaps."""
     places: NDArray[np.int64] = np.unique(np.asarray(spec.teams), return_inverse=True)[1].astype(np.int64)
     return places
@@ -111,7 +111,7 @@ def _team_places(spec: EnvSpec) -> NDArray[np.int64]:
 
 def _by_entrant(spec: EnvSpec, returns: NDArray[np.float32], rotation: int) -> NDArray[np.float64]:
     """float64 [G, T], the summed return of each entrant's team."""
-    places = _team_places(spec)
+    places = team_places(spec)
     teams = int(places.max()) + 1
     member = (places[:, None] == np.arange(teams)).astype(np.float64)
     return np.roll(returns.astype(np.float64) @ member, -rotation, axis=1)

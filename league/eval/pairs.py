@@ -21,6 +21,8 @@ class PairRow:
         first opponent, while the score is over all.
       score: of home, with its interval.
       by_team: [T] score of home while it held team 0, 1, ...
+      returns_by_team: [T] mean return of its team then, summed over the seats.
+      away_returns_by_team: [T] the same of away.
       mean_steps: mean length of a game.
     """
 
@@ -33,12 +35,26 @@ class PairRow:
     score: Interval
     by_team: tuple[float, ...]
     mean_steps: float
+    returns_by_team: tuple[float, ...] = ()
+    away_returns_by_team: tuple[float, ...] = ()
 
 
 def pair_row(home: str, away: str, result: MatchResult) -> PairRow:
     """The row of a match between entrants 0 and 1."""
     wins, draws, losses = result.counts()
-    return PairRow(home, away, result.games, wins, draws, losses, result.score(), result.by_team(), result.mean_steps)
+    return PairRow(
+        home,
+        away,
+        result.games,
+        wins,
+        draws,
+        losses,
+        result.score(),
+        result.by_team(),
+        result.mean_steps,
+        result.returns_by_team(0),
+        result.returns_by_team(1),
+    )
 
 
 def bot_entrant(name: str, *, seed: int) -> BotPolicy:

@@ -12,9 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from agents.acting.policy import ActInputs, Policy
-from envs.protocol import EnvConfig, EnvError
+from envs.protocol import EnvConfig, EnvError, EnvSpec
 from envs.registry import make
 from league.eval.entrants import open_entrants
+from league.eval.match import team_places
 from league.eval.match_result import Interval, MatchResult
 from league.eval.pairs import PairRow, bot_entrant, pair_row
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
@@ -50,6 +51,10 @@ class ReturnRow:
     mean_return: Interval
 
 
+MAX_NAMED = 3
+"""Seats of a team that are named; of a larger one only the first is."""
+
+
 @dataclass(frozen=True)
 class Conditions:
     """The conditions under which the matches were played.
@@ -78,6 +83,7 @@ class EvalReport:
       pairs: every match, from the players' side; empty in a game of one team.
       returns: instead of them in a game of one team.
       notes: what was left out and why.
+      team_names: [T] the seats of each team, where some team has several; else empty.
     """
 
     run: str
@@ -87,6 +93,7 @@ class EvalReport:
     pairs: tuple[PairRow, ...]
     returns: tuple[ReturnRow, ...]
     notes: tuple[str, ...]
+    team_names: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """The whole record as one JSON object."""
@@ -156,7 +163,20 @@ def evaluate_run(
     if limit_s is not None and sum(result.games for result in results.values()) < len(meetings) * conditions.games:
         notes += (f"stopped at the time limit of {limit_s:.0f} s: `league eval {run.path}` plays every game",)
     rows = tuple(PlayerRow(one.name, one.members, one.reason) for one in found)
-    return EvalReport(str(run.path), run.env.id, conditions, rows, pairs, returns, notes)
+    return EvalReport(str(run.path), run.env.id, conditions, rows, pairs, returns, notes, team_names(run.spec))
+
+
+def team_names(spec: EnvSpec) -> tuple[str, ...]:
+    """[T] the names of the seats of each team; empty where every seat is a team of its own."""
+    places = team_places(spec).tolist()
+    if len(set(places)) == len(places):
+        return ()
+    names = spec.seat_names or tuple(f"seat {seat}" for seat in range(spec.num_seats))
+    texts = []
+    for team in range(max(places) + 1):
+        own = [name for name, place in zip(names, places, strict=True) if place == team]
+        texts.append("+".join(own) if len(own) <= MAX_NAMED else f"{own[0]} and {len(own) - 1} more")
+    return tuple(texts)
 
 
 def fitting_bots(env_config: EnvConfig, bots: Sequence[str], *, seed: int) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -37,7 +37,18 @@ def report_lines(report: EvalReport, *, width: int | None) -> list[str]:
         lines = _scores(report, heads, cell)
         if width is None or max(map(len, lines)) <= width:
             break
-    return [title, *lines]
+    return [title, *lines, *_team_returns(report)]
+
+
+def _team_returns(report: EvalReport) -> list[str]:
+    """Lines with the mean return of both entrants of every match as each team; none where teams have one seat."""
+    if not report.team_names:
+        return []
+    rows = []
+    for row in report.pairs:
+        own, others = row.returns_by_team, row.away_returns_by_team
+        rows.append([f"{row.home} v {row.away}", *(f"{a:.3g} v {b:.3g}" for a, b in zip(own, others, strict=True))])
+    return ["", *_aligned(["mean return as", *report.team_names], rows)]
 
 
 def report_csv(report: EvalReport) -> str:
@@ -50,12 +61,23 @@ def report_csv(report: EvalReport) -> str:
             mean = line.mean_return
             writer.writerow([line.name, line.games, mean.value, mean.low, mean.high])
         return text.getvalue()
-    writer.writerow(["home", "away", "games", "wins", "draws", "losses", "score", "low", "high", "mean_steps"])
+    writer.writerow(
+        ["home", "away", "games", "wins", "draws", "losses", "score", "low", "high", "mean_steps", *_team_heads(report)]
+    )
     for row in report.pairs:
         score = row.score
         counts = [row.games, row.wins, row.draws, row.losses]
-        writer.writerow([row.home, row.away, *counts, score.value, score.low, score.high, row.mean_steps])
+        writer.writerow(
+            [row.home, row.away, *counts, score.value, score.low, score.high, row.mean_steps, *row.returns_by_team]
+        )
     return text.getvalue()
+
+
+def _team_heads(report: EvalReport) -> list[str]:
+    """Column heads of the returns of home as each team."""
+    return [
+        f"return_as_team_{team}" for team in range(max((len(row.returns_by_team) for row in report.pairs), default=0))
+    ]
 
 
 def _scores(report: EvalReport, heads: Sequence[str], cell: Callable[[Interval], str]) -> list[str]:

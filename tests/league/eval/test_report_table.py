@@ -7,11 +7,13 @@ import io
 import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from league.eval.match_result import Interval
-from league.eval.pairs import PairRow
-from league.eval.report import Conditions, EvalReport, PlayerRow, ReturnRow
+from envs.protocol import ActionSpec, ArraySpec, EnvSpec
+from league.eval.match_result import Interval, score_games
+from league.eval.pairs import PairRow, pair_row
+from league.eval.report import Conditions, EvalReport, PlayerRow, ReturnRow, team_names
 from league.eval.report_table import report_csv, report_lines
 from tests.league.commands import league
 from tests.league.eval.eval_runs import FOUR, MadeRun, constant_network
@@ -126,3 +128,29 @@ def test_a_policy_that_is_not_there_or_of_another_game_is_a_sentence(made: MadeR
         assert ran.err.count("\n") == 1
     ran = league("eval", made.snapshot_folder("main-0-s1"), "--players", "main-9")
     assert (ran.code, "is one snapshot, of the player main-0, not 'main-9'" in ran.err) == (2, True)
+
+
+def test_games_of_teams_show_returns_as_each_team() -> None:
+    match = score_games(np.array([[[3.0, 1.0], [5.0, 1.0]], [[-2.0, 10.0], [0.0, 6.0]]]), steps=40)
+    row = pair_row("one", "two", match)
+    assert row.returns_by_team == (4.0, -1.0)
+    assert row.away_returns_by_team == (8.0, 1.0)
+    spec = EnvSpec(
+        "tag", 3, {"x": ArraySpec((1,), "float32")}, ActionSpec("categorical", 2), (0, 0, 1), False,
+        seat_names=("red_0", "red_1", "blue_0"),
+    )  # fmt: skip
+    report = EvalReport("run", "tag", Conditions(4, 0, 2, True), (), (row,), (), (), team_names(spec))
+    lines = report_lines(report, width=None)
+    assert lines[-2].split() == ["mean", "return", "as", "red_0+red_1", "blue_0"]
+    assert lines[-1].split() == ["one", "v", "two", "4", "v", "8", "-1", "v", "1"]
+    head, line = csv.reader(io.StringIO(report_csv(report)))
+    assert dict(zip(head, line, strict=True))["return_as_team_1"] == "-1.0"
+
+
+def test_seats_of_a_large_team_are_counted() -> None:
+    def of(teams: tuple[int, ...]) -> tuple[str, ...]:
+        spec = EnvSpec("x", len(teams), {"x": ArraySpec((1,), "float32")}, ActionSpec("categorical", 2), teams, False)
+        return team_names(spec)
+
+    assert of((0, 1, 2)) == ()
+    assert of((5, 5, 5, 5, 2)) == ("seat 4", "seat 0 and 3 more")
