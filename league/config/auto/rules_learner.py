@@ -181,9 +181,14 @@ def _is_mixed(situation: Situation) -> bool:
 
 
 def _is_drawn_out(situation: Situation) -> bool:
-    """True if opposing seats act at once, many times a game, so that skill counts for more than being unpredictable."""
+    """True if seats act at once, many times a game, where skill counts for more than being unpredictable.
+
+    Pursuits and skirmishes have three seats or more, rewards on the way, and returns that do not add up to a constant.
+    Two seats who guess each other's choices, round by round, must stay mixed however long it takes.
+    """
     game = situation.game
-    return game.is_competitive and game.is_simultaneous and game.decisions.mean >= LONG_GAME
+    is_long = game.is_competitive and game.is_simultaneous and game.decisions.mean >= LONG_GAME
+    return is_long and game.spec.num_seats > 2 and not game.zero_sum and not game.final_only and not game.wins_only
 
 
 RULES = (algorithm, discount, time_limits, value_scale, entropy, advantage_floor, magnet, average, learning_rate, batch)

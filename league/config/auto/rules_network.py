@@ -45,6 +45,9 @@ def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
             yield AutoValue("network.encoder", "impala_resnet", f"{why}, and a long budget")
         else:
             yield AutoValue("network.encoder", "nature_cnn", f"{why}; a residual network takes ten times as long")
+    elif pictures and _size(situation) <= LARGE_INPUT and (situation.core_seconds or LONG_BUDGET) < LONG_BUDGET:
+        why = f"{_size(situation)} numbers, which convolutions would read for most of a short budget"
+        yield AutoValue("network.encoder", "mlp", why)
     elif pictures:
         yield AutoValue("network.encoder", "conv", f"boards of {pictures[0][0]} x {pictures[0][1]}")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -154,16 +155,32 @@ def test_the_algorithm_follows_the_kind_of_play() -> None:
     assert (slow["kind"], slow["epochs"]) == ("appo", 8)  # type: ignore[index]
 
 
+def pursuit(**changes: Any) -> GameFacts:
+    """Two teams of two seats who all act at once, 25 times a game, and are rewarded on the way."""
+    made = {"play": "simultaneous", "decisions": even(25), "zero_sum": False, "final_only": False, "return_values": ()}
+    return one_shot(**{**made, "spec": spec(seats=4, teams=(0, 0, 1, 1)), "returns": (spread(-1, 9),) * 4, **changes})
+
+
 @pytest.mark.parametrize("costs", [FAST, SLOW], ids=["fast", "slow"])
 def test_a_long_game_in_which_all_act_at_once_is_learnt_by_epochs_with_little_entropy(costs: GameCosts) -> None:
-    few, many = (
-        settled(one_shot(play="simultaneous", decisions=even(size), costs=costs))[0].learner for size in (4, 25)
-    )
+    few, many = (settled(pursuit(decisions=even(size), costs=costs))[0].learner for size in (4, 25))
     assert (few.algorithm["kind"], many.algorithm["kind"]) == ("appo", "ppo")  # type: ignore[index]
     assert many.algorithm["magnet_cost"] == 0.0 < few.algorithm["magnet_cost"]  # type: ignore[index,operator]
     assert many.algorithm["epochs"] >= 4  # type: ignore[index,operator]
     assert many.entropy_cost <= 0.1 * few.entropy_cost
     assert many.batch_rows * many.unroll_length <= 2048
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"spec": spec(seats=2)}, {"zero_sum": True}, {"final_only": True}, {"return_values": (-1.0, 0.0, 1.0)}],
+    ids=["two seats", "zero sum", "paid at the end", "won or lost"],
+)
+def test_a_guessing_game_stays_mixed_however_many_rounds_it_has(changes: dict[str, Any]) -> None:
+    for rounds in (15, 20, 200):
+        learner = settled(pursuit(decisions=even(rounds), **changes))[0].learner
+        assert learner.algorithm["kind"] == "appo" and learner.algorithm["magnet_cost"] == 0.1  # type: ignore[index]
+        assert learner.entropy_cost >= 0.3
 
 
 def test_the_floor_of_advantages_is_that_of_the_seat_with_the_least_at_stake() -> None:
@@ -223,10 +240,18 @@ def test_memory_where_something_is_hidden_for_long() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "encoder"), [((84,), "mlp"), ((6, 7, 2), "mlp"), ((15, 15, 4), "conv"), ((84, 84, 4), "nature_cnn")]
+    ("shape", "encoder"), [((84,), "mlp"), ((6, 7, 2), "mlp"), ((19, 19, 4), "conv"), ((84, 84, 4), "nature_cnn")]
 )
 def test_the_encoder_follows_the_observation(shape: tuple[int, ...], encoder: str) -> None:
     assert settled(board_game(spec=spec(shape=shape)))[0].network.encoder == encoder
+
+
+@pytest.mark.parametrize(
+    ("budget", "encoder"), [("minute", "mlp"), ("hour", "conv"), ("steps", "conv"), ("none", "conv")]
+)
+def test_a_short_budget_reads_a_board_flat(budget: str, encoder: str) -> None:
+    board = board_game(spec=spec(shape=(15, 15, 4)))
+    assert settled(board, budget=BUDGETS[budget])[0].network.encoder == encoder
 
 
 def test_a_long_budget_affords_the_residual_network() -> None:
