@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +26,9 @@ WhatArgument = Annotated[
 def add_control(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command("set")(set_values)
-    for command in (add, retire, freeze, reset, snapshot, tag, untag, pin, unpin, hosts, pause, unpause, extend, undo):
+    changes = (add, retire, freeze, reset, snapshot, admit, tag, untag, pin, unpin)
+    commands: tuple[Callable[..., None], ...] = (*changes, hosts, pause, unpause, extend, undo)
+    for command in commands:
         app.command()(command)
 
 
@@ -88,6 +90,23 @@ def snapshot(
 ) -> None:
     """Freeze the weights of players of a live league as they are now."""
     _operate(run, "snapshot", {"player": player}, reason, as_json)
+
+
+def admit(
+    run: RunArgument,
+    source: Annotated[
+        Path, typer.Argument(metavar="SOURCE", help="Run folder, or that of one snapshot.", show_default=False)
+    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name here.", show_default=False)],
+    player: Annotated[str, typer.Option(help="Whom of that run, as for `league eval`.")] = "best",
+    probability: Annotated[float, typer.Option(help="Fraction of the games of those that meet it.")] = 0.05,
+    role: Annotated[str, typer.Option(help="The role that meets it; every one by default.")] = "",
+    reason: Reason = "",
+    as_json: Json = False,
+) -> None:
+    """Take a frozen policy from outside into a live league, as a fixed opponent that is rated."""
+    arguments = {"source": str(source.absolute()), "name": name, "player": player, "role": role}
+    _operate(run, "admit", {**arguments, "probability": probability}, reason, as_json)
 
 
 def tag(

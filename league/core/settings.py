@@ -46,6 +46,7 @@ LIVE = (
     "pbt.mutation",
     "pbt.resample",
     "pbt.across_roles",
+    "fixed_opponents",
     "fixed_opponents.*.probability",
     "players.*.step_weight",
     "players.*.gate.*",
@@ -54,6 +55,7 @@ LIVE = (
 )
 """Keys under `league` that may change while the league runs, as patterns."""
 
+FIXED_OPPONENTS = "league.fixed_opponents"
 PLAYER_KEYS = ("paused", "retired", "step_weight")
 TRAINING_PAUSED = "league_state.training_paused"
 STATE_KEYS = (TRAINING_PAUSED, "league_state.rating_paused")
@@ -253,6 +255,8 @@ def _checked(state: LeagueState, change: ConfigChange) -> ConfigChange:
     if section != "league" and not is_of_league(change.key):
         return change
     old, new = value_of(state, change.key), json.loads(change.new)
+    if change.key == FIXED_OPPONENTS:
+        _require_there(state, new)
     if is_mark(change.key):
         check_mark(state, change.key, new)
     elif section != "league":
@@ -260,6 +264,14 @@ def _checked(state: LeagueState, change: ConfigChange) -> ConfigChange:
     if old == new:
         raise Refused(f"{change.key} is {change.new} already")
     return replace(change, old=json.dumps(old))
+
+
+def _require_there(state: LeagueState, opponents: object) -> None:
+    """Refuse fixed opponents that have not joined: a setting brings no weights."""
+    assert isinstance(opponents, list)
+    for opponent in opponents:
+        if opponent["policy"] not in state.population.index:
+            raise Refused(f"{opponent['policy']} is not in the league; `league admit` takes a policy in")
 
 
 def _check_own(key: str, old: object, new: object) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from league.core.state.commands import Refused
+from league.operations.admit_plan import plan_admit
 from league.operations.host_plans import plan_actor_hosts, plan_drain, plan_park, plan_unpark
 from league.operations.mark_plans import plan_pin, plan_tag, plan_untag
 from league.operations.plans import (
@@ -24,6 +25,7 @@ from league.operations.plans import (
     plan_snapshots,
     plan_undo,
 )
+from league.policies.imported import policies_from_outside
 
 Kind = Literal["text", "number", "integer", "json"]
 Value = object
@@ -103,6 +105,20 @@ def _paused(now: Situation, what: str, *, value: bool) -> Plan:
 
 def _retire(now: Situation, given: Mapping[str, Value]) -> Plan:
     return plan_flag(now, str(given["player"]), "retired", value=True, words="freezes and retires")
+
+
+def _admit(now: Situation, given: Mapping[str, Value]) -> Plan:
+    probability = given["probability"]
+    assert isinstance(probability, int | float)
+    return plan_admit(
+        now,
+        policies_from_outside,
+        source=str(given["source"]),
+        name=str(given["name"]),
+        player=str(given["player"]),
+        probability=float(probability),
+        role=str(given["role"]),
+    )
 
 
 def _actor_hosts(now: Situation, given: Mapping[str, Value]) -> Plan:
@@ -194,6 +210,18 @@ _LISTED = (
         ),
         _add,
         is_undoable=False,
+    ),
+    Operation(
+        "admit",
+        "Takes a frozen policy from outside into the league, as a fixed opponent that is rated.",
+        (
+            Argument("source", "text", "path on the daemon's machine of a run folder, or that of one snapshot"),
+            Argument("name", "text", "its name here"),
+            Argument("player", "text", "whom of that run, as for `league eval`", False, "best"),
+            Argument("probability", "number", "fraction of the games of each player that meets it", False, 0.05),
+            Argument("role", "text", "the role that meets it; every one if left out", False, ""),
+        ),
+        _admit,
     ),
     Operation(
         "tag",

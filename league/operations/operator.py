@@ -17,6 +17,7 @@ from league.operations.plans import OperationRefused, Plan, Situation, plan_set
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
+from league.store.snapshots import LocalSnapshotStore
 
 MAX_WAITING = 100
 """Requests that may wait; a further one is refused at once."""
@@ -171,6 +172,8 @@ class Operator:
         first = self._league.next_seq
         try:
             plan = self.plan(request.name, request.arguments, by=request.by, reason=request.reason)
+            for weights, manifest in plan.stored:
+                LocalSnapshotStore(self._folder.snapshots_path, storage=self._folder.storage).put(weights, manifest)
             for command in plan.commands:
                 execute(command)
         except Refused as error:

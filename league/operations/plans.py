@@ -22,10 +22,11 @@ from league.core.state.commands import (
     RequestSnapshot,
     RetireSnapshots,
 )
-from league.core.state.events import ConfigChange, Event, SettingsChanged
+from league.core.state.events import ConfigChange, Event, PolicyImported, SettingsChanged
 from league.core.state.league_config import PlayerConfig
 from league.core.state.state import LeagueState, PlayerState
 from league.errors import ConfigError, LeagueError
+from league.store.snapshots import SnapshotManifest
 
 MANUAL = "manual"
 """Reason of a snapshot that somebody asked for."""
@@ -63,11 +64,13 @@ class Plan:
     Fields:
       words: what it does, one sentence without a full stop. commands: in order.
       config: of the run afterwards.
+      stored: weights with their manifests that lie in the run's store before the commands are carried out.
     """
 
     words: str
     commands: tuple[Command, ...]
     config: RunConfig
+    stored: tuple[tuple[bytes, SnapshotManifest], ...] = ()
 
 
 def plan_set(now: Situation, pairs: Sequence[tuple[str, object]], *, undoes: int = 0, remedy: str = "") -> Plan:
@@ -84,7 +87,7 @@ def plan_set(now: Situation, pairs: Sequence[tuple[str, object]], *, undoes: int
     config, text = now.config, ""
     changes = [ConfigChange(key, json.dumps(_held(now, key)), json.dumps(value)) for key, value in own]
     if others:
-        config = _overridden(now.config, others)
+        config = overridden(now.config, others)
         found = tuple(differences(config_plain(now.config), config_plain(config)))
         _require_live(found, now.config, config)
         changes += found
@@ -157,7 +160,7 @@ def plan_add(now: Situation, role: str, *, parent: str, step_weight: float | Non
         section = plain["league"]
         assert isinstance(section, dict)
         override = ("league.players", [*section["players"], _group_plain(group)])
-    config = _overridden(now.config, [override])
+    config = overridden(now.config, [override])
     changes = tuple(differences(plain, config_plain(config)))
     source = f" from {parent}" if parent else ""
     return Plan(
@@ -181,6 +184,9 @@ def plan_gc(now: Situation, keep: int) -> Plan:
 def plan_undo(now: Situation, number: int) -> Plan:
     """The changes of an event are taken back, where nothing has changed them again since."""
     event = now.event_of(number)
+    while isinstance(event, PolicyImported):  # the change of the settings that follows names it
+        number += 1
+        event = now.event_of(number)
     if event is None:
         raise OperationRefused(f"the journal has no event {number}")
     if not isinstance(event, SettingsChanged):
@@ -240,7 +246,8 @@ def _with_group(config: RunConfig, key: str) -> str:
     return ".".join(parts)
 
 
-def _overridden(config: RunConfig, pairs: Iterable[tuple[str, object]]) -> RunConfig:
+def overridden(config: RunConfig, pairs: Iterable[tuple[str, object]]) -> RunConfig:
+    """A configuration with keys set. Raises OperationRefused."""
     overrides = [f"{key}={json.dumps(value)}" for key, value in pairs]
     try:
         return parse_config(dump_config(config), source="the configuration", overrides=overrides)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agents.nets.config import NetworkConfig
+from agents.nets.network import build_network
 from envs.protocol import EnvConfig, EnvSpec
+from envs.registry import spec_of
 from league.config.run_config import RunConfig
 from league.core.state.commands import ImportPolicy
 from league.core.state.population_config import FixedOpponentConfig
@@ -71,6 +73,33 @@ def absent_imported(config: RunConfig, state: LeagueState, spec: EnvSpec) -> tup
         if _is_imported(opponent) and not _is_there(opponent, state)
     ]
     return tuple(policy for opponent in absent for policy in _imported_of(opponent, spec, folder=Path.cwd()))
+
+
+FromOutside = Callable[[RunConfig, FixedOpponentConfig], tuple[ImportedPolicy, ...]]
+
+
+def policies_from_outside(config: RunConfig, opponent: FixedOpponentConfig) -> tuple[ImportedPolicy, ...]:
+    """The policies that a fixed opponent of a running league stands for. Raises as `find_imported`."""
+    if not Path(opponent.source).is_absolute():
+        raise LeagueError(f"source {opponent.source!r} must be an absolute path: the daemon works in another folder.")
+    return _imported_of(opponent, spec_of(config.env), folder=Path(opponent.source))
+
+
+def fits_running_hosts(config: RunConfig, state: LeagueState, joining: Sequence[ImportedPolicy]) -> str:
+    """The rule by which hosts that are running cannot play a policy; empty where they can.
+
+    Their games hold room for the core states of the networks that they were built with.
+    """
+    spec = spec_of(config.env)
+    room = build_network(spec, config.network, seed=0).core_size
+    for policy in joining:
+        needed = build_network(spec, network_of(policy.copy.manifest), seed=0).core_size
+        if needed > room:
+            return (
+                f"{policy.opponent.policy} has a core state of {needed} numbers, for which the hosts of this run hold "
+                f"{room}; `league train` a new run with it in league.fixed_opponents"
+            )
+    return ""
 
 
 def trust_sources(config: RunConfig, *, folder: Path) -> None:

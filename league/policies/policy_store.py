@@ -61,6 +61,7 @@ class PolicyStore:
         self._layout = layout_of(build_network(self._spec, config.network, seed=0))
         self._held: OrderedDict[str, Weights] = OrderedDict()
         self._last_checkpoint: dict[str, str] = {}
+        self._networks: dict[str, NetworkConfig] = {}
 
     def use(self, config: RunConfig) -> None:
         """Take over a changed configuration of the same game and network."""
@@ -84,6 +85,12 @@ class PolicyStore:
             self._held[info.digest] = weights
         self._held.move_to_end(info.digest)
         return self._held[info.digest]
+
+    def network_of(self, info: SnapshotInfo) -> NetworkConfig:
+        """The network of a policy from outside, whose weights were read before. Raises as `snapshot`."""
+        if info.digest not in self._networks:
+            self._networks[info.digest] = network_of(self._snapshots.get(info.digest)[1])
+        return self._networks[info.digest]
 
     def _layout_of_imported(self, manifest: SnapshotManifest) -> Layout:
         """The layout of an imported policy's own network, which may differ from the run's."""

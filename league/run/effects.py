@@ -132,7 +132,7 @@ class Effects:
             self._execute(ExpireLease(lease.lease_id, f"the weights of {frozen} cannot be had"))
             self._hosts.free(lease.host, self._league.state.leases)
             return
-        self._runtime.submit(PlayLease(lease, frozen))
+        self._runtime.submit(PlayLease(lease, frozen, self._frozen.networks_of(frozen)))
 
     def _submit_directive(self, directive: Directive) -> None:
         if directive.player not in self._hosts.installed or directive.directive_id not in self._league.state.directives:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from agents.nets.config import NetworkConfig
 from agents.weights import Weights
 from league.core.quarantine import restart_sources
 from league.core.retention import RETIRED
 from league.core.state.commands import Command, QuarantineSnapshot, RestoreSnapshot, RetireSnapshots
 from league.core.state.events import Event, SnapshotAdded, SnapshotRetired
-from league.core.state.records import Lease, is_bot
+from league.core.state.records import Lease, is_bot, is_from_outside
 from league.errors import CorruptSnapshot, MissingSnapshot, StorageError
 from league.policies.policy_store import PolicyStore
 from league.runtime.protocol import InstallPlayer
@@ -57,6 +58,11 @@ class FrozenWeights:
                 return name
             frozen[name] = weights
         return frozen
+
+    def networks_of(self, names: Iterable[str]) -> dict[str, NetworkConfig]:
+        """The networks of those that are from outside: they may differ from the run's."""
+        snapshots = self._league.state.snapshots
+        return {name: self._policies.network_of(snapshots[name]) for name in names if is_from_outside(name)}
 
     def installation(self, player: str) -> InstallPlayer:
         """The starting state of a player's learner: its checkpoint, else the snapshot it descends from, else new

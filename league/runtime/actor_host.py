@@ -13,6 +13,7 @@ import torch
 from agents.acting.arena import Arena
 from agents.acting.outcome_counter import AssignmentTotals
 from agents.acting.policy import BotPolicy, NetworkPolicy, Policy
+from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
@@ -70,6 +71,12 @@ class ActorHost:
         self._pending: dict[str, list[Unrolls]] = {}
         self._live: dict[str, NetworkPolicy] = {}
         self._frozen: dict[str, Policy] = {}
+
+    def add_networks(self, networks: Mapping[str, NetworkConfig]) -> None:
+        """Build the networks of policies from outside that joined late, by policy id; known ones are passed over."""
+        for name, network in networks.items():
+            if name not in self._imported_networks:
+                self._imported_networks[name] = build_network(self._spec, network, seed=0)
 
     def play(self, lease: Lease, *, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
         """Step the games of the lease's arena under its assignments.

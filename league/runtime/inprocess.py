@@ -190,6 +190,7 @@ class InProcessRuntime:
         learners = self._learners
         if isinstance(task, PlayLease):
             assert self._actor is not None, "its env hangs"
+            self._actor.add_networks(task.networks)
             answer = self._actor.play(task.lease, frozen=task.frozen, learners=self._client)
             self._reports.append(LeaseDone(ACTOR_HOST, answer, self._actor.take_failures()))
             self._reports.extend(learners.progress())

@@ -59,10 +59,14 @@ class HostSetup:
 
 @dataclass(frozen=True)
 class PlayLease:
-    """For an actor host: play under a lease. frozen: weights of the named snapshots."""
+    """For an actor host: play under a lease.
+
+    frozen: weights of the named snapshots. networks: of those from outside that joined after the host was built.
+    """
 
     lease: Lease
     frozen: Mapping[str, Weights]
+    networks: Mapping[str, NetworkConfig] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

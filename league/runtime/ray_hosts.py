@@ -13,6 +13,7 @@ import torch
 
 from agents.learner.build import choose_dtype
 from agents.learner.errors import LearnerError
+from agents.nets.config import NetworkConfig
 from agents.torch_runtime import prepare_process
 from agents.weights import Weights
 from envs.failures import GameFailure
@@ -127,12 +128,18 @@ class ActorHostProcess:
 
     @logs_its_errors
     def play(
-        self, lease: Lease, *, frozen: Mapping[str, Any], learners: Mapping[str, Any]
+        self,
+        lease: Lease,
+        *,
+        frozen: Mapping[str, Any],
+        learners: Mapping[str, Any],
+        networks: Mapping[str, NetworkConfig],
     ) -> tuple[FinishLease, tuple[GameFailure, ...]]:
         """Play under a lease; returns also the failures of single games.
 
-        frozen: snapshot -> reference to its weights; learners: player -> learner host.
+        frozen: snapshot -> reference to its weights; learners: player -> learner host; networks: as in `PlayLease`.
         """
+        self._host.add_networks(networks)
         self._client.use(learners)
         missing = [name for name in self._host.missing(lease.assignments) if name in frozen]
         weights = dict(zip(missing, ray.get([frozen[name] for name in missing], timeout=self._push_s), strict=True))

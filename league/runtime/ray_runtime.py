@@ -219,7 +219,7 @@ class RayRuntime:
         learners = {player: self._hosts[name].handle for player, name in self._learner_of.items()}
         frozen = {name: self._frozen.reference(name, weights) for name, weights in task.frozen.items()}
         self._expect(
-            host.handle.play.remote(lease, frozen=frozen, learners=learners),
+            host.handle.play.remote(lease, frozen=frozen, learners=learners, networks=task.networks),
             host,
             lambda answer: [LeaseDone(host.name, *answer)],
             lost=lambda reason: [LeaseLost(host.name, lease.lease_id, reason)],
