@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from league.runtime.nodes.host_version import HostVersion, differences, this_version
+
+logger = logging.getLogger(__name__)
 
 LOOK_S = 2.0
 """Time between two looks at the cluster."""
@@ -70,12 +73,17 @@ def agree(nodes: Iterable[Node], ended: threading.Event) -> Answers:
     return {node.node_id: this_version() for node in nodes}
 
 
+def versions_there() -> HostVersion:
+    """`this_version` as a plain function, which Ray can call on another machine."""
+    return this_version()
+
+
 def ask_versions(nodes: Iterable[Node], ended: threading.Event) -> Answers:
     """The answers of the machines of a cluster, waited for until `ended` and at most `PROBE_S`."""
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    ask = ray.remote(num_cpus=0, max_retries=0)(this_version)
+    ask = ray.remote(num_cpus=0, max_retries=0)(versions_there)
     asked = {
         ask.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node.node_id, soft=False)).remote(): node
         for node in nodes
@@ -119,6 +127,7 @@ class NodeWatch:
         self._nodes: tuple[Node, ...] = ()
         self._verdicts: dict[str, str] = {}
         self._remarks: list[str] = []
+        self._problem = ""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="nodes", daemon=True)
 
@@ -172,6 +181,10 @@ class NodeWatch:
 
     def _watch(self) -> None:
         while not self._ended.is_set():
-            with contextlib.suppress(Exception):  # boundary: a cluster that does not answer is asked again
+            try:
                 self.look()
+            except Exception as error:  # boundary: a cluster that does not answer is asked again
+                if str(error) != self._problem and not self._ended.is_set():
+                    logger.warning("the machines cannot be looked at: %s", error)
+                self._problem = str(error)
             self._ended.wait(LOOK_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from league.runtime.nodes.host_version import HostVersion, differences, this_version
-from league.runtime.nodes.node_watch import Node, NodeWatch, agree, node_of
+from league.runtime.nodes.node_watch import Node, NodeWatch, agree, node_of, versions_there
 from tests.league.runtime.nodes.machines import machine
 
 ONE, TWO = machine("one"), machine("two")
@@ -92,6 +93,11 @@ def test_every_version_counts(field: str) -> None:
     here = this_version()
     assert differences(here, here) == ""
     assert differences(here, replace(here, **{field: "other"})) == f"it has {field} other (here {getattr(here, field)})"
+
+
+def test_versions_can_be_asked_of_another_machine() -> None:
+    assert inspect.isfunction(versions_there), "Ray takes no other callables"
+    assert versions_there() == this_version()
 
 
 def test_a_machine_is_read_from_rays_words() -> None:
