@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks.report import Report
 
 ROWS = {
+    "daemon_loop": "benchmarks.durability.daemon_loop:rows",
     "kills": "benchmarks.durability.kills:rows",
 }
 """Name -> function that adds rows to a report: (report, *, scale, seed, folder)."""
