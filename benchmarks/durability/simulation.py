@@ -19,11 +19,12 @@ import yaml
 
 from benchmarks.durability.schedule import Schedule, replay_text, shrunk
 from benchmarks.durability.simulated_run import Ran, run_schedule
-from benchmarks.report import Report
+from benchmarks.report import Report, Row
 
 MEMORY = Path("/dev/shm")
 """Folder in memory: a kill of the process is simulated here, and no loss of power, so that a disk would only wait."""
 MAX_FAILURES = 5
+SAY_EVERY = 1_000
 
 
 @dataclass
@@ -67,7 +68,29 @@ def run_many(first: int, count: int, *, say: Callable[[str], object]) -> tuple[T
             say(failures[-1])
             if len(failures) >= MAX_FAILURES:
                 break
+        if (seed - first + 1) % SAY_EVERY == 0:
+            say(f"{seed - first + 1:,} schedules, {len(failures)} failures")
     return totals, failures
+
+
+def report_of(totals: Totals, failures: list[str], *, asked: int, seconds: float) -> Report:
+    """The rows of the report."""
+    report = Report()
+    report.add("schedules that held", totals.schedules, "schedules", at_least=asked)
+    report.add("schedules that broke a rule", len(failures), "schedules", at_most=0)
+    report.add("deaths of the daemon", totals.deaths, "deaths", at_least=1)
+    report.add("turns of its loop", totals.turns, "turns")
+    report.add("events", totals.events, "events")
+    report.add("time of a schedule", seconds / max(totals.schedules, 1), "s")
+    return report
+
+
+def rows(*, seed: int, scale: float) -> list[Row]:
+    """A hundred thousand schedules at scale 1."""
+    asked = max(round(100_000 * scale), 10)
+    began = time.perf_counter()
+    totals, failures = run_many(seed * asked, asked, say=lambda line: print(line, file=sys.stderr))
+    return report_of(totals, failures, asked=asked, seconds=time.perf_counter() - began).rows
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -86,13 +109,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     began = time.perf_counter()
     totals, failures = run_many(options.first, options.schedules, say=lambda line: print(line, file=sys.stderr))
-    report = Report()
-    report.add("schedules that held", totals.schedules, "schedules", at_least=options.schedules)
-    report.add("schedules that broke a rule", len(failures), "schedules", at_most=0)
-    report.add("deaths of the daemon", totals.deaths, "deaths", at_least=1)
-    report.add("turns of its loop", totals.turns, "turns")
-    report.add("events", totals.events, "events")
-    report.add("time of a schedule", (time.perf_counter() - began) / max(totals.schedules, 1), "s")
+    seconds = time.perf_counter() - began
+    report = report_of(totals, failures, asked=options.schedules, seconds=seconds)
     report.print(sys.stdout, as_json=options.json)
     return 1 if report.failed else 0
 

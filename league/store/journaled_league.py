@@ -65,10 +65,14 @@ class JournaledLeague:
         """An existing journal. Raises JournalError where it is damaged or shorter than it was."""
         journal = Journal.open(path, events=EVENTS, at_least_seq=at_least_seq, storage=storage)
         notes: list[str] = []
-        stored = journal.load_state(note=notes.append)
-        if notes:
-            journal.forget_states(after_seq=0 if stored is None else stored.seq)
-        league = cls(journal, read_state(journal), wall_time=wall_time)
+        try:
+            stored = journal.load_state(note=notes.append)
+            if notes:
+                journal.forget_states(after_seq=0 if stored is None else stored.seq)
+            league = cls(journal, read_state(journal), wall_time=wall_time)
+        except BaseException:
+            journal.close()
+            raise
         league.notes = (*journal.notes, *notes)
         return league
 
