@@ -1,12 +1,48 @@
-"""Weights of snapshots in Ray's object store: put there once, and given up when newer ones need the room."""
+"""Weights in Ray's object store, put there once: snapshots for leases, and a learner's newest ones for actor hosts."""
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 from agents.weights import Weights
+
+INLINE_BYTES = 100 * 1024
+"""Ray sends smaller values along with an answer; larger ones go through the object store anyway."""
+
+
+class NewestObjects:
+    """The newest weights of each player, for many callers; may be used from any thread.
+
+    Large weights are put once for each version, so that every machine fetches them once, however many actor hosts it
+    has.
+
+    Args:
+      put: stores a value and returns the reference to it.
+    """
+
+    def __init__(self, put: Callable[[Weights], Any]) -> None:
+        self._put = put
+        self._lock = threading.Lock()
+        self._held: dict[str, tuple[Weights, tuple[Any]]] = {}
+
+    def answer(self, player: str, newest: Weights, *, have: int) -> Weights | tuple[Any] | None:
+        """The answer to a caller that has version `have`: None for the same, the weights, or a reference in a tuple.
+
+        Args:
+          newest: the same object until the version changes.
+        """
+        if newest.version == have:
+            return None
+        if newest.vector.nbytes < INLINE_BYTES:
+            return newest
+        with self._lock:
+            held = self._held.get(player)
+            if held is None or held[0] is not newest:
+                self._held[player] = held = (newest, (self._put(newest),))
+            return held[1]
 
 
 class FrozenObjects:

@@ -22,6 +22,7 @@ from league.core.state.commands import FinishLease
 from league.core.state.records import Lease
 from league.runtime.actor_host import ActorHost
 from league.runtime.async_learner_host import AsyncLearnerHost
+from league.runtime.frozen_objects import NewestObjects
 from league.runtime.host_log import logs_its_errors, open_log
 from league.runtime.learner_host import LearnerHost, UnknownPlayer, Workers
 from league.runtime.nodes.learner_groups import ANY, WorkerPlace
@@ -44,6 +45,15 @@ ACTORS = "actors"
 
 PROGRESS = "progress"
 """The same for the one thread that says how far the learners are: an answer shows that the host lives."""
+
+
+LEARNER_LOST = (
+    ray.exceptions.RayActorError,
+    ray.exceptions.GetTimeoutError,
+    ray.exceptions.ObjectLostError,
+    LearnerError,
+)
+"""Errors of an answer that did not come; weights in the object store are lost with the learner host that put them."""
 
 
 class LearnerUnreachable(Exception):  # noqa: N818
@@ -103,10 +113,11 @@ class RemoteClient:
 
     def _get(self, reference: Any) -> Any:
         try:
-            return ray.get(reference, timeout=self._push_s)
+            answer = ray.get(reference, timeout=self._push_s)
+            return ray.get(answer[0], timeout=self._push_s) if isinstance(answer, tuple) else answer
         except UnknownPlayer as error:
             raise LearnerUnreachable("the learner host holds the player no more") from error
-        except (ray.exceptions.RayActorError, ray.exceptions.GetTimeoutError, LearnerError) as error:
+        except LEARNER_LOST as error:
             raise LearnerUnreachable(f"the learner did not answer: {type(error).__name__}") from error
 
 
@@ -162,6 +173,7 @@ class LearnerHostProcess:
         )
         host.start()
         self._host: LearnerHost = host
+        self._newest = NewestObjects(ray.put)
 
     def ready(self) -> tuple[int, str]:
         """The process id and the machine, once everything is built."""
@@ -174,16 +186,14 @@ class LearnerHostProcess:
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     @logs_its_errors
-    def push(self, player: str, chunk: bytes, *, have: int) -> Weights | None:
-        """As `LearnerHost.push`; None where the caller has the newest weights."""
-        newest = self._host.push(player, chunk)
-        return newest if newest.version != have else None
+    def push(self, player: str, chunk: bytes, *, have: int) -> Weights | tuple[Any] | None:
+        """As `LearnerHost.push`, answered as by `NewestObjects.answer`."""
+        return self._newest.answer(player, self._host.push(player, chunk), have=have)
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
-    def weights(self, player: str, *, have: int) -> Weights | None:
-        """The newest weights of a player; None where the caller has them."""
-        newest = self._host.newest(player).weights
-        return newest if newest.version != have else None
+    def weights(self, player: str, *, have: int) -> Weights | tuple[Any] | None:
+        """The newest weights of a player, as by `NewestObjects.answer`."""
+        return self._newest.answer(player, self._host.newest(player).weights, have=have)
 
     @ray.method(concurrency_group=PROGRESS)  # type: ignore[untyped-decorator]
     @logs_its_errors

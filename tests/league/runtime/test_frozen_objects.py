@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
 from agents.weights import Weights
-from league.runtime.frozen_objects import FrozenObjects
+from league.runtime.frozen_objects import INLINE_BYTES, FrozenObjects, NewestObjects
 from tests.league.runtime.host_cases import setup_of, weights_of
 
 
@@ -43,3 +48,30 @@ def test_weights_larger_than_the_room_are_held_alone() -> None:
     assert objects.reference("a", weights) is first
     objects.reference("b", weights)
     assert len(objects) == 1
+
+
+def weights_of_bytes(num_bytes: int, *, version: int) -> Weights:
+    """Weights of one layer of that size."""
+    return replace(weights_of(setup_of(), seed=0), vector=np.zeros(num_bytes // 4, np.float32), version=version)
+
+
+def test_large_newest_weights_are_put_once_for_each_version_whoever_asks() -> None:
+    put: list[Weights] = []
+
+    def store(weights: Weights) -> str:
+        put.append(weights)
+        return f"object {len(put)}"
+
+    newest = NewestObjects(store)
+    one, two = (weights_of_bytes(INLINE_BYTES, version=version) for version in (1, 2))
+    assert [newest.answer("main-0", one, have=have) for have in (-1, 0, 1)] == [("object 1",), ("object 1",), None]
+    assert newest.answer("other", one, have=0) == ("object 2",)
+    assert [newest.answer("main-0", two, have=1) for _ in range(3)] == [("object 3",)] * 3
+    assert put == [one, one, two]
+
+
+def test_small_newest_weights_come_with_the_answer() -> None:
+    newest = NewestObjects(pytest.fail)
+    small = weights_of_bytes(INLINE_BYTES // 2, version=1)
+    assert newest.answer("main-0", small, have=0) is small
+    assert newest.answer("main-0", small, have=1) is None
