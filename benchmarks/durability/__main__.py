@@ -17,6 +17,7 @@ from benchmarks.report import Report
 
 ROWS = {
     "daemon_loop": "benchmarks.durability.daemon_loop:rows",
+    "files": "benchmarks.durability.files:rows",
     "kills": "benchmarks.durability.kills:rows",
 }
 """Name -> function that adds rows to a report: (report, *, scale, seed, folder)."""

@@ -79,7 +79,7 @@ class AlertWatch:
         for key, status in list(self._firing.items()):
             if key[0] == name and key[1] not in found:
                 del self._firing[key]
-                self._tell(status, "recovered", f"Alert {name} has recovered: {status.text}.")
+                self._tell(status, "recovered", f"Alert {name} has recovered. It was: {status.text}.")
 
     def _tell(self, status: AlertStatus, state: str, sentence: str) -> None:
         self._say(sentence)

@@ -19,6 +19,7 @@ from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague, read_state
 from league.store.run_folder import HOSTS_FILE, RunFolder
 from league.store.snapshots import LocalSnapshotStore
+from league.store.storage import Storage
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def plan_gc(run: Path, *, keep: int | None) -> GcReport:
     return _planned(folder, state, keep=keep, live=live)
 
 
-def collect_stopped(run: Path, *, keep: int | None, by: str, reason: str) -> GcReport:
+def collect_stopped(run: Path, *, keep: int | None, by: str, reason: str, storage: Storage | None = None) -> GcReport:
     """Remove the weights that can go; what it retires is in the journal first.
 
     Args:
@@ -95,11 +96,13 @@ def collect_stopped(run: Path, *, keep: int | None, by: str, reason: str) -> GcR
       RunInUse: its daemon lives.
       LeagueError: one sentence for the user.
     """
-    folder = RunFolder.open(run)
+    folder = RunFolder.open(run, storage=storage)
     with folder.lock:
         status = folder.read_status()
         at_least = 0 if status is None else status.journal_seq
-        league = JournaledLeague.open(folder.journal_path, at_least_seq=at_least, wall_time=time.time)
+        league = JournaledLeague.open(
+            folder.journal_path, at_least_seq=at_least, wall_time=time.time, storage=folder.storage
+        )
         try:
             report = _planned(folder, league.state, keep=keep, live=False)
             if report.retired:

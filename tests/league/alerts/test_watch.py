@@ -84,7 +84,7 @@ def test_an_alert_is_told_once_and_once_more_when_it_has_recovered() -> None:
     assert states == [(s, "firing") for s in "ab"] + [("a", "recovered"), ("b", "recovered")] + [
         (s, "firing") for s in "ab"
     ]
-    assert said[0] == "Alert x: a is wrong." and "recovered: b is wrong" in said[3]
+    assert said[0] == "Alert x: a is wrong." and "recovered. It was: b is wrong" in said[3]
 
 
 def replace_due(watch: AlertWatch) -> AlertWatch:

@@ -16,8 +16,10 @@ from league.policies.loading import frozen_copies, open_run
 from league.reports.verify import verify_run
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore
+from league.store.storage import Storage
 from tests.league.history.fork_cases import contents
 from tests.league.run.fake_runtime import Bench
+from tests.league.store.store_faults import DieAt, Died
 from tests.league.tiny_runs import events_of, go_on, start, state_of, tiny
 
 GATE = {"min_steps": 60, "timeout_steps": 60, "test": {"min_games": 4}}
@@ -79,6 +81,18 @@ def test_a_stopped_run_loses_the_weights_keeps_the_records_and_trains_on(run: Pa
     assert not again.retired and not again.waiting
     go_on(run, env_steps=200)
     assert verify_run(run).problems == ()
+
+
+def test_a_kill_in_a_collection_leaves_a_run_that_holds_and_the_next_one_ends_it(run: Path) -> None:
+    going = names_of(plan_gc(run, keep=KEEP))
+    for number in (0, 2, 5, 7):
+        with pytest.raises(Died):
+            collect_stopped(run, keep=KEEP, by="me", reason="", storage=Storage(hook=DieAt(number)))
+        assert verify_run(run).problems == ()
+        assert all(state_of(run).is_present(name) or name in going for name in state_of(run).snapshots)
+    collect_stopped(run, keep=KEEP, by="me", reason="")
+    assert not digests(run, going) & stored(run)
+    assert len([event for event in events_of(run) if isinstance(event, SnapshotRetired)]) == len(going)
 
 
 def test_every_reader_says_in_a_sentence_that_the_weights_are_gone(run: Path) -> None:
