@@ -190,6 +190,7 @@ class EnvSpec:
         observations; a policy never reads them.
       hidden_information: True if a copy of a game holds more than its seats may see, such as the others' cards. Bots
         that try moves out on copies refuse such games.
+      information_known: whether `hidden_information` is a fact of the game and not only taken for granted.
       return_range: least and largest undiscounted return of a seat in one episode, None if unknown.
       win_draw_loss: True if a return only says won (the largest), drawn (the middle of the range) or lost (the least):
         counting games won loses nothing.
@@ -208,6 +209,7 @@ class EnvSpec:
     seat_names: tuple[str, ...] = ()
     value_fields: tuple[str, ...] = ()
     hidden_information: bool = False
+    information_known: bool = False
     return_range: tuple[float, float] | None = None
     win_draw_loss: bool = False
     user_format: UserFormat | None = field(default=None, compare=False, repr=False)

@@ -68,11 +68,12 @@ def spec_of_game(game: Any, env_id: str) -> EnvSpec:
         num_seats=seats,
         observations=observations,
         actions=ActionSpec(kind="categorical", num_actions=game.num_distinct_actions()),
-        teams=tuple(range(seats)),
+        teams=(0,) * seats if facts.utility == pyspiel.GameType.Utility.IDENTICAL else tuple(range(seats)),
         has_mask=True,
         max_turns=game.max_game_length(),
         seat_names=tuple(f"player_{seat}" for seat in range(seats)),
         hidden_information=facts.information == pyspiel.GameType.Information.IMPERFECT_INFORMATION,
+        information_known=True,
         return_range=(low, high),
         win_draw_loss=seats > 1 and (low, high) == (-1.0, 1.0) and _only_wins_and_losses(str(game)),
     )

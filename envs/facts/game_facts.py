@@ -13,6 +13,9 @@ from envs.protocol import EnvSpec
 
 Play = Literal["turn_based", "simultaneous", "one_shot", "mixed"]
 
+ENOUGH_EPISODES = 10
+"""Episodes from which seats that always returned the same are taken for a team."""
+
 LARGE_INPUT = 10.0
 """Observed numbers beyond this size count as large: a network with weights of the usual size wants smaller ones."""
 
@@ -76,6 +79,7 @@ class GameFacts:
       return_values: the distinct returns if there are at most three; else empty.
       final_only: True if no reward came before the end of an episode.
       zero_sum: True if the returns of all seats always summed to the same number.
+      equal_seats: groups of seats that returned the same in every one of `ENOUGH_EPISODES` episodes or more.
       truncated: fraction of the episodes that were cut off.
       legal: mean number of legal actions of a decision. log_legal: mean of its natural logarithm (0 for a box).
       ranges: observation field -> its range.
@@ -96,6 +100,7 @@ class GameFacts:
     return_values: tuple[float, ...] = ()
     final_only: bool = True
     zero_sum: bool = False
+    equal_seats: tuple[tuple[int, ...], ...] = ()
     truncated: float = 0.0
     legal: float = 2.0
     log_legal: float = 0.7
@@ -121,8 +126,13 @@ class GameFacts:
 
     @property
     def hides(self) -> bool:
-        """True if a seat does not see the whole position: the spec says so, or random play met surprises."""
-        return self.is_competitive and (self.spec.hidden_information or self.surprises)
+        """True if a seat does not see the whole position: the spec says so.
+
+        Where no spec can say it, surprises in random play count as hidden things, although they may be chance.
+        """
+        if self.spec.num_seats == 1:
+            return False
+        return self.spec.hidden_information or (self.surprises and not self.spec.information_known)
 
     @property
     def wins_only(self) -> bool:

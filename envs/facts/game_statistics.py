@@ -1,6 +1,6 @@
 """Statistics of games as they are played: lengths, returns, legal actions, observed ranges and surprises.
 
-Shape letters: N games, S seats, K slots, A actions.
+Shape letters: N games at once, G finished games, S seats, K slots, A actions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.facts.game_facts import LARGE_INPUT, FieldRange, GameCosts, GameFacts, Play, Spread
+from envs.facts.game_facts import ENOUGH_EPISODES, LARGE_INPUT, FieldRange, GameCosts, GameFacts, Play, Spread
 from envs.protocol import EnvSpec, Turn
 
 MAX_REMEMBERED = 4_096
@@ -110,6 +110,7 @@ class GameStatistics:
             return_values=tuple(map(float, values)) if 0 < len(values) <= MAX_VALUES else (),
             final_only=not self._early_rewards,
             zero_sum=len(sums) > 0 and spec.num_seats > 1 and float(np.ptp(sums)) < 1e-4 * max(1.0, abs(sums).max()),
+            equal_seats=tuple(map(tuple, equal_seats(returns))) if len(returns) >= ENOUGH_EPISODES else (),
             truncated=self._truncated / max(self.num_episodes, 1),
             legal=float(np.mean(self._legal)) if self._legal else 0.0,
             log_legal=float(np.mean(self._log_legal)) if self._log_legal else 0.0,
@@ -166,6 +167,19 @@ class GameStatistics:
             if before is not None and self._successors.setdefault(before, seen) != seen:
                 self._surprises = True
             self._last[game] = (*seen, actions[slot].tobytes())
+
+
+def equal_seats(returns: NDArray[np.floating]) -> list[list[int]]:
+    """Groups of two seats or more that returned the same in every game, and not the same number in all games.
+
+    Args:
+      returns: [G, S].
+    """
+    groups: dict[bytes, list[int]] = {}
+    for seat, column in enumerate(returns.T):
+        if np.ptp(column) > 0:
+            groups.setdefault(np.ascontiguousarray(column).tobytes(), []).append(seat)
+    return [group for group in groups.values() if len(group) > 1]
 
 
 def spread(values: Sequence[float] | NDArray[np.generic]) -> Spread:

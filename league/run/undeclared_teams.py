@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from envs import calls
 from envs.bots import RandomBot
+from envs.facts.game_statistics import equal_seats
 from envs.protocol import EnvConfig, EnvError, EnvSpec
 from envs.registry import make
 from envs.seat_plan import listed
@@ -65,16 +66,3 @@ def random_games(config: EnvConfig, clock: Callable[[], float]) -> list[NDArray[
             turn = calls.step(env, bot.act(env, turn, np.arange(turn.env_index.size)))
             returns.extend(turn.returns[turn.ended])
     return returns
-
-
-def equal_seats(returns: NDArray[np.float32]) -> list[list[int]]:
-    """Groups of two seats or more that returned the same in every game, and not the same number in all games.
-
-    Args:
-      returns: float32 [G, S].
-    """
-    groups: dict[bytes, list[int]] = {}
-    for seat, column in enumerate(returns.T):
-        if np.ptp(column) > 0:
-            groups.setdefault(np.ascontiguousarray(column).tobytes(), []).append(seat)
-    return [group for group in groups.values() if len(group) > 1]

@@ -31,7 +31,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run of docs/examples/plugins.yaml."""
     path = tmp_path_factory.mktemp("plugins") / "run"
     config = load_config(CONFIG, overrides=["wandb.mode=disabled"])
-    start(config, {}, source=CONFIG, run_dir=path, limits=Limits(env_steps=3000))
+    start(config, {}, source=CONFIG, run_dir=path, limits=Limits(env_steps=6000))
     return path
 
 

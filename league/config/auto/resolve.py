@@ -14,6 +14,7 @@ from league.config.auto import rules_actors, rules_league, rules_learner, rules_
 from league.config.auto.draft import AutoValue, Draft, Rule, without_auto
 from league.config.auto.measure import measure, network_costs
 from league.config.auto.situation import NetworkCosts, Situation
+from league.config.auto.teams import TEAMS, chosen_teams
 from league.config.loading import KNOWN, config_of, plain_config
 from league.config.plugin_names import outside_names
 from league.config.problems import validate
@@ -88,7 +89,14 @@ def resolve(
             for key, value in asdict(limit).items()
             if value is not None
         )
-    situation = measure(env, budget, is_exact=_is_exact(draft, budget, ends_by_steps=ends_by_steps))
+    is_exact = _is_exact(draft, budget, ends_by_steps=ends_by_steps)
+    situation = measure(env, budget, is_exact=is_exact)
+    teams = None if draft.has(TEAMS) else chosen_teams(env, situation.game)
+    if teams is not None:
+        draft.take([teams])
+        named = validate(draft.plain, RunConfig, KNOWN)[0]["env"]
+        assert isinstance(named, EnvConfig)
+        situation = measure(named, budget, is_exact=is_exact)
     situation, choices = settle(draft, situation, open_keys=open_keys, costs_of=network_costs)
     return Resolved(config_of(draft.plain, [], source=source), choices, situation, frozenset(_leaves(given, "")))
 

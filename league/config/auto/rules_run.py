@@ -72,9 +72,8 @@ def lease_deadline(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 def bots(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """The scripted opponents that can play the game."""
     game = situation.game
-    searches = (
-        game.copyable and game.play == "turn_based" and not game.hides and game.spec.actions.kind == "categorical"
-    )
+    tells = game.hides or game.surprises  # a copy would also show what chance will bring
+    searches = game.copyable and game.play == "turn_based" and not tells and game.spec.actions.kind == "categorical"
     if draft.number("env.workers") > 0:
         yield AutoValue("evaluation.bots", ["random"], "games in child processes cannot be copied for search")
         return

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from envs.facts.game_statistics import equal_seats
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
-from league.run.undeclared_teams import equal_seats, team_remark
+from league.run.undeclared_teams import team_remark
 from tests.envs.oracles.raw_roles import RawRoles
 
 HERE = "tests.league.run.test_undeclared_teams"
