@@ -19,6 +19,11 @@ ROWS = {
     "daemon_loop": "benchmarks.durability.daemon_loop:rows",
     "files": "benchmarks.durability.files:rows",
     "kills": "benchmarks.durability.kills:rows",
+    "recovery": "benchmarks.durability.recovery:rows",
+    "training_time": "benchmarks.durability.training_time:rows",
+    "leftovers": "benchmarks.durability.leftovers:rows",
+    "soak": "benchmarks.durability.soak:rows",
+    "simulated_soak": "benchmarks.durability.simulated_soak:rows",
 }
 """Name -> function that adds rows to a report: (report, *, scale, seed, folder)."""
 

@@ -95,6 +95,16 @@ class Chaos:
             self._await_lease(after=self._granted, deadline_s=RECOVERY_S)
             self.findings.recovery_s.setdefault(strike.name, []).append(time.monotonic() - since)
 
+    def await_recovery(self) -> None:
+        """Wait for the next finished training lease that is granted from now on. Raises RunFailed."""
+        self._tick()
+        self._await_lease(after=self._granted, deadline_s=RECOVERY_S)
+
+    def watch(self, seconds: float) -> None:
+        """Watch the run for so long; a daemon that has ended starts again."""
+        self._idle(seconds)
+        self._see_ended()
+
     def stop(self) -> None:
         """Stop the run in good order and see what it leaves.
 
@@ -125,7 +135,7 @@ class Chaos:
             self.findings.noticed += noticed
             self.findings.unnoticed += [] if noticed else [sentence]
             return time.monotonic()
-        pid = self._pid_of(strike)
+        pid = self.pid_of(strike)
         if not pid:
             return None
         if strike.target == HEAD or strike.kind == FILL:
@@ -135,7 +145,7 @@ class Chaos:
         {STOP: stop_for, SLOW: slow_for, FILL: fill_for}[strike.kind](pid, strike.lasts_s, idle=self._idle)
         return time.monotonic()
 
-    def _pid_of(self, strike: Strike) -> int:
+    def pid_of(self, strike: Strike) -> int:
         """The process to strike, below our own daemon or that itself; 0 where it is not there in time."""
         if strike.target == DAEMON:
             return self._running().pid

@@ -137,6 +137,11 @@ class Command:
         self._process.kill()
         self._process.wait()
 
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal to the command alone."""
+        assert self._process is not None, "not started"
+        self._process.send_signal(number)
+
     def stop(self, timeout_s: float = STOP_S) -> int | None:
         """Ask it to stop and wait; None where it did not leave in time."""
         assert self._process is not None, "not started"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import random
 from dataclasses import replace
 
 import pytest
 
-from benchmarks.durability import kills
+from benchmarks.durability import kills, soak
 from benchmarks.durability.__main__ import ROWS
 from benchmarks.report import Report
 from league.chaos.verdict import Recovery, Verdict
+from league.operations.catalogue import OPERATIONS, complete
+from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
 SOUND = Verdict(
     run="r",
@@ -62,3 +65,22 @@ def test_each_fault_fails_the_rows_of_kills(change: dict[str, object]) -> None:
         report = Report()
         kills.add_rows(report, verdict, number=2)
         assert len(report.failed) == failed
+
+
+def test_a_soak_draws_every_operation_with_arguments_that_it_takes() -> None:
+    league = SimulatedLeague(three_roles())
+    league.confirm_directives()
+    rng = random.Random(0)
+    assert set(soak.OPERATIONS_DRAWN) == set(OPERATIONS)
+    for name, draw in soak.OPERATIONS_DRAWN.items():
+        for _ in range(20):
+            arguments = draw(rng, league.state, [3, 9])
+            assert arguments is not None
+            complete(OPERATIONS[name], arguments)
+
+
+def test_the_slope_of_memory_is_that_of_a_line_and_unknown_for_too_few_samples() -> None:
+    rising = [(10.0 * number, 100.0 + 0.5 * number) for number in range(20)]
+    assert soak.slope_per_hour(rising) == pytest.approx(180.0)
+    assert soak.slope_per_hour([(t, 7.0) for t, _ in rising]) == pytest.approx(0.0)
+    assert soak.slope_per_hour(rising[:2]) is None

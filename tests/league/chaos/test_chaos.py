@@ -119,7 +119,7 @@ def test_only_a_worker_below_our_own_daemon_is_struck(watching: chaos.Chaos, mon
     monkeypatch.setattr(chaos, "RunFolder", lambda path: heartbeat)
     monkeypatch.setattr(chaos, "descendants", lambda pid: {6: 1, 7: 1})
     show(watching)
-    assert watching._pid_of(Strike("kill", "actor", 0.0, 1.0, 0.99)) == 6
+    assert watching.pid_of(Strike("kill", "actor", 0.0, 1.0, 0.99)) == 6
 
 
 def test_what_is_left_after_ten_seconds_is_a_finding(watching: chaos.Chaos, monkeypatch: pytest.MonkeyPatch) -> None:
