@@ -7,6 +7,7 @@ imports neither torch nor ray, so that it survives what they do to a process.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import json
 import os
@@ -22,7 +23,8 @@ from types import FrameType
 
 import msgspec
 
-from league.errors import LeagueError
+from league.errors import LeagueError, StorageError
+from league.store.disk_space import disk_space
 from league.store.lock import this_process
 from league.store.run_folder import RunFolder
 from league.store.supervision import Supervision, write_supervision
@@ -32,6 +34,10 @@ LONG_LIFE_S = 600.0
 """A run that lived so long starts again with the shortest pause: its crash was not one of a row."""
 MAX_QUICK_CRASHES = 10
 """After so many crashes in a row, each within `LONG_LIFE_S`, the supervisor gives the run up."""
+
+ROOM_BYTES = 64 << 20
+"""Free space on the disk of the run without which it is not started again: it could not write down its own start."""
+SPACE_EVERY_S = 5.0
 
 CONSOLE_BYTES = 4 << 20
 """Size at which the console's log is moved aside; one older log is kept."""
@@ -64,7 +70,8 @@ class Supervisor:
       first: the `league` arguments that make the run where the folder holds none.
       again: those that continue it.
       restart: whether a crash is followed by another start.
-      popen: starts a process. wall_time, monotonic, sleep: of the clock.
+      popen: starts a process. space: free and all bytes of the file system of a path.
+      wall_time, monotonic, sleep: of the clock.
     """
 
     def __init__(
@@ -75,6 +82,7 @@ class Supervisor:
         again: Sequence[str],
         restart: bool = True,
         popen: Callable[[Sequence[str]], subprocess.Popen[bytes]] | None = None,
+        space: Callable[[Path], tuple[int, int]] = disk_space,
         wall_time: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -82,6 +90,7 @@ class Supervisor:
         self._folder = folder
         self._first, self._again, self._restart = tuple(first), tuple(again), restart
         self._popen = popen or start_league
+        self._space = space
         self._monotonic, self._sleep, self._wall_time = monotonic, sleep, wall_time
         self._child: subprocess.Popen[bytes] | None = None
         self._trim_at = monotonic() + TRIM_EVERY_S
@@ -98,18 +107,22 @@ class Supervisor:
         """Supervise until the run has ended for good; returns the exit code to leave with."""
         quick = 0
         while True:
-            write_supervision(self._folder, self._record)
+            self._write()
             crash, code = self._one_life()
             if crash is None:
-                write_supervision(self._folder, self._record)
+                self._write()
                 return code
-            quick = 1 if crash.life_s >= LONG_LIFE_S else quick + 1
-            self._note(last_crash=crash.reason, last_crash_at=self._wall_time())
-            refused = code == USER_ERROR and not crash.was_ready
+            was_full = self._restart and self._is_full()
+            reason = f"{crash.reason}, as the disk was full" if was_full else crash.reason
+            self._note(last_crash=reason, last_crash_at=self._wall_time())
+            if was_full:
+                self._wait_for_space()
+            quick = 1 if crash.life_s >= LONG_LIFE_S or was_full else quick + 1
+            refused = code == USER_ERROR and not crash.was_ready and not was_full
             if refused or not self._restart or quick >= MAX_QUICK_CRASHES:
                 why = "it refused to start" if refused else f"it crashed {quick} times in a row"
                 self._note(gave_up=why if self._restart or refused else "it is not to be restarted")
-                write_supervision(self._folder, self._record)
+                self._write()
                 return code or 1
             self._rest(pause_after(quick))
             if self._stops:
@@ -132,6 +145,20 @@ class Supervisor:
             return None, 0
         reason = f"signal {-code}" if code < 0 else f"exit code {code}"
         return Crash(reason, life_s, was_ready=_began_to_train(self._folder, seen_before)), max(code, 0)
+
+    def _is_full(self) -> bool:
+        try:
+            return self._space(self._folder.path)[0] < ROOM_BYTES
+        except OSError:
+            return False
+
+    def _wait_for_space(self) -> None:
+        while not self._stops and self._is_full():
+            self._rest(SPACE_EVERY_S)
+
+    def _write(self) -> None:
+        with contextlib.suppress(StorageError):  # it is for people; on a full disk the run matters more
+            write_supervision(self._folder, self._record)
 
     def _rest(self, seconds: float) -> None:
         until = self._monotonic() + seconds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -11,6 +10,7 @@ from pathlib import Path
 from league.core.state.state import LeagueState
 from league.errors import LeagueError
 from league.operations.operator import Done, Operator
+from league.store.disk_space import disk_space
 
 BY = "disk floor"
 """The author of these changes, for the journal."""
@@ -23,12 +23,6 @@ USUAL_FLOOR_BYTES = 1 << 30
 SMALL_DISK_FRACTION = 0.05
 WRITTEN_PER_PLAYER = 8
 """Sizes of its weights that a player may write before the next look: a snapshot and a restart state, both twice."""
-
-
-def disk_space(path: Path) -> tuple[int, int]:
-    """Free bytes for this user, and all bytes, of the file system of a path."""
-    found = os.statvfs(path)
-    return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
 
 
 class DiskFloor:

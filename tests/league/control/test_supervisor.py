@@ -13,13 +13,15 @@ from league.control.supervisor import (
     LONG_LIFE_S,
     LONGEST_PAUSE_S,
     MAX_QUICK_CRASHES,
+    ROOM_BYTES,
     USER_ERROR,
     Supervisor,
     pause_after,
 )
+from league.errors import DiskFull
 from league.store.lock import this_process
 from league.store.run_folder import RunFolder, RunStatus
-from league.store.supervision import Supervision, read_supervision
+from league.store.supervision import Supervision, read_supervision, write_supervision
 
 FIRST, AGAIN = ("train", "c.yaml"), ("resume", "run")
 
@@ -65,12 +67,14 @@ class World:
         self.started: list[tuple[float, tuple[str, ...]]] = []
         self.children: list[FakeChild] = []
         self.trains = True
+        self.free = 1 << 40
         self._lives = list(lives)
         self.supervisor = Supervisor(
             self.folder,
             first=FIRST,
             again=AGAIN,
             popen=self._start,  # type: ignore[arg-type]  # a stand-in for a process
+            space=lambda path: (self.free, 1 << 40),
             wall_time=lambda: self.clock.now,
             monotonic=lambda: self.clock.now,
             sleep=self.clock.sleep,
@@ -98,6 +102,29 @@ def test_a_run_that_ends_by_itself_is_not_started_again(tmp_path: Path) -> None:
     assert world.supervisor.run() == 0
     assert [arguments for _, arguments in world.started] == [FIRST]
     assert (world.record.restarts, world.record.gave_up) == (0, "")
+
+
+def test_on_a_full_disk_it_waits_for_space_however_long_and_starts_the_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, [(2, 5.0), (2, 5.0), (0, 5.0)])
+
+    def fill() -> None:
+        world.free, world.trains = 1 << 20, False
+
+    def write(folder: RunFolder, record: Supervision) -> None:
+        if world.free < ROOM_BYTES:
+            raise DiskFull(folder.supervisor_path)
+        write_supervision(folder, record)
+
+    monkeypatch.setattr("league.control.supervisor.write_supervision", write)
+    world.clock.at = {4.0: fill, 5_000.0: lambda: setattr(world, "free", 1 << 40), 5_008.0: fill}
+    world.clock.at[9_000.0] = lambda: setattr(world, "free", 1 << 40)
+    assert world.supervisor.run() == 0
+    starts = [moment for moment, _ in world.started]
+    assert len(starts) == 3 and 5_000.0 < starts[1] < 5_010.0 and 9_000.0 < starts[2] < 9_010.0
+    assert world.record.last_crash == "exit code 2, as the disk was full" and world.record.gave_up == ""
+    assert world.record.restarts == 2
 
 
 def test_a_crash_is_followed_by_a_resume_and_growing_pauses(tmp_path: Path) -> None:
