@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks.report import Report
 
 ROWS = {
+    "corruption": "benchmarks.durability.corruption:rows",
     "daemon_loop": "benchmarks.durability.daemon_loop:rows",
     "files": "benchmarks.durability.files:rows",
     "kills": "benchmarks.durability.kills:rows",
@@ -24,6 +25,8 @@ ROWS = {
     "leftovers": "benchmarks.durability.leftovers:rows",
     "soak": "benchmarks.durability.soak:rows",
     "simulated_soak": "benchmarks.durability.simulated_soak:rows",
+    "simulation": "benchmarks.durability.simulation:rows",
+    "write_points": "benchmarks.durability.write_points:rows",
 }
 """Name -> function that adds rows to a report: (report, *, scale, seed, folder)."""
 

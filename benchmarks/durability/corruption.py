@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.durability.simulation import MEMORY
-from benchmarks.report import Report, Row
+from benchmarks.report import Report
 from league.core.state.commands import ConfirmSnapshot, CreateLeague, FinishLease, RequestLease, StartRun
 from league.core.state.events import EVENTS, LeaseGranted
 from league.core.state.league_config import LeagueConfig, PlayerConfig
@@ -259,10 +259,9 @@ def report_of(counted: dict[str, Counts]) -> Report:
     return report
 
 
-def rows(*, seed: int, scale: float) -> list[Row]:
-    """Ten thousand cases at scale 1."""
-    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        return report_of(run_cases(Path(folder), max(round(10_000 * scale), 10), seed=seed)).rows
+def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
+    """Adds the rows of ten thousand cases at scale 1."""
+    report.rows += report_of(run_cases(folder, max(round(10_000 * scale), 10), seed=seed)).rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

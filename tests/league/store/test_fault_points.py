@@ -147,7 +147,11 @@ RAW_WRITES = {
     "league/history/backup.py": "a backup that was cut off between two renames gets its name again",
     "agents/learner/workers/worker_group.py": "the meeting place of workers, gone with them",
     "envs/workers/process.py": "memory shared with a game",
+    "league/chaos/faults.py": "a run is broken on purpose, from outside",
+    "league/chaos/follower.py": "the log of a command that is watched",
+    "league/commands/chaos.py": "a report that can be made again",
     "league/runtime/cluster.py": "the folder of Ray",
+    "league/runtime/nodes/shipped_files.py": "copies that travel to the machines of a cluster",
     "league/runtime/reaper.py": "the folder of Ray",
 }
 """Files with writes of their own, and why they need no fault points. A new one belongs into the storage module."""
