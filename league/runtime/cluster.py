@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import os
 import secrets
 import shutil
@@ -11,12 +12,15 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from league.config.ray_address import AUTO, CLIENT, OWN
 from league.errors import RayUnguarded, RayUnreachable
 from league.runtime.nodes.shipped_files import runtime_env
+
+logger = logging.getLogger(__name__)
 
 PROBE_S = 1.0
 """A dead address is noticed by a plain connection in this time; Ray itself would try for 40 seconds."""
@@ -152,6 +156,7 @@ class Cluster:
 
     def _connect(self) -> None:
         import ray
+        from ray._private import worker
 
         address = _address_here() if self._address == AUTO else self._address
         _require_listener(address)
@@ -160,6 +165,7 @@ class Cluster:
                 f"The Ray cluster at {address} asks for no token: whoever reaches it can run commands on it. "
                 "Start it with RAY_AUTH_MODE=token, or take the risk with `-s runtime.allow_tokenless=true`."
             )
+        worker.print_to_stdstream = _to_the_log  # what Ray says of a machine that died: pages of its own state
         try:
             with tempfile.TemporaryDirectory(prefix="lgs-") as copies:
                 env = runtime_env(self._own_names, Path(copies), os.environ)
@@ -218,6 +224,13 @@ def demands_token(address: str) -> bool:
     if asked.returncode not in (0, REFUSED):
         raise RayUnreachable(address, _last_line(asked.stderr))
     return asked.returncode == REFUSED
+
+
+def _to_the_log(message: Mapping[str, Any], *rest: object) -> None:
+    """Log the first line of a message of Ray's."""
+    lines = str((message.get("lines") or [""])[0]).strip().splitlines()
+    if lines:
+        logger.info("Ray: %s", lines[0][:300])
 
 
 def _last_line(text: str) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from league.errors import RayUnguarded, RayUnreachable
-from league.runtime.cluster import LOCAL_ENVIRONMENT, Cluster, demands_token
+from league.runtime.cluster import LOCAL_ENVIRONMENT, Cluster, _to_the_log, demands_token
 from league.runtime.reaper import descendants
 from league.store.lock import start_ticks
 from tests.league.commands import ROOT, wait_until
@@ -68,6 +68,16 @@ def test_a_client_without_its_package_is_told_which_one(monkeypatch: pytest.Monk
         address = f"ray://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(RayUnreachable, match=r'pip install "ray\[client\]"'):
             Cluster(address, num_hosts=1, object_store_mb=80).start()
+
+
+def test_what_ray_says_of_its_machines_is_one_line_of_the_log(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level("INFO", logger="league.runtime.cluster")
+    _to_the_log({"lines": ["Raylet is terminated.\n    [state-dump] many lines"], "is_err": False}, True)
+    _to_the_log({"lines": []})
+    assert caplog.messages == ["Ray: Raylet is terminated."]
+    assert capsys.readouterr().out == ""
 
 
 def test_an_address_that_is_none_is_refused() -> None:
