@@ -24,6 +24,8 @@ ROWS = {
     "training_time": "benchmarks.durability.training_time:rows",
     "leftovers": "benchmarks.durability.leftovers:rows",
     "soak": "benchmarks.durability.soak:rows",
+    "security": "benchmarks.durability.security:rows",
+    "black_hole": "benchmarks.durability.black_hole:rows",
     "simulated_soak": "benchmarks.durability.simulated_soak:rows",
     "simulation": "benchmarks.durability.simulation:rows",
     "write_points": "benchmarks.durability.write_points:rows",

@@ -6,10 +6,11 @@ import importlib
 import inspect
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from benchmarks.durability import kills, soak
+from benchmarks.durability import kills, security, soak
 from benchmarks.durability.__main__ import ROWS
 from benchmarks.report import Report
 from league.chaos.verdict import Recovery, Verdict
@@ -84,3 +85,16 @@ def test_the_slope_of_memory_is_that_of_a_line_and_unknown_for_too_few_samples()
     assert soak.slope_per_hour(rising) == pytest.approx(180.0)
     assert soak.slope_per_hour([(t, 7.0) for t, _ in rising]) == pytest.approx(0.0)
     assert soak.slope_per_hour(rising[:2]) is None
+
+
+def test_the_security_matrix_is_refused_and_one_that_lets_something_in_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(security, "METHODS", ("GET", "POST"))
+    monkeypatch.setattr(security, "PATHS", security.PATHS[::2])
+    report = Report()
+    security.rows(report, scale=1.0, seed=0, folder=tmp_path)
+    cases, accepted = report.rows
+    assert (accepted.value, accepted.met) == (0, True) and cases.value
+    monkeypatch.setattr(security, "CONFIGS", ("env: {id: tic_tac_toe}",))
+    assert [case for case, refused in security.input_cases(tmp_path / "again") if not refused] != []

@@ -1,0 +1,134 @@
+"""The security matrix: requests, names, configurations and files that must all be refused."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+
+import httpx
+
+from benchmarks.report import Report
+from envs.protocol import EnvConfig, EnvError
+from envs.registry import spec_of
+from league.config.loading import parse_config
+from league.config.run_config import ControlConfig
+from league.control.door import open_door
+from league.control.door_file import read_door_file
+from league.core.state.commands import Refused
+from league.errors import LeagueError
+from league.operations.operator import Done
+from league.policies.loading import load_policy
+from league.store.run_folder import RunFolder
+from league.store.storage import checked_name
+
+METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
+PATHS = ("/api/v1/run", "/metrics", "/api/v1/operations/pause", "/api/v1/operations/set")
+"""Paths that want a token; health and the description of the API are for everybody who reaches the address."""
+NAMES = ("../x", "/etc/passwd", "a/b", "a\\b", "", ".", "..", "a\0b", "x" * 300, "ａ", "a\nb", "con ", "-rf", "A" * 65)
+GAMES = ("os:system", "subprocess:call", "../x.py:Game", "/tmp/x.py:Game", "builtins:eval", "pettingzoo:../x")
+CONFIGS = (
+    "env: !!python/object/apply:os.system ['true']",
+    "a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\nenv: *c",
+    "env: {id: tic_tac_toe}\nnme: x",
+    "env: {id: tic_tac_toe}\ncontrol: {listen: '0.0.0.0:8700'}",
+    "env: {id: tic_tac_toe}\nname: ../x",
+    "env: {id: tic_tac_toe}\nactors: {num_envs: 1e18}",
+)
+
+
+class Silent:
+    """A queue that counts what reaches it. asked: how many operations."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def submit(self, name: str, arguments: Mapping[str, object], *, by: str, reason: str = "") -> Future[Done]:
+        self.asked += 1
+        answer: Future[Done] = Future()
+        answer.set_result(Done("did it", 1, 1, False))
+        return answer
+
+
+def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
+    """Add the rows; scale and seed change nothing."""
+    accepted: list[str] = []
+    counted = 0
+    for name, was_refused in itertools.chain(door_cases(folder), input_cases(folder)):
+        counted += 1
+        accepted += [] if was_refused else [name]
+    for name in accepted:
+        print(f"  ACCEPTED {name}", flush=True)
+    report.add("hostile requests, names, configurations and files", counted, "cases", at_least=200)
+    report.add("of these accepted", len(accepted), "cases", at_most=0)
+
+
+def door_cases(folder: Path) -> Iterator[tuple[str, bool]]:
+    """Requests to the control door's address, each with whether it was refused and reached nobody."""
+    run = RunFolder.create(folder / "door", config_yaml="env: {id: tic_tac_toe}")
+    queue = Silent()
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = int(found.getsockname()[1])
+    with open_door(run, queue, ControlConfig(listen=f"127.0.0.1:{port}"), say=print):
+        door = read_door_file(run)
+        right = {"authorization": f"Bearer {door.operator_token}"}
+        bad: dict[str, dict[str, str]] = {
+            "no token": {},
+            "short token": {"authorization": f"Bearer {door.operator_token[:-1]}"},
+            "wrong token": {"authorization": "Bearer " + "0" * len(door.operator_token)},
+            "token in a cookie": {"cookie": f"token={door.operator_token}"},
+            "basic": {"authorization": f"Basic {door.operator_token}"},
+            "forwarded": {"x-forwarded-for": "127.0.0.1", "x-real-ip": "127.0.0.1"},
+            "rebound host": {**right, "host": "evil.example"},
+            "rebound host with a port": {**right, "host": f"evil.example:{port}"},
+        }
+        with httpx.Client(base_url=door.url, timeout=10.0) as client:
+            for (what, headers), method, path in itertools.product(bad.items(), METHODS, PATHS):
+                before = queue.asked
+                body = {"what": "training"} if method == "POST" else None
+                status = client.request(method, path, headers=headers, json=body).status_code
+                yield f"{what}: {method} {path} was answered {status}", 400 <= status < 500 and queue.asked == before
+            reader = {"authorization": f"Bearer {door.reader_token}"}
+            for method, path in itertools.product(METHODS[1:], PATHS):
+                before = queue.asked
+                body = {"what": "training"} if path.endswith("pause") else {"key": "adapt", "value": False}
+                status = client.request(method, path, headers=reader, json=body).status_code
+                yield f"reader: {method} {path} was answered {status}", status >= 400 and queue.asked == before
+
+
+def input_cases(folder: Path) -> Iterator[tuple[str, bool]]:
+    """Names, configurations and files, each with whether it was refused with a named error."""
+    for name in NAMES:
+        yield f"name {name!r}", _refuses(lambda name=name: checked_name(name, what="the player"))  # type: ignore[misc]
+    for text in CONFIGS:
+        yield f"configuration {text!r}", _refuses(lambda text=text: parse_config(text, source="x"))  # type: ignore[misc]
+    for entry in GAMES:
+        yield f"game {entry!r}", _refuses(lambda entry=entry: spec_of(EnvConfig(entry)))  # type: ignore[misc]
+    canary = folder / "canary"
+    hostile = folder / "hostile"
+    hostile.mkdir(parents=True)
+    for content in (pickle.dumps(_Canary(canary)), b"\xff" * 64, b"", (2**62).to_bytes(8, "little") + b"{}"):
+        (hostile / "weights.safetensors").write_bytes(content)
+        (hostile / "manifest.json").write_text('{"manifest": {}, "sha256": ""}')
+        refused = _refuses(lambda: load_policy(hostile))
+        yield f"weights of {len(content)} bytes", refused and not canary.exists()
+
+
+class _Canary:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str, str]]:
+        return open, (str(self._path), "w")
+
+
+def _refuses(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except (LeagueError, EnvError, Refused, ValueError):
+        return True
+    return False
