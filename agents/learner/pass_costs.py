@@ -25,7 +25,7 @@ from envs.protocol import EnvSpec
 SMALL, LARGE = 32, 512
 """Decisions in the two passes."""
 UNROLL_LENGTH = 8
-SLOW_S = 0.1
+SLOW_S = 0.03
 """A small pass that takes longer is taken to cost by its decisions alone; no large one is made."""
 REPEATS = 3
 

@@ -13,8 +13,8 @@ from envs.protocol import EnvSpec
 
 Play = Literal["turn_based", "simultaneous", "one_shot", "mixed"]
 
-ENOUGH_EPISODES = 10
-"""Episodes from which seats that always returned the same are taken for a team."""
+ENOUGH_EPISODES, ENOUGH_VALUES = 10, 3
+"""Episodes, or distinct returns, from which seats that always returned the same are taken for a team."""
 
 LARGE_INPUT = 10.0
 """Observed numbers beyond this size count as large: a network with weights of the usual size wants smaller ones."""
@@ -34,7 +34,10 @@ class Spread:
 
 @dataclass(frozen=True)
 class FieldRange:
-    """Range of one observation field under random play. large: fraction of its numbers beyond `LARGE_INPUT`."""
+    """Range of one observation field under random play.
+
+    large: fraction of its numbers beyond `LARGE_INPUT`; 0 of bytes, which are colours.
+    """
 
     low: float
     high: float
@@ -79,7 +82,8 @@ class GameFacts:
       return_values: the distinct returns if there are at most three; else empty.
       final_only: True if no reward came before the end of an episode.
       zero_sum: True if the returns of all seats always summed to the same number.
-      equal_seats: groups of seats that returned the same in every one of `ENOUGH_EPISODES` episodes or more.
+      equal_seats: groups of seats that returned the same in every episode, of `ENOUGH_EPISODES` or more. Fewer do if
+        the seats returned `ENOUGH_VALUES` distinct numbers.
       truncated: fraction of the episodes that were cut off.
       legal: mean number of legal actions of a decision. log_legal: mean of its natural logarithm (0 for a box).
       ranges: observation field -> its range.

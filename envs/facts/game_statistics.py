@@ -10,7 +10,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.facts.game_facts import ENOUGH_EPISODES, LARGE_INPUT, FieldRange, GameCosts, GameFacts, Play, Spread
+from envs.facts.game_facts import (
+    ENOUGH_EPISODES,
+    ENOUGH_VALUES,
+    LARGE_INPUT,
+    FieldRange,
+    GameCosts,
+    GameFacts,
+    Play,
+    Spread,
+)
 from envs.protocol import EnvSpec, Turn
 
 MAX_REMEMBERED = 4_096
@@ -110,7 +119,7 @@ class GameStatistics:
             return_values=tuple(map(float, values)) if 0 < len(values) <= MAX_VALUES else (),
             final_only=not self._early_rewards,
             zero_sum=len(sums) > 0 and spec.num_seats > 1 and float(np.ptp(sums)) < 1e-4 * max(1.0, abs(sums).max()),
-            equal_seats=tuple(map(tuple, equal_seats(returns))) if len(returns) >= ENOUGH_EPISODES else (),
+            equal_seats=tuple(tuple(group) for group in equal_seats(returns) if _is_evidence(returns[:, group[0]])),
             truncated=self._truncated / max(self.num_episodes, 1),
             legal=float(np.mean(self._legal)) if self._legal else 0.0,
             log_legal=float(np.mean(self._log_legal)) if self._log_legal else 0.0,
@@ -148,12 +157,13 @@ class GameStatistics:
 
     def _note_ranges(self, turn: Turn) -> None:
         for name, array in turn.obs.items():
-            numbers = np.asarray(array, np.float64)
+            is_bytes = array.dtype == np.uint8  # colours, which networks scale anyway
+            numbers = array if is_bytes else np.asarray(array, np.float64)
             low, high, large, count = self._ranges.get(name, (np.inf, -np.inf, 0.0, 0))
             self._ranges[name] = (
-                min(low, float(numbers.min(initial=np.inf))),
-                max(high, float(numbers.max(initial=-np.inf))),
-                large + float((np.abs(numbers) > LARGE_INPUT).sum()),
+                min(low, float(numbers.min()) if numbers.size else np.inf),
+                max(high, float(numbers.max()) if numbers.size else -np.inf),
+                large + (0.0 if is_bytes else float((np.abs(numbers) > LARGE_INPUT).sum())),
                 count + numbers.size,
             )
 
@@ -176,10 +186,15 @@ def equal_seats(returns: NDArray[np.floating]) -> list[list[int]]:
       returns: [G, S].
     """
     groups: dict[bytes, list[int]] = {}
-    for seat, column in enumerate(returns.T):
+    for seat, column in enumerate(returns.T if len(returns) else ()):
         if np.ptp(column) > 0:
             groups.setdefault(np.ascontiguousarray(column).tobytes(), []).append(seat)
     return [group for group in groups.values() if len(group) > 1]
+
+
+def _is_evidence(returns: NDArray[np.floating]) -> bool:
+    """True if equal returns [G] of several seats are hardly chance: many episodes, or several distinct values."""
+    return len(returns) >= ENOUGH_EPISODES or len(np.unique(returns)) >= ENOUGH_VALUES
 
 
 def spread(values: Sequence[float] | NDArray[np.generic]) -> Spread:

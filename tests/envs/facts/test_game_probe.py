@@ -154,6 +154,29 @@ def test_costs_of_a_call_and_of_a_game_are_told_apart() -> None:
     assert found.costs.call_s == pytest.approx(1.0)
 
 
+def test_few_episodes_of_distinct_returns_show_a_team_and_few_wins_do_not() -> None:
+    env = TicTacToe(num_envs=1)
+    spec = dataclasses.replace(env.spec, teams=(0, 1, 2), num_seats=3, seat_names=("a", "b", "c"))
+
+    def groups(*returns: tuple[float, float, float]) -> tuple[tuple[int, ...], ...]:
+        seen = GameStatistics(spec, num_envs=1)
+        turn = env.reset(0)
+        for one in returns:
+            seen.decided(turn, np.zeros(1, np.int64))
+            ended = dataclasses.replace(
+                turn,
+                terminated=np.ones(1, np.bool_),
+                returns=np.array([one], np.float32),
+                rewards=np.zeros((1, 3), np.float32),
+            )
+            seen.stepped(ended)
+        return seen.facts(copyable=False, costs=None).equal_seats
+
+    assert groups((1.5, 1.5, 0), (2.5, 2.5, 1), (0.5, 0.5, 7)) == ((0, 1),)
+    assert groups((-1, -1, 2), (-1, -1, 2), (0, 0, 0)) == ()
+    assert groups(*[(-1, -1, 2), (1, 1, -2)] * 5) == ((0, 1),)
+
+
 @pytest.mark.parametrize(("bound", "length"), [(9, 9), (None, UNENDED_TURNS), (10**6, MAX_GUESSED_TURNS)])
 def test_lengths_are_a_guess_where_no_episode_has_ended(bound: int | None, length: int) -> None:
     env = TicTacToe(num_envs=3)
