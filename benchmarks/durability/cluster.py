@@ -101,6 +101,7 @@ class Scenes:
         self.run = folder / "runs" / "run"
         self.run.parent.mkdir()
         self.report = Report()
+        self._left: set[str] = set()
         self.machines = Machines(folder, hidden=self.run.parent)
         self.leases = Leases(JournalFollower(self.run / "journal.db"))
         game = self.run.parent / "own_game.py"
@@ -140,7 +141,7 @@ class Scenes:
 
     def joins(self) -> None:
         """A fourth machine joins."""
-        self._joins(4, "join")
+        self._left.add(self._joins(4, "join"))
 
     def leaves(self) -> None:
         """A machine leaves in good order."""
@@ -229,12 +230,16 @@ class Scenes:
         self._idle(CALM_S)
         self._add_expired(name, before)
 
-    def _add_expired(self, name: str, before: int) -> None:
-        self.report.add(f"{name}: leases given up", self._expired() - before, "leases", at_most=1)
+    def _add_expired(self, name: str, before: Counter[str]) -> None:
+        """Rows on the leases given up since; those of the machine that had left before came late."""
+        given_up = self._expired() - before
+        own = {host: number for host, number in given_up.items() if name == "leave" or host not in self._left}
+        self.report.add(f"{name}: leases given up", sum(own.values()), "leases")
+        self.report.add(f"{name}: machines whose leases were given up", len(own), "machines", at_most=1)
 
-    def _expired(self) -> int:
+    def _expired(self) -> Counter[str]:
         self.leases.look()
-        return sum(self.leases.expired.values())
+        return Counter(self.leases.expired)
 
     def _works_again(self, number: int, since: float) -> bool:
         if not self.machines.is_up(number):  # Ray has ended itself there, as it does when it was given up
