@@ -99,6 +99,16 @@ class RayUnguarded(LeagueError):
     """A Ray takes commands from more than those who may give them."""
 
 
+class RayHeadLost(LeagueError):
+    """The control store of a run's own Ray has ended; the hosts answer for about a minute longer."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Ray's control store has ended, and no host can be started any more. `league resume RUN` starts another "
+            "Ray and continues; a run of `league up` does so by itself."
+        )
+
+
 class RayUnreachable(LeagueError):
     """No Ray cluster answers at the configured address."""
 

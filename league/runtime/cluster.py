@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from league.config.ray_address import AUTO, CLIENT, OWN
-from league.errors import RayUnguarded, RayUnreachable
+from league.errors import RayHeadLost, RayUnguarded, RayUnreachable
 from league.runtime.nodes.shipped_files import runtime_env
 
 logger = logging.getLogger(__name__)
@@ -76,6 +76,9 @@ class Cluster:
       num_gpus: of a Ray of our own, None for those that it finds; tests pretend some.
       allow_tokenless: whether to join a cluster that takes commands from any client.
       own_names: code of the user's own that hosts load; its files travel to the machines of a cluster.
+
+    Fields:
+      has_head: False once `check_head` has found the control store dead.
     """
 
     def __init__(
@@ -95,6 +98,8 @@ class Cluster:
         self._object_store_mb = object_store_mb
         self._num_gpus = num_gpus
         self.folder: Path | None = None
+        self.has_head = True
+        self._head: subprocess.Popen[bytes] | None = None
         if address == OWN:
             stem = f"lg-{os.getpid()}-{secrets.token_hex(3)}"
             self.folder = Path(tempfile.gettempdir()) / stem
@@ -122,6 +127,19 @@ class Cluster:
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    def check_head(self) -> bool:
+        """Returns whether the control store of a Ray of our own lives; that of a cluster is its operator's affair.
+
+        Without it Ray ends this process after a minute. Until then hosts can be asked, and nothing else be done.
+
+        Raises:
+          RayHeadLost: it was found dead just now.
+        """
+        if self.has_head and self._head is not None and self._head.poll() is not None:
+            self.has_head = False
+            raise RayHeadLost
+        return self.has_head
+
     @property
     def is_own(self) -> bool:
         """True for a Ray of our own, whose processes are all on this machine."""
@@ -147,6 +165,7 @@ class Cluster:
                 # Ray opens its folder to all, so it lies in a closed one; short, as socket paths end at 107 bytes.
                 _temp_dir=str(self.folder / "r"),
             )
+        self._head = ray._private.worker._global_node.all_processes["gcs_server"][0].process
         address = ray.util.get_node_ip_address()
         if address != LOOPBACK:
             raise RayUnguarded(

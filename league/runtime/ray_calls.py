@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
+
+import ray
 
 from league.config.deadlines import PROGRESS_EVERY_S
 from league.errors import LeagueError
@@ -92,6 +97,21 @@ def require_others(hosts: Iterable[Host], host: Host, reason: str) -> None:
 def is_late(learner: Host | None, now: float) -> bool:
     """True if a learner host is absent or unresponsive; those that wait for it are then not to blame."""
     return learner is not None and (not learner.pid or now - learner.answered_at > LATE_S)
+
+
+def kill_host(host: Host, *, through_ray: bool, by_kernel: bool) -> None:
+    """End a host's process.
+
+    Args:
+      through_ray: Ray is told, which waits for its control store. by_kernel: on this machine, also where it is frozen.
+    """
+    if host.handle is not None and through_ray:
+        with contextlib.suppress(ray.exceptions.RayError, ValueError, RuntimeError):
+            ray.kill(host.handle, no_restart=True)
+    if host.pid and by_kernel:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(host.pid, signal.SIGKILL)
+    host.handle, host.pid = None, 0
 
 
 def first_line(error: BaseException) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import signal
 import time
 from collections.abc import Callable
 from typing import Any
@@ -41,6 +39,7 @@ from league.runtime.ray_calls import (
     first_line,
     has_learnt,
     is_late,
+    kill_host,
     require_others,
 )
 from league.runtime.ray_hosts import (
@@ -155,10 +154,12 @@ class RayRuntime:
 
         Raises:
           EnvError: the env failed in a host; the user has to mend it.
+          RayHeadLost: a Ray of our own lost its control store; hosts can still be asked.
           LeagueError: a learner host, or every actor host, is lost again and again.
         """
-        self._follow_machines()
-        self._start_due()
+        if self._cluster.check_head():
+            self._follow_machines()
+            self._start_due()
         self._ask_progress(budget_fraction)
         if self._calls:
             ready, _ = ray.wait(list(self._calls), num_returns=1, timeout=timeout_s)
@@ -206,7 +207,8 @@ class RayRuntime:
         for host in self._hosts.values():
             self._kill(host, at_once=False)
         self._calls.clear()
-        self._placement.close()
+        if self._cluster.has_head:
+            self._placement.close()
         if not self._shares_cluster:
             self._cluster.close()
             self._reaper.close()
@@ -363,13 +365,8 @@ class RayRuntime:
 
     def _kill(self, host: Host, *, at_once: bool) -> None:
         """End a host; at once, by the kernel, where it may be frozen and could not hear Ray."""
-        if host.handle is not None:
-            with contextlib.suppress(ray.exceptions.RayError, ValueError, RuntimeError):
-                ray.kill(host.handle, no_restart=True)
-        if at_once and host.pid and self._cluster.is_own:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(host.pid, signal.SIGKILL)
-        host.handle, host.pid = None, 0
+        has_head, is_own = self._cluster.has_head, self._cluster.is_own
+        kill_host(host, through_ray=has_head, by_kernel=is_own and (at_once or not has_head))
 
     def _start_due(self) -> None:
         for host in self._hosts.values():

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from league.errors import RayUnguarded, RayUnreachable
+from league.errors import RayHeadLost, RayUnguarded, RayUnreachable
 from league.runtime.cluster import LOCAL_ENVIRONMENT, Cluster, _to_the_log, demands_token
 from league.runtime.reaper import descendants
 from league.store.lock import start_ticks
@@ -191,3 +191,15 @@ def _reaper_has_looked(daemon: int, orphan: int) -> bool:
         return False
     ticks = int(Path("/proc/uptime").read_text().split(".")[0]) * os.sysconf("SC_CLK_TCK")
     return ticks - start_ticks(reapers[0]) > 3 * os.sysconf("SC_CLK_TCK")
+
+
+def test_a_dead_control_store_is_told_once_and_hosts_can_be_asked_after_that() -> None:
+    cluster = Cluster("local", num_hosts=1, object_store_mb=80)
+    with subprocess.Popen(["sleep", "60"]) as head:
+        cluster._head = head
+        assert cluster.check_head()
+        head.kill()
+        head.wait()
+        with pytest.raises(RayHeadLost, match="league resume"):
+            cluster.check_head()
+        assert not cluster.check_head() and not cluster.has_head

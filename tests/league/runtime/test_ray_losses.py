@@ -119,6 +119,10 @@ class NoCluster:
 
     folder = None
     is_own = True
+    has_head = True
+
+    def check_head(self) -> bool:
+        return True
 
 
 class Handle:
