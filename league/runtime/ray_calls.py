@@ -103,7 +103,7 @@ def kill_host(host: Host, *, through_ray: bool, by_kernel: bool) -> None:
     """End a host's process.
 
     Args:
-      through_ray: Ray is told, which waits for its control store. by_kernel: on this machine, also where it is frozen.
+      through_ray: Ray ends it, which takes its control store. by_kernel: on this machine, also where it is frozen.
     """
     if host.handle is not None and through_ray:
         with contextlib.suppress(ray.exceptions.RayError, ValueError, RuntimeError):

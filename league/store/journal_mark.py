@@ -19,6 +19,9 @@ from league.errors import StorageError
 from league.store.storage import Storage
 
 SLOT_BYTES = 512
+MAX_BYTES = 1 << 16
+"""Of a mark file that is looked at: whatever follows the two slots is none of ours and does no harm."""
+
 _BODY_BYTES = SLOT_BYTES - 64
 NO_FILES: Mapping[str, str] = {}
 
@@ -54,7 +57,7 @@ class MarkFile:
           StorageError: the file cannot be read.
         """
         try:
-            content = self._storage.read_bytes(self.path, max_bytes=2 * SLOT_BYTES)
+            content = self._storage.read_bytes(self.path, max_bytes=MAX_BYTES)
         except FileNotFoundError:
             return None, 0
         slots = [_decode(content[first : first + SLOT_BYTES]) for first in (0, SLOT_BYTES)]

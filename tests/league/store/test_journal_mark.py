@@ -155,3 +155,15 @@ def test_a_mark_of_other_events_is_refused(tmp_path: Path) -> None:
     marks.read()
     marks.write(150, "00" * 32, durable=True)
     assert is_refused(path)
+
+
+def test_what_follows_the_marks_does_no_harm(tmp_path: Path) -> None:
+    path = filled(tmp_path)
+    with mark_path(path).open("ab") as file:
+        file.write(b"something else" * 20)
+    with Journal.open(path, events=EVENTS) as journal:
+        journal.append(counted(200), wall_time=0.0)
+        journal.commit()
+        assert journal.notes == []
+    mark, damaged_slots = read_mark(path)
+    assert mark is not None and (mark.seq, damaged_slots) == (201, 0)
