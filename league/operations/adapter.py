@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from league.core.adapting import LOOK_EVERY, Facts, next_remedy
 from league.core.state.commands import Command
@@ -19,7 +19,7 @@ class Adapter:
     """Looks for a remedy every few leases.
 
     Args:
-      operator: makes the changes. execute: has the league decide on a command, and raises `Refused`.
+      operator: makes the changes. execute: has the league decide on commands, on all or on none, and raises `Refused`.
       say: tells the user one sentence.
       leases: finished so far; where a run continues, it looks at the same numbers of leases as without a stop.
     """
@@ -28,7 +28,7 @@ class Adapter:
         self,
         operator: Operator,
         *,
-        execute: Callable[[Command], object],
+        execute: Callable[[Sequence[Command]], object],
         say: Callable[[str], object],
         leases: int,
     ) -> None:

@@ -91,12 +91,12 @@ class Operator:
             request.answer.set_exception(error)
         return request.answer
 
-    def carry_out(self, execute: Callable[[Command], object]) -> None:
+    def carry_out(self, execute: Callable[[Sequence[Command]], object]) -> None:
         """Carry out what waits, up to a change of config.yaml. The answers follow with `confirm`.
 
         The file may be one change behind the journal and no more, so that after a crash it is known for what it is.
 
-        execute: has the league decide on a command, and raises `Refused`.
+        execute: has the league decide on commands, on all or on none, and raises `Refused`.
         """
         for _ in range(MAX_A_TURN):
             if self.has_changed:
@@ -127,7 +127,7 @@ class Operator:
         by: str,
         reason: str,
         remedy: str,
-        execute: Callable[[Command], object],
+        execute: Callable[[Sequence[Command]], object],
     ) -> str:
         """Change settings at once, from the daemon itself; returns what was done, in words.
 
@@ -136,8 +136,7 @@ class Operator:
         """
         plan = plan_set(self.situation(by=by, reason=reason), pairs, remedy=remedy)
         try:
-            for command in plan.commands:
-                execute(command)
+            execute(plan.commands)
         except Refused as error:
             raise OperationRefused(str(error)) from error
         self._take_over(plan.config)
@@ -168,14 +167,13 @@ class Operator:
             if request.answer.set_running_or_notify_cancel():
                 request.answer.set_exception(OperationRefused("the run is ending; `league resume` it first"))
 
-    def _carry_out(self, request: _Request, execute: Callable[[Command], object]) -> None:
+    def _carry_out(self, request: _Request, execute: Callable[[Sequence[Command]], object]) -> None:
         first = self._league.next_seq
         try:
             plan = self.plan(request.name, request.arguments, by=request.by, reason=request.reason)
             for weights, manifest in plan.stored:
                 LocalSnapshotStore(self._folder.snapshots_path, storage=self._folder.storage).put(weights, manifest)
-            for command in plan.commands:
-                execute(command)
+            execute(plan.commands)
         except Refused as error:
             request.answer.set_exception(OperationRefused(str(error)))
         except LeagueError as error:

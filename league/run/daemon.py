@@ -6,7 +6,7 @@ before it is in the journal, so that after any crash a restart continues from th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from agents.restart_state import ema_in
@@ -209,9 +209,9 @@ class Daemon:
         self._restart_states.ask_due(self._hosts.progress.values(), self._hosts.installed, now=self._meter.now())
         self._observe(self.observation(phase))
 
-    def _execute(self, command: Command) -> None:
-        """Execute a command; its events are acted on after the next commit. Raises Refused."""
-        self._unacted.extend(self._league.execute(command))
+    def _execute(self, commands: Sequence[Command]) -> None:
+        """Execute all of these or none; their events are acted on after the next commit. Raises Refused."""
+        self._unacted.extend(self._league.execute_all(commands))
 
     def _adapt(self) -> None:
         """Take a remedy that is due. Where no clock may decide, only the league itself is looked at."""
@@ -255,7 +255,7 @@ class Daemon:
     def _do(self, command: Command) -> bool:
         """Execute a command; its events are acted on after the next commit. A refusal is counted, nothing more."""
         try:
-            self._execute(command)
+            self._execute((command,))
         except NothingToLease:
             return False
         except self._ignored:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +112,20 @@ class JournaledLeague:
             raise Refused(f"{type(command).__name__} cannot be folded: {error!r:.300}") from error
         self._pending.extend(events)
         return events
+
+    def execute_all(self, commands: Sequence[Command]) -> list[Event]:
+        """As `execute`, of all of them or of none.
+
+        Raises: as `execute`; then nothing has changed.
+        """
+        first, pending = self.next_seq, len(self._pending)
+        try:
+            return [event for command in commands for event in self.execute(command)]
+        except (Refused, LeagueError):
+            if len(self._pending) > pending:
+                del self._pending[pending:]
+                self._take_back(first)
+            raise
 
     def commit(self) -> None:
         """Make everything noted down durable; from time to time store the state too."""

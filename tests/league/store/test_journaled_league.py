@@ -13,6 +13,7 @@ from league.core.state.commands import (
     FinishLease,
     Refused,
     RequestLease,
+    RequestSnapshot,
     StartRun,
     StopRun,
 )
@@ -114,6 +115,23 @@ def test_a_refused_command_changes_nothing(tmp_path: Path) -> None:
     league.commit()
     assert digest(league.state) == before
     assert league.head().seq == league.durable_seq
+
+
+@pytest.mark.parametrize("is_durable", [True, False])
+def test_commands_are_executed_all_or_none(tmp_path: Path, is_durable: bool) -> None:
+    league = started(tmp_path / "journal.db")
+    if is_durable:
+        league.commit()
+    before, number = digest(league.state), league.next_seq
+    player = next(iter(league.state.players))
+    with pytest.raises(Refused, match="nobody"):
+        league.execute_all([RequestSnapshot(player, "manual"), RequestSnapshot("nobody", "manual")])
+    assert (digest(league.state), league.next_seq) == (before, number)
+    assert len(league.execute_all([RequestSnapshot(player, "manual"), RequestLease("actor-0")])) == 2
+    league.commit()
+    with read(tmp_path / "journal.db") as reader:
+        assert digest(verified_state(reader)) == digest(league.state)
+    league.close()
 
 
 def test_chance_does_not_depend_on_how_often_the_run_was_started(tmp_path: Path) -> None:
