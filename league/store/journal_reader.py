@@ -363,6 +363,8 @@ def named_sqlite_errors(path: Path) -> Iterator[None]:
         if code & 0xFF in _TROUBLE_OUTSIDE_THE_FILE:
             raise StorageError(f"{path}: {error}. Nothing of this step was stored.") from error
         raise damaged(path, str(error)) from error
+    except UnicodeDecodeError as error:  # sqlite quotes damaged bytes in its message, which Python then cannot decode
+        raise damaged(path, "its table of contents holds bytes that are no text") from error
     except OSError as error:
         if error.errno in NO_SPACE:
             raise DiskFull(path) from error

@@ -26,6 +26,14 @@ def test_a_missing_or_foreign_or_empty_file_is_never_taken_for_a_new_journal(tmp
             JournalReader.open_readonly(tmp_path / "journal.db", events=EVENTS)
 
 
+def test_damage_in_the_table_of_contents_has_a_name(tmp_path: Path) -> None:
+    path = filled(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"CREATE TABLE states", b"CREAT\xbb TABLE states"))
+    with pytest.raises(JournalError, match="damaged"):
+        Journal.open(path, events=EVENTS)
+
+
 def test_create_refuses_an_existing_file(tmp_path: Path) -> None:
     create(tmp_path).close()
     with pytest.raises(JournalError, match="already exists"):
