@@ -78,8 +78,8 @@ def test_the_backup_of_a_stopped_run_continues_as_the_run_itself(folder: Path) -
     again = back_up(run, dest)
     assert (again.copied, again.event) == (0, report.event) and inodes(dest, "*.ckpt") == kept
     for path in (run, dest):
-        go_on(path, env_steps=200)
-    assert head_of(run) == head_of(dest)
+        go_on(path, env_steps=500)
+    assert head_of(run) == head_of(dest) and head_of(run)[0] > report.event + 10
     with pytest.raises(LeagueError, match="continued as a run of its own"):
         back_up(run, dest)
 
@@ -127,6 +127,8 @@ def test_a_destination_that_is_no_earlier_backup_of_the_run_is_refused(folder: P
     with pytest.raises(LeagueError, match="is no backup of a run"):
         back_up(run, folder / "other")
     rewind_run(run, at="3", confirm=lambda report: True)
+    go_on(run, env_steps=600)
+    assert head_of(run)[0] > head_of(dest)[0]
     with pytest.raises(LeagueError, match="of before a rewind"):
         back_up(run, dest)
 
