@@ -333,6 +333,8 @@ class Daemon:
         if not self._ready() or (self._exact and self._league.state.directives):
             return
         if not self._metering:
+            if not self._hosts.actors:  # the clock of the budget starts with the first host that can play
+                return
             self._restore_hosts()
             self._meter.start()
             self._metering = True

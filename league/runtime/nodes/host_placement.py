@@ -13,6 +13,8 @@ from league.runtime.nodes.node_watch import Node, NodeWatch
 
 LIMITS: Mapping[str, Any] = {"num_cpus": 1, "max_restarts": 0, "max_task_retries": 0}
 
+NO_ROOM = "No machine of the cluster has a CPU left for an actor host: nothing is played until one joins that has."
+
 
 class HostPlacement:
     """The machines, and what is where.
@@ -28,6 +30,8 @@ class HostPlacement:
         self._watch = watch
         self._pinned: dict[str, str] = {}
         self._nodes_of: dict[str, str] = {}
+        self._remarks: list[str] = []
+        self._is_full = False
 
     def start(self, players_of: Mapping[str, tuple[str, ...]], *, num_workers: int) -> None:
         """Look at the machines, and keep room for the learner hosts with these players."""
@@ -78,8 +82,12 @@ class HostPlacement:
         found = follow(self._watch.nodes, self._watch.usable, held=self._pinned, taken=taken)
         for host in found.remove:
             del self._pinned[host]
-        is_placed = all(host in self._nodes_of for host in learner_hosts)
-        return found if is_placed else Change(remove=found.remove)
+        if not all(host in self._nodes_of for host in learner_hosts):
+            return Change(remove=found.remove)
+        if not found.add and not self._pinned and self._watch.usable and not self._is_full:
+            self._is_full = True
+            self._remarks.append(NO_ROOM)
+        return found
 
     def nodes(self) -> Mapping[Node, tuple[str, ...]]:
         """Every machine with the hosts that are up there."""
@@ -89,8 +97,9 @@ class HostPlacement:
         }
 
     def take_remarks(self) -> list[str]:
-        """As `NodeWatch.take_remarks`."""
-        return self._watch.take_remarks()
+        """Sentences for the user since the last call."""
+        taken, self._remarks = [*self._watch.take_remarks(), *self._remarks], []
+        return taken
 
     def close(self) -> None:
         """Stop watching, and give up what was kept; may be called twice."""

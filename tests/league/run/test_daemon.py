@@ -81,6 +81,17 @@ def test_every_answered_lease_counts_once(tmp_path: Path) -> None:
     assert totals.env_steps + totals.settling_steps == steps_of_all(bench, [event.lease_id for event in finished])
 
 
+def test_the_clock_of_the_budget_starts_with_the_first_host_that_can_play(tmp_path: Path) -> None:
+    bench = Bench(tmp_path / "run")
+    bench.runtime._reports = [report for report in bench.runtime._reports if report.kind == "learner_host"]  # type: ignore[union-attr]
+    bench.runtime.on_poll = lambda number: number == 30 and bench.runtime.report(HostStarted("actor-0", "actor_host"))
+    daemon = bench.daemon(Limits(seconds=10.0))
+    assert daemon.run() == LIMIT
+    before = [seen.spent.seconds for seen in bench.seen[:29]]
+    assert before == [0.0] * 29
+    assert bench.league.state.totals.env_steps > 0
+
+
 def test_learners_are_told_the_budget_fraction_as_it_is_spent(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", budget={"env_steps": 1_000})
     spent: list[float] = []

@@ -10,8 +10,9 @@ import pytest
 
 from league.config.run_config import RuntimeConfig
 from league.runtime import ray_runtime
+from league.runtime.nodes.host_placement import NO_ROOM
 from league.runtime.nodes.node_watch import Node, NodeWatch, agree
-from league.runtime.protocol import HostLost, HostStarted, NodeInfo, Report
+from league.runtime.protocol import HostLost, HostStarted, NodeInfo, Remark, Report
 from league.runtime.ray_calls import Host
 from league.runtime.ray_runtime import RayRuntime
 from tests.league.runtime.host_cases import setup_of
@@ -86,6 +87,14 @@ def test_the_hosts_of_a_joined_machine_are_up_with_the_next_poll_and_of_one_that
     assert set(following.where()) == {"learner-0", "actor-2"}
     following.nodes.append(ONE)
     assert actors([*following.poll(), *following.poll()]) == ["actor-3", "actor-4"], "names are never used again"
+
+
+def test_a_cluster_without_room_for_an_actor_host_is_spoken_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Following([HEAD], monkeypatch)
+    said = [report.text for _ in range(4) for report in made.poll() if isinstance(report, Remark)]
+    assert said == [NO_ROOM]
+    made.nodes.append(TWO)
+    assert actors([*made.poll(), *made.poll()]) == ["actor-0"]
 
 
 def test_a_call_of_a_host_whose_machine_left_is_forgotten(following: Following) -> None:
