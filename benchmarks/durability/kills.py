@@ -44,7 +44,7 @@ def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
     prepared = prepare(config, folder / "run", overrides=[], trust=False)
     chaos = Chaos(prepared.run, first=prepared.first, folder=folder)
     plan = Plan(seed, kinds=(KILL,), targets=prepared.targets)
-    add_rows(report, run_chaos(chaos, plan, seed=seed, strikes=number), number=number)
+    add_rows(report, run_chaos(chaos, plan, seed=seed, strikes=number, say=print), number=number)
 
 
 def add_rows(report: Report, verdict: Verdict, *, number: int) -> None:
