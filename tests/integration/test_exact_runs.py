@@ -93,14 +93,25 @@ class DieAt:
             raise Died(point)
 
 
-FORKED_OR_REWOUND = ("link.before_link", "link.before_fsync", "remove.before_rmtree")
-"""Points that only the branching of a run passes; test_fork.py and test_rewind.py die there."""
+ELSEWHERE = (
+    "link.before_link",
+    "link.before_fsync",
+    "remove.before_rmtree",
+    "swap.before_exchange",
+    "swap.before_fsync",
+    "publish.before_rename",
+    "sweep.before_remove",
+)
+"""Points that no start passes once it has a journal: those of copies, of the journal's making, of left-overs."""
+
+LATER = {"make.before_mkdir": 9, "make.before_fsync": 9, "remove.before_unlink": 2, "remove.before_fsync": 2}
+"""Point -> its first passing after the journal is made; 1 where none is given."""
 
 PASSINGS = [
     (point, passing)
     for point in FAULT_POINTS
-    if point not in FORKED_OR_REWOUND
-    for passing in ((2, 9) if point.startswith(("write.", "journal.")) else (1,))
+    if point not in ELSEWHERE
+    for passing in ((2, 9) if point.startswith(("write.", "journal.")) else (LATER.get(point, 1),))
 ]
 
 
