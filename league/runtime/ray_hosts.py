@@ -56,8 +56,11 @@ LEARNER_LOST = (
 """Errors of an answer that did not come; weights in the object store are lost with the learner host that put them."""
 
 
-class LearnerUnreachable(Exception):  # noqa: N818
-    """A learner host died, did not answer in time, or holds the player no more; the lease at hand is lost."""
+class LeaseUnplayable(Exception):  # noqa: N818
+    """The lease at hand cannot be played on, through no fault of its host.
+
+    A learner host died, did not answer in time, or holds the player no more; or a snapshot's weights did not come.
+    """
 
 
 class RemoteClient:
@@ -116,9 +119,21 @@ class RemoteClient:
             answer = ray.get(reference, timeout=self._push_s)
             return ray.get(answer[0], timeout=self._push_s) if isinstance(answer, tuple) else answer
         except UnknownPlayer as error:
-            raise LearnerUnreachable("the learner host holds the player no more") from error
+            raise LeaseUnplayable("the learner host holds the player no more") from error
         except LEARNER_LOST as error:
-            raise LearnerUnreachable(f"the learner did not answer: {type(error).__name__}") from error
+            raise LeaseUnplayable(f"the learner did not answer: {type(error).__name__}") from error
+
+
+def frozen_weights(frozen: Mapping[str, Any], *, timeout_s: float) -> dict[str, Weights]:
+    """Snapshot -> its weights, from references to them.
+
+    Raises:
+      LeaseUnplayable: they did not come in time, as from a machine that is cut off. The next lease may find a copy.
+    """
+    try:
+        return dict(zip(frozen, ray.get(list(frozen.values()), timeout=timeout_s), strict=True))
+    except (ray.exceptions.GetTimeoutError, ray.exceptions.ObjectLostError) as error:
+        raise LeaseUnplayable(f"weights of {', '.join(frozen)} did not come: {type(error).__name__}") from error
 
 
 class ActorHostProcess:
@@ -153,7 +168,7 @@ class ActorHostProcess:
         self._host.add_networks(networks)
         self._client.use(learners)
         missing = [name for name in self._host.missing(lease.assignments) if name in frozen]
-        weights = dict(zip(missing, ray.get([frozen[name] for name in missing], timeout=self._push_s), strict=True))
+        weights = frozen_weights({name: frozen[name] for name in missing}, timeout_s=self._push_s)
         answer = self._host.play(lease, frozen=weights, learners=self._client)
         return answer, self._host.take_failures()
 

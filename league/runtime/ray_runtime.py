@@ -48,7 +48,7 @@ from league.runtime.ray_hosts import (
     PROGRESS,
     ActorHostProcess,
     LearnerHostProcess,
-    LearnerUnreachable,
+    LeaseUnplayable,
 )
 from league.runtime.reaper import Reaper
 from league.store.run_folder import WorkerStatus
@@ -321,7 +321,7 @@ class RayRuntime:
             self._lose(call.host, first_line(error))
         except EnvError as error:
             raise EnvError(cause_text(error)) from error
-        except LearnerUnreachable as error:
+        except LeaseUnplayable as error:
             self._reports.extend(call.lost(first_line(error)))
         except ray.exceptions.RayError as error:
             self._failed(call, error)

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import ray
 
 from agents.weights import Weights
 from league.runtime.frozen_objects import INLINE_BYTES, FrozenObjects, NewestObjects
+from league.runtime.ray_hosts import LeaseUnplayable, frozen_weights
 from tests.league.runtime.host_cases import setup_of, weights_of
 
 
@@ -75,3 +77,17 @@ def test_small_newest_weights_come_with_the_answer() -> None:
     small = weights_of_bytes(INLINE_BYTES // 2, version=1)
     assert newest.answer("main-0", small, have=0) is small
     assert newest.answer("main-0", small, have=1) is None
+
+
+@pytest.mark.parametrize(
+    "error", [ray.exceptions.GetTimeoutError("late"), ray.exceptions.ObjectLostError("x", "y", "z")]
+)
+def test_weights_that_do_not_come_cost_the_lease_and_not_the_host(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def get(references: list[object], *, timeout: float) -> list[object]:
+        raise error
+
+    monkeypatch.setattr(ray, "get", get)
+    with pytest.raises(LeaseUnplayable, match="weights of main-0-s3 did not come"):
+        frozen_weights({"main-0-s3": object()}, timeout_s=1.0)
