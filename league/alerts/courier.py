@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
+import time
 from collections import deque
 
 from league.alerts.sink import AlertNews, AlertSink, AlertSinkFailed
@@ -45,11 +47,10 @@ class Courier:
     def close(self, *, wait_s: float = CLOSE_S) -> None:
         """Deliver what waits within `wait_s` seconds, then give it up; may be called twice."""
         if not self._stopping.is_set():
-            try:
-                self._waiting.put_nowait(None)
-                self._thread.join(wait_s)
-            except queue.Full:
-                pass
+            until = time.monotonic() + wait_s
+            with contextlib.suppress(queue.Full):
+                self._waiting.put(None, timeout=wait_s)  # a full queue has no room for the end yet
+                self._thread.join(max(until - time.monotonic(), 0.0))
             self._stopping.set()
             self._sink.close()
 

@@ -116,6 +116,21 @@ def test_a_sink_that_hangs_costs_the_run_nothing_and_one_that_fails_is_tried_aga
     assert len(failing.news) == len(flips) - sum("failing" in sentence for sentence in said)
 
 
+def test_a_full_queue_is_delivered_at_the_end() -> None:
+    sink = Kept()
+    sink.free.clear()
+    courier = Courier("late", sink)
+    for number in range(MAX_WAITING + 1):
+        courier.send(AlertNews("run-1", "x", str(number), "firing", "text", 1.0, 1.0))
+        while number == 0 and not courier._waiting.empty():  # until the first is in hand
+            time.sleep(0.001)
+    assert courier._waiting.full()
+    threading.Timer(0.1, sink.free.set).start()
+    courier.close(wait_s=10.0)
+    assert len(sink.news) == MAX_WAITING + 1
+    assert courier.troubles() == []
+
+
 def test_a_delivery_that_is_given_up_is_told() -> None:
     courier = Courier("failing", Kept(failures=9), pauses_s=(0.0, 0.0))
     courier.send(AlertNews("run-1", "x", "", "firing", "text", 1.0, 1.0))
