@@ -1,0 +1,1 @@
+"""Contenders: whoever can take part in a match, written as one name and identified by one digest."""

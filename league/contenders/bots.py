@@ -1,0 +1,46 @@
+"""Scripted bots as contenders: `bot:random`, `bot:mcts:100`, `bot:path/file.py:attribute`."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents.acting.policy import BotPolicy, Policy
+from envs.bots import is_own_bot, make_bot
+from league.contenders.contender import Game, OpenConditions, identity_of
+from league.core.state.records import bot_name
+from league.policies.loading import FrozenCopy
+
+
+@dataclass(frozen=True)
+class BotContender:
+    """A bot that is made again for every match, with draws of its own; fields as of `Contender`."""
+
+    name: str
+    identity: str
+    reason: str = "a scripted bot"
+    game: Game | None = None
+    copies: tuple[FrozenCopy, ...] = ()
+
+    @contextmanager
+    def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
+        """See `Contender.open`."""
+        name = bot_name(self.name)
+        yield BotPolicy(make_bot(name, seed=zlib.crc32(f"{conditions.seed}/{name}".encode())))
+
+
+def find_bot(written: str) -> tuple[BotContender, ...]:
+    """The bot of a name. Its identity is that of the name, and of the file of a bot of the user's own.
+
+    Raises:
+      EnvError: no such bot.
+    """
+    name = bot_name(written)
+    make_bot(name, seed=0)
+    file = Path(name.partition(":")[0])
+    code = hashlib.sha256(file.read_bytes()).hexdigest() if is_own_bot(name) and file.is_file() else ""
+    return (BotContender(written, identity_of("bot", name, code)),)

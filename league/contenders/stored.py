@@ -1,0 +1,130 @@
+"""Contenders with weights: of a run, the folder of a snapshot, a folder of several, or an exported package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from agents.acting.policy import Policy
+from envs.protocol import EnvConfig
+from envs.registry import spec_of
+from league.contenders.contender import Game, OpenConditions, UnknownContender, identity_of
+from league.policies.auto_export import AUTO
+from league.policies.loaded_policy import LoadedMixture
+from league.policies.loading import (
+    FrozenCopy,
+    build_policy,
+    copies_at,
+    frozen_copies,
+    is_snapshot_folder,
+    open_run,
+)
+from league.policies.trust import names_of_manifest, require_trusted, trust_folder
+
+FROM = ":"
+"""Between the folder and the policy in it that is meant."""
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class StoredContender:
+    """A policy from a folder; fields as of `Contender`, and the folder that it came from."""
+
+    name: str
+    identity: str
+    reason: str
+    game: Game
+    copies: tuple[FrozenCopy, ...]
+    source: Path
+
+    @contextmanager
+    def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
+        """See `Contender.open`."""
+        members = [
+            (
+                copy.weight,
+                build_policy(
+                    self.name, copy.weights, copy.manifest, game.spec, seed=conditions.seed, source=self.source
+                ),
+            )
+            for copy in self.copies
+        ]
+        drawn = members[0][1] if len(members) == 1 else LoadedMixture(self.name, members, seed=conditions.seed)
+        yield drawn.as_seat_policy(greedy=conditions.greedy)
+
+
+def find_stored(written: str) -> tuple[StoredContender, ...]:
+    """The policy that FOLDER or FOLDER:NAME stands for, or every snapshot in a folder of snapshots.
+
+    Raises:
+      LeagueError: no such folder or policy, or a damaged file. EnvError: its game cannot be made.
+    """
+    folder, name = _split(written)
+    if not folder.exists():
+        raise UnknownContender(
+            f"{written!r} is no contender: give a folder as RUN:NAME, a snapshot or an exported policy; or bot:NAME,"
+            " http://127.0.0.1:PORT, uci:PROGRAM or gtp:PROGRAM."
+        )
+    inside = [] if name else _snapshots_in(folder)
+    if inside:
+        return tuple(_of_folder(str(path), path, AUTO) for path in inside)
+    return (_of_folder(written, folder, name or AUTO),)
+
+
+def trust_stored(written: str) -> None:
+    """Trust the code that the folder of a written contender names."""
+    folder, _ = _split(written)
+    if folder.exists():
+        trust_folder(folder)
+
+
+def contender_of_copies(name: str, reason: str, copies: Sequence[FrozenCopy], source: Path) -> StoredContender:
+    """A contender from weights on hand.
+
+    Raises:
+      Untrusted: its game is code that this user has not trusted. EnvError: the game cannot be made.
+    """
+    manifest = copies[0].manifest
+    require_trusted(names_of_manifest(manifest), what=str(source))
+    game = _game_of(EnvConfig(manifest.env_id, dict(manifest.env)))
+    return StoredContender(name, stored_identity(copies), reason, game, tuple(copies), source)
+
+
+def stored_identity(copies: Sequence[FrozenCopy]) -> str:
+    """The digest of a policy's weights, or a digest over those of a mixture's members and their weights."""
+    if len(copies) == 1:
+        return copies[0].manifest.digest
+    return identity_of("mixture", [[round(copy.weight, 12), copy.manifest.digest] for copy in copies])
+
+
+def _of_folder(written: str, folder: Path, name: str) -> StoredContender:
+    if is_snapshot_folder(folder):
+        return contender_of_copies(written, f"the policy in {folder}", copies_at(folder, name), folder)
+    run = open_run(folder)
+    chosen = run.choose(name)
+    copies = frozen_copies(run, chosen)
+    game = Game(run.env, run.spec)
+    return StoredContender(written, stored_identity(copies), chosen.reason, game, copies, folder)
+
+
+def _split(written: str) -> tuple[Path, str]:
+    """The folder and the name of a written contender; the name is empty where the whole is a folder."""
+    folder, colon, name = written.rpartition(FROM)
+    if colon and name and not Path(written).exists():
+        return Path(folder), name
+    return Path(written), ""
+
+
+def _snapshots_in(folder: Path) -> list[Path]:
+    """The snapshots and packages that lie in a folder, one or two levels deep as in a run's `snapshots/`; none for a
+    single one."""
+    if is_snapshot_folder(folder) or not folder.is_dir():
+        return []
+    found = (path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{MANIFEST}"))
+    return sorted(path for path in found if is_snapshot_folder(path))
+
+
+def _game_of(env: EnvConfig) -> Game:
+    return Game(env, spec_of(replace(env, workers=0)))

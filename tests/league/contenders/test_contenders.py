@@ -1,0 +1,104 @@
+"""Contenders: each written form stands for one policy with an identity, and all of a match play one game."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from agents.acting.policy import ActInputs
+from envs.plugins import load
+from envs.protocol import EnvConfig, EnvError
+from envs.registry import make, spec_of
+from league.contenders.contender import Contender, Game, OpenConditions, UnknownContender
+from league.contenders.finding import CONTENDERS, find_contenders, finder_of, game_of, remarks_on, require_playable
+from tests.league.eval.eval_runs import FOUR, MadeRun, constant_network
+
+ROSHAMBO = EnvConfig("rock_paper_scissors")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folders a and b of connect four, c of rock, paper, scissors."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name, env in (("a", FOUR), ("b", FOUR), ("c", ROSHAMBO)):
+        made = MadeRun(folder / name, env=env)
+        for action in (1, 2):
+            made.snapshot("main-0", constant_network(made.config, action=action), trained_steps=action)
+        made.close()
+    return folder
+
+
+WRITTEN: Mapping[str, str] = {"bot": "bot:random"}
+"""One contender of each registered kind."""
+
+
+def acted(contender: Contender, game: Game, *, seed: int = 0) -> list[int]:
+    """Actions of one turn of eight games."""
+    env = make(game.env, num_envs=8)
+    turn = env.reset(0)
+    slots = np.arange(len(turn.env_index))
+    with contender.open(game, OpenConditions(seed=seed, greedy=True)) as policy:
+        core = np.zeros((len(slots), int(getattr(policy, "core_size", 0))), np.float32)
+        actions = policy.act(ActInputs(env, turn, slots, core), np.random.default_rng(seed)).actions
+    env.close()
+    return [int(action) for action in actions]
+
+
+@pytest.mark.parametrize("kind", ["stored", *CONTENDERS])
+def test_every_kind_keeps_the_contract(kind: str, runs: Path) -> None:
+    written = f"{runs / 'a'}:best" if kind == "stored" else WRITTEN[kind]
+    if kind != "stored":
+        assert finder_of(written) is load(CONTENDERS[kind])
+    (contender,) = find_contenders([written])
+    (again,) = find_contenders([written])
+    assert contender.name == written and contender.identity == again.identity and len(contender.identity) == 64
+    assert contender.reason
+    game = game_of([contender], env=None if contender.game else FOUR)
+    sent = pickle.loads(pickle.dumps(contender))
+    assert acted(contender, game) == acted(again, game) == acted(sent, game), "the same whenever and wherever opened"
+
+
+def test_a_folder_of_snapshots_is_one_contender_each_and_their_identity_is_their_weights(runs: Path) -> None:
+    (latest,) = find_contenders([f"{runs / 'a'}:main-0-s1"])
+    both = find_contenders([str(runs / "a" / "snapshots")])
+    assert len(both) == 2 and latest.identity in {one.identity for one in both}
+    game = game_of(both)
+    assert {tuple(acted(one, game)) for one in both} == {(1,) * 8, (2,) * 8}
+
+
+def test_a_run_alone_is_its_automatic_choice_and_a_mixture_has_an_identity_of_its_own(runs: Path) -> None:
+    alone, best = find_contenders([str(runs / "a"), f"{runs / 'a'}:best"])
+    mixed, other = find_contenders([f"{runs / 'a'}:main-0-s0+main-0-s1", f"{runs / 'a'}:main-0-s0*2+main-0-s1"])
+    assert alone.identity == best.identity
+    assert len({best.identity, mixed.identity, other.identity}) == 3 and len(mixed.copies) == 2
+    assert remarks_on([alone, best], game_of([alone])) == (f"{best.name} and {alone.name} are the same policy",)
+
+
+def test_contenders_of_two_games_are_refused_in_one_sentence(runs: Path) -> None:
+    found = find_contenders([f"{runs / 'a'}:best", f"{runs / 'c'}:best"])
+    with pytest.raises(UnknownContender, match=r"c:best plays rock_paper_scissors and .*a:best plays connect_four"):
+        game_of(found)
+    with pytest.raises(UnknownContender, match="--env plays tic_tac_toe"):
+        game_of(found[:1], env=EnvConfig("tic_tac_toe"))
+    with pytest.raises(UnknownContender, match="give one with --env"):
+        game_of(find_contenders(["bot:random"]))
+
+
+def test_what_stands_for_nothing_is_refused(runs: Path) -> None:
+    with pytest.raises(UnknownContender, match="is no contender"):
+        find_contenders([str(runs / "nothing")])
+    with pytest.raises(UnknownContender, match="named twice"):
+        find_contenders(["bot:random", "bot:random"])
+    with pytest.raises(EnvError, match="unknown bot"):
+        find_contenders(["bot:randon"])
+
+
+def test_a_bot_that_cannot_play_the_game_is_named_before_the_first_game() -> None:
+    game = Game(ROSHAMBO, spec_of(ROSHAMBO))
+    require_playable(find_contenders(["bot:random"]), game)
+    with pytest.raises(EnvError, match="tactical"):
+        require_playable(find_contenders(["bot:tactical"]), game)
