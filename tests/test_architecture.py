@@ -52,7 +52,7 @@ HOMES = {
     "starlette": ("league/control/",),
     "uvicorn": ("league/control/door.py",),
     "typer": ("league/cli.py", "league/commands/", "league/reports/run_summary.py"),
-    "wandb": ("league/monitor/wandb_worker.py",),
+    "wandb": ("league/trackers/",),
     "yaml": (
         "league/config/commented.py",
         "league/config/reference.py",

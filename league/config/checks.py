@@ -217,6 +217,11 @@ def _bot_problem(path: str, bot: str) -> Iterator[str]:
 def _wandb_problems(wandb: WandbConfig) -> Iterator[str]:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", wandb.project):
         yield f"project: {wandb.project!r} may only hold letters, digits, '.', '_' and '-'"
+    if not 0 <= wandb.player_runs <= 100:
+        yield f"player_runs: {wandb.player_runs} must be at least 0 and at most 100"
+    for tag in wandb.tags:
+        if not 1 <= len(tag) <= 64:
+            yield f"tags: {tag!r} must have 1 to 64 characters"
 
 
 def _retention_problems(retention: RetentionConfig) -> Iterator[str]:

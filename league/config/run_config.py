@@ -129,6 +129,9 @@ class WandbConfig:
     Fields:
       mode: "auto" is online where the user is logged in and offline elsewhere; "online", "offline", "disabled".
       project, entity: where the runs go; an empty entity is the user's default one.
+      tags: of every run there.
+      player_runs: players that have a run of their own beside the league's.
+      system_metrics: whether use of processors, memory and GPUs is tracked.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -136,6 +139,9 @@ class WandbConfig:
     mode: Literal["auto", "online", "offline", "disabled"] = "auto"
     project: str = "league"
     entity: str = ""
+    tags: tuple[str, ...] = ()
+    player_runs: int = 16
+    system_metrics: bool = False
 
 
 @dataclass(frozen=True)

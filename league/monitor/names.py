@@ -1,7 +1,8 @@
 """Every metric that the platform reports: its name, unit and meaning, once. A sink takes no other name.
 
-`league/...` is of the whole run; `player/<player>/...` and `learner/<player>/...` exist once per player, and
-`player/<player>/seat_<number>/...` once per seat of the game.
+`league/...` is of the whole run; `player/<player>/...` and `learner/<player>/...` exist once per player,
+`player/<player>/seat_<number>/...` once per seat of the game, and `player/<player>/versus/<opponent>` once per other
+player.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ class Metric:
     """A number that is reported over time.
 
     Fields:
-      name: of the metric, `{player}` standing for a player's id, `{seat}` for the number of a seat.
+      name: of the metric, `{player}` standing for a player's id, `{seat}` for the number of a seat, `{opponent}` for
+        the id of another player.
       unit: "" for a pure number.
       meaning: one line for people.
       best: "max" or "min" where the best value so far is worth keeping, else "".
@@ -27,9 +29,9 @@ class Metric:
     meaning: str
     best: str = ""
 
-    def of(self, player: str, *, seat: int = 0) -> str:
-        """The name for one player, and for one seat where it is of seats."""
-        return self.name.replace("{player}", player).replace("{seat}", str(seat))
+    def of(self, player: str, *, seat: int = 0, opponent: str = "") -> str:
+        """The name for one player, and for one seat or opponent where it is of these."""
+        return self.name.replace("{player}", player).replace("{seat}", str(seat)).replace("{opponent}", opponent)
 
 
 ENV_STEPS = Metric("league/env_steps", "decisions", "decisions taken in all games, all seats together; the step axis")
@@ -51,7 +53,10 @@ DISK_FREE = Metric("league/disk_free_bytes", "bytes", "free space on the disk of
 BEST_RATING = Metric("league/best_rating_elo", "Elo", "rating of the best snapshot", best="max")
 
 RATING = Metric("player/{player}/rating_elo", "Elo", "rating of the player's newest rated snapshot", best="max")
+RATING_LOW = Metric("player/{player}/rating_low_elo", "Elo", "lower end of the rating's 95 % interval")
+RATING_HIGH = Metric("player/{player}/rating_high_elo", "Elo", "upper end of the rating's 95 % interval")
 WIN_RATE = Metric("player/{player}/win_rate", "", "mean win rate over its opponents, draws 1/2")
+VERSUS = Metric("player/{player}/versus/{opponent}", "", "win rate against another player as both play now, draws 1/2")
 RETURN_MEAN = Metric(
     "player/{player}/return_mean",
     "",
@@ -96,10 +101,12 @@ METRICS: Mapping[str, Metric] = {value.name: value for value in list(globals().v
 
 
 def metric_of(name: str) -> Metric | None:
-    """The metric behind a reported name, with `{player}` for its player's id and `{seat}`; None where there is none."""
+    """The metric behind a reported name, with `{player}` for its player's id, and so on; None where there is none."""
     parts = name.split("/")
     if len(parts) == 3:
         name = f"{parts[0]}/{{player}}/{parts[2]}"
+    elif len(parts) == 4 and parts[2] == "versus":
+        name = VERSUS.name
     elif len(parts) == 4:
         name = f"{parts[0]}/{{player}}/{_SEAT.sub('seat_{seat}', parts[2])}/{parts[3]}"
     return METRICS.get(name)

@@ -7,7 +7,7 @@ reported once.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -26,6 +26,7 @@ class SinkContext:
       run_name: of the run, the name of its group at a tracker.
       config: the resolved configuration as plain values, without secrets.
       settings: the sink's own part of the configuration.
+      reasons: dotted key -> reason, of the settings that were chosen for the run.
       metrics_bytes, spool_bytes: most that the kept metrics, and those that wait for an upload, may take on the disk.
       warn: takes one sentence for the user.
       clock: wall time, seconds since 1970, a label.
@@ -41,6 +42,7 @@ class SinkContext:
     storage: Storage
     metrics_bytes: int = 64 << 20
     spool_bytes: int = 64 << 20
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
 class MetricSink(Protocol):
@@ -62,7 +64,7 @@ class MetricSink(Protocol):
 
 METRIC_SINKS: Mapping[str, str] = {
     "jsonl": "league.monitor.jsonl_sink:open_jsonl_sink",
-    "wandb": "league.monitor.wandb_sink:open_wandb_sink",
+    "wandb": "league.trackers.wandb_sink:open_wandb_sink",
 }
 """Name -> "module:attribute" of a function that makes the sink from a `SinkContext`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from league.alerts.watch import require_working_alerts
+from league.config.commented import reasons_in
 from league.config.run_config import RunConfig, config_plain
 from league.errors import ConfigError
 from league.monitor.console import RunConsole
@@ -48,6 +49,7 @@ def open_sinks(config: RunConfig, folder: RunFolder, console: RunConsole) -> Sin
         storage=folder.storage,
         metrics_bytes=round(config.retention.metrics_mib * 2**20),
         spool_bytes=round(config.retention.spool_mib * 2**20),
+        reasons=reasons_in(folder.read_config()),
     )
     own = tuple(open_plugin_sink(sink, context) for sink in config.monitor.sinks)
     return SinkGroup((*(open_sink(kind, context) for kind in METRIC_SINKS), *own))

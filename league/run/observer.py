@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable
 
 from league.alerts.condition import Seen
 from league.alerts.watch import AlertWatch
-from league.core.state.state import PlayerState
+from league.core.state.state import LeagueState, PlayerState
 from league.monitor import names
 from league.monitor.console import RunConsole
 from league.monitor.sink import MetricSink
@@ -32,6 +33,9 @@ SPEED_OVER_S = 10.0
 
 MAX_SEATS = 16
 """Seats whose returns are reported one by one."""
+
+MAX_VERSUS = 12
+"""Players whose win rates against one another are reported one by one."""
 
 
 class Observer:
@@ -210,6 +214,9 @@ class Observer:
             values[names.WIN_RATE.of(player.name)] = win_rate
         if rating is not None:
             values[names.RATING.of(player.name)] = rating.elo
+            values[names.RATING_LOW.of(player.name)] = rating.low
+            values[names.RATING_HIGH.of(player.name)] = rating.high
+        values.update(versus_metrics(self._league.state, player))
         values.update(episode_metrics(player))
         if progress is None or progress.update is None:
             return values
@@ -232,6 +239,18 @@ class Observer:
         )
         values.update({metric.of(player.name): value for metric, value in pairs})
         return values
+
+
+def versus_metrics(state: LeagueState, player: PlayerState) -> dict[str, float]:
+    """A player's win rates against the other players that it has met."""
+    shown = list(itertools.islice(state.players.values(), MAX_VERSUS))
+    others = [other for other in shown if other is not player] if player in shown else []
+    posterior = state.posterior(player.policy)
+    return {
+        names.VERSUS.of(player.name, opponent=other.name): float(posterior.mean[other.policy])
+        for other in others
+        if posterior.games[other.policy] > 0
+    }
 
 
 def episode_metrics(player: PlayerState) -> dict[str, float]:

@@ -142,7 +142,7 @@ RAW_WRITES = {
     "league/control/door_file.py": "the private folder of sockets",
     "league/control/lifecycle.py": "the console log is the output of the run",
     "league/control/supervisor.py": "a long console log is moved aside",
-    "league/monitor/wandb_worker.py": "prints go nowhere",
+    "league/trackers/wandb_worker.py": "prints go nowhere",
     "league/commands/evaluation.py": "a file that the user names and can have written again",
     "league/history/backup.py": "a backup that was cut off between two renames gets its name again",
     "agents/learner/workers/worker_group.py": "the meeting place of workers, gone with them",

@@ -1,4 +1,4 @@
-"""The process that reads spooled metrics and hands them to wandb: `python -m league.monitor.wandb_worker`.
+"""The process that reads spooled metrics and hands them to wandb: `python -m league.trackers.wandb_worker`.
 
 It may block, fail or hang as wandb does; no other process waits for it. When its standard input ends it has a few
 seconds left.
@@ -11,16 +11,14 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from league.monitor.names import BEST_RATING, ENV_STEPS
 from league.monitor.spool import SpoolReader
-from league.monitor.wandb_job import WandbJob
 from league.store.storage import Storage
+from league.trackers.wandb_job import WandbJob
+from league.trackers.wandb_runs import WandbRuns, keep_files_in
 
-INIT_TIMEOUT_S = 20.0
 POLL_INTERVAL_S = 1.0
 LAST_DEADLINE_S = 8.0
 """Longer than the sink's own, so that it decides first; counts where the daemon has died."""
@@ -34,53 +32,13 @@ def say(kind: str, text: str) -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115  no later print may fail either
 
 
-def init_run(wandb: Any, job: WandbJob) -> Any:
-    """Open the run, offline where the server cannot be had."""
-    modes = [job.mode] if job.mode == "offline" else [job.mode, "offline"]
-    for mode in modes:
-        settings = wandb.Settings(
-            silent=True,
-            console="off",
-            init_timeout=INIT_TIMEOUT_S,
-            disable_git=True,
-            disable_code=True,
-            x_disable_stats=True,
-            x_save_requirements=False,
-        )
-        try:
-            run = wandb.init(
-                dir=job.run_path,
-                project=job.project,
-                entity=job.entity or None,
-                group=job.group,
-                job_type="manager",
-                id=job.run_id,
-                name=job.run_id,
-                resume="allow" if mode == "online" else None,  # offline there is nothing to ask; the id is enough
-                mode=mode,
-                config=job.config,
-                settings=settings,
-            )
-        except Exception as error:  # process boundary: whatever wandb raises must end as a sentence
-            if mode == modes[-1]:
-                raise
-            say("warning", f"the server could not be reached ({type(error).__name__})")
-            wandb.teardown(exit_code=1)  # else its service keeps trying and refuses the run's id
-            continue
-        run.define_metric(ENV_STEPS.name)
-        run.define_metric("*", step_metric=ENV_STEPS.name)
-        run.define_metric(BEST_RATING.name, step_metric=ENV_STEPS.name, summary=BEST_RATING.best)
-        return run
-    raise AssertionError("the last mode returned or raised")
-
-
-def upload(run: Any, reader: SpoolReader, stop: threading.Event) -> None:
+def upload(runs: WandbRuns, reader: SpoolReader, stop: threading.Event) -> None:
     """Hand rows over until `stop` is set and the spool is read to its end."""
     while True:
         stopping = stop.is_set()  # before the read: rows written before the stop are all seen
         rows = reader.rows()
         for step, time, values in rows:
-            run.log({**values, ENV_STEPS.name: step, "_timestamp": time})
+            runs.log(step, time, values)
         if rows:
             reader.keep_place()
         elif stopping:
@@ -105,12 +63,13 @@ def main() -> int:
     stop = threading.Event()
     threading.Thread(target=watch_lifeline, args=(stop,), daemon=True).start()
     try:
+        keep_files_in(Path(job.run_path))
         import wandb
 
-        run = init_run(wandb, job)
-        say("folder", str(Path(run.dir).parent))
-        upload(run, SpoolReader(Path(job.spool), storage=Storage()), stop)
-        run.finish()
+        runs = WandbRuns(wandb, job, say=say, roles=lambda player: "")
+        say("folder", str(Path(runs.league.dir).parent))
+        upload(runs, SpoolReader(Path(job.spool), storage=Storage()), stop)
+        runs.finish()
     except Exception as error:  # process boundary: the text may quote a key, so only the kind of error is reported
         say("warning", f"the tracker failed ({type(error).__name__})")
         return 1

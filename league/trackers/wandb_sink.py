@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import netrc
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -24,7 +23,8 @@ from league.config.run_config import WandbConfig
 from league.monitor.names import ELAPSED_S
 from league.monitor.sink import SinkContext
 from league.monitor.spool import Spool
-from league.monitor.wandb_job import WandbJob
+from league.trackers.identity import lasting_identity
+from league.trackers.wandb_job import WandbJob
 
 CLOSE_DEADLINE_S = 5.0
 
@@ -87,7 +87,7 @@ class WandbSink:
         """Start the uploading process; returns at once."""
         try:
             self._worker = subprocess.Popen(
-                [sys.executable, "-P", "-m", "league.monitor.wandb_worker"],
+                [sys.executable, "-P", "-m", "league.trackers.wandb_worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -182,15 +182,15 @@ def open_wandb_sink(context: SinkContext) -> WandbSink | NoSink:
         return NoSink()
     folder = context.run_path / "wandb"
     context.storage.make_folder(folder)
+    identity = lasting_identity(folder, context.run_name, storage=context.storage)
     job = WandbJob(
         run_path=str(context.run_path),
         spool=str(folder / "spool.jsonl"),
         mode=mode,
-        project=settings.project,
-        entity=settings.entity,
         group=context.run_name,
-        run_id=re.sub(r"[^A-Za-z0-9._-]", "-", context.run_name)[:128],
-        config=dict(context.config),
+        run_id=identity.run_id,
+        config={**context.config, "auto": dict(context.reasons)},
+        settings=settings,
     )
     spool = Spool(
         Path(job.spool),

@@ -17,10 +17,10 @@ import pytest
 from league.config.run_config import WandbConfig
 from league.monitor.sink import SinkContext
 from league.monitor.spool import Spool, SpoolReader
-from league.monitor.wandb_job import WandbJob
-from league.monitor.wandb_sink import NoSink, WandbSink, open_wandb_sink, resolved_mode
-from league.monitor.wandb_worker import LAST_DEADLINE_S
 from league.store.storage import Storage
+from league.trackers.wandb_job import WandbJob
+from league.trackers.wandb_sink import NoSink, WandbSink, open_wandb_sink, resolved_mode
+from league.trackers.wandb_worker import LAST_DEADLINE_S
 
 FAKE = """
 import json, os, pathlib, sys, threading
@@ -76,7 +76,7 @@ class Bench:
         monkeypatch.setenv("FAKE_WANDB_BEHAVIOUR", behaviour)
 
     def sink(self, *, mode: str = "offline", close_deadline_s: float = 10.0) -> WandbSink:
-        job = WandbJob(str(self.folder), str(self.spool_path), mode, "p", "", "group", "run", {"seed": 1})
+        job = WandbJob(str(self.folder), str(self.spool_path), mode, "group", "run", {"seed": 1})
         spool = Spool(
             self.spool_path, storage=Storage(), clock=lambda: 5.0, warn=self.warnings.append, max_bytes=1 << 20
         )
@@ -117,7 +117,7 @@ def test_rows_reach_wandb_in_order_and_the_process_is_gone(tmp_path: Path, monke
     sink.close()
     expected = [{"league/games": float(step), "league/env_steps": step, "_timestamp": 5.0} for step in range(300)]
     assert [call[1] for call in bench.calls("log")] == expected
-    assert bench.calls("init") == [["init", "offline", "group", "manager", "run", str(tmp_path)]]
+    assert bench.calls("init") == [["init", "offline", "group", "league", "run", str(tmp_path)]]
     assert bench.calls("finish") == [["finish"]]
     assert bench.warnings == []
     assert wait_until_gone(pid, 0.0)
@@ -194,12 +194,12 @@ import sys
 import time
 from pathlib import Path
 from league.monitor.spool import Spool
-from league.monitor.wandb_job import WandbJob
-from league.monitor.wandb_sink import WandbSink
+from league.trackers.wandb_job import WandbJob
+from league.trackers.wandb_sink import WandbSink
 from league.store.storage import Storage
 folder, spool = sys.argv[1:]
 sink = WandbSink(
-    WandbJob(folder, spool, "offline", "p", "", "g", "r", {}),
+    WandbJob(folder, spool, "offline", "g", "r", {}),
     spool=Spool(Path(spool), storage=Storage(), clock=lambda: 0.0, warn=print, max_bytes=1 << 20),
     warn=print,
 )
@@ -235,7 +235,7 @@ def test_rows_stand_farther_apart_the_longer_a_run_has_lasted(tmp_path: Path) ->
             rows.append(values["league/elapsed_s"])
 
     spool = Counting(tmp_path / "spool.jsonl", storage=Storage(), clock=lambda: 0.0, warn=print, max_bytes=1 << 20)
-    sink = WandbSink(WandbJob(str(tmp_path), "", "offline", "p", "", "g", "r", {}), spool=spool, warn=print)
+    sink = WandbSink(WandbJob(str(tmp_path), "", "offline", "g", "r", {}), spool=spool, warn=print)
     for elapsed in range(0, 30 * 86_400, 2):
         sink.log(0, {"league/elapsed_s": float(elapsed)})
     assert rows[:10_000] == [float(elapsed) for elapsed in range(0, 20_000, 2)]

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import msgspec
 
+from league.config.run_config import WandbConfig
+
 
 class WandbJob(msgspec.Struct):
-    """One run at wandb.
+    """One league at wandb.
 
     Fields:
       run_path: the run folder; wandb writes under its `wandb` folder.
       spool: file of `MetricRow` lines to upload.
       mode: "online" or "offline".
-      project, entity, group: where it is filed; an empty entity is the user's default one.
-      run_id: stable over restarts of the daemon.
-      config: shown beside the run.
+      group: name of the league; its run and those of its players are filed under it.
+      run_id: stable over restarts of the daemon; those of the players begin with it.
+      config: shown beside the run, with the reasons of what was chosen under `auto`.
+      settings: as configured.
     """
 
     run_path: str
     spool: str
     mode: str
-    project: str
-    entity: str
     group: str
     run_id: str
     config: dict[str, object]
+    settings: WandbConfig = msgspec.field(default_factory=WandbConfig)

@@ -1,0 +1,1 @@
+"""Runs at trackers: wandb, TensorBoard and MLflow."""
