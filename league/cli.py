@@ -12,6 +12,7 @@ from league.commands.control import add_control
 from league.commands.disk import add_disk
 from league.commands.evaluation import add_evaluation
 from league.commands.history import add_history
+from league.commands.judging import add_judging
 from league.commands.operating import add_operating
 from league.commands.reference import add_reference
 from league.commands.reports import add_reports
@@ -29,6 +30,7 @@ for add in (
     add_control,
     add_reports,
     add_evaluation,
+    add_judging,
     add_history,
     add_disk,
     add_trial,

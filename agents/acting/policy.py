@@ -6,6 +6,7 @@ Shape letters: K slots to act for, A actions, H sub-actions, C core state size.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -32,12 +33,14 @@ class ActInputs:
       env, turn: the games and their present turn.
       slots: int64 [K], positions in the turn.
       core: float32 [K, C], the slots' core states (zero at the start of an episode).
+      history: [N] actions so far of each game of the env, numbered ones; None where the caller keeps none.
     """
 
     env: BatchedEnv
     turn: Turn
     slots: NDArray[np.int64]
     core: NDArray[np.float32]
+    history: Sequence[Sequence[int]] | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from agents.acting.policy import Policy
 from envs.protocol import EnvConfig, EnvSpec
@@ -72,6 +72,15 @@ class Contender(Protocol):
         Raises:
           LeagueError, EnvError: it cannot play this game.
         """
+        ...
+
+
+@runtime_checkable
+class Fallible(Protocol):
+    """A policy that may fail in a game, such as somebody's program. It needs the history of the games."""
+
+    def failed_games(self) -> list[int]:
+        """Games of the env in which it failed since the last call; they are aborted and count for nobody."""
         ...
 
 

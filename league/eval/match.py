@@ -9,7 +9,7 @@ or loses fast.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,9 @@ from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import make, spec_of
 from envs.sampling import uniform_legal
 from envs.sub_actions import draw_sub_actions, first_sub_actions
-from league.eval.match_result import MatchResult, score_games
+from league.contenders.contender import Fallible
+from league.eval.game_moves import GameSink, MoveHistory, has_numbered_moves
+from league.eval.match_result import MatchResult, merged, score_games
 from league.policies.observation import within_bounds
 
 MAX_BATCH = 512
@@ -37,10 +39,19 @@ class OutOfTime(Exception):  # noqa: N818 - it is an answer, not a failure
 
 @dataclass(frozen=True)
 class _Batch:
-    """Results of one batch of games. returns: float32 [G, S]; turns: calls of `step`, summed over the games."""
+    """Results of one batch of games.
+
+    Fields:
+      returns: float32 [G, S].
+      steps: calls of `step`, summed over the games.
+      failed: [G] position among the seats' distinct policies of who failed in the game, -1 for nobody.
+      history: of the games; None where none is kept.
+    """
 
     returns: NDArray[np.float32]
     steps: int
+    failed: NDArray[np.int64]
+    history: MoveHistory | None
 
 
 def play_match(
@@ -52,6 +63,7 @@ def play_match(
     opening_plies: int = 2,
     progress: Progress | None = None,
     still: Callable[[], bool] = lambda: True,
+    on_game: GameSink | None = None,
 ) -> MatchResult:
     """Play `games` games between entrants who take each team in turn.
 
@@ -67,6 +79,7 @@ def play_match(
         and that mask illegal actions; no effect in others. A game that ends inside its opening starts again.
       progress: see `Progress`.
       still: asked before every turn; the match is given up once it says no.
+      on_game: given every finished game, where actions are numbers.
     Raises:
       OutOfTime: it was given up.
       ValueError: more entrants than teams, or `games` is no positive multiple of the teams.
@@ -79,22 +92,47 @@ def play_match(
     if games < teams or games % teams:
         raise ValueError(f"games is {games}: a match of {env_config.id} needs a positive multiple of {teams}")
     filled = [*entrants, *[entrants[-1]] * (teams - len(entrants))]
-    groups, returns, steps = games // teams, [], 0
+    groups, parts = games // teams, []
     for wave, start in enumerate(range(0, groups, MAX_BATCH)):
         env = make(env_config, num_envs=min(MAX_BATCH, groups - start))
         try:
             rotations = []
             for rotation in range(teams):
                 holders = seat_holders(spec, filled, rotation)
-                batch = _play(env, holders, seeds=(seed, wave, rotation), opening_plies=opening_plies, still=still)
-                rotations.append(_by_entrant(spec, batch.returns, rotation))
-                steps += batch.steps
+                seeds = (seed, wave, rotation)
+                batch = _play(
+                    env, holders, seeds=seeds, opening_plies=opening_plies, still=still, keep=on_game is not None
+                )
+                rotations.append((holders, batch))
                 if progress is not None:
                     progress(env.num_envs)
-            returns.append(np.stack(rotations))
+            if on_game is not None:
+                _show_games([batch for _, batch in rotations], start, on_game)
+            parts.append(_scored(spec, filled, rotations))
         finally:
             env.close()
-    return score_games(np.concatenate(returns, axis=1), steps)
+    return merged(parts)
+
+
+def _scored(spec: EnvSpec, entrants: Sequence[Policy], rotations: Sequence[tuple[list[Policy], _Batch]]) -> MatchResult:
+    """The result of a wave: groups in which every game ended by its rules, and who failed in the others."""
+    whole = np.all([batch.failed < 0 for _, batch in rotations], axis=0)
+    returns = [_by_entrant(spec, batch.returns[whole], rotation) for rotation, (_, batch) in enumerate(rotations)]
+    aborted = [0] * len(entrants)
+    for holders, batch in rotations:
+        distinct = _distinct(holders)
+        for place in batch.failed[batch.failed >= 0].tolist():
+            aborted[next(i for i, entrant in enumerate(entrants) if entrant is distinct[place])] += 1
+    result = score_games(np.stack(returns), sum(batch.steps for _, batch in rotations))
+    return replace(result, aborted=tuple(aborted))
+
+
+def _show_games(rotations: Sequence[_Batch], first_group: int, on_game: GameSink) -> None:
+    for game in range(len(rotations[0].failed)):
+        for rotation, batch in enumerate(rotations):
+            if batch.history is not None and batch.failed[game] < 0:
+                returns = batch.returns[game].tolist()
+                on_game(batch.history.played(game, group=first_group + game, rotation=rotation, returns=returns))
 
 
 def seat_holders(spec: EnvSpec, entrants: Sequence[Policy], rotation: int) -> list[Policy]:
@@ -117,6 +155,42 @@ def _by_entrant(spec: EnvSpec, returns: NDArray[np.float32], rotation: int) -> N
     return np.roll(returns.astype(np.float64) @ member, -rotation, axis=1)
 
 
+def _distinct(holders: Sequence[Policy]) -> list[Policy]:
+    """The policies on some seats, each once."""
+    return list({id(policy): policy for policy in holders}.values())
+
+
+class _Holders:
+    """The policies on the seats of a batch of games, with the core states of their slots."""
+
+    def __init__(self, env: BatchedEnv, holders: Sequence[Policy]) -> None:
+        self._env = env
+        self._seats = env.spec.num_seats
+        self._policies = _distinct(holders)
+        self._holds = np.array([[holder is policy for holder in holders] for policy in self._policies])
+        self._core_sizes = [int(getattr(policy, "core_size", 0)) for policy in self._policies]
+        self._core = np.zeros((env.num_envs * self._seats, max(self._core_sizes)), np.float32)
+        self.failed = np.full(env.num_envs, -1, np.int64)
+        self.need_history = any(isinstance(policy, Fallible) for policy in self._policies)
+
+    def act(
+        self, turn: Turn, alive: NDArray[np.bool_], rng: np.random.Generator, history: MoveHistory | None
+    ) -> NDArray[np.generic]:
+        """[K] the actions of a turn; games bool [N] that are not alive step on with idle ones."""
+        actions = idle_actions(self._env.spec, turn)
+        rows = turn.env_index * self._seats + turn.seat
+        moves = None if history is None else history.moves
+        for place, (policy, held, size) in enumerate(zip(self._policies, self._holds, self._core_sizes, strict=True)):
+            slots = np.flatnonzero(alive[turn.env_index] & held[turn.seat])
+            if len(slots):
+                choice = policy.act(ActInputs(self._env, turn, slots, self._core[rows[slots], :size], moves), rng)
+                actions[slots] = within_bounds(self._env.spec, choice.actions)
+                self._core[rows[slots], :size] = choice.core
+            if isinstance(policy, Fallible):
+                self.failed[policy.failed_games()] = place
+        return actions
+
+
 def _play(
     env: BatchedEnv,
     holders: Sequence[Policy],
@@ -124,41 +198,39 @@ def _play(
     seeds: tuple[int, int, int],
     opening_plies: int,
     still: Callable[[], bool],
+    keep: bool,
 ) -> _Batch:
-    """One game in every slot of the env. seeds: of the match, number of the wave, number of the rotation."""
+    """One game in every slot of the env.
+
+    seeds: of the match, number of the wave, number of the rotation. keep: note the moves, where they are numbers.
+    """
     seed, wave, rotation = seeds
+    seats = _Holders(env, holders)
+    keep = (keep or seats.need_history) and has_numbered_moves(env.spec)
+    history = MoveHistory(env.num_envs) if keep else None
     # The seed of a group leaves the rotation out; the seeds of its games include it.
     turn = env.reset(int(np.random.default_rng([seed, wave, 0]).integers(2**31)))
-    turn = _open(env, turn, plies=opening_plies, rng=np.random.default_rng([seed, wave, 1]))
+    turn = _open(env, turn, plies=opening_plies, rng=np.random.default_rng([seed, wave, 1]), history=history)
     rng = np.random.default_rng([seed, wave, 2, rotation])
-    seats, num_games = env.spec.num_seats, env.num_envs
-    distinct = list({id(policy): policy for policy in holders}.values())
-    holds = np.array([[holder is policy for holder in holders] for policy in distinct])
-    core_sizes = [int(getattr(policy, "core_size", 0)) for policy in distinct]
-    core = np.zeros((num_games * seats, max(core_sizes)), np.float32)
-    alive = np.ones(num_games, np.bool_)
-    returns = np.zeros((num_games, seats), np.float32)
-    steps = opening_plies * num_games if _has_openings(env.spec, turn) else 0
+    alive = np.ones(env.num_envs, np.bool_)
+    returns = np.zeros((env.num_envs, env.spec.num_seats), np.float32)
+    steps = opening_plies * env.num_envs if _has_openings(env.spec, turn) else 0
     for _ in range(env.spec.max_turns or MAX_TURNS):
         if not still():
             raise OutOfTime
-        actions = idle_actions(env.spec, turn)
-        rows = turn.env_index * seats + turn.seat
-        for policy, held, core_size in zip(distinct, holds, core_sizes, strict=True):
-            slots = np.flatnonzero(alive[turn.env_index] & held[turn.seat])
-            if len(slots):
-                choice = policy.act(ActInputs(env, turn, slots, core[rows[slots], :core_size]), rng)
-                actions[slots] = within_bounds(env.spec, choice.actions)
-                core[rows[slots], :core_size] = choice.core
+        actions = seats.act(turn, alive, rng, history)
+        alive &= seats.failed < 0
+        if history is not None:
+            history.add(turn, actions, alive)
         turn = env.step(actions)
         steps += int(alive.sum())
         over = alive & turn.ended
         returns[over] = turn.returns[over]
         alive &= ~over
         if not alive.any():
-            return _Batch(returns, steps)
+            return _Batch(returns, steps, seats.failed, history)
     raise EnvError(
-        f"{env.spec.env_id}: {int(alive.sum())} of {num_games} games have not ended after"
+        f"{env.spec.env_id}: {int(alive.sum())} of {env.num_envs} games have not ended after"
         f" {env.spec.max_turns or MAX_TURNS} turns; give the game a limit of turns"
     )
 
@@ -169,16 +241,21 @@ def _has_openings(spec: EnvSpec, turn: Turn) -> bool:
     return spec.num_seats > 1 and turn.action_mask is not None and one_acts and spec.actions.kind != "box"
 
 
-def _open(env: BatchedEnv, turn: Turn, *, plies: int, rng: np.random.Generator) -> Turn:
+def _open(env: BatchedEnv, turn: Turn, *, plies: int, rng: np.random.Generator, history: MoveHistory | None) -> Turn:
     """Play the openings; equal streams make equal openings."""
     for _ in range(plies):
         mask, actions = turn.action_mask, env.spec.actions
         if mask is None or not _has_openings(env.spec, turn):
             break
         several = actions.kind == "multi_categorical"
-        turn = env.step(
-            draw_sub_actions(actions, len(mask), mask=mask, rng=rng) if several else uniform_legal(mask, rng)
-        )
+        chosen = draw_sub_actions(actions, len(mask), mask=mask, rng=rng) if several else uniform_legal(mask, rng)
+        if history is not None:
+            history.add(turn, chosen, np.ones(env.num_envs, np.bool_))
+        turn = env.step(chosen)
+        if history is not None:
+            history.restart(turn.ended)
+    if history is not None:
+        history.end_opening()
     return turn
 
 

@@ -38,6 +38,8 @@ class MatchResult:
         zeros where T is 1.
       team_returns: float64 [R, G, T], return of each entrant's team in each game.
       steps: calls of `step` summed over the games, the opening included.
+      aborted: [T] games that were aborted because the policy of an entrant failed; their groups count for nobody.
+        Empty where nothing can fail.
     """
 
     wins: NDArray[np.int64]
@@ -45,6 +47,7 @@ class MatchResult:
     group_scores: NDArray[np.float64]
     team_returns: NDArray[np.float64]
     steps: int
+    aborted: tuple[int, ...] = ()
 
     @property
     def num_groups(self) -> int:
@@ -147,4 +150,5 @@ def merged(parts: Sequence[MatchResult]) -> MatchResult:
         group_scores=np.concatenate([part.group_scores for part in parts]),
         team_returns=np.concatenate([part.team_returns for part in parts], axis=1),
         steps=sum(part.steps for part in parts),
+        aborted=tuple(int(count) for count in np.sum([part.aborted for part in parts], axis=0)),
     )

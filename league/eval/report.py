@@ -14,6 +14,7 @@ import numpy as np
 from agents.acting.policy import ActInputs, Policy
 from envs.protocol import EnvConfig, EnvError, EnvSpec
 from envs.registry import make
+from league.eval.contest import acts_at_once
 from league.eval.entrants import open_entrants
 from league.eval.match import team_places
 from league.eval.match_result import Interval, MatchResult
@@ -144,7 +145,7 @@ def evaluate_run(
     deadline = None if limit_s is None else Deadline.after(limit_s)
     run, found = open_entrants(Path(run_path), players, seed=seed, trust=trust)
     if greedy is None:
-        greedy = not _acts_at_once(run.env)
+        greedy = not acts_at_once(run.env)
     entrants: dict[str, Policy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
     fitting, notes = fitting_bots(run.env, bots, seed=seed)
     teams = len(set(run.spec.teams))
@@ -221,12 +222,3 @@ def _rows(results: Mapping[Meeting, MatchResult], *, teams: int) -> tuple[tuple[
 def _seated(entrants: Mapping[str, Policy], meeting: Meeting, seed: int) -> list[Policy]:
     """The entrants of one match; a fresh bot per match answers independently of earlier matches."""
     return [entrants[name] if name in entrants else bot_entrant(name, seed=seed) for name in meeting]
-
-
-def _acts_at_once(env_config: EnvConfig) -> bool:
-    """True if several seats act in the first turn of the game."""
-    env = make(env_config, num_envs=1)
-    try:
-        return len(env.reset(0).env_index) > 1
-    finally:
-        env.close()
