@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from league.core.state.commands import Refused
-from league.operations.admit_plan import plan_admit
 from league.operations.host_plans import plan_actor_hosts, plan_drain, plan_park, plan_unpark
 from league.operations.mark_plans import plan_pin, plan_tag, plan_untag
 from league.operations.plans import (
@@ -25,7 +24,6 @@ from league.operations.plans import (
     plan_snapshots,
     plan_undo,
 )
-from league.policies.imported import policies_from_outside
 
 Kind = Literal["text", "number", "integer", "json"]
 Value = object
@@ -108,6 +106,9 @@ def _retire(now: Situation, given: Mapping[str, Value]) -> Plan:
 
 
 def _admit(now: Situation, given: Mapping[str, Value]) -> Plan:
+    from league.operations.admit_plan import plan_admit  # loads torch, which no other operation needs
+    from league.policies.imported import policies_from_outside
+
     probability = given["probability"]
     assert isinstance(probability, int | float)
     return plan_admit(

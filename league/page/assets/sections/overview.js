@@ -1,0 +1,45 @@
+import {badge, card, figure, h, note} from '../kit/dom.js';
+import {lineChart} from '../kit/chart.js';
+import {ago, count, duration, elo, percent} from '../kit/format.js';
+
+export const title = 'Overview';
+
+const WORDS = {good: 'good', warn: 'look', bad: 'bad'};
+
+export function render(root, data, context) {
+  root.append(
+    h('p', {class: 'lead'}, badge(data.phase, data.is_live ? 'good' : data.phase === 'failed' || data.phase === 'killed' ? 'bad' : 'plain'),
+      ' ', data.now, data.message ? ` ${data.message}` : ''),
+    h('dl', {class: 'figures'},
+      figure('Game', data.game),
+      figure('Env steps', count(data.env_steps), data.is_live ? `${count(data.steps_per_s)}/s` : null),
+      figure('Games', count(data.games)),
+      figure('Players', count(data.players)),
+      figure('Snapshots', count(data.snapshots)),
+      figure('Trained', duration(data.trained_s)),
+      figure('Budget spent', percent(data.budget_spent)),
+      figure('Best', data.best ? elo(data.best.elo) : '–', data.best ? `Elo [${elo(data.best.low)}, ${elo(data.best.high)}]` : null)),
+    card('Is it healthy?', h('ul', {class: 'checks'}, data.checks.map(check => h('li', null,
+      badge(WORDS[check.kind], check.kind), ' ', check.text, check.evidence ? h('span', {class: 'muted'}, ` ${check.evidence}`) : null))),
+    data.heartbeat_at ? note(`Last heartbeat ${ago(data.heartbeat_at)}.`) : null),
+  );
+  const stronger = card('Is it getting stronger?',
+    note('Scores against opponents that never change need no rating model: where they stay level while ratings rise, the league only beats itself.'));
+  root.append(stronger);
+  if (data.yardsticks.length) {
+    lineChart(stronger, {
+      title: 'Score of snapshots against fixed opponents, with 95 % intervals', x: 'steps trained', range: [0, 1],
+      series: data.yardsticks.map(each => ({
+        label: each.opponent, steps: each.points.map(p => p.steps), values: each.points.map(p => p.score),
+        low: each.points.map(p => p.low), high: each.points.map(p => p.high),
+      })),
+    });
+  } else {
+    stronger.append(note('No opponent of this league stays the same. `league.ratings.bots` names bots that are played beside training.'));
+  }
+  lineChart(stronger, {title: 'Best rating, Elo', series: [{label: 'best', ...data.best_rating}]});
+  const speed = card('Speed');
+  root.append(speed);
+  lineChart(speed, {title: 'Env steps per second', series: [{label: 'steps/s', ...data.speed}]});
+  root.append(note(`Games count ${data.counts}. As of event ${data.seq.toLocaleString('en-GB')} of ${data.run}.`));
+}

@@ -1,0 +1,1 @@
+"""Routes of the page beyond its sections: sessions, news and operations."""
