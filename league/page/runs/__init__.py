@@ -1,0 +1,1 @@
+"""Runs that are open for reading, and followed while they proceed."""
