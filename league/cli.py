@@ -15,6 +15,7 @@ from league.commands.history import add_history
 from league.commands.judging import add_judging
 from league.commands.operating import add_operating
 from league.commands.page import add_page
+from league.commands.packages import add_packages
 from league.commands.reference import add_reference
 from league.commands.reports import add_reports
 from league.commands.training import add_training
@@ -33,6 +34,7 @@ for add in (
     add_page,
     add_evaluation,
     add_judging,
+    add_packages,
     add_history,
     add_disk,
     add_trial,

@@ -45,7 +45,7 @@ HOMES = {
         "league/store/journal_migrations.py",
         "league/store/journal_reader.py",
     ),
-    "torch": ("agents/", "league/policies/", "league/runtime/"),
+    "torch": ("agents/", "league/export/", "league/policies/", "league/runtime/", "league/serving/"),
     "fastapi": ("league/control/", "league/page/"),
     "httpx": ("league/alerts/webhook_sink.py", "league/control/client.py"),
     "prometheus_client": ("league/control/exposition.py",),

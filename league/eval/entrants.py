@@ -14,13 +14,12 @@ from league.policies.loading import (
     OpenRun,
     build_policy,
     copies_at,
-    is_snapshot_folder,
+    load_frozen,
     load_selection,
-    name_of,
+    open_frozen,
     open_run,
-    open_snapshot,
-    require_player_of,
 )
+from league.policies.package import is_frozen_folder
 from league.policies.select import UnknownPolicy
 from league.policies.trust import trust_folder
 
@@ -58,19 +57,19 @@ def open_entrants(
     if trust:
         for folder in (path, *(Path(player.rpartition(FROM)[0]) for player in players if FROM in player)):
             trust_folder(folder)
-    if is_snapshot_folder(path):
-        run, weights, manifest = open_snapshot(path)
-        name = name_of(manifest)
-        policy = build_policy(name, weights, manifest, run.spec, seed=seed, source=path)
-        single = Entrant(name, policy, ((1.0, manifest.digest[:8]),), "the one snapshot of its folder")
+    frozen, single = None, None
+    if is_frozen_folder(path):
+        run, frozen = open_frozen(path)
+        members = tuple((copy.weight, copy.manifest.digest[:8]) for copy in frozen.copies)
+        single = Entrant(frozen.name, load_frozen(frozen, run.spec, seed=seed), members, "all that its folder holds")
     else:
-        run, single = open_run(path), None
+        run = open_run(path)
     entrants: dict[str, Entrant] = {}
     for asked in players:
         if _is_elsewhere(asked, run.state):
             entrants[asked] = _from_elsewhere(asked, run, seed=seed)
-        elif single is not None:  # whatever it is called, it is one policy
-            require_player_of(manifest, asked, path)
+        elif frozen is not None and single is not None:  # whatever it is called, it is one policy
+            frozen.require(asked)
             entrants[single.name] = single
         else:
             found = run.choose(asked)

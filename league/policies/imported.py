@@ -21,7 +21,8 @@ from league.core.state.population_config import FixedOpponentConfig
 from league.core.state.records import IMPORTED_PREFIX
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
-from league.policies.loading import FrozenCopy, PolicyMismatch, build_policy, copies_at, find_source
+from league.policies.frozen import FrozenCopy
+from league.policies.loading import PolicyMismatch, build_policy, copies_at, find_source
 from league.policies.policy_store import fits, network_of
 from league.policies.trust import trust_folder
 from league.store.journaled_league import JournaledLeague

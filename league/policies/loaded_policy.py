@@ -58,6 +58,11 @@ class LoadedPolicy:
         return [(1.0, self)]
 
     @property
+    def network(self) -> Network:
+        """The network with the weights of the snapshot, in evaluation mode."""
+        return self._network
+
+    @property
     def version(self) -> int:
         """Learner updates made when the snapshot was taken."""
         return self._weights.version

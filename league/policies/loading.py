@@ -1,4 +1,4 @@
-"""Loads trained policies from a run folder or from the folder of one snapshot, every byte verified on the way."""
+"""Loads trained policies from a run folder, a snapshot's folder or a package, every byte verified on the way."""
 
 from __future__ import annotations
 
@@ -12,30 +12,26 @@ from agents.nets.network import build_network
 from agents.nets.registry import UnknownPartError
 from agents.restart_state import RestartStateError, ema_in, weights_in
 from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
-from envs.protocol import EnvConfig, EnvSpec
+from envs.plugins import is_admitted
+from envs.protocol import EnvConfig, EnvError, EnvSpec
 from envs.registry import spec_of
 from league.core.state.events import EVENTS
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
-from league.policies.auto_export import AUTO, EMA, EXPORTS, ExactExports
+from league.policies.auto_export import AUTO, EMA, ExactExports
 from league.policies.exact_file import read_exact
+from league.policies.frozen import FrozenCopy, FrozenFolder, SingleFolder
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
+from league.policies.package import is_frozen_folder, read_frozen_folder
 from league.policies.policy_store import fits, network_of, network_plain, spec_hash
-from league.policies.select import DRAWN, Selection, UnknownPolicy, choose
+from league.policies.select import DRAWN, Selection, choose
 from league.policies.trust import names_of_manifest, read_config, require_trusted, trust_folder
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import read_state
 from league.store.run_folder import RunFolder
-from league.store.snapshots import (
-    MAX_MANIFEST_BYTES,
-    LocalSnapshotStore,
-    SnapshotManifest,
-    SnapshotStore,
-    sha256_hex,
-)
-from league.store.storage import Storage
+from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, SnapshotStore, sha256_hex
 from league.store.weights_file import encode_arrays, stored_arrays
 
 
@@ -82,22 +78,6 @@ class OpenRun:
             ) from error
 
 
-@dataclass(frozen=True)
-class FrozenCopy:
-    """A policy as it can be stored elsewhere.
-
-    Fields:
-      name: of the snapshot, or of the player whose restart state it is.
-      weight: in the mixture that was chosen, 1 for a single policy.
-      weights: safetensors, float32 by parameter name. manifest: what they are, the network's description included.
-    """
-
-    name: str
-    weight: float
-    weights: bytes
-    manifest: SnapshotManifest
-
-
 def load_policy(
     run_or_snapshot: str | Path,
     player: str = AUTO,
@@ -113,7 +93,7 @@ def load_policy(
     `league.policies.trust`.
 
     Args:
-      run_or_snapshot: a run folder (also of a live run), or the folder of one snapshot.
+      run_or_snapshot: a run folder (also of a live run), the folder of one snapshot, or that of an exported policy.
       player: "auto": the one to play, the strongest where all see everything and move in turn, else the least
         exploitable as far as is known. "ema": the moving average of the main agent's weights; "last": its last
         weights. "best": the newest snapshot of a main agent that is as strong as its strongest; before a trained one
@@ -134,7 +114,7 @@ def load_policy(
     path = Path(run_or_snapshot)
     if trust:
         trust_folder(path)
-    if is_snapshot_folder(path):
+    if is_frozen_folder(path):
         return _load_folder(path, player, greedy=greedy, seed=seed, env=env)
     return load_from_run(open_run(path, env=env), player, greedy=greedy, seed=seed)
 
@@ -217,15 +197,15 @@ def find_source(source: str, *, folder: Path) -> Path | None:
 
 
 def copies_at(source: Path, player: str) -> tuple[FrozenCopy, ...]:
-    """The snapshots that `player` names in a run folder, or the single one if the path is a snapshot folder.
+    """The snapshots that `player` names in a run folder, or those of a snapshot's folder or a package.
 
     Raises:
       LeagueError: no such run or player, or a file of it cannot be used. EnvError: its game cannot be made.
     """
-    if is_snapshot_folder(source):
-        weights, manifest = read_snapshot_folder(source)
-        require_player_of(manifest, player, source)
-        return (FrozenCopy(manifest.player or manifest.digest, 1.0, weights, manifest),)
+    if is_frozen_folder(source):
+        frozen = read_frozen_folder(source)
+        frozen.require(player)
+        return frozen.copies
     run = open_run(source)
     return frozen_copies(run, run.choose(player))
 
@@ -310,59 +290,16 @@ def _mismatch(name: str, manifest: SnapshotManifest, spec: EnvSpec, source: Path
     )
 
 
-class _SingleFolder(LocalSnapshotStore):
-    """A store over a folder that directly holds one snapshot, such as a copied snapshot folder."""
+def open_frozen(folder: Path, *, env: EnvConfig | None = None) -> tuple[OpenRun, FrozenFolder]:
+    """The folder of a snapshot or a package as a run whose league has no players, with the policies in it.
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder.parent)
-        self._folder = folder
-
-    def folder(self, digest: str) -> Path:
-        return self._folder
-
-
-def is_snapshot_folder(path: Path) -> bool:
-    """True if the folder holds a single snapshot."""
-    return (path / "manifest.json").is_file()
-
-
-def read_snapshot_folder(folder: Path) -> tuple[bytes, SnapshotManifest]:
-    """The weights and manifest of one snapshot's folder, verified against each other.
-
-    Raises:
-      CorruptSnapshot: a file is missing or not what was written.
-    """
-    path = folder / "manifest.json"
-    try:
-        signed = msgspec.json.decode(Storage().read_bytes(path, max_bytes=MAX_MANIFEST_BYTES))
-        digest = str(signed["manifest"]["digest"])
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-        raise CorruptSnapshot(path, f"it is no manifest ({error})") from error
-    return _SingleFolder(folder).get(digest)
-
-
-def require_player_of(manifest: SnapshotManifest, player: str, folder: Path) -> None:
-    """Refuse a name that does not stand for the one snapshot in a folder.
-
-    Raises:
-      UnknownPolicy.
-    """
-    if player not in (AUTO, *EXPORTS, manifest.player, manifest.digest):
-        raise UnknownPolicy(
-            f"{folder} is one snapshot, of the player {manifest.player}, not {player!r}: leave `player` out, or give"
-            " the run folder."
-        )
-
-
-def open_snapshot(folder: Path, *, env: EnvConfig | None = None) -> tuple[OpenRun, bytes, SnapshotManifest]:
-    """The folder of one snapshot as a run whose league has no players, with the snapshot's weights and manifest.
-
-    env: the game to make instead of the one that the manifest names.
+    env: the game to make instead of the one that the folder names.
     Raises:
       CorruptSnapshot: a file is missing or not what was written. EnvError: the game cannot be made here.
       Untrusted: it names code that may not be loaded here.
     """
-    weights, manifest = read_snapshot_folder(folder)
+    frozen = read_frozen_folder(folder)
+    manifest = frozen.copies[0].manifest
     if env is None:
         require_trusted(names_of_manifest(manifest), what=str(folder))
     game = env if env is not None else EnvConfig(manifest.env_id, manifest.env)
@@ -372,21 +309,49 @@ def open_snapshot(folder: Path, *, env: EnvConfig | None = None) -> tuple[OpenRu
         spec=spec_of(replace(game, workers=0)),
         network=network_of(manifest),
         state=LeagueState(),
-        store=_SingleFolder(folder),
+        store=SingleFolder(folder),
         checkpoints=CheckpointStore(folder),
     )
-    return run, weights, manifest
+    return run, frozen
+
+
+def load_frozen(
+    frozen: FrozenFolder, spec: EnvSpec, *, greedy: bool = False, seed: int = 0
+) -> LoadedPolicy | LoadedMixture:
+    """The policy that a folder of frozen policies makes up.
+
+    Raises:
+      PolicyMismatch: it does not fit the game. CorruptSnapshot: its weights are no arrays.
+    """
+    members = []
+    for copy in frozen.copies:
+        name = copy.name if len(frozen.copies) > 1 else frozen.name
+        policy = build_policy(name, copy.weights, copy.manifest, spec, greedy=greedy, seed=seed, source=frozen.path)
+        members.append((copy.weight, policy))
+    return LoadedMixture(frozen.name, members, seed=seed) if frozen.is_drawn else members[0][1]
 
 
 def _load_folder(
     folder: Path, player: str, *, greedy: bool, seed: int, env: EnvConfig | None
 ) -> LoadedPolicy | LoadedMixture:
-    run, weights, manifest = open_snapshot(folder, env=env)
-    require_player_of(manifest, player, folder)
-    policy = build_policy(name_of(manifest), weights, manifest, run.spec, greedy=greedy, seed=seed, source=folder)
-    return LoadedMixture(player, [(1.0, policy)], seed=seed) if player in DRAWN else policy
+    frozen = read_frozen_folder(folder)
+    spec = frozen.spec if env is None and not _may_make_game(frozen) else open_frozen(folder, env=env)[0].spec
+    assert spec is not None, "only a package describes a game that is not made"
+    frozen.require(player)
+    if player in DRAWN:
+        frozen = replace(frozen, is_drawn=True)
+    return load_frozen(frozen, spec, greedy=greedy, seed=seed)
 
 
-def name_of(manifest: SnapshotManifest) -> str:
-    """The display name of a snapshot that lies outside its run."""
-    return f"{manifest.player}-{manifest.digest[:8]}"
+def _may_make_game(frozen: FrozenFolder) -> bool:
+    """False for a package whose game is code of others, or is not installed here: its own facts do then."""
+    manifest = frozen.copies[0].manifest
+    if frozen.spec is None:
+        return True
+    if any(found.kind == "env" and not is_admitted(found.entry) for found in names_of_manifest(manifest)):
+        return False
+    try:
+        spec_of(EnvConfig(manifest.env_id, manifest.env))
+    except EnvError:
+        return False
+    return True

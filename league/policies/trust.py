@@ -32,9 +32,10 @@ from league.config.run_config import RunConfig
 from league.core.state.state import LeagueState
 from league.core.state.state_codec import encode
 from league.errors import LeagueError, StorageError
+from league.policies.package import MAX_PACKAGE_MANIFEST_BYTES
 from league.store.known_runs import state_folder
 from league.store.run_folder import RunFolder
-from league.store.snapshots import MAX_MANIFEST_BYTES, SnapshotManifest
+from league.store.snapshots import SnapshotManifest
 from league.store.storage import Storage
 
 MARK_FILE = "trust.json"
@@ -100,15 +101,18 @@ def names_of_manifest(manifest: SnapshotManifest) -> list[OutsideName]:
 
 
 def trust_folder(path: Path) -> None:
-    """Let this process load the code that a run folder, or the folder of one snapshot, names now: the user says so.
+    """Let this process load the code that a run, a snapshot's folder or a package names now: the user says so.
 
     A folder that names nothing is left as it is.
     """
     if (path / "manifest.json").is_file():
         with contextlib.suppress(StorageError, ValueError, KeyError, TypeError):
-            found = json.loads(Storage().read_bytes(path / "manifest.json", max_bytes=MAX_MANIFEST_BYTES))["manifest"]
-            game = {"id": found["env_id"], "kwargs": found.get("env", {})}
-            admit(name.entry for name in outside_names({"env": game, "network": found["network"]}))
+            payload = Storage().read_bytes(path / "manifest.json", max_bytes=MAX_PACKAGE_MANIFEST_BYTES)
+            whole = json.loads(payload)
+            is_one = "manifest" in whole
+            for found in [whole["manifest"]] if is_one else [member["snapshot"] for member in whole["members"]]:
+                game = {"id": found["env_id"], "kwargs": found.get("env", {})}
+                admit(name.entry for name in outside_names({"env": game, "network": found["network"]}))
     elif (path / "config.yaml").is_file():
         folder = RunFolder.open(path)
         plain, _ = plain_config(folder.read_config(), source=str(folder.config_path))

@@ -1,0 +1,87 @@
+"""The commands that take policies out of a run and bring them in: `league export` and `league import`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from league.commands.options import Json, Reason, Trust, games_line, names_in
+from league.errors import LeagueError
+
+
+def add_packages(app: typer.Typer) -> None:
+    """Adds the commands to the `league` command."""
+    app.command("export")(export)
+    app.command("import")(import_package)
+
+
+def export(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN[:NAME]",
+            help="Run folder with a name as for `league eval`, by default auto; or the folder of a snapshot.",
+            show_default=False,
+        ),
+    ],
+    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make.", show_default=False)],
+    games: Annotated[int, typer.Option(min=0, help="Games against each bot for the card; 0 for none.")] = 100,
+    bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25",
+    limit: Annotated[float, typer.Option("--limit", min=0.0, metavar="S", help="Longest time for these games.")] = 30.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of these games.")] = 0,
+    trust: Trust = False,
+) -> None:
+    """Export a policy or a mixture as a folder with weights, manifest and model card."""
+    from league.export.exporter import export_policy
+    from league.policies.source_text import parse_source
+
+    path, player = parse_source(source)
+    with games_line() as progress:
+        exported = export_policy(
+            path,
+            target,
+            player=player,
+            games=games,
+            bots=names_in(bots),
+            seed=seed,
+            limit_s=limit,
+            trust=trust,
+            progress=progress,
+        )
+    typer.echo(exported.text())
+
+
+def import_package(
+    package: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Folder that `league export` made.", show_default=False)
+    ],
+    into: Annotated[
+        Path | None, typer.Option("--into", metavar="RUN", help="Admit it to this live run as a fixed opponent.")
+    ] = None,
+    name: Annotated[str, typer.Option("--as", metavar="NAME", help="Its name there; by default that of DIR.")] = "",
+    probability: Annotated[float, typer.Option(help="Fraction of the games of those that meet it.")] = 0.05,
+    role: Annotated[str, typer.Option(help="The role that meets it; every one by default.")] = "",
+    reason: Reason = "",
+    trust: Trust = False,
+    as_json: Json = False,
+) -> None:
+    """Verify an exported policy: digests, limits and networks; with --into, admit it to a live league."""
+    from league.control.client import operate
+    from league.export.importer import verify_package
+
+    if into is None and name:
+        raise LeagueError("--as names the policy in a run: give the run by --into.")
+    found = verify_package(package, trust=trust)
+    typer.echo(found.to_json() if as_json else found.text())
+    if into is not None:
+        arguments = {
+            "source": str(package.absolute()),
+            "name": name or package.absolute().name.lower(),
+            "player": "auto",
+            "role": role,
+            "probability": probability,
+        }
+        done = operate(into, "admit", arguments, reason=reason)
+        typer.echo(f"{done['words']} (event {done['first_event']})", err=as_json)

@@ -1,0 +1,1 @@
+"""Exported policies: packages, graphs for other programs, and the model card."""

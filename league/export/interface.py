@@ -1,0 +1,60 @@
+"""The interface of a network as a package states it: preprocessing of fields, core state, and outputs."""
+
+from __future__ import annotations
+
+from agents.nets.autoregressive import AutoregressiveHead
+from agents.nets.heads import CategoricalHead, GaussianHead
+from agents.nets.image_encoders import PictureInput
+from agents.nets.mlp import FlattenFields
+from agents.nets.network import Network
+from agents.nets.sub_actions import MultiCategoricalHead
+from agents.nets.tanh_gaussian import TanhGaussianHead
+from envs.protocol import EnvSpec
+from league.policies.package import CoreState, FieldInput, Outputs
+
+MEANINGS: dict[type, str] = {
+    AutoregressiveHead: "inputs of the head's own layers, which choose the sub-actions one by one: context, keys and "
+    "flags of each set of entities, then the mask; the layers are in the weights as parts.heads.head.*",
+    TanhGaussianHead: "means, then log standard deviations of normals; an action is low + (high - low) * "
+    "(tanh(sample) + 1) / 2",
+    GaussianHead: "means, then log standard deviations of independent normals; an action is a sample, clipped to the "
+    "bounds of the box",
+    MultiCategoricalHead: "logits of the sub-actions in the order of the action mask; illegal ones -1e9; each "
+    "sub-action is drawn from the softmax of its row, given the earlier choice that its mask depends on",
+    CategoricalHead: "logits of the actions; illegal ones -1e9; the softmax is the policy",
+}
+"""Class of a head -> the meaning of its dist_params; subclasses first."""
+
+
+def preprocessing_of(network: Network, spec: EnvSpec) -> tuple[FieldInput, ...]:
+    """A line for each field that a policy reads, as the network's own modules treat it."""
+    scales: dict[str, float] = {}
+    squashed: set[str] = set()
+    for module in network.modules():
+        if isinstance(module, PictureInput):
+            scales.update(module.pictures)
+        elif isinstance(module, FlattenFields):
+            squashed |= module.scaled
+    return tuple(
+        FieldInput(
+            name,
+            field.shape,
+            field.dtype,
+            scale=scales.get(name, 1.0),
+            transform="symlog" if name in squashed else "none",
+        )
+        for name, field in spec.observations.items()
+        if name not in spec.value_fields
+    )
+
+
+def core_state_of(network: Network) -> CoreState:
+    """The memory of the network."""
+    return CoreState(network.core_size)
+
+
+def outputs_of(network: Network, dist_params: int) -> Outputs:
+    """The outputs of the network, `dist_params` numbers among them."""
+    head = type(network.head)
+    meaning = next((text for known, text in MEANINGS.items() if issubclass(head, known)), "of a head of one's own")
+    return Outputs(head.__name__, dist_params, meaning)
