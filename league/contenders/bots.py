@@ -13,7 +13,7 @@ from agents.acting.policy import BotPolicy, Policy
 from envs.bots import is_own_bot, make_bot
 from league.contenders.contender import Game, OpenConditions, identity_of
 from league.core.state.records import bot_name
-from league.policies.loading import FrozenCopy
+from league.policies.frozen import FrozenCopy
 
 
 @dataclass(frozen=True)

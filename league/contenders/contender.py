@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 from agents.acting.policy import Policy
 from envs.protocol import EnvConfig, EnvSpec
 from league.errors import LeagueError
-from league.policies.loading import FrozenCopy
+from league.policies.frozen import FrozenCopy
 
 
 class UnknownContender(LeagueError):  # noqa: N818

@@ -12,15 +12,10 @@ from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from league.contenders.contender import Game, OpenConditions, UnknownContender, identity_of
 from league.policies.auto_export import AUTO
+from league.policies.frozen import FrozenCopy
 from league.policies.loaded_policy import LoadedMixture
-from league.policies.loading import (
-    FrozenCopy,
-    build_policy,
-    copies_at,
-    frozen_copies,
-    is_snapshot_folder,
-    open_run,
-)
+from league.policies.loading import build_policy, copies_at, frozen_copies, open_run
+from league.policies.package import is_frozen_folder
 from league.policies.trust import names_of_manifest, require_trusted, trust_folder
 
 FROM = ":"
@@ -100,7 +95,7 @@ def stored_identity(copies: Sequence[FrozenCopy]) -> str:
 
 
 def _of_folder(written: str, folder: Path, name: str) -> StoredContender:
-    if is_snapshot_folder(folder):
+    if is_frozen_folder(folder):
         return contender_of_copies(written, f"the policy in {folder}", copies_at(folder, name), folder)
     run = open_run(folder)
     chosen = run.choose(name)
@@ -120,10 +115,10 @@ def _split(written: str) -> tuple[Path, str]:
 def _snapshots_in(folder: Path) -> list[Path]:
     """The snapshots and packages that lie in a folder, one or two levels deep as in a run's `snapshots/`; none for a
     single one."""
-    if is_snapshot_folder(folder) or not folder.is_dir():
+    if is_frozen_folder(folder) or not folder.is_dir():
         return []
     found = (path.parent for depth in ("*", "*/*") for path in folder.glob(f"{depth}/{MANIFEST}"))
-    return sorted(path for path in found if is_snapshot_folder(path))
+    return sorted(path for path in found if is_frozen_folder(path))
 
 
 def _game_of(env: EnvConfig) -> Game:

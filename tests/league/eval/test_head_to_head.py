@@ -20,7 +20,7 @@ from league.eval.contest import ContestConditions, play_batch
 from league.eval.game_moves import PlayedGame
 from league.eval.head_to_head import HeadToHead, head_to_head_csv, head_to_head_lines, play_head_to_head
 from league.eval.sprt import SprtConfig
-from league.policies.loading import FrozenCopy
+from league.policies.frozen import FrozenCopy
 from tests.league.commands import league
 from tests.league.eval.eval_runs import RulePolicy, first_legal
 
