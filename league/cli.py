@@ -14,8 +14,8 @@ from league.commands.evaluation import add_evaluation
 from league.commands.history import add_history
 from league.commands.judging import add_judging
 from league.commands.operating import add_operating
-from league.commands.page import add_page
 from league.commands.packages import add_packages
+from league.commands.page import add_page
 from league.commands.reference import add_reference
 from league.commands.reports import add_reports
 from league.commands.training import add_training
