@@ -18,6 +18,7 @@ from league.commands.packages import add_packages
 from league.commands.page import add_page
 from league.commands.reference import add_reference
 from league.commands.reports import add_reports
+from league.commands.static_report import add_static_report
 from league.commands.training import add_training
 from league.commands.trial import add_trial
 
@@ -32,6 +33,7 @@ for add in (
     add_control,
     add_reports,
     add_page,
+    add_static_report,
     add_evaluation,
     add_judging,
     add_packages,

@@ -29,9 +29,16 @@ def snapshot_win_rates(state: LeagueState, names: Sequence[str]) -> Array:
     """float64 [N, N] of snapshots, oldest first: games played, filled up by what the ratings forecast."""
     assert state.config is not None
     pairs, parents = _games_between(state, names)
-    ratings = most_probable_ratings(
-        len(names), pairs, parents=parents, anchor=0, parent_draws=state.config.ratings.parent_draws
-    )
+    return pair_win_rates(pairs, parents, state.config.ratings.parent_draws)
+
+
+def pair_win_rates(pairs: PairGames, parents: NDArray[np.int64], parent_draws: float) -> Array:
+    """float64 [N, N], as `snapshot_win_rates`, from games alone.
+
+    Args:
+      parents: int64 [N], as for `bradley_terry`; the first policy is the anchor.
+    """
+    ratings = most_probable_ratings(len(parents), pairs, parents=parents, anchor=0, parent_draws=parent_draws)
     return _filled_up(pairs, ratings)[0]
 
 

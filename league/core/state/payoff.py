@@ -153,12 +153,16 @@ class Payoff:
 
     def present(self, cells: NDArray[np.int64], staleness_clock: NDArray[np.float64]) -> NDArray[np.float64]:
         """float64 [C, 2], scores and games of the homes of cells, all seats together, as they weigh now."""
-        age = (
-            staleness_clock[self.home.values[cells]]
-            + staleness_clock[self.away.values[cells]]
-            - self.clock.values[cells]
-        )
-        present: NDArray[np.float64] = self.weights.values[cells].sum(axis=1) * self._fading(age)[:, None]
+        fading = self._fading(self._age(cells, staleness_clock))
+        present: NDArray[np.float64] = self.weights.values[cells].sum(axis=1) * fading[:, None]
+        return present
+
+    def present_on(
+        self, seat: int, cells: NDArray[np.int64], staleness_clock: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """float64 [C, 2], the same of the games in which the homes held one seat."""
+        fading = self._fading(self._age(cells, staleness_clock))
+        present: NDArray[np.float64] = self.weights.values[cells, seat] * fading[:, None]
         return present
 
     def seat_games(self, home: int, away: int, staleness_clock: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -182,6 +186,12 @@ class Payoff:
         """Cells of one row, in the order in which the pairs first met."""
         row = self._rows.get(home)
         return np.array(row.values if row is not None else (), dtype=np.int64)
+
+    def _age(self, cells: NDArray[np.int64], staleness_clock: NDArray[np.float64]) -> NDArray[np.float64]:
+        """float64 [C], trained steps that the policies of cells have moved since these were last aged."""
+        moved = staleness_clock[self.home.values[cells]] + staleness_clock[self.away.values[cells]]
+        age: NDArray[np.float64] = moved - self.clock.values[cells]
+        return age
 
     def _fading(self, age: NDArray[np.float64]) -> NDArray[np.float64]:
         faded: NDArray[np.float64] = np.exp2(-age / self.half_life_steps)

@@ -1,0 +1,41 @@
+// Metrics over env steps, one small plot for each: of a run, of a player, or of several runs beside each other.
+
+import {html, short} from './elements.js';
+import {draw as lines} from './lines.js';
+
+/** Draws a list of Curve, or the curves of a PlayerCurves. */
+export function draw(root, curves, options = {}) {
+  const grid = html('div', {class: 'plot-grid'});
+  root.append(grid);
+  for (const {label, unit, meaning, steps, values} of curves) {
+    const title = label[0].toUpperCase() + label.slice(1);
+    const last = `${meaning[0].toUpperCase()}${meaning.slice(1)}. Now ${short(values[values.length - 1])}${unit ? ` ${unit}` : ''}.`;
+    lines(grid, {title, summary: last, x: 'env steps', y: unit || label, series: [{label, steps, values}]},
+      {height: 200, ...options});
+  }
+}
+
+/** Draws a Comparison: the settings in which runs differ, and their curves. */
+export function drawComparison(root, data, options = {}) {
+  root.append(...settings(data));
+  const grid = html('div', {class: 'plot-grid'});
+  root.append(grid);
+  for (const {label, unit, meaning, runs} of data.curves) {
+    const series = runs.map(({run, steps, values}) => ({label: run, steps, values, colour: data.runs.indexOf(run)}));
+    lines(grid, {title: label[0].toUpperCase() + label.slice(1), summary: `${meaning[0].toUpperCase()}${meaning.slice(1)}.`,
+      x: 'env steps', y: unit || label, series}, {height: 240, ...options});
+  }
+}
+
+function settings(data) {
+  if (!data.settings.length) return [html('p', {}, 'All settings are the same.')];
+  const head = ['setting', ...data.runs].map((label) => html('th', {scope: 'col'}, label));
+  const rows = data.settings.map(({key, values}) => html('tr', {}, html('th', {scope: 'row'}, key),
+    values.map((text) => html('td', {}, text.length > 60 ? `${text.slice(0, 57)}...` : text))));
+  const hidden = data.num_settings - data.settings.length;
+  return [
+    html('div', {class: 'plot'}, html('div', {class: 'plot-scroll', tabindex: 0, role: 'region', 'aria-label': 'Settings that differ'},
+      html('table', {}, html('caption', {}, `Settings that differ${hidden ? `, ${hidden} more are left out` : ''}`),
+        html('thead', {}, html('tr', {}, head)), html('tbody', {}, rows)))),
+  ];
+}

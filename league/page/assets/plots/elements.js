@@ -1,0 +1,147 @@
+// Elements, tables and the frame that every plot stands in. Text goes in as text: never as markup.
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+/** An element of HTML. Attributes that are null or false are left out; functions become listeners. */
+export function html(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+/** An element of SVG. */
+export function svg(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === 'function') element.addEventListener(name, value);
+    else element.setAttribute(name, value === true ? '' : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+let numFrames = 0;
+
+/**
+ * The frame of a plot: heading, one sentence that says what it shows, the plot, a line that tells what is pointed at,
+ * and the same numbers as a table, which is made when it is opened.
+ * table: () => {columns: [{label, number}], rows: [[cell]], more: sentence or ''}.
+ */
+export function frame(root, {title, summary, table, hint = '', level = 3}) {
+  numFrames += 1;
+  const id = `plot-${numFrames}`;
+  const body = html('div', {class: 'plot-body'});
+  const readout = html('p', {class: hint ? 'plot-readout plot-readout-tall' : 'plot-readout', 'aria-live': 'polite', id: `${id}-readout`}, hint);
+  const parts = [
+    html(`h${level}`, {class: 'plot-title', id: `${id}-title`}, title),
+    summary ? html('p', {class: 'plot-summary', id: `${id}-summary`}, summary) : null,
+    body,
+    readout,
+    table ? tableDetails(title, table, id) : null,
+  ];
+  root.append(html('div', {class: 'plot', role: 'group', 'aria-labelledby': `${id}-title`}, parts));
+  const tell = (text) => {
+    readout.textContent = text;
+  };
+  return {body, tell, id};
+}
+
+function tableDetails(title, make, id) {
+  const details = html('details', {class: 'plot-table', id: `${id}-table`}, html('summary', {}, `${title} as a table`));
+  details.addEventListener('toggle', () => {
+    if (details.open && details.children.length === 1) details.append(...tableOf(title, make()));
+  });
+  return details;
+}
+
+/** A table in a region that scrolls; the cells are texts, numbers or elements. */
+export function tableOf(caption, {columns, rows, more = ''}) {
+  const head = html('tr', {}, columns.map((column) => html('th', {scope: 'col', class: side(column)}, column.label)));
+  const body = rows.map((row) =>
+    html('tr', {}, row.map((cell, place) => html('td', {class: side(columns[place])}, cell ?? ''))));
+  const region = {class: 'plot-scroll', tabindex: 0, role: 'region', 'aria-label': `${caption}, table`};
+  const parts = [
+    html('div', region,
+      html('table', {}, html('caption', {}, caption), html('thead', {}, head), html('tbody', {}, body))),
+  ];
+  if (more) parts.push(html('p', {class: 'plot-note'}, more));
+  return parts;
+}
+
+function side(column) {
+  return column.number ? 'number' : null;
+}
+
+/** A legend of colours and names. marks: [{label, colour, shape}]. */
+export function legend(marks) {
+  return html('ul', {class: 'plot-legend'}, marks.map(({label, colour, shape}) =>
+    html('li', {}, svg('svg', {width: 14, height: 14, 'aria-hidden': 'true'}, marker(shape, 7, 7, 5, colour)), label)));
+}
+
+/** A mark whose shape says as much as its colour. */
+export function marker(shape, x, y, size, colour, attributes = {}) {
+  const given = {fill: colour, ...attributes};
+  if (shape === 'square') {
+    return svg('rect', {x: x - size, y: y - size, width: 2 * size, height: 2 * size, ...given});
+  }
+  if (shape === 'diamond') {
+    const r = size * 1.35;
+    return svg('path', {d: `M${x} ${y - r}L${x + r} ${y}L${x} ${y + r}L${x - r} ${y}Z`, ...given});
+  }
+  if (shape === 'triangle') {
+    const r = size * 1.3;
+    return svg('path', {d: `M${x} ${y - r}L${x + r} ${y + r * 0.8}L${x - r} ${y + r * 0.8}Z`, ...given});
+  }
+  if (shape === 'line') {
+    return svg('path', {d: `M${x - size} ${y}H${x + size}`, stroke: colour, 'stroke-width': 3, ...attributes});
+  }
+  return svg('circle', {cx: x, cy: y, r: size, ...given});
+}
+
+/** Arrow keys, Home, End and Enter of a focused plot. step: (dx, dy) => void. */
+export function keyboard(element, {step, enter = null, ends = null}) {
+  const steps = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1]};
+  element.addEventListener('keydown', (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.key in steps) step(...steps[event.key]);
+    else if (ends && (event.key === 'Home' || event.key === 'End')) ends(event.key === 'Home');
+    else if (enter && event.key === 'Enter') enter();
+    else return;
+    event.preventDefault();
+  });
+}
+
+/** "Showing 40 of 812 policies." or nothing where all are shown. */
+export function extentText({what, total, offset, shown}) {
+  if (shown >= total) return '';
+  const first = offset ? `${offset + 1} to ${offset + shown}` : `the first ${shown}`;
+  return `Shown: ${first} of ${total.toLocaleString('en')} ${what}.`;
+}
+
+/** A number as short as it is useful. */
+export function short(value) {
+  const size = Math.abs(value);
+  if (size === 0) return '0';
+  if (size >= 1e9) return `${trimmed(value / 1e9)}G`;
+  if (size >= 1e6) return `${trimmed(value / 1e6)}M`;
+  if (size >= 1e4) return `${trimmed(value / 1e3)}k`;
+  if (size >= 100) return value.toFixed(0);
+  if (size >= 0.001) return String(Number(value.toPrecision(3)));
+  return value.toExponential(1);
+}
+
+function trimmed(value) {
+  return String(Number(value.toPrecision(3)));
+}
+
+/** A whole number with commas. */
+export function whole(value) {
+  return value.toLocaleString('en');
+}
+
+/** An Elo with its sign. */
+export function elo(value) {
+  return value === null || value === undefined ? 'unrated' : `${value >= 0 ? '+' : '\u2212'}${Math.abs(value).toFixed(0)} Elo`;
+}

@@ -1,0 +1,196 @@
+// The payoff as a heatmap: rows against columns, blue where the row wins, orange where it loses.
+
+import {diverging, ink, onTheme} from './colours.js';
+import {elo, extentText, frame, html, keyboard, svg, whole} from './elements.js';
+
+const HINT = 'Point at a cell, or move with the arrow keys.';
+const GAP = 1;
+
+/**
+ * Draws a PayoffMatrix.
+ * options: order ('rating', 'name' or 'cluster'), forecast (show what ratings expect of pairs that have not met),
+ * pick ({home, away}) => void for a cell that is clicked or entered.
+ */
+export function draw(root, data, options = {}) {
+  const {policies, cells} = data;
+  const state = {order: options.order || 'rating', forecast: options.forecast !== false, row: 0, column: 0};
+  const known = new Map(cells.map((cell) => [cell[0] * policies.length + cell[1], cell]));
+  const {body, tell} = frame(root, {
+    title: options.title || 'Payoff',
+    summary: summaryOf(data),
+    table: () => tableOfPairs(data),
+    hint: HINT,
+    level: options.level,
+  });
+  if (policies.length < 2) return;
+  const holder = html('div', {class: 'plot-scroll heatmap', tabindex: 0, role: 'application',
+    'aria-label': 'Heatmap of win rates. Arrow keys move, Enter opens the pair.'});
+  const controls = html('div', {class: 'plot-controls'}, orderSelect(data, state, redraw), forecastBox(state, redraw));
+  body.append(controls, holder, scale());
+
+  function redraw() {
+    holder.replaceChildren(picture(data, known, state, point, pick));
+  }
+  function point(row, column) {
+    state.row = Math.min(Math.max(row, 0), policies.length - 1);
+    state.column = Math.min(Math.max(column, 0), policies.length - 1);
+    const order = data.orders[state.order];
+    tell(cellText(data, known, order[state.row], order[state.column], state.forecast));
+    const cursor = holder.querySelector('.heatmap-cursor');
+    cursor.setAttribute('transform', `translate(${state.column * cursor.dataset.cell} ${state.row * cursor.dataset.cell})`);
+    cursor.setAttribute('visibility', 'visible');
+  }
+  function pick() {
+    const order = data.orders[state.order];
+    const [home, away] = [policies[order[state.row]].policy, policies[order[state.column]].policy];
+    if (options.pick && home !== away) options.pick({home, away});
+  }
+  redraw();
+  keyboard(holder, {
+    step: (dx, dy) => point(state.row + dy, state.column + dx),
+    enter: pick,
+    ends: (first) => point(state.row, first ? 0 : policies.length - 1),
+  });
+  const stop = onTheme(redraw);
+  if (options.onRemove) options.onRemove(stop);
+}
+
+function picture(data, known, state, point, pick) {
+  const order = data.orders[state.order];
+  const size = order.length;
+  const cell = size <= 20 ? 28 : size <= 40 ? 17 : size <= 60 ? 12 : 9;
+  const labels = size <= 60;
+  const longest = Math.max(...data.policies.map((policy) => policy.policy.length));
+  const margin = labels ? Math.min(longest * 6.4 + 10, 190) : 8;
+  const side = size * cell;
+  const place = new Map(order.map((index, position) => [index, position]));
+  const grid = svg('g', {transform: `translate(${margin} ${margin})`});
+  grid.append(svg('rect', {width: side, height: side, fill: ink('panel')}));
+  if (state.forecast) grid.append(forecasts(data, known, place, cell));
+  for (const [row, column, rate] of data.cells) {
+    const [fill, text] = diverging(rate);
+    const [x, y] = [place.get(column) * cell, place.get(row) * cell];
+    grid.append(svg('rect', {x, y, width: cell - GAP, height: cell - GAP, fill}));
+    if (cell >= 24) {
+      grid.append(svg('text', {x: x + cell / 2, y: y + cell / 2 + 4, fill: text, class: 'heatmap-number'},
+        Math.round(rate * 100)));
+    }
+  }
+  const cursor = svg('rect', {class: 'heatmap-cursor', width: cell - GAP, height: cell - GAP, fill: 'none',
+    stroke: ink('ink'), 'stroke-width': 2.5, visibility: 'hidden', 'data-cell': cell});
+  grid.append(cursor);
+  const hit = svg('rect', {width: side, height: side, fill: 'transparent', class: 'heatmap-hit',
+    pointermove: (event) => point(...at(event, hit, size)), click: (event) => {
+      point(...at(event, hit, size));
+      pick();
+    }});
+  grid.append(hit);
+  const whole = svg('svg', {width: margin + side + 4, height: margin + side + 4, role: 'img', 'aria-label': summaryOf(data)},
+    grid);
+  if (labels) whole.append(...names(data, order, cell, margin));
+  return whole;
+}
+
+function at(event, hit, size) {
+  const box = hit.getBoundingClientRect();
+  const position = (offset, length) => Math.min(Math.floor((offset / length) * size), size - 1);
+  return [position(event.clientY - box.top, box.height), position(event.clientX - box.left, box.width)];
+}
+
+function names(data, order, cell, margin) {
+  return order.flatMap((index, position) => {
+    const along = margin + position * cell + cell / 2;
+    const name = data.policies[index].policy;
+    return [
+      svg('text', {x: margin - 6, y: along + 4, class: 'plot-label', 'text-anchor': 'end', fill: ink('ink')}, name),
+      svg('text', {x: 0, y: 0, class: 'plot-label', fill: ink('ink'),
+        transform: `translate(${along + 4} ${margin - 6}) rotate(-90)`}, name),
+    ];
+  });
+}
+
+// Pairs that have not met: a small mark in the colour that their ratings forecast.
+function forecasts(data, known, place, cell) {
+  const group = svg('g', {opacity: 0.85});
+  const inset = Math.max(cell * 0.36, 2);
+  data.policies.forEach((row, i) => data.policies.forEach((column, j) => {
+    const rate = forecastRate(row, column);
+    if (i === j || rate === null || known.has(i * data.policies.length + j)) return;
+    group.append(svg('rect', {x: place.get(j) * cell + inset, y: place.get(i) * cell + inset,
+      width: cell - GAP - 2 * inset, height: cell - GAP - 2 * inset, fill: diverging(rate)[0]}));
+  }));
+  return group;
+}
+
+function forecastRate(row, column) {
+  if (row.elo === null || column.elo === null) return null;
+  return 1 / (1 + 10 ** ((column.elo - row.elo) / 400));
+}
+
+function cellText(data, known, row, column, forecast) {
+  const [home, away] = [data.policies[row], data.policies[column]];
+  if (row === column) return `${home.policy}: ${elo(home.elo)}`;
+  const cell = known.get(row * data.policies.length + column);
+  if (cell) {
+    const [, , rate, low, high, games] = cell;
+    return `${home.policy} against ${away.policy}: wins ${percent(rate)} (${percent(low)} to ${percent(high)}), ` +
+      `${whole(games)} games`;
+  }
+  const rate = forecastRate(home, away);
+  const expected = forecast && rate !== null ? `; ratings expect ${percent(rate)}` : '';
+  return `${home.policy} against ${away.policy}: no games that count${expected}`;
+}
+
+function percent(rate) {
+  return `${(100 * rate).toFixed(0)} %`;
+}
+
+function summaryOf(data) {
+  const {policies, cells, extent} = data;
+  if (policies.length < 2) return 'There are not two policies to compare yet.';
+  const seat = data.seat === null ? '' : ` on seat ${data.seat}`;
+  const met = `${whole(cells.length / 2 >> 0)} of ${whole((policies.length * (policies.length - 1)) / 2)} pairs have met`;
+  return `Win rates of each row${seat} against each column; blue wins, orange loses. ${met}; counted are ` +
+    `${data.counts}. ${extentText(extent)}`.trim();
+}
+
+function orderSelect(data, state, redraw) {
+  const labels = {rating: 'rating', name: 'name', cluster: 'likeness'};
+  const select = html('select', {change: () => {
+    state.order = select.value;
+    redraw();
+  }}, Object.keys(data.orders).map((order) =>
+    html('option', {value: order, selected: order === state.order}, labels[order] || order)));
+  return html('label', {}, 'Order by ', select);
+}
+
+function forecastBox(state, redraw) {
+  const box = html('input', {type: 'checkbox', checked: state.forecast, change: () => {
+    state.forecast = box.checked;
+    redraw();
+  }});
+  return html('label', {}, box, ' small marks: what ratings expect of pairs that have not met');
+}
+
+function scale() {
+  const steps = [0, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 1];
+  const boxes = steps.map((rate) => {
+    const [fill, text] = diverging(rate);
+    const box = html('span', {class: 'heatmap-step'}, `${Math.round(rate * 100)}`);
+    box.style.background = fill;
+    box.style.color = text;
+    return box;
+  });
+  return html('p', {class: 'heatmap-scale'}, 'row wins, %: ', boxes);
+}
+
+function tableOfPairs(data) {
+  const most = 500;
+  const columns = [{label: 'home'}, {label: 'away'}, {label: 'win rate', number: true},
+    {label: '90 % interval', number: true}, {label: 'games', number: true}];
+  const rows = data.cells.slice(0, most).map(([row, column, rate, low, high, games]) => [
+    data.policies[row].policy, data.policies[column].policy, rate.toFixed(3),
+    `${low.toFixed(2)} to ${high.toFixed(2)}`, whole(games)]);
+  const more = data.cells.length > most ? `${whole(data.cells.length - most)} more are in the JSON and CSV.` : '';
+  return {columns, rows, more};
+}

@@ -1,0 +1,66 @@
+// The static report: draws every figure in the JSON of the document.
+
+import {draw as curves, drawComparison} from './curves.js';
+import {html, whole} from './elements.js';
+import {draw as heatmap} from './heatmap.js';
+import {draw as lineage} from './lineage.js';
+import {draw as metaGame} from './meta_game.js';
+import {draw as opponentMix} from './opponent_mix.js';
+import {draw as ratings, drawYardsticks} from './ratings.js';
+
+/** Draws a Report. */
+export function draw(root, report) {
+  const names = report.runs.map((run) => run.name);
+  const made = new Date(report.made_at * 1000).toISOString().slice(0, 16).replace('T', ' ');
+  root.append(html('h1', {}, names.join(', ')), html('p', {}, `Made ${made} UTC by league ${report.version}.`));
+  const parts = [];
+  if (report.comparison) parts.push(['compare', 'Runs compared', (box) => drawComparison(box, report.comparison)]);
+  report.runs.forEach((run, number) => {
+    const prefix = report.runs.length > 1 ? `${run.name}: ` : '';
+    for (const [id, title, fill] of sections(run)) parts.push([`${id}-${number}`, prefix + title, fill]);
+  });
+  root.append(html('nav', {'aria-label': 'Contents'}, html('ul', {}, parts.map(([id, title]) =>
+    html('li', {}, html('a', {href: `#${id}`}, title))))));
+  for (const [id, title, fill] of parts) {
+    const box = html('section', {'aria-labelledby': id});
+    root.append(html('h2', {id}, title), box);
+    fill(box);
+  }
+}
+
+function sections(run) {
+  const found = [
+    ['strength', 'Strength', (box) => {
+      box.append(facts(run));
+      ratings(box, run.ratings);
+      drawYardsticks(box, run.yardsticks);
+    }],
+    ['payoff', 'Payoff', (box) => heatmap(box, run.payoff, {title: 'Win rates'})],
+    ['meta-game', 'Meta-game', (box) => metaGame(box, run.meta_game)],
+    ['lineage', 'Lineage', (box) => lineage(box, run.lineage, {title: 'Snapshots'})],
+    ['run', 'Run', (box) => curves(box, run.curves)],
+    ['players', 'Players', (box) => players(box, run)],
+  ];
+  return found;
+}
+
+// The plots of a player are drawn when its part is opened: a canvas in a closed part has no width.
+function players(box, run) {
+  for (const {player, curves: found} of run.player_curves) {
+    const mix = run.mixes.find((one) => one.player === player);
+    const details = html('details', {class: 'player'}, html('summary', {}, player));
+    details.addEventListener('toggle', () => {
+      if (!details.open || details.children.length > 1) return;
+      if (mix) opponentMix(details, mix);
+      curves(details, found);
+    });
+    box.append(details);
+  }
+}
+
+function facts(run) {
+  const listed = [['phase', run.phase], ['games', whole(run.games)], ['env steps', whole(run.env_steps)],
+    ['players', whole(run.players)], ['snapshots', whole(run.snapshots)], ['events', whole(run.events)]];
+  return html('dl', {class: 'facts'}, listed.map(([term, value]) =>
+    html('div', {}, html('dt', {}, term), html('dd', {}, value))));
+}

@@ -1,0 +1,88 @@
+"""Scores of snapshots against opponents that never change: they rise where a league gets stronger."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from league.core.state.population import FIXED_OPPONENT
+from league.core.state.state import LeagueState
+from league.reports.figures.extent import Extent, page_of, spread
+from league.reports.figures.intervals import win_rate_interval
+
+YARDSTICKS, MAX_YARDSTICKS = 6, 24
+"""Fixed opponents shown by default and at most."""
+MAX_POINTS = 200
+"""Snapshots of a curve."""
+
+
+class YardstickPoint(msgspec.Struct, frozen=True):
+    """Games of one snapshot against one yardstick.
+
+    Fields:
+      snapshot, trained_steps: of its player when it was frozen. games: played.
+      score: mean, draws one half. low, high: 90 % interval.
+    """
+
+    snapshot: str
+    trained_steps: int
+    score: float
+    low: float
+    high: float
+    games: int
+
+
+class YardstickCurve(msgspec.Struct, frozen=True):
+    """One player's snapshots against one yardstick, oldest first. index: of the player, as in `RatingCurve`."""
+
+    yardstick: str
+    player: str
+    index: int
+    points: tuple[YardstickPoint, ...]
+
+
+class Yardsticks(msgspec.Struct, frozen=True):
+    """Scores against fixed opponents over trained steps; no curves where the league has no fixed opponent.
+
+    Fields:
+      curves: by yardstick, then by player. yardsticks: which of them are shown. counts: what the games count by.
+    """
+
+    curves: tuple[YardstickCurve, ...]
+    yardsticks: Extent
+    counts: str
+
+
+def yardsticks(state: LeagueState, *, offset: int = 0, limit: int = YARDSTICKS) -> Yardsticks:
+    """The curves against some of the fixed opponents."""
+    population = state.population
+    fixed = np.flatnonzero(population.kind.values == FIXED_OPPONENT).tolist()
+    shown, extent = page_of(fixed, what="yardsticks", offset=offset, limit=limit, most=MAX_YARDSTICKS)
+    curves = [curve for number in shown for curve in _curves(state, number)]
+    return Yardsticks(tuple(curves), extent, state.scoring.text)
+
+
+def _curves(state: LeagueState, yardstick: int) -> list[YardstickCurve]:
+    """Curves of the players whose snapshots have met one yardstick."""
+    payoff, names = state.payoff, state.population.names
+    cells = np.flatnonzero(payoff.away.values == yardstick)
+    scores = payoff.scores.values[cells].sum(axis=1)
+    games = payoff.totals.values[cells].sum(axis=(1, 2)).astype(np.float64)
+    bounds = win_rate_interval(scores, games)
+    columns = (payoff.home.values[cells], scores, games, *bounds)
+    by_player: dict[str, list[YardstickPoint]] = {}
+    for home, score, count, low, high in zip(*(column.tolist() for column in columns), strict=True):
+        snapshot = state.snapshots.get(names[home])
+        if snapshot is not None and snapshot.player in state.players and count:
+            point = YardstickPoint(names[home], snapshot.trained_steps, score / count, low, high, int(count))
+            by_player.setdefault(snapshot.player, []).append(point)
+    return [
+        YardstickCurve(names[yardstick], player, index, _thinned(by_player[player]))
+        for index, player in enumerate(state.players)
+        if player in by_player
+    ]
+
+
+def _thinned(points: list[YardstickPoint]) -> tuple[YardstickPoint, ...]:
+    ordered = sorted(points, key=lambda point: point.trained_steps)
+    return tuple(ordered[index] for index in spread(len(ordered), MAX_POINTS))

@@ -1,0 +1,183 @@
+"""`league report`: the four forms of one report, of one run and of several, and the HTML in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, sync_playwright
+
+from league.reports.figures.report import Report, read_report
+from league.reports.figures.report_csv import LONG, report_files, report_long
+from league.reports.figures.report_html import report_html
+from league.reports.figures.report_markdown import report_markdown
+from tests.league.commands import league
+from tests.league.tiny_runs import start, state_of, tiny
+
+CHROMIUM = Path("/usr/bin/chromium")
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("made")
+    start(folder, tiny(league={"ratings": {"step_fraction": 0.3, "final_leases": 0}}), env_steps=2_000)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def report(run: Path) -> Report:
+    return read_report([run], now=1_700_000_000.0)
+
+
+def test_the_json_is_the_report(run: Path) -> None:
+    printed = league("report", run, "--json").json
+    found = msgspec.convert(printed, Report, strict=False)
+    assert found.schema == 1 and found.comparison is None
+    state = state_of(run)
+    assert found.runs[0].games == state.totals.games and found.runs[0].snapshots == len(state.snapshots)
+    assert {node.snapshot for node in found.runs[0].lineage.nodes} == set(state.snapshots)
+
+
+def test_markdown_is_the_default_and_its_tables_are_whole(run: Path, report: Report) -> None:
+    text = league("report", run).out
+    assert text.startswith("# run\n") and "## Ratings" in text and "## Payoff" in text and "## Lineage" in text
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        assert len({line.count(" | ") for line in table.splitlines() if "---" not in line}) == 1, table
+    best = max(
+        (point for curve in report.runs[0].ratings.curves for point in curve.points), key=lambda point: point.elo
+    )
+    assert f"| {best.policy} |" in text.partition("## Ratings")[2].splitlines()[4]
+
+
+def test_a_bar_or_a_tag_in_a_name_breaks_no_table(report: Report) -> None:
+    (figures,) = report.runs
+    curve = figures.ratings.curves[0]
+    point = msgspec.structs.replace(curve.points[0], policy="a|b<script>")
+    ratings = msgspec.structs.replace(figures.ratings, curves=(msgspec.structs.replace(curve, points=(point,)),))
+    hostile = msgspec.structs.replace(report, runs=(msgspec.structs.replace(figures, ratings=ratings),))
+    assert "| a\\|b&lt;script> |" in report_markdown(hostile)
+    assert "<script>" not in report_html(hostile).partition('id="report-data">')[2].partition("</script>")[0]
+
+
+def test_csv_files_hold_a_row_for_each_number(run: Path, report: Report, tmp_path: Path) -> None:
+    assert league("report", run, "--csv", tmp_path / "tables").out == ""
+    assert {path.name: path.read_text() for path in (tmp_path / "tables").iterdir()} == report_files(report)
+    (figures,) = report.runs
+    payoff = list(csv.DictReader((tmp_path / "tables" / "payoff.csv").open()))
+    assert len(payoff) == len(figures.payoff.cells)
+    cell, row = figures.payoff.cells[0], payoff[0]
+    assert row["home"] == figures.payoff.policies[cell.row].policy and float(row["win_rate"]) == cell.win_rate
+
+
+def test_one_csv_file_holds_all_figures_in_one_table(run: Path, report: Report, tmp_path: Path) -> None:
+    league("report", run, "--csv", tmp_path / "all.csv")
+    text = (tmp_path / "all.csv").read_text()
+    assert text == report_long(report)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert tuple(rows[0]) == LONG
+    assert {row["figure"] for row in rows} == {"rating", "payoff", "meta_game", "curve", "opponent_mix"}
+    nash = sum(float(row["value"]) for row in rows if row["metric"] == "nash")
+    assert nash == pytest.approx(1.0)
+
+
+def test_a_cell_is_never_a_formula(report: Report) -> None:
+    (figures,) = report.runs
+    node = msgspec.structs.replace(figures.lineage.nodes[0], snapshot="=1+1")
+    lineage = msgspec.structs.replace(figures.lineage, nodes=(node,))
+    hostile = msgspec.structs.replace(report, runs=(msgspec.structs.replace(figures, lineage=lineage),))
+    assert "'=1+1" in report_files(hostile)["lineage.csv"]
+
+
+def test_several_runs_stand_side_by_side(run: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "other"
+    copy.mkdir()
+    for name in ("config.yaml", "journal.db", "metrics.jsonl", "status.json"):
+        (copy / name).write_bytes((run / name).read_bytes())
+    text = (copy / "config.yaml").read_text()
+    (copy / "config.yaml").write_text(text.replace("seed: 5", "seed: 6"))
+    both = read_report([run, copy], now=0.0)
+    assert both.comparison is not None
+    assert [(one.key, one.values) for one in both.comparison.settings] == [("seed", ("5", "6"))]
+    assert {curve.metric for curve in both.comparison.curves} >= {"league/games"}
+    assert all([one.run for one in curve.runs] == ["run", "other"] for curve in both.comparison.curves)
+    assert "| seed | 5 | 6 |" in report_markdown(both)
+
+
+def test_two_forms_on_one_screen_are_refused(run: Path, tmp_path: Path) -> None:
+    ran = league("report", run, "--md", "--json")
+    assert ran.code == 2 and "--md and --json" in ran.err
+    ran = league("report", tmp_path / "nothing")
+    assert ran.code == 2 and "does not exist" in ran.err
+
+
+@pytest.fixture(scope="module")
+def browser_page() -> Iterator[Page]:
+    if not CHROMIUM.exists():
+        pytest.skip("there is no Chromium here")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser.new_context(viewport={"width": 1_200, "height": 900}, offline=True).new_page()
+        browser.close()
+
+
+def test_the_html_opens_without_a_network_and_without_a_fault(
+    run: Path, report: Report, browser_page: Page, tmp_path: Path
+) -> None:
+    file, faults, asked = tmp_path / "report.html", [], []
+    assert league("report", run, "--html", file).out == ""
+    browser_page.on("pageerror", lambda error: faults.append(str(error)))
+    browser_page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+    browser_page.on("request", lambda request: asked.append(request.url))
+    browser_page.goto(file.as_uri())
+    assert browser_page.locator("h1").inner_text() == "run"
+    assert browser_page.locator("canvas").count() >= 2
+    assert browser_page.locator(".lineage-node").count() == len(report.runs[0].lineage.nodes)
+    browser_page.locator("details.player > summary").first.click()
+    browser_page.locator("details.player[open] .plot").first.wait_for()
+    assert faults == [] and asked == [file.as_uri()]
+    for scheme in ("light", "dark"):
+        browser_page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert Axe().run(browser_page).generate_report() and axe_violations(browser_page) == []
+
+
+def test_arrow_keys_read_the_plots_aloud(run: Path, report: Report, browser_page: Page, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    league("report", run, "--html", file)
+    browser_page.goto(file.as_uri())
+    policies = report.runs[0].payoff.policies
+    heatmap = browser_page.locator(".heatmap")
+    heatmap.focus()
+    browser_page.keyboard.press("ArrowRight")
+    told = browser_page.locator(".plot", has=heatmap).locator(".plot-readout")
+    assert told.inner_text().startswith(f"{policies[0].policy} against {policies[1].policy}: ")
+    browser_page.locator(".lineage").focus()
+    browser_page.keyboard.press("ArrowRight")
+    first = next(node for node in report.runs[0].lineage.nodes[1:] if node.lane == report.runs[0].lineage.nodes[0].lane)
+    told = browser_page.locator(".plot", has=browser_page.locator(".lineage")).locator(".plot-readout")
+    assert told.inner_text().startswith(first.snapshot)
+    table = browser_page.locator(".plot", has=heatmap).locator("details")
+    table.locator("summary").click()
+    assert table.locator("tbody tr").count() == len(report.runs[0].payoff.cells)
+
+
+def axe_violations(page: Page, *, rules: list[str] | None = None) -> list[str]:
+    """Accessibility rules that the page breaks, of all or of some, with the elements."""
+    options = {} if rules is None else {"runOnly": rules}
+    found = Axe().run(page, options=options).response["violations"]
+    return [f"{one['id']}: {json.dumps([node['html'][:120] for node in one['nodes']][:3])}" for one in found]
