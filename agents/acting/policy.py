@@ -8,12 +8,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from agents.nets.distributions import log_softmax
 from agents.nets.network import Network
 from agents.nets.sub_actions import SubActionsHead
 from agents.weights import Weights, adopt
@@ -58,6 +59,28 @@ class ActOutputs:
     log_probs: NDArray[np.float32]
     core: NDArray[np.float32]
     sub_action_log_probs: NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Thoughts of a policy about some slots.
+
+    Fields:
+      values: float32 [K], the expected return from here on; NaN where a policy estimates none.
+      probs: float32 [K, A], of every action; None where actions are not numbered.
+    """
+
+    values: NDArray[np.float32]
+    probs: NDArray[np.float32] | None
+
+
+@runtime_checkable
+class Evaluating(Protocol):
+    """A policy that tells what it thinks."""
+
+    def evaluate(self, view: ActInputs) -> Evaluation:
+        """Values and action probabilities before acting; draws nothing and moves no core state."""
+        ...
 
 
 class Policy(Protocol):
@@ -109,7 +132,7 @@ class NetworkPolicy:
     @torch.inference_mode()
     def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """One batched forward pass and one draw for each slot."""
-        dist_params, core = self._forward(view)
+        dist_params, _, core = self._forward(view)
         head = self._network.head
         if self._greedy:
             actions = head.mode(dist_params)
@@ -122,7 +145,16 @@ class NetworkPolicy:
         actions, log_probs = head.sample(dist_params, noise)
         return ActOutputs(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
 
-    def _forward(self, view: ActInputs) -> tuple[torch.Tensor, NDArray[np.float32]]:
+    @torch.inference_mode()
+    def evaluate(self, view: ActInputs) -> Evaluation:
+        """See `Evaluating`; of a greedy policy too these are the probabilities that it would sample from."""
+        dist_params, values, _ = self._forward(view)
+        numbered = view.env.spec.actions.kind == "categorical"
+        probs: NDArray[np.float32] | None = log_softmax(dist_params).exp().numpy() if numbered else None
+        return Evaluation(values.float().numpy(), probs)
+
+    def _forward(self, view: ActInputs) -> tuple[torch.Tensor, torch.Tensor, NDArray[np.float32]]:
+        """Policy parameters [K, P], values [K] and core states [K, C]."""
         turn, slots = view.turn, view.slots
         core = np.ascontiguousarray(view.core[:, : self.core_size])  # rows fit the largest core state of all policies
         count = len(slots)
@@ -134,7 +166,8 @@ class NetworkPolicy:
         if len(filled) > count:
             core = np.concatenate([core, np.zeros((len(filled) - count, core.shape[1]), np.float32)])
         output = self._network.step(obs, core=torch.from_numpy(core), action_mask=legal)
-        return output.logits[:count], output.core[:count].numpy() if self.core_size else view.core
+        core = output.core[:count].numpy() if self.core_size else view.core
+        return output.logits[:count], output.values[:count], core
 
 
 def _filled(slots: NDArray[np.int64]) -> NDArray[np.int64]:

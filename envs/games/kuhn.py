@@ -18,6 +18,8 @@ from envs.games.poker import BettingTree, Deal, PokerGame, compile_tree
 CARDS = 3
 PASS, BET = 0, 1
 NUM_ENTRIES = 2 + CARDS + 3 * 2
+DEALS: tuple[Deal, ...] = tuple(itertools.permutations(range(CARDS), 2))
+"""Every way to deal the cards, equally likely, in the order of the tables."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,7 @@ class KuhnBetting:
 @functools.cache
 def kuhn_tree() -> BettingTree:
     """Kuhn poker as tables: H = 4, D = 6, I = 12."""
-    deals = tuple(itertools.permutations(range(CARDS), 2))
-    return compile_tree(KuhnBetting(), deals, num_actions=2, num_entries=NUM_ENTRIES)
+    return compile_tree(KuhnBetting(), DEALS, num_actions=2, num_entries=NUM_ENTRIES)
 
 
 class KuhnPoker(PokerGame):

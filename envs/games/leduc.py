@@ -26,6 +26,8 @@ RAISES = (2, 4)  # chips of a raise in each round
 MAX_RAISES = 2  # in one round
 PLACES = 4  # the longest round: call, raise, raise, call
 NUM_ENTRIES = 2 + 2 * CARDS + 2 * PLACES * 2
+DEALS: tuple[Deal, ...] = tuple(itertools.permutations(range(CARDS), 3))
+"""Every way to deal the cards, equally likely, in the order of the tables."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,7 @@ def _strength(card: int, public: int) -> int:
 @functools.cache
 def leduc_tree() -> BettingTree:
     """Leduc poker as tables: H = 36, D = 120, I = 936."""
-    deals = tuple(itertools.permutations(range(CARDS), 3))
-    return compile_tree(LeducBetting(), deals, num_actions=3, num_entries=NUM_ENTRIES)
+    return compile_tree(LeducBetting(), DEALS, num_actions=3, num_entries=NUM_ENTRIES)
 
 
 class LeducPoker(PokerGame):

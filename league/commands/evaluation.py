@@ -36,6 +36,7 @@ def evaluate(
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write a line for each match here.")] = None,
+    replays: Annotated[Path | None, typer.Option("--replays", metavar="DIR", help="Record the games here.")] = None,
     trust: Trust = False,
 ) -> None:
     """Play policies of a run against bots and each other, seats paired, with intervals."""
@@ -53,6 +54,7 @@ def evaluate(
             greedy=greedy,
             trust=trust,
             progress=progress,
+            replays=replays,
         )
     print_report(report)
     if json_file is not None:

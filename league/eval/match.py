@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +24,15 @@ from league.contenders.contender import Fallible
 from league.eval.game_moves import GameSink, MoveHistory, has_numbered_moves
 from league.eval.match_result import MatchResult, merged, score_games
 from league.policies.observation import within_bounds
+from league.replays.recorder import Recorder
+from league.replays.recording import Recording
 
 MAX_BATCH = 512
 """Games stepped together; more gain no speed and tree-searching bots hold a tree for each."""
 MAX_TURNS = 100_000
 """Turns after which a game without a stated bound counts as endless."""
 
+T = TypeVar("T")
 Progress = Callable[[int], None]
 """Called with the number of games that have ended since the last call."""
 
@@ -64,6 +68,7 @@ def play_match(
     progress: Progress | None = None,
     still: Callable[[], bool] = lambda: True,
     on_game: GameSink | None = None,
+    recording: Recording | None = None,
 ) -> MatchResult:
     """Play `games` games between entrants who take each team in turn.
 
@@ -80,6 +85,7 @@ def play_match(
       progress: see `Progress`.
       still: asked before every turn; the match is given up once it says no.
       on_game: given every finished game, where actions are numbers.
+      recording: where the games are recorded for replays; None records nothing.
     Raises:
       OutOfTime: it was given up.
       ValueError: more entrants than teams, or `games` is no positive multiple of the teams.
@@ -99,10 +105,19 @@ def play_match(
             rotations = []
             for rotation in range(teams):
                 holders = seat_holders(spec, filled, rotation)
-                seeds = (seed, wave, rotation)
+                recorder = None if recording is None else Recorder(env_config, env)
                 batch = _play(
-                    env, holders, seeds=seeds, opening_plies=opening_plies, still=still, keep=on_game is not None
+                    env,
+                    holders,
+                    seeds=(seed, wave, rotation),
+                    opening_plies=opening_plies,
+                    still=still,
+                    keep=on_game is not None,
+                    recorder=recorder,
                 )
+                if recording is not None and recorder is not None:
+                    named = [*recording.entrants, *[recording.entrants[-1]] * (teams - len(entrants))]
+                    recording.take(recorder.replay(seat_holders(spec, named, rotation), tags=recording.tags))
                 rotations.append((holders, batch))
                 if progress is not None:
                     progress(env.num_envs)
@@ -135,7 +150,7 @@ def _show_games(rotations: Sequence[_Batch], first_group: int, on_game: GameSink
                 on_game(batch.history.played(game, group=first_group + game, rotation=rotation, returns=returns))
 
 
-def seat_holders(spec: EnvSpec, entrants: Sequence[Policy], rotation: int) -> list[Policy]:
+def seat_holders(spec: EnvSpec, entrants: Sequence[T], rotation: int) -> list[T]:
     """[S], the entrant on each seat: entrant e holds the seats of team (e + rotation) % T."""
     places = team_places(spec)
     return [entrants[(place - rotation) % len(entrants)] for place in places.tolist()]
@@ -199,6 +214,7 @@ def _play(
     opening_plies: int,
     still: Callable[[], bool],
     keep: bool,
+    recorder: Recorder | None,
 ) -> _Batch:
     """One game in every slot of the env.
 
@@ -209,8 +225,11 @@ def _play(
     keep = (keep or seats.need_history) and has_numbered_moves(env.spec)
     history = MoveHistory(env.num_envs) if keep else None
     # The seed of a group leaves the rotation out; the seeds of its games include it.
-    turn = env.reset(int(np.random.default_rng([seed, wave, 0]).integers(2**31)))
-    turn = _open(env, turn, plies=opening_plies, rng=np.random.default_rng([seed, wave, 1]), history=history)
+    stepped = env if recorder is None else recorder
+    turn = stepped.reset(int(np.random.default_rng([seed, wave, 0]).integers(2**31)))
+    turn = _open(stepped, turn, plies=opening_plies, rng=np.random.default_rng([seed, wave, 1]), history=history)
+    if recorder is not None:
+        recorder.opened()
     rng = np.random.default_rng([seed, wave, 2, rotation])
     alive = np.ones(env.num_envs, np.bool_)
     returns = np.zeros((env.num_envs, env.spec.num_seats), np.float32)
@@ -222,7 +241,7 @@ def _play(
         alive &= seats.failed < 0
         if history is not None:
             history.add(turn, actions, alive)
-        turn = env.step(actions)
+        turn = stepped.step(actions)
         steps += int(alive.sum())
         over = alive & turn.ended
         returns[over] = turn.returns[over]

@@ -15,12 +15,15 @@ from agents.acting.policy import ActInputs, Policy
 from envs.protocol import EnvConfig, EnvError, EnvSpec
 from envs.registry import make
 from league.eval.contest import acts_at_once
-from league.eval.entrants import open_entrants
+from league.eval.entrants import Entrant, open_entrants
 from league.eval.match import team_places
 from league.eval.match_result import Interval, MatchResult
 from league.eval.pairs import PairRow, bot_entrant, pair_row
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
 from league.policies.auto_export import AUTO, LAST
+from league.policies.loading import OpenRun
+from league.replays.recording import Recording, ReplayFolder
+from league.replays.replay import SeatHolder
 
 Progress = Callable[[int, int], None]
 """Called with (games finished, games in all), at least once in every turn of a match."""
@@ -124,6 +127,7 @@ def evaluate_run(
     trust: bool = False,
     progress: Progress | None = None,
     limit_s: float | None = None,
+    replays: Path | None = None,
 ) -> EvalReport:
     """Play the players of a run against bots and each other, all on the same openings, each from every team.
 
@@ -137,6 +141,7 @@ def evaluate_run(
         a fixed choice is easily exploited there.
       trust: whether to load code that the folder names, regardless of its author.
       progress: see `Progress`.
+      replays: folder in which the games are recorded; None records nothing.
       limit_s: seconds after which it ends with the games that it has; bots too dear for them are left out with a note.
     Raises:
       LeagueError: the run or a player cannot be loaded.
@@ -156,7 +161,8 @@ def evaluate_run(
             run.env, fitting, limit_s=deadline.left(), players=len(entrants), decisions=decisions, seed=seed
         )
         notes += dear
-    play = Play(run.env, functools.partial(_seated, entrants), conditions.games, seed, opening_plies)
+    recording = functools.partial(_recorded, None if replays is None else ReplayFolder(replays), run, found)
+    play = Play(run.env, functools.partial(_seated, entrants), conditions.games, seed, opening_plies, recording)
     meetings = _meetings(tuple(entrants), fitting, teams=teams)
     count = Count(len(meetings) * conditions.games, progress)
     results = play_all(play, meetings, count, teams=teams, deadline=deadline)
@@ -222,3 +228,19 @@ def _rows(results: Mapping[Meeting, MatchResult], *, teams: int) -> tuple[tuple[
 def _seated(entrants: Mapping[str, Policy], meeting: Meeting, seed: int) -> list[Policy]:
     """The entrants of one match; a fresh bot per match answers independently of earlier matches."""
     return [entrants[name] if name in entrants else bot_entrant(name, seed=seed) for name in meeting]
+
+
+def _recorded(
+    folder: ReplayFolder | None, run: OpenRun, entrants: Sequence[Entrant], meeting: Meeting
+) -> Recording | None:
+    """The recording of one match in a folder; None without one."""
+    if folder is None:
+        return None
+    holders = {name: SeatHolder(name) for name in meeting}
+    for entrant in entrants:
+        member = entrant.members[0][1] if len(entrant.members) == 1 else ""
+        known = run.state.snapshots.get(member)
+        holders[entrant.name] = SeatHolder(
+            member or entrant.name, "" if known is None else known.digest, source=run.path.name
+        )
+    return Recording(tuple(holders[name] for name in meeting), folder.add, {"match": " - ".join(meeting)})

@@ -15,6 +15,7 @@ from envs.registry import make
 from league.eval.match import OutOfTime, play_match
 from league.eval.match_result import MatchResult, merged
 from league.eval.pairs import bot_entrant
+from league.replays.recording import Recording
 
 GROWTH = 4
 """Games of a round over those of the round before."""
@@ -70,13 +71,14 @@ class Count:
 
 @dataclass(frozen=True)
 class Play:
-    """Settings of the games of a match: their number, seed and opening plies, as for `play_match`."""
+    """Settings of the games of a match: their number, seed, opening plies and recording, as for `play_match`."""
 
     env: EnvConfig
     entrants: Entrants
     games: int
     seed: int
     opening_plies: int
+    recording: Callable[[Meeting], Recording | None] = lambda meeting: None
 
     def match(
         self, meeting: Meeting, count: Count, *, games: int, number: int = 0, left: Callable[[], float]
@@ -96,6 +98,7 @@ class Play:
             opening_plies=self.opening_plies,
             progress=count.add,
             still=still,
+            recording=self.recording(meeting),
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agents.acting.policy import ActInputs, ActOutputs, NetworkPolicy, Policy
+from agents.acting.policy import ActInputs, ActOutputs, Evaluating, Evaluation, NetworkPolicy, Policy
 from agents.nets.distributions import log_softmax
 from agents.nets.network import Network
 from agents.weights import Weights, adopt
@@ -247,3 +247,24 @@ class MixtureSeatPolicy:
             core[mine, 1 : 1 + size] = part.core
         assert actions is not None, "a view without slots"
         return ActOutputs(actions=actions, log_probs=log_probs, core=core)
+
+    def evaluate(self, view: ActInputs) -> Evaluation:
+        """Of each slot its member's; before a member is drawn, the mean of all members, by weight."""
+        shares = np.diff(self._shares, prepend=0.0) / self._shares[-1]
+        drawn = view.core[:, 0].astype(np.int64) - 1
+        values = np.zeros(len(view.slots), np.float32)
+        probs: NDArray[np.float32] | None = None
+        for index, (policy, size) in enumerate(zip(self._policies, self._sizes, strict=True)):
+            weights = np.where(drawn < 0, shares[index], drawn == index).astype(np.float32)
+            mine = np.flatnonzero(weights)
+            if not mine.size:
+                continue
+            if not isinstance(policy, Evaluating):
+                values[mine] = np.nan
+                continue
+            part = policy.evaluate(ActInputs(view.env, view.turn, view.slots[mine], view.core[mine, 1 : 1 + size]))
+            values[mine] += weights[mine] * part.values
+            if part.probs is not None:
+                probs = np.zeros((len(view.slots), part.probs.shape[1]), np.float32) if probs is None else probs
+                probs[mine] += weights[mine, None] * part.probs
+        return Evaluation(values, probs)

@@ -1,0 +1,1 @@
+"""Recorded games: how they are written, verified, shown and found."""
