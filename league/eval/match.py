@@ -8,6 +8,7 @@ or loses fast.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -75,7 +76,6 @@ def play_match(
     Games r * G + i of all rotations r form a group: the same seed of the env, the same random opening.
 
     Args:
-      env_config: the game.
       entrants: one policy per team; where there are fewer, the last one takes the remaining teams. So home and away are
         enough for any game of two teams or more.
       games: a multiple of the number of teams.
@@ -93,12 +93,10 @@ def play_match(
     """
     spec = spec_of(env_config)
     teams = len(set(spec.teams))
-    if not 1 <= len(entrants) <= teams:
-        raise ValueError(f"{len(entrants)} entrants do not fit the {teams} teams of {env_config.id}")
-    if games < teams or games % teams:
-        raise ValueError(f"games is {games}: a match of {env_config.id} needs a positive multiple of {teams}")
+    _check(env_config, len(entrants), teams=teams, games=games)
     filled = [*entrants, *[entrants[-1]] * (teams - len(entrants))]
     groups, parts = games // teams, []
+    play = functools.partial(_play, opening_plies=opening_plies, still=still, keep=on_game is not None)
     for wave, start in enumerate(range(0, groups, MAX_BATCH)):
         env = make(env_config, num_envs=min(MAX_BATCH, groups - start))
         try:
@@ -106,18 +104,9 @@ def play_match(
             for rotation in range(teams):
                 holders = seat_holders(spec, filled, rotation)
                 recorder = None if recording is None else Recorder(env_config, env)
-                batch = _play(
-                    env,
-                    holders,
-                    seeds=(seed, wave, rotation),
-                    opening_plies=opening_plies,
-                    still=still,
-                    keep=on_game is not None,
-                    recorder=recorder,
-                )
+                batch = play(env, holders, seeds=(seed, wave, rotation), recorder=recorder)
                 if recording is not None and recorder is not None:
-                    named = [*recording.entrants, *[recording.entrants[-1]] * (teams - len(entrants))]
-                    recording.take(recorder.replay(seat_holders(spec, named, rotation), tags=recording.tags))
+                    _record(recording, recorder, rotation)
                 rotations.append((holders, batch))
                 if progress is not None:
                     progress(env.num_envs)
@@ -127,6 +116,21 @@ def play_match(
         finally:
             env.close()
     return merged(parts)
+
+
+def _check(env_config: EnvConfig, entrants: int, *, teams: int, games: int) -> None:
+    """Raises ValueError for numbers that make no match."""
+    if not 1 <= entrants <= teams:
+        raise ValueError(f"{entrants} entrants do not fit the {teams} teams of {env_config.id}")
+    if games < teams or games % teams:
+        raise ValueError(f"games is {games}: a match of {env_config.id} needs a positive multiple of {teams}")
+
+
+def _record(recording: Recording, recorder: Recorder, rotation: int) -> None:
+    """Hand over the games of one rotation, with their seats named as `seat_holders` fills them."""
+    teams = len(set(recorder.spec.teams))
+    named = [*recording.entrants, *[recording.entrants[-1]] * (teams - len(recording.entrants))]
+    recording.take(recorder.replay(seat_holders(recorder.spec, named, rotation), tags=recording.tags))
 
 
 def _scored(spec: EnvSpec, entrants: Sequence[Policy], rotations: Sequence[tuple[list[Policy], _Batch]]) -> MatchResult:
