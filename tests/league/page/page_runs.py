@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import yaml
-from league.page.runs.library import Library
 
 from league.config.loading import parse_config
 from league.config.run_config import dump_config
@@ -15,6 +14,7 @@ from league.core.state.events import EVENTS
 from league.monitor import names
 from league.page.app import make_page
 from league.page.guard import App, Keys
+from league.page.runs.library import Library
 from league.run.config_changes import noted_config
 from league.store.journal import Journal
 from league.store.lock import this_process

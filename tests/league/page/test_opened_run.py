@@ -9,15 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+
+from league.core.state.events import EVENTS
+from league.core.state.state import digest
+from league.errors import LeagueError
 from league.page.runs.background import Background
 from league.page.runs.journal_fold import ROUTINE, notable_events
 from league.page.runs.library import Library
 from league.page.runs.metric_history import MetricHistory
 from league.page.runs.opened_run import OpenedRun
-
-from league.core.state.events import EVENTS
-from league.core.state.state import digest
-from league.errors import LeagueError
 from league.reports.status import open_state
 from league.store.journal import Journal
 from league.store.run_folder import RunFolder
