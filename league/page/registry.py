@@ -6,11 +6,17 @@ from collections.abc import Mapping
 
 SECTIONS: Mapping[str, str] = {
     "overview": "league.page.sections.overview",
+    "table": "league.page.sections.table",
+    "player": "league.page.sections.player",
+    "fleet": "league.page.sections.fleet",
+    "doctor": "league.page.sections.doctor",
     "events": "league.page.sections.events",
+    "operations": "league.page.sections.operations",
 }
 """Name -> module with `Query` and `read`; the page draws it by assets/sections/NAME.js."""
 
 ROUTES: Mapping[str, str] = {
     "session": "league.page.routes.session",
+    "operations": "league.page.routes.operations",
 }
 """Name -> module with `add_routes(router, library)`."""

@@ -60,12 +60,20 @@ def serve(
     with contextlib.closing(library):
         for name in library.folders() if len(library.folders()) == 1 else ():
             library.run(name)  # says at once what is wrong with it
-        listener = _listener(port)
+        listener = listen(port)
         address = PageAddress(listener.getsockname()[1], token or new_token())
         keys = Keys(address.token, f"league-page-{address.port}")
         sys.setswitchinterval(SWITCH_S)
         os.nice(NICER)
-        config = uvicorn.Config(
+        with contextlib.closing(listener):
+            ready(address)
+            page_server(library, keys).run(sockets=[listener])
+
+
+def page_server(library: Library, keys: Keys) -> uvicorn.Server:
+    """The server of a page; `run` it with a listening socket."""
+    return uvicorn.Server(
+        uvicorn.Config(
             make_page(library, keys),
             lifespan="off",
             log_config=None,
@@ -77,12 +85,10 @@ def serve(
             timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=STOP_S,
         )
-        with contextlib.closing(listener):
-            ready(address)
-            uvicorn.Server(config).run(sockets=[listener])
+    )
 
 
-def _listener(port: int | None) -> socket.socket:
+def listen(port: int | None) -> socket.socket:
     """A listening socket on loopback.
 
     Raises:

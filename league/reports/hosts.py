@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from league.core.marks import WORKING
+from league.core.state.state import LeagueState
 from league.reports.status import open_state
-from league.store.run_folder import RunFolder
+from league.store.run_folder import RunFolder, RunStatus
 
 LOST = "lost"
 """Of a host that the runtime has parked, as it was lost again and again."""
@@ -66,7 +67,11 @@ def read_hosts(path: Path) -> HostsReport:
     status = folder.read_status()
     if status is None or not folder.is_live(status):
         return HostsReport(str(path), ())
-    state = open_state(folder)
+    return HostsReport(str(path), host_rows(open_state(folder), status))
+
+
+def host_rows(state: LeagueState, status: RunStatus) -> tuple[HostRow, ...]:
+    """The hosts of a live run, by its league and its heartbeat."""
     leases = {lease.host: lease for lease in state.leases.values()}
     rows = []
     for worker in status.workers:
@@ -76,4 +81,4 @@ def read_hosts(path: Path) -> HostsReport:
         rows.append(HostRow(worker.name, worker.kind, held, worker.pid, number, player, worker.device))
     there = {row.name for row in rows}
     rows += [HostRow(name, "actor_host", LOST) for name in status.parked if name not in there]
-    return HostsReport(str(path), tuple(row for row in rows if row.name))
+    return tuple(row for row in rows if row.name)

@@ -90,7 +90,11 @@ function drawNavigation() {
   const items = sections.map(name => module(name).then(each => h('a', {
     href: link(name), id: `nav-${name}`, 'aria-current': name === place.section ? 'page' : null,
   }, each.title)));
-  Promise.all(items).then(found => byId('nav').replaceChildren(h('ul', null, found.map(each => h('li', null, each)))));
+  Promise.all(items).then(found => {
+    byId('nav').replaceChildren(h('ul', null, found.map(each => h('li', null, each))));
+    const open = byId(`nav-${place.section}`);
+    if (open) byId('nav').scrollLeft = open.offsetLeft - byId('nav').clientWidth / 2 + open.clientWidth / 2;
+  });
 }
 
 function showRuns() {

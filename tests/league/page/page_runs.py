@@ -63,7 +63,8 @@ def write_run(path: Path, *, leases: int = 60, live: bool = False) -> RunFolder:
 def write_status(folder: RunFolder, *, live: bool) -> None:
     """A heartbeat of this process."""
     now = time.time()
-    workers = (WorkerStatus("actor_host", 1, name="actor-0"), WorkerStatus("learner_host", 2, "cpu", "learner-0"))
+    actors = (WorkerStatus("actor_host", number, name=f"actor-{number}") for number in range(2))
+    workers = (*actors, WorkerStatus("learner_host", 2, "cpu", "learner-0"))
     status = RunStatus(
         this_process(),
         "running" if live else "stopped",

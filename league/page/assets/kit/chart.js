@@ -11,12 +11,28 @@ export function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+// As many digits as it takes to tell the ticks of an axis apart.
+function tickText(tick, ticks) {
+  const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : Math.abs(tick);
+  if (Math.abs(tick) >= 1e4 || step >= 1) return count(tick);
+  if (step < 1e-4) return tick === 0 ? '0' : tick.toExponential(1);
+  return tick.toFixed(Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
+}
+
+// Room above and below the lines; a level line lies in the middle.
+function rangeOf(_, low, high) {
+  if (low === null || high === null) return [0, 1];
+  if (low === high) return low === 0 ? [0, 1] : [low - Math.abs(low) / 10, high + Math.abs(high) / 10];
+  const room = (high - low) / 12;
+  return [low >= 0 && low < 3 * room ? 0 : low - room, high + room];
+}
+
 function line(label, index, unit) {
   return {
     label,
     stroke: colour(`--series-${(index % 8) + 1}`),
     width: 1.75,
-    points: {size: 4},
+    points: {size: 5},
     spanGaps: true,
     value: (_, value) => (value === null ? '–' : short(value) + unit),
   };
@@ -67,10 +83,10 @@ export function lineChart(root, {title, x = 'env steps', series, unit = '', rang
     height: HEIGHT,
     legend: {show: false},
     cursor: {y: false},
-    scales: {x: {time: false}, y: range ? {range: () => range} : {}},
+    scales: {x: {time: false}, y: {range: range ? () => range : rangeOf}},
     axes: [
       {...axis, values: (_, ticks) => ticks.map(count), size: 34},
-      {...axis, values: (_, ticks) => ticks.map(tick => short(tick)), size: 56},
+      {...axis, values: (_, ticks) => ticks.map(tick => tickText(tick, ticks)), size: 56},
     ],
     series: lines,
     bands,

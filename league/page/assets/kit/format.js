@@ -3,9 +3,9 @@
 export function count(n) {
   if (n === null || n === undefined) return '–';
   const size = Math.abs(n);
-  if (size >= 1e9) return `${(n / 1e9).toFixed(2)}G`;
-  if (size >= 1e6) return `${(n / 1e6).toFixed(2)}M`;
-  if (size >= 1e4) return `${(n / 1e3).toFixed(1)}k`;
+  if (size >= 1e9) return `${Number((n / 1e9).toFixed(2))}G`;
+  if (size >= 1e6) return `${Number((n / 1e6).toFixed(2))}M`;
+  if (size >= 1e4) return `${Number((n / 1e3).toFixed(1))}k`;
   return Math.round(n).toLocaleString('en-GB');
 }
 

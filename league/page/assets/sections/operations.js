@@ -1,0 +1,104 @@
+import {badge, card, h, note} from '../kit/dom.js';
+import {clock} from '../kit/format.js';
+
+export const title = 'Operations';
+
+function field(argument, names, value) {
+  const id = `op-${argument.name}`;
+  const known = names[argument.name] || [];
+  const number = argument.kind === 'number' || argument.kind === 'integer';
+  const input = h('input', {
+    id, name: argument.name, type: 'text', inputmode: number ? (argument.kind === 'integer' ? 'numeric' : 'decimal') : null, autocomplete: 'off',
+    required: argument.is_required, list: known.length ? `${id}-known` : null,
+    value: value || (argument.default === null || argument.default === undefined ? '' : String(argument.default)),
+  });
+  return h('label', {for: id}, argument.name.replaceAll('_', ' ') + (argument.is_required ? '' : ' (optional)'), h('span', null, argument.what), input,
+    known.length ? h('datalist', {id: `${id}-known`}, known.map(each => h('option', {value: each}))) : null);
+}
+
+// The value of a field by the kind of its argument; text that is no JSON is taken as it stands.
+function valueOf(argument, text) {
+  if (argument.kind === 'number' || argument.kind === 'integer') {
+    const number = Number(text);
+    if (text.trim() === '' || Number.isNaN(number)) throw new Error(`${argument.name} is a number.`);
+    return number;
+  }
+  if (argument.kind === 'json') {
+    try {
+      return JSON.parse(text);
+    } catch {
+      return text;
+    }
+  }
+  return text;
+}
+
+function opened(form, data, context) {
+  const outcome = h('div', {class: 'outcome', role: 'status', id: 'op-outcome'});
+  const reason = h('input', {id: 'op-reason', maxlength: 500, autocomplete: 'off'});
+  const path = `/runs/${encodeURIComponent(context.run)}/operations/${form.name}`;
+
+  function wanted(element) {
+    const found = {};
+    for (const argument of form.arguments) {
+      const text = element.elements[argument.name].value;
+      if (text !== '' || argument.is_required) found[argument.name] = valueOf(argument, text);
+    }
+    return {arguments: found, reason: reason.value};
+  }
+
+  function refused(error) {
+    outcome.replaceChildren(h('p', {class: 'refused'}, badge('refused', 'bad'), ` ${error.message}`));
+  }
+
+  async function carryOut(body) {
+    try {
+      const done = await context.post(path, body);
+      outcome.replaceChildren(h('p', null, badge('done', 'good'), ` ${done.words}. `,
+        h('a', {href: context.link('events', {before: done.last_event + 1}), id: 'op-event'}, `Event ${done.first_event.toLocaleString('en-GB')}`)),
+      done.undoable ? h('p', null, h('a', {href: context.link('operations', {name: 'undo', value: String(done.first_event)}), id: 'op-undo'}, 'Take it back')) : '');
+      context.announce(`Done: ${done.words}`);
+      document.getElementById('op-event').focus();
+    } catch (error) {
+      refused(error);
+    }
+  }
+
+  async function plan(event) {
+    event.preventDefault();
+    try {
+      const body = wanted(event.target);
+      const intended = await context.post(`${path}/plan`, body);
+      outcome.replaceChildren(
+        h('p', null, badge('would', 'warn'), ' The league ', h('strong', null, intended.words), '. ',
+          intended.is_undoable ? 'It can be taken back.' : 'It cannot be taken back.'),
+        h('button', {type: 'button', id: 'op-confirm', class: intended.is_undoable ? null : 'danger', onclick: () => carryOut(body)}, 'Do it'), ' ',
+        h('button', {type: 'button', class: 'quiet', id: 'op-cancel', onclick: () => { outcome.replaceChildren(); document.getElementById('op-plan').focus(); }}, 'Leave it'));
+      document.getElementById('op-confirm').focus();
+    } catch (error) {
+      refused(error);
+    }
+  }
+
+  return card(form.name.replaceAll('_', ' '), h('p', null, form.what), h('form', {class: 'fields', onsubmit: plan, id: 'op-form', 'data-busy': ''},
+    form.arguments.map((argument, index) => field(argument, data.names, index ? '' : data.value)),
+    h('label', {for: 'op-reason'}, 'reason (optional)', h('span', null, 'why, for the journal'), reason),
+    h('div', null, h('button', {type: 'submit', id: 'op-plan'}, 'What will it do?'))), outcome);
+}
+
+export function render(root, data, context) {
+  if (data.refusal) root.append(h('section', {class: 'card bad-edge'}, h('p', null, data.refusal)));
+  const form = data.forms.find(each => each.name === data.name);
+  const choice = h('nav', {class: 'card choices', 'aria-label': 'Operations'}, h('ul', null, data.forms.map(each => h('li', null, h('a', {
+    href: context.link('operations', {name: each.name}), id: `op-${each.name}-link`, 'aria-current': each === form ? 'true' : null}, each.name.replaceAll('_', ' '))))));
+  root.append(choice);
+  if (form && !data.refusal) root.append(opened(form, data, context));
+  else if (form) root.append(card(form.name.replaceAll('_', ' '), h('p', null, form.what)));
+  else root.append(note('Choose an operation. What it will do is said before anything is done.'));
+  root.append(card('Changes so far', data.changes.length ? h('ol', {class: 'events'}, data.changes.map(each => h('li', null,
+    h('a', {href: context.link('events', {before: each.seq + 1})}, each.seq.toLocaleString('en-GB')), ' ',
+    h('span', {class: 'muted'}, clock(each.wall_time)), ` ${each.text}`, each.by ? h('span', {class: 'muted'}, ` by ${each.by}`) : null, each.reason ? `: ${each.reason}` : null, ' ',
+    each.is_undone ? badge('taken back') : each.is_undoable && !data.refusal
+      ? h('a', {href: context.link('operations', {name: 'undo', value: String(each.seq)})}, 'Take back') : null)))
+    : note('Nobody has changed this league.')));
+}
