@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from league.commands.options import Trust, games_line
+from league.commands.options import Json, Trust, games_line
 from league.errors import LeagueError
+
+if TYPE_CHECKING:
+    from league.tournament.report import TournamentReport
 
 Contenders = Annotated[
     list[str],
@@ -35,6 +39,7 @@ TEST_WORDS = ("elo0=", "elo1=", "alpha=", "beta=")
 def add_judging(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command("match")(match)
+    app.command("tournament")(tournament)
 
 
 def match(
@@ -56,12 +61,14 @@ def match(
     trust: Trust = False,
 ) -> None:
     """Play contenders of any run against each other: seats paired, common openings, intervals."""
+    from agents.torch_runtime import prepare_process
     from envs.protocol import EnvConfig
     from league.contenders.finding import find_contenders, game_of, remarks_on, require_playable
     from league.eval.contest import ContestConditions, acts_at_once
     from league.eval.head_to_head import head_to_head_csv, head_to_head_lines, play_head_to_head
 
     words = [word for word in contenders if sprt is not None and word.startswith(TEST_WORDS)]
+    prepare_process()
     test = None if sprt is None else sprt_of(" ".join([sprt, *words]))
     found = find_contenders([name for name in contenders if name not in words], trust=trust)
     game = game_of(found, env=None if env is None else EnvConfig(env))
@@ -105,3 +112,88 @@ def sprt_of(text: str):  # type: ignore[no-untyped-def]
         return SprtConfig(**values)
     except ValueError as error:
         raise LeagueError(f"--sprt: {error}.") from None
+
+
+def tournament(
+    contenders: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CONTENDER]...", help="As of `league match`; none to continue --out.", show_default=False
+        ),
+    ] = None,
+    form: Annotated[
+        str,
+        typer.Option("--format", metavar="NAME", help="round-robin, gauntlet (the first against all), ladder, swiss."),
+    ] = "round-robin",
+    rounds: Annotated[int, typer.Option(min=0, help="Of swiss or ladder; 0 for as many as it needs.")] = 0,
+    games: Annotated[int, typer.Option(min=1, help="Games of each pairing.")] = 100,
+    batch_games: Annotated[int, typer.Option("--batch-games", min=1, help="Games recorded together.")] = 50,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the tournament.")] = Path("tournament"),
+    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes that play; 0 for one per core.")] = 0,
+    anchor: Annotated[
+        str,
+        typer.Option(metavar="NAME=RATING", help="Contender whose rating is fixed.", show_default="random play at 0"),
+    ] = "",
+    env: Env = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
+    opening_plies: OpeningPlies = 2,
+    greedy: Greedy = None,
+    record: Annotated[bool, typer.Option("--record", help="Keep the moves of every game.")] = False,
+    as_json: Json = False,
+    trust: Trust = False,
+) -> None:
+    """Play contenders in a tournament; the same command continues one that was interrupted.
+
+    DIR holds its journal, and at the end report.json, standings.csv and report.html.
+    """
+    import sys
+
+    from agents.torch_runtime import prepare_process
+    from league.monitor.live_table import LiveTable, TableView
+    from league.tournament.records import TournamentConfig
+    from league.tournament.report import table_of, tournament_head, tournament_lines
+    from league.tournament.run_tournament import play_tournament
+
+    prepare_process()
+    name, rating = anchor_of(anchor, contenders or [])
+    config = TournamentConfig(
+        written=tuple(contenders or ()),
+        env_id=env or "",
+        format=form,
+        rounds=rounds,
+        games=games,
+        batch_games=batch_games,
+        seed=seed,
+        opening_plies=opening_plies,
+        greedy=greedy,
+        anchor=name,
+        anchor_elo=rating,
+        record=record,
+    )
+    with LiveTable(sys.stderr) as table:
+
+        def show(report: Callable[[], TournamentReport], done: int, known: int) -> None:
+            def view() -> TableView:
+                made = report()
+                heads, rows = table_of(made)
+                return TableView(f"{tournament_head(made)} ({done:,} of {known:,} so far)", heads, rows)
+
+            table.show(view)
+
+        done = play_tournament(out, config if contenders else None, jobs=jobs, trust=trust, progress=show)
+    typer.echo(done.to_json() if as_json else "\n".join(tournament_lines(done)))
+
+
+def anchor_of(text: str, contenders: Sequence[str]) -> tuple[str, float]:
+    """The contender and the rating of NAME=RATING, or of NAME alone at 0.
+
+    Raises:
+      LeagueError: the rating is no number.
+    """
+    if not text or text in contenders:
+        return text, 0.0
+    name, _, rating = text.rpartition("=")
+    try:
+        return name, float(rating)
+    except ValueError:
+        raise LeagueError(f"--anchor: {text!r} is no contender with a rating: write bot:random=0.") from None

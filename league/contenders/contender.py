@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from agents.acting.policy import Policy
@@ -38,6 +38,11 @@ class OpenConditions:
 
     seed: int
     greedy: bool
+
+
+def plain_game(env: EnvConfig, spec: EnvSpec) -> Game:
+    """A game without the env's own format, which other processes need not be able to read."""
+    return Game(env, replace(spec, user_format=None))
 
 
 class Contender(Protocol):

@@ -12,7 +12,7 @@ from agents.acting.policy import ActInputs
 from envs.plugins import load
 from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import make, spec_of
-from league.contenders.contender import Contender, Finder, Game, OpenConditions, UnknownContender
+from league.contenders.contender import Contender, Finder, Game, OpenConditions, UnknownContender, plain_game
 from league.contenders.stored import find_stored, trust_stored
 from league.policies.policy_store import spec_hash
 
@@ -66,7 +66,7 @@ def game_of(contenders: Sequence[Contender], *, env: EnvConfig | None = None) ->
     games = [(one, one.game) for one in contenders if one.game is not None]
     if env is None and not games:
         raise UnknownContender("no contender brings a game: give one with --env, such as --env connect_four.")
-    game = games[0][1] if env is None else Game(env, spec_of(env))
+    game = games[0][1] if env is None else plain_game(env, spec_of(replace(env, workers=0)))
     for one, own in games:
         if shape_of(own.spec) != shape_of(game.spec):
             first = games[0][0].name if env is None else "--env"

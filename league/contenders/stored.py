@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agents.acting.policy import Policy
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
-from league.contenders.contender import Game, OpenConditions, UnknownContender, identity_of
+from league.contenders.contender import Game, OpenConditions, UnknownContender, identity_of, plain_game
 from league.policies.auto_export import AUTO
 from league.policies.frozen import FrozenCopy
-from league.policies.loaded_policy import LoadedMixture
+from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import build_policy, copies_at, frozen_copies, open_run
 from league.policies.package import is_frozen_folder
+from league.policies.policy_store import spec_hash
 from league.policies.trust import names_of_manifest, require_trusted, trust_folder
 
 FROM = ":"
@@ -25,7 +26,14 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class StoredContender:
-    """A policy from a folder; fields as of `Contender`, and the folder that it came from."""
+    """A policy from a folder.
+
+    Fields:
+      name, identity, reason, game, copies: as of `Contender`.
+      source: the folder.
+      opened: policies made so far, by the game's shape and whether they are greedy; they hold nothing of a match.
+        Building a network takes longer than some matches.
+    """
 
     name: str
     identity: str
@@ -33,21 +41,27 @@ class StoredContender:
     game: Game
     copies: tuple[FrozenCopy, ...]
     source: Path
+    opened: dict[tuple[str, bool], Policy] = field(default_factory=dict, compare=False, repr=False)
 
     @contextmanager
     def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
         """See `Contender.open`."""
+        key = spec_hash(game.spec), conditions.greedy
+        if key not in self.opened:
+            self.opened[key] = self._loaded(game, conditions).as_seat_policy(greedy=conditions.greedy)
+        yield self.opened[key]
+
+    def _loaded(self, game: Game, conditions: OpenConditions) -> LoadedPolicy | LoadedMixture:
+        seed, spec = conditions.seed, game.spec
         members = [
-            (
-                copy.weight,
-                build_policy(
-                    self.name, copy.weights, copy.manifest, game.spec, seed=conditions.seed, source=self.source
-                ),
-            )
+            (copy.weight, build_policy(self.name, copy.weights, copy.manifest, spec, seed=seed, source=self.source))
             for copy in self.copies
         ]
-        drawn = members[0][1] if len(members) == 1 else LoadedMixture(self.name, members, seed=conditions.seed)
-        yield drawn.as_seat_policy(greedy=conditions.greedy)
+        return members[0][1] if len(members) == 1 else LoadedMixture(self.name, members, seed=seed)
+
+    def __getstate__(self) -> dict[str, object]:
+        """What goes to another process: everything but the policies made here."""
+        return {**vars(self), "opened": {}}
 
 
 def find_stored(written: str) -> tuple[StoredContender, ...]:
@@ -100,7 +114,7 @@ def _of_folder(written: str, folder: Path, name: str) -> StoredContender:
     run = open_run(folder)
     chosen = run.choose(name)
     copies = frozen_copies(run, chosen)
-    game = Game(run.env, run.spec)
+    game = plain_game(run.env, run.spec)
     return StoredContender(written, stored_identity(copies), chosen.reason, game, copies, folder)
 
 
@@ -122,4 +136,4 @@ def _snapshots_in(folder: Path) -> list[Path]:
 
 
 def _game_of(env: EnvConfig) -> Game:
-    return Game(env, spec_of(replace(env, workers=0)))
+    return plain_game(env, spec_of(replace(env, workers=0)))

@@ -70,24 +70,27 @@ class MatchResult:
         return int(wins), int(self.draws[:, entrant, opponent].sum()), int(losses)
 
     def score(self, entrant: int = 0) -> Interval:
-        """Mean score of an entrant over games and opponents, with a Wilson interval.
-
-        The interval counts games as independent. The games of a group may agree more than that, where the opening
-        decides or the policies hardly vary. Then the number of games is scaled down by the measured excess of the
-        variance of the group means. It is never scaled up, so that a score of 0 or 1 keeps a width.
+        """Mean score of an entrant over games and opponents, with a Wilson interval over `effective_games`.
 
         Raises:
           ValueError: the game has one team, so there is no opponent to score against.
         """
-        teams = self.wins.shape[1]
-        if teams < 2:
+        if self.wins.shape[1] < 2:
             raise ValueError("a game of one team has no score; look at mean_return")
+        return wilson(float(self.group_scores[:, entrant].mean()), self.effective_games(entrant))
+
+    def effective_games(self, entrant: int = 0) -> float:
+        """The number of independent games that say as much about an entrant's score as these.
+
+        The games of a group may agree more than independent ones, where the opening decides or the policies hardly
+        vary. Then their number is scaled down by the measured excess of the variance of the group means. It is never
+        scaled up, so that a score of 0 or 1 keeps a width.
+        """
         scores = self.group_scores[:, entrant]
         mean = float(scores.mean())
         bernoulli = mean * (1.0 - mean)
-        measured = teams * float(scores.var(ddof=1)) if len(scores) > 1 else 0.0
-        effective = self.games * (bernoulli / max(bernoulli, measured) if bernoulli else 1.0)
-        return wilson(mean, effective)
+        measured = self.wins.shape[1] * float(scores.var(ddof=1)) if len(scores) > 1 else 0.0
+        return self.games * (bernoulli / max(bernoulli, measured) if bernoulli else 1.0)
 
     def by_team(self, entrant: int = 0) -> tuple[float, ...]:
         """[T] mean score of an entrant while it held team 0, 1, ..."""

@@ -1,0 +1,1 @@
+"""Tournaments between contenders: schedules, games over processes, a journal, standings and reports."""

@@ -1,0 +1,129 @@
+"""Batches of games that are played somewhere: the jobs, what comes of them, and the player in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from envs.protocol import EnvConfig
+from league.contenders.contender import Contender, Game
+from league.eval.contest import ContestConditions, play_batch
+from league.eval.game_moves import PlayedGame
+from league.eval.match_result import MatchResult
+from league.tournament.records import BatchKey
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """A batch to be played. seed_number: see `play_batch`; games: as many."""
+
+    key: BatchKey
+    seed_number: int
+    games: int
+
+
+@dataclass(frozen=True)
+class BatchOutcome:
+    """A batch that has been played. played: its games with their moves; empty where they are not kept."""
+
+    job: BatchJob
+    result: MatchResult
+    played: tuple[PlayedGame, ...]
+
+
+@dataclass(frozen=True)
+class Field:
+    """Everything that the games of a tournament have in common.
+
+    Fields:
+      env: the game. contenders: everyone.
+      conditions: of all games. record: whether moves are kept.
+      admitted: names of code from outside that may be loaded for them.
+    """
+
+    env: EnvConfig
+    contenders: tuple[Contender, ...]
+    conditions: ContestConditions
+    record: bool
+    admitted: tuple[str, ...]
+
+
+class BatchPlayers(Protocol):
+    """Players of batches, in this process or in others; a context manager that ends them."""
+
+    @property
+    def num_busy(self) -> int:
+        """Batches that have been given and have not come back."""
+        ...
+
+    @property
+    def has_room(self) -> bool:
+        """True if another batch would begin at once."""
+        ...
+
+    def give(self, job: BatchJob) -> None:
+        """Let a batch be played; only while there is room."""
+        ...
+
+    def wait(self) -> Sequence[BatchOutcome]:
+        """Wait a moment for batches that have ended.
+
+        Raises:
+          LeagueError: a contender cannot play, or a process failed again and again.
+        """
+        ...
+
+
+def play_job(field: Field, game: Game, job: BatchJob, *, sign_of_life: Callable[[], None]) -> BatchOutcome:
+    """Play a batch in this process. sign_of_life: called before every turn. Raises as `play_batch`."""
+    played: list[PlayedGame] = []
+
+    def still() -> bool:
+        sign_of_life()
+        return True
+
+    result = play_batch(
+        game,
+        [field.contenders[place] for place in job.key.lineup],
+        field.conditions,
+        number=job.seed_number,
+        games=job.games,
+        still=still,
+        on_game=played.append if field.record else None,
+    )
+    return BatchOutcome(job, result, tuple(played))
+
+
+class PlayHere:
+    """Plays batches in this process, one after the other."""
+
+    def __init__(self, field: Field, game: Game) -> None:
+        self._field = field
+        self._game = game
+        self._job: BatchJob | None = None
+
+    def __enter__(self) -> PlayHere:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Does nothing: there is nothing to end."""
+
+    @property
+    def num_busy(self) -> int:
+        """See `BatchPlayers`."""
+        return 0 if self._job is None else 1
+
+    @property
+    def has_room(self) -> bool:
+        """See `BatchPlayers`."""
+        return self._job is None
+
+    def give(self, job: BatchJob) -> None:
+        """See `BatchPlayers`."""
+        self._job = job
+
+    def wait(self) -> Sequence[BatchOutcome]:
+        """See `BatchPlayers`."""
+        job, self._job = self._job, None
+        return () if job is None else (play_job(self._field, self._game, job, sign_of_life=lambda: None),)

@@ -1,0 +1,185 @@
+"""The report of a tournament: standings on one scale, scores of all pairings, as a record, lines and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from league.eval.contest import MAX_FAILURES
+from league.eval.match_result import Interval
+from league.tournament.formats import ladder_order, swiss_points
+from league.tournament.records import Enrolled, TournamentConfig, TournamentCreated
+from league.tournament.standings import ELO, RETURN, Anchor, scale_of, scores_between, standings
+from league.tournament.tournament import Tournament
+
+FIRST_ANCHOR = "bot:random"
+
+
+@dataclass(frozen=True)
+class ContenderStanding:
+    """One contender, from the top of the table down.
+
+    Fields:
+      name, identity, reason: as of `Contender`.
+      rating: on the scale of the report, with its 95 % interval; None without a game.
+      games, score, aborted, retired: as of `Standing`.
+      points: of a Swiss tournament; None in other formats.
+      rung: place on a ladder, from 1; None in other formats.
+    """
+
+    name: str
+    identity: str
+    reason: str
+    rating: Interval | None
+    games: int
+    score: float | None
+    aborted: int
+    retired: bool
+    points: float | None = None
+    rung: int | None = None
+
+
+@dataclass(frozen=True)
+class TournamentReport:
+    """A tournament as far as it has been played. It holds no times: the same games make the same report.
+
+    Fields:
+      env_id, env_kwargs: the game. config: the settings. greedy: as it was decided.
+      scale: "elo", "skill" (openskill's mu) or "return". anchor: contender whose rating is fixed; "" on returns.
+      rounds: that have ended. games: that were played.
+      standings: highest rating first.
+      scores: [C][C] score of the row's against the column's contender, both in the order of the standings.
+    """
+
+    env_id: str
+    env_kwargs: dict[str, object]
+    config: TournamentConfig
+    greedy: bool
+    scale: str
+    anchor: str
+    rounds: int
+    games: int
+    standings: tuple[ContenderStanding, ...]
+    scores: tuple[tuple[float | None, ...], ...]
+
+    def to_json(self) -> str:
+        """The whole record as one JSON object."""
+        return json.dumps(asdict(self), allow_nan=False)
+
+
+def report_of(created: TournamentCreated, state: Tournament, *, teams: int) -> TournamentReport:
+    """The report of a tournament as it stands."""
+    config, contenders, results = created.config, created.contenders, state.results()
+    anchor = _anchor_of(config, contenders)
+    rows = standings(
+        results,
+        contenders=len(contenders),
+        teams=teams,
+        anchor=anchor,
+        aborted=state.aborted,
+        most=MAX_FAILURES,
+    )
+    order = [row.place for row in rows]
+    points = swiss_points(len(contenders), state.closed_rounds) if config.format == "swiss" else None
+    ladder = ladder_order(len(contenders), state.closed_rounds) if config.format == "ladder" else None
+    scores = scores_between(results, len(contenders))
+    return TournamentReport(
+        env_id=created.env_id,
+        env_kwargs=created.env_kwargs,
+        config=config,
+        greedy=created.greedy,
+        scale=scale_of(teams),
+        anchor="" if scale_of(teams) == RETURN else contenders[anchor.place].name,
+        rounds=state.round,
+        games=state.games_played,
+        standings=tuple(
+            ContenderStanding(
+                name=contenders[row.place].name,
+                identity=contenders[row.place].identity,
+                reason=contenders[row.place].reason,
+                rating=row.rating,
+                games=row.games,
+                score=row.score,
+                aborted=row.aborted,
+                retired=row.retired,
+                points=None if points is None else points[row.place],
+                rung=None if ladder is None else ladder.index(row.place) + 1,
+            )
+            for row in rows
+        ),
+        scores=tuple(tuple(scores[first][second] for second in order) for first in order),
+    )
+
+
+def tournament_head(report: TournamentReport) -> str:
+    """One line on what was played."""
+    how = "likeliest action" if report.greedy else "sampled actions"
+    fixed = f", {report.anchor} at {report.config.anchor_elo:g}" if report.anchor else ""
+    return f"{report.env_id}: {report.config.format}, {report.games:,} games, {how}{fixed}"
+
+
+def table_of(report: TournamentReport) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Column heads and rows of the standings as text."""
+    form = "+.0f" if report.scale == ELO else ".3g"
+    own = [name for name in ("points", "rung") if any(getattr(row, name) is not None for row in report.standings)]
+    aborted = ["aborted"] if any(row.aborted for row in report.standings) else []
+    heads = ("#", "contender", report.scale, "95 % interval", "score", "games", *own, *aborted)
+    rows = []
+    for number, row in enumerate(report.standings, 1):
+        rating = row.rating
+        rows.append(
+            (
+                str(number),
+                row.name + (" (retired)" if row.retired else ""),
+                "" if rating is None else f"{rating.value:{form}}",
+                "" if rating is None else f"{rating.low:{form}} to {rating.high:{form}}",
+                "" if row.score is None else f"{row.score:.3f}",
+                f"{row.games:,}",
+                *(f"{getattr(row, name):g}" for name in own),
+                *(str(row.aborted) for _ in aborted),
+            )
+        )
+    return heads, rows
+
+
+def tournament_lines(report: TournamentReport) -> list[str]:
+    """The standings for people."""
+    heads, rows = table_of(report)
+    widths = [max(len(line[column]) for line in (heads, *rows)) for column in range(len(heads))]
+    lines = [tournament_head(report)]
+    for line in (heads, *rows):
+        cells = [
+            f"{cell:<{width}}" if column == 1 else f"{cell:>{width}}"
+            for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def tournament_csv(report: TournamentReport) -> str:
+    """A line for each contender, its scores against all others after the standings' columns."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    names = [row.name for row in report.standings]
+    writer.writerow(["name", "identity", report.scale, "low", "high", "score", "games", "aborted", *names])
+    for row, scores in zip(report.standings, report.scores, strict=True):
+        rating: Sequence[object] = (
+            ("",) * 3 if row.rating is None else (row.rating.value, row.rating.low, row.rating.high)
+        )
+        score = "" if row.score is None else row.score
+        cells = ["" if value is None else value for value in scores]
+        writer.writerow([row.name, row.identity, *rating, score, row.games, row.aborted, *cells])
+    return text.getvalue()
+
+
+def _anchor_of(config: TournamentConfig, contenders: Sequence[Enrolled]) -> Anchor:
+    """The anchor that was given, else random play, else the first bot, else the first contender."""
+    names = [one.name for one in contenders]
+    if config.anchor:
+        return Anchor(names.index(config.anchor), config.anchor_elo)
+    bots = [place for place, name in enumerate(names) if name.startswith("bot:")]
+    first = names.index(FIRST_ANCHOR) if FIRST_ANCHOR in names else bots[0] if bots else 0
+    return Anchor(first, config.anchor_elo)

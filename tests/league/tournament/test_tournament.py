@@ -1,0 +1,198 @@
+"""A tournament ends with the same report however often it was killed and however many processes played it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import multiprocessing
+import os
+import re
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from envs.protocol import EnvConfig
+from league.errors import LeagueError, RunInUse
+from league.tournament.folder import OtherTournament, TournamentFolder
+from league.tournament.processes import PlayersFailed, PlayInProcesses
+from league.tournament.records import BatchPlayed, TournamentConfig
+from league.tournament.report import TournamentReport, tournament_lines
+from league.tournament.run_tournament import play_tournament
+from tests.league.commands import league
+from tests.league.eval.eval_runs import MadeRun, constant_network
+
+BOTS = ("bot:random", "bot:tactical")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    for name, action in (("a", 4), ("b", 0)):
+        made = MadeRun(folder / name, env=EnvConfig("tic_tac_toe"))
+        made.snapshot("main-0", constant_network(made.config, action=action), trained_steps=1)
+        made.close()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def config(runs: Path) -> TournamentConfig:
+    written = (f"{runs / 'a'}:best", f"{runs / 'b'}:best", *BOTS)
+    return TournamentConfig(written, games=8, batch_games=4, seed=5, anchor="bot:random", anchor_elo=100.0)
+
+
+@pytest.fixture(scope="module")
+def unbroken(config: TournamentConfig, tmp_path_factory: pytest.TempPathFactory) -> TournamentReport:
+    return play_tournament(tmp_path_factory.mktemp("unbroken") / "t", config, jobs=1)
+
+
+def killed_after(batches: int, path: Path, config: TournamentConfig) -> None:
+    """Play in a process that kills itself once so many batches of this life have been recorded."""
+
+    def play() -> None:
+        seen: set[int] = set()
+
+        def tick(report: Callable[[], TournamentReport], done: int, known: int) -> None:
+            seen.add(done)
+            if len(seen) == batches:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        play_tournament(path, config, jobs=1, progress=tick)
+
+    process = multiprocessing.get_context("fork").Process(target=play)
+    process.start()
+    process.join(60.0)
+    assert process.exitcode == -signal.SIGKILL
+
+
+def recorded(path: Path) -> list[BatchPlayed]:
+    with TournamentFolder(path) as folder:
+        begun = folder.begun()
+        assert begun is not None
+        return list(begun.played)
+
+
+@pytest.mark.parametrize("format", ["round-robin", "swiss"])
+def test_killed_twice_it_ends_with_the_report_of_an_unbroken_one(
+    format: str, config: TournamentConfig, tmp_path: Path
+) -> None:
+    config = replace(config, format=format, record=True)
+    whole = play_tournament(tmp_path / "whole", config, jobs=1)
+    killed_after(3, tmp_path / "broken", config)
+    assert len(recorded(tmp_path / "broken")) == 3
+    killed_after(2, tmp_path / "broken", config)
+    assert play_tournament(tmp_path / "broken", config, jobs=1) == whole
+    batches = recorded(tmp_path / "broken")
+    assert len({batch.key for batch in batches}) == len(batches), "each batch once"
+    assert sorted(batches, key=str) == sorted(recorded(tmp_path / "whole"), key=str)
+    for name in ("report.json", "standings.csv", "report.html"):
+        assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert {path.name: path.read_bytes() for path in (tmp_path / "broken" / "moves").iterdir()} == {
+        path.name: path.read_bytes() for path in (tmp_path / "whole" / "moves").iterdir()
+    }
+
+
+def test_processes_play_the_same_games_and_one_that_dies_is_replaced(
+    config: TournamentConfig, unbroken: TournamentReport, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed: list[int] = []
+    start = PlayInProcesses._start
+
+    def start_and_kill_the_first(self: PlayInProcesses):  # type: ignore[no-untyped-def]
+        worker = start(self)
+        if not killed:
+            killed.append(worker.process.pid or 0)
+            os.kill(killed[0], signal.SIGKILL)
+        return worker
+
+    monkeypatch.setattr(PlayInProcesses, "_start", start_and_kill_the_first)
+    monkeypatch.setattr("league.tournament.run_tournament.PlayHere", lambda field, game: PlayInProcesses(field, jobs=1))
+    assert play_tournament(tmp_path / "t", config, jobs=1) == unbroken
+    assert killed and not [child for child in multiprocessing.active_children() if child.pid in killed]
+
+
+def test_a_batch_that_ends_process_after_process_stops_the_tournament(
+    config: TournamentConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = PlayInProcesses._start
+
+    def start_and_kill(self: PlayInProcesses):  # type: ignore[no-untyped-def]
+        worker = start(self)
+        worker.process.kill()
+        return worker
+
+    monkeypatch.setattr(PlayInProcesses, "_start", start_and_kill)
+    with pytest.raises(PlayersFailed, match=r"3 processes that played .*best, .* ended without a result"):
+        play_tournament(tmp_path / "t", replace(config, games=4), jobs=1 + 1)
+
+
+def test_the_scale_is_anchored_and_the_table_adds_up(unbroken: TournamentReport) -> None:
+    rows = {row.name: row for row in unbroken.standings}
+    anchor = rows["bot:random"].rating
+    assert anchor is not None and anchor.value == anchor.low == anchor.high == 100.0
+    assert sum(row.games for row in unbroken.standings) == 2 * unbroken.games == 2 * 6 * 8
+    ratings = [row.rating.value for row in unbroken.standings if row.rating is not None]
+    assert ratings == sorted(ratings, reverse=True) and len(ratings) == 4
+    for i, row in enumerate(unbroken.scores):
+        for j, score in enumerate(row):
+            other = unbroken.scores[j][i]
+            assert (score is None and i == j) or (score is not None and other is not None and score + other == 1.0)
+    mean = sum(score for score in unbroken.scores[0] if score is not None) / 3
+    assert unbroken.standings[0].score == pytest.approx(mean)
+
+
+def test_a_folder_keeps_its_contenders_and_refuses_another_tournament(
+    config: TournamentConfig, runs: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    first = play_tournament(path, config, jobs=1)
+    (runs / "a").rename(runs / "gone")
+    try:
+        assert play_tournament(path, None, jobs=1) == first, "the weights are in the folder"
+    finally:
+        (runs / "gone").rename(runs / "a")
+    with pytest.raises(OtherTournament, match="games, seed differ"):
+        play_tournament(path, replace(config, games=10, seed=6), jobs=1)
+    with TournamentFolder(path), pytest.raises(RunInUse):
+        play_tournament(path, config, jobs=1)
+    with pytest.raises(LeagueError, match="holds no tournament"):
+        play_tournament(tmp_path / "nothing", None)
+
+
+def test_three_seats_are_rated_by_placements_and_one_by_its_return(tmp_path: Path) -> None:
+    names = ("bot:random", "bot:envs.bots:RandomBot", "bot:random_bot.py:RandomBot")
+    (tmp_path / "random_bot.py").write_text("from envs.bots import RandomBot\n")
+    names = (*names[:2], f"bot:{tmp_path / 'random_bot.py'}:RandomBot")
+    three = TournamentConfig(names, env_id="openspiel:kuhn_poker(players=3)", games=30)
+    report = play_tournament(tmp_path / "three", three, jobs=1)
+    assert report.scale == "skill" and [row.games for row in report.standings] == [30, 30, 30]
+    (anchor,) = [row.rating for row in report.standings if row.name == "bot:random"]
+    assert anchor is not None and anchor.value == pytest.approx(0.0) and anchor.low < 0 < anchor.high
+    alone = TournamentConfig(names[:2], env_id="gymnasium:CartPole-v1", games=3)
+    report = play_tournament(tmp_path / "one", alone, jobs=1)
+    assert report.scale == "return" and all(row.rating and row.rating.value > 5 for row in report.standings)
+
+
+def test_the_command_prints_the_table_and_leaves_files_that_need_nothing_else(tmp_path: Path) -> None:
+    out = tmp_path / "t"
+    words = ["tournament", *BOTS, "--env", "tic_tac_toe", "--games", "6", "--out", out, "--jobs", "1"]
+    done = league(*words, "--anchor", "bot:tactical=50")
+    assert done.code == 0 and "bot:tactical at 50" in done.out and "bot:random" in done.out
+    assert done.out.splitlines() == tournament_lines(play_tournament(out, None, jobs=1))
+    page = (out / "report.html").read_text()
+    assert not re.search(r"<script|https?://|@import|url\(", page) and page.count("<tr>") >= 4
+    rows = list(csv.DictReader(io.StringIO((out / "standings.csv").read_text())))
+    plain = json.loads(league("tournament", "--out", out, "--json").out)
+    assert plain == json.loads((out / "report.json").read_text())
+    assert [row["name"] for row in rows] == [row["name"] for row in plain["standings"]]
+    for wrong, sentence in (
+        (["--anchor", "bot:nobody=3"], "none of the contenders"),
+        (["--anchor", "bot:random"], ""),
+        (["--anchor", "bot:tactical=x"], "write bot:random=0"),
+        (["--format", "swis"], "did you mean 'swiss'"),
+    ):
+        refused = league(*words[:-3], tmp_path / (sentence or "w"), "--jobs", "1", *wrong)
+        assert (refused.code == 2 and sentence in refused.err) if sentence else refused.code == 0
