@@ -12,6 +12,7 @@ from league.commands.options import Json, Trust, games_line
 from league.errors import LeagueError
 
 if TYPE_CHECKING:
+    from league.tournament.records import TournamentConfig
     from league.tournament.report import TournamentReport
 
 Contenders = Annotated[
@@ -146,13 +147,9 @@ def tournament(
 
     DIR holds its journal, and at the end report.json, standings.csv and report.html.
     """
-    import sys
-
     from agents.torch_runtime import prepare_process
-    from league.monitor.live_table import LiveTable, TableView
     from league.tournament.records import TournamentConfig
-    from league.tournament.report import table_of, tournament_head, tournament_lines
-    from league.tournament.run_tournament import play_tournament
+    from league.tournament.report import tournament_lines
 
     prepare_process()
     name, rating = anchor_of(anchor, contenders or [])
@@ -170,18 +167,28 @@ def tournament(
         anchor_elo=rating,
         record=record,
     )
+    done = _shown_live(out, config if contenders else None, jobs=jobs, trust=trust)
+    typer.echo(done.to_json() if as_json else "\n".join(tournament_lines(done)))
+
+
+def _shown_live(out: Path, config: TournamentConfig | None, *, jobs: int, trust: bool) -> TournamentReport:
+    """Play a tournament while its table is shown."""
+    import sys
+
+    from league.monitor.live_table import LiveTable, TableView
+    from league.tournament.report import table_of, tournament_head
+    from league.tournament.run_tournament import play_tournament
+
     with LiveTable(sys.stderr) as table:
 
         def show(report: Callable[[], TournamentReport], done: int, known: int) -> None:
             def view() -> TableView:
                 made = report()
-                heads, rows = table_of(made)
-                return TableView(f"{tournament_head(made)} ({done:,} of {known:,} so far)", heads, rows)
+                return TableView(f"{tournament_head(made)} ({done:,} of {known:,} so far)", *table_of(made))
 
             table.show(view)
 
-        done = play_tournament(out, config if contenders else None, jobs=jobs, trust=trust, progress=show)
-    typer.echo(done.to_json() if as_json else "\n".join(tournament_lines(done)))
+        return play_tournament(out, config, jobs=jobs, trust=trust, progress=show)
 
 
 def anchor_of(text: str, contenders: Sequence[str]) -> tuple[str, float]:

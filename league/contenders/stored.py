@@ -60,7 +60,7 @@ class StoredContender:
         return members[0][1] if len(members) == 1 else LoadedMixture(self.name, members, seed=seed)
 
     def __getstate__(self) -> dict[str, object]:
-        """What goes to another process: everything but the policies made here."""
+        """The state for another process: everything but the policies made here."""
         return {**vars(self), "opened": {}}
 
 

@@ -40,7 +40,7 @@ class OtherTournament(LeagueError):  # noqa: N818
 
 @dataclass(frozen=True)
 class Begun:
-    """What a journal holds. created: the tournament; played: its batches in the order in which they ended."""
+    """The contents of a journal. created: the tournament; played: its batches in the order in which they ended."""
 
     created: TournamentCreated
     played: tuple[BatchPlayed, ...]
@@ -78,7 +78,7 @@ class TournamentFolder:
         self._lock.release()
 
     def begun(self) -> Begun | None:
-        """What has been recorded; None where nothing has."""
+        """The recorded events; None where there are none."""
         assert self._journal is not None
         events = [event for _, event in self._journal.replay()]
         if not events:

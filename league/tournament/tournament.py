@@ -16,7 +16,7 @@ from league.tournament.records import BatchKey, BatchPlayed, Lineup, TournamentC
 
 
 class Tournament:
-    """Which games are due and which have been played.
+    """Games that are due, and games that have been played.
 
     Rounds follow one another: who meets in a round depends on the results of all rounds before. Within a round batches
     may end in any order, and the state at its end is the same.
