@@ -1,6 +1,6 @@
-"""The information states of a small game, and the protocol of games whose exact exploitability can be computed.
+"""A small game as tables: its information states and endings, and the protocol of games that have them.
 
-Shape letters: I information states, A actions.
+Shape letters: I information states, A actions, S seats, Z endings.
 """
 
 from __future__ import annotations
@@ -32,15 +32,29 @@ class InformationStates:
     parent_action: NDArray[np.int64]
 
 
-class DecisionTree(Protocol):
+@dataclass(frozen=True)
+class Endings:
+    """Every history at which the game is over. A seat's last decision stands for all of its decisions.
+
+    Fields:
+      chance: float64 [Z], probability of all draws of chance on the way.
+      returns: float64 [Z, S], in the rewards of the game.
+      info_state: int64 [Z, S], where each seat decided last, -1 for a seat that never did.
+      action: int64 [Z, S], what it did there.
+    """
+
+    chance: NDArray[np.float64]
+    returns: NDArray[np.float64]
+    info_state: NDArray[np.int64]
+    action: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class DecisionTree:
     """A game whose every history has been visited."""
 
-    @property
-    def info_states(self) -> InformationStates: ...
-
-    def nash_conv(self, table: NDArray[np.float64]) -> float:
-        """NashConv in the rewards of the game when all seats play `table`, float64 [I, A]."""
-        ...
+    info_states: InformationStates
+    endings: Endings
 
 
 @runtime_checkable

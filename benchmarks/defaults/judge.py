@@ -21,7 +21,7 @@ from league.policies.loading import OpenRun, load_from_run
 from league.policies.select import UnknownPolicy
 
 LAST = "last"
-EXPORTS = (LAST, "average", "mixture", "best", "ema", "auto")
+EXPORTS = (LAST, "average", "mixture", "best", "ema", "exact", "auto")
 """Exports that are judged, `LAST` being the newest snapshot; a run that has no export of a name has no figure of it."""
 MAX_PAST = 12
 """Most snapshots of the own past that a policy meets."""

@@ -22,6 +22,9 @@ LONG_BUDGET = 1200.0
 AUTO = "auto"
 FLOOR = 0.01
 """Of uniform play's NashConv: below it both count as this much, since such rests are noise."""
+NEWEST_ONLY = ("last", "average", "ema")
+"""Exports of newest-only self-play: its network and averages of it. Mixtures by payoff, ratings or exact best
+replies are the league's; rows of "every export on both sides" give them to the control as well."""
 MEDIAN_RATIO, WORST_RATIO, CYCLIC_RATIO, TUNED_RATIO, WEAKER = 1.0, 1.15, 0.5, 1.15, 0.03
 
 Figures = Mapping[Job, Mapping[str, float]]
@@ -50,16 +53,25 @@ class Comparison:
     uniform: Mapping[str, Mapping[str, float]]
 
     def ratio(
-        self, game: str, controls: Sequence[str], *, floor: float = FLOOR, exports: Sequence[str] = EXPORTS
+        self,
+        game: str,
+        controls: Sequence[str],
+        *,
+        floor: float = FLOOR,
+        exports: Sequence[str] = EXPORTS,
+        newest_only: Sequence[str] = NEWEST_ONLY,
     ) -> Compared:
         """NashConv of the league over that of the best control, each by its least exploitable export.
 
         Args:
-          floor: see `FLOOR`. exports: those of the league that count.
+          floor: see `FLOOR`. exports: those of the league that count. newest_only: those of that control.
         """
         scale = self.uniform.get(game, {}).get("NashConv")
         league, league_is_whole = self.best(game, LEAGUE, "NashConv", min, exports=exports)
-        others = [self.best(game, control, "NashConv", min) for control in controls]
+        others = [
+            self.best(game, control, "NashConv", min, exports=newest_only if control == LATEST else EXPORTS)
+            for control in controls
+        ]
         known = [value for value, _ in others if value is not None]
         is_complete = league_is_whole and all(is_whole for _, is_whole in others)
         if league is None or scale is None or not known:
@@ -104,9 +116,11 @@ def add_rows(
         controls = {name: controls_of(GAMES[name], core_seconds) for name in GAMES}
         ratios = [found.ratio(name, controls[name]) for name in exact]
         exported = [found.ratio(name, controls[name], exports=(AUTO,)) for name in exact]
-        for each, as_exported in zip(ratios, exported, strict=True):
+        alike = [found.ratio(name, controls[name], newest_only=EXPORTS) for name in exact]
+        for each, as_exported, like in zip(ratios, exported, alike, strict=True):
             report.add(f"{words}{each.game}: league / best control", each.value, "ratio")
             report.add(f"{words}{each.game}: league's auto / best control", as_exported.value, "ratio")
+            report.add(f"{words}{each.game}: league / best control, every export on both sides", like.value, "ratio")
         cyclic = [found.ratio(name, controls[name], floor=0.0) for name in exact if GAMES[name].is_cyclic]
         weaker = [found.deficit(name, controls[name]) for name in perfect]
         tuned = [found.ratio(name, (TUNED,)) for name in exact if GAMES[name].tuned]

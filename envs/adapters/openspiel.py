@@ -18,8 +18,9 @@ import pyspiel
 from numpy.typing import NDArray
 
 from envs.adapters.openspiel_game import Observer, draw, fields_of, load_game, spec_of_game
-from envs.adapters.openspiel_tree import OpenSpielTree, tree_of
+from envs.adapters.openspiel_tree import tree_of
 from envs.adapters.turn_builder import legal_answers
+from envs.decision_tree import DecisionTree
 from envs.protocol import EnvError, EnvSpec, Turn
 from envs.sampling import pack_stream, split_stream, unpack_stream
 
@@ -131,7 +132,7 @@ class OpenSpielEnv:
         self._resume(states, waiting=saved["waiting"].astype(np.float64), earned=saved["earned"].astype(np.float64))
         return self._turn()
 
-    def decision_tree(self) -> OpenSpielTree:
+    def decision_tree(self) -> DecisionTree:
         """See `TreeGame.decision_tree`."""
         return tree_of(str(self._game), self.spec.env_id)
 

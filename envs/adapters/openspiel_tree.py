@@ -1,7 +1,7 @@
-"""Visits every history of a small OpenSpiel game, for its information states and OpenSpiel's exact NashConv.
+"""Visits every history of a small OpenSpiel game, for its information states and endings.
 
 A game with simultaneous moves is walked beside its turn-based form: the observations are those that the seats of the
-env see, the names of the information states those of the turn-based game, which OpenSpiel evaluates.
+env see, the names of the information states those of the turn-based game.
 
 Shape letters: S seats, I information states, A actions.
 """
@@ -19,7 +19,7 @@ import pyspiel
 from numpy.typing import NDArray
 
 from envs.adapters.openspiel_game import Observer, fields_of, spec_of_game
-from envs.decision_tree import InformationStates
+from envs.decision_tree import DecisionTree, Endings, InformationStates
 from envs.protocol import EnvError, EnvSpec
 
 MAX_HISTORIES = 1_000_000  # about ten seconds of visits and as much for each evaluation
@@ -32,27 +32,8 @@ NEVER: Decision = (-1, -1)
 """Before its first decision."""
 
 
-@dataclass(frozen=True)
-class OpenSpielTree:
-    """See `envs.decision_tree.DecisionTree`. game: in turn-based form; keys: [I] its names of the states."""
-
-    game: Any
-    keys: tuple[str, ...]
-    info_states: InformationStates
-
-    def nash_conv(self, table: NDArray[np.float64]) -> float:
-        """As in `DecisionTree`, by OpenSpiel's best response."""
-        legal = [np.flatnonzero(row).tolist() for row in self.info_states.legal]
-        rows = table.tolist()
-        policy = {
-            key: [(action, row[action]) for action in actions]
-            for key, actions, row in zip(self.keys, legal, rows, strict=True)
-        }
-        return float(pyspiel.nash_conv(self.game, policy))
-
-
 @functools.lru_cache(maxsize=1)
-def tree_of(name: str, env_id: str) -> OpenSpielTree:
+def tree_of(name: str, env_id: str) -> DecisionTree:
     """The tree of the game that OpenSpiel loads by `name`; the last one is kept, for one policy after the other.
 
     Raises:
@@ -62,7 +43,7 @@ def tree_of(name: str, env_id: str) -> OpenSpielTree:
     return walk(game, spec_of_game(game, env_id))
 
 
-def walk(game: Any, spec: EnvSpec) -> OpenSpielTree:
+def walk(game: Any, spec: EnvSpec) -> DecisionTree:
     """Visit every history of `game`.
 
     Raises:
@@ -75,25 +56,33 @@ def walk(game: Any, spec: EnvSpec) -> OpenSpielTree:
         raise EnvError(f"{spec.env_id} does not name its information states")
     found = _Found(game, spec)
     shadow = turn_based.new_initial_state() if twice else None
-    stack = [_Place(game.new_initial_state(), shadow, (NEVER,) * spec.num_seats)]
+    stack = [_Place(game.new_initial_state(), shadow, (NEVER,) * spec.num_seats, 1.0)]
     num_histories = 0
     while stack:
         place = stack.pop()
         num_histories += 1
         if num_histories > MAX_HISTORIES or found.num_entries > MAX_ENTRIES:
             raise EnvError(f"{spec.env_id} is too large to visit every history (at most {MAX_HISTORIES:,})")
-        if not place.state.is_terminal():
+        if place.state.is_terminal():
+            found.end(place.state.returns(), place.last, place.chance)
+        else:
             stack += _children(place, found)
-    return OpenSpielTree(turn_based, tuple(found.index_of), found.info_states())
+    return DecisionTree(found.info_states(), found.endings())
 
 
 @dataclass(frozen=True)
 class _Place:
-    """A history: its state, the same state in turn-based form (None if that is the game's), [S] last decisions."""
+    """A history.
+
+    Fields:
+      state: of the game. shadow: the same in turn-based form, None if that is the game's own.
+      last: [S], last decisions. chance: probability of the draws of chance so far.
+    """
 
     state: Any
     shadow: Any
     last: tuple[Decision, ...]
+    chance: float
 
 
 def _children(place: _Place, found: _Found) -> Iterator[_Place]:
@@ -102,11 +91,16 @@ def _children(place: _Place, found: _Found) -> Iterator[_Place]:
     if state.is_simultaneous_node():
         yield from _joint_children(place, found)
         return
+    if state.is_chance_node():
+        for action, probability in state.chance_outcomes():
+            chance = place.chance * probability
+            yield _Place(state.child(action), shadow and shadow.child(action), place.last, chance)
+        return
     seat = state.current_player()
-    index = -1 if state.is_chance_node() else found.add(state, shadow or state, seat, place.last[seat])
+    index = found.add(state, shadow or state, seat, place.last[seat])
     for action in state.legal_actions():
-        last = place.last if index < 0 else _with(place.last, seat, (index, action))
-        yield _Place(state.child(action), shadow and shadow.child(action), last)
+        last = _with(place.last, seat, (index, action))
+        yield _Place(state.child(action), shadow and shadow.child(action), last, place.chance)
 
 
 def _joint_children(place: _Place, found: _Found) -> Iterator[_Place]:
@@ -124,7 +118,7 @@ def _joint_children(place: _Place, found: _Found) -> Iterator[_Place]:
         for seat in acting:
             shadow.apply_action(joint[seat])
             last = _with(last, seat, (indices[seat], joint[seat]))
-        yield _Place(state, shadow, last)
+        yield _Place(state, shadow, last, place.chance)
 
 
 def _with(last: tuple[Decision, ...], seat: int, decision: Decision) -> tuple[Decision, ...]:
@@ -132,7 +126,7 @@ def _with(last: tuple[Decision, ...], seat: int, decision: Decision) -> tuple[De
 
 
 class _Found:
-    """The information states seen so far, in the order of their first visit."""
+    """The information states and endings seen so far, in the order of their first visit."""
 
     def __init__(self, game: Any, spec: EnvSpec) -> None:
         self.index_of: dict[str, int] = {}
@@ -143,6 +137,9 @@ class _Found:
         self._seats: list[int] = []
         self._legal: list[list[int]] = []
         self._last: list[Decision] = []
+        self._ends: list[tuple[Decision, ...]] = []
+        self._returns: list[list[float]] = []
+        self._chance: list[float] = []
 
     def add(self, state: Any, shadow: Any, seat: int, last: Decision) -> int:
         """The number of the information state of `seat`; new ones are recorded. shadow: `state` in turn-based form."""
@@ -160,8 +157,21 @@ class _Found:
         self._last.append(last)
         return index
 
+    def end(self, returns: list[float], last: tuple[Decision, ...], chance: float) -> None:
+        """Record an ending. last: of each seat."""
+        self._returns.append(returns)
+        self._ends.append(last)
+        self._chance.append(chance)
+
+    def endings(self) -> Endings:
+        """All endings as arrays."""
+        ends = np.array(self._ends, np.int64)
+        return Endings(
+            chance=np.array(self._chance), returns=np.array(self._returns), info_state=ends[..., 0], action=ends[..., 1]
+        )
+
     def info_states(self) -> InformationStates:
-        """All of them as arrays."""
+        """All information states as arrays."""
         num = len(self._seats)
         legal = np.zeros((num, self._spec.actions.num_actions), np.bool_)
         for row, actions in zip(legal, self._legal, strict=True):

@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from envs.decision_tree import DecisionTree, Endings, InformationStates
 from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
 from envs.sampling import pack_stream, split_stream, unpack_stream
 
@@ -85,6 +86,41 @@ class BettingTree:
         first = np.unique(self.info_state, return_index=True)[1]
         situation = first // self.info_state.shape[1]
         return self.observed.reshape(-1, self.observed.shape[2])[first], self.legal[situation]
+
+    def decision_tree(self) -> DecisionTree:
+        """The same game as information states, numbered by their first situation, and endings [E * D]."""
+        num_deals, num_endings = self.info_state.shape[1], len(self.payoffs)
+        last = np.full((len(self.seat), 2, 2), -1)  # [H, seat, (situation, action)], each seat's decision before
+        ends = np.full((num_endings, 2, 2), -1)
+        for number, mover in enumerate(self.seat.tolist()):
+            for action in np.flatnonzero(self.legal[number]).tolist():
+                child = int(self.child[number, action])
+                after = last[child] if child >= 0 else ends[-1 - child]
+                after[:] = last[number]
+                after[mover] = number, action
+        _, first, names = np.unique(self.info_state, return_index=True, return_inverse=True)
+        rank = np.argsort(np.argsort(first))
+        states_of = np.vstack([rank[names].reshape(self.info_state.shape), np.full(num_deals, -1)])  # row -1: none yet
+        order = np.sort(first)
+        situation, deal = np.divmod(order, num_deals)
+        before = last[situation, self.seat[situation]]
+        states = InformationStates(
+            seat=self.seat[situation],
+            fields={FIELD: self.observed.reshape(-1, self.observed.shape[2])[order]},
+            legal=self.legal[situation],
+            parent=states_of[before[:, 0], deal],
+            parent_action=before[:, 1],
+        )
+        chips = self.payoffs.astype(np.float64).ravel()
+        return DecisionTree(
+            states,
+            Endings(
+                chance=np.full(chips.size, 1.0 / num_deals),
+                returns=np.stack([chips, -chips], axis=1),
+                info_state=states_of[ends[..., 0]].transpose(0, 2, 1).reshape(-1, 2),
+                action=np.repeat(ends[..., 1], num_deals, axis=0),
+            ),
+        )
 
 
 def compile_tree(start: Betting, deals: Sequence[Deal], *, num_actions: int, num_entries: int) -> BettingTree:
@@ -195,6 +231,10 @@ class PokerGame:
             self._deal[games] = self._take_deals(games.size)
         self._situation = situation
         return self._turn(rewards=rewards, returns=rewards.copy(), terminated=ended)
+
+    def decision_tree(self) -> DecisionTree:
+        """See `TreeGame.decision_tree`."""
+        return self.tree.decision_tree()
 
     def close(self) -> None:
         """Does nothing: there is nothing to release."""

@@ -21,7 +21,7 @@ def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or that of a snapshot.", show_default=False)],
     players: Annotated[
         str,
-        typer.Option(help="Comma-separated: auto, ema, last, best, mixture, average, players, snapshots."),
+        typer.Option(help="Comma-separated: auto, ema, last, best, mixture, average, exact, players, snapshots."),
     ] = "auto,last",
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25,mcts:100",
     games: Annotated[int, typer.Option(min=2, help="Games against each bot, half from either seat.")] = 100,
@@ -66,7 +66,7 @@ def evaluate(
 def exploit(
     run: RunArgument,
     player: Annotated[
-        str, typer.Option(help="The prey: auto, ema, last, best, mixture, average, a player or a snapshot.")
+        str, typer.Option(help="The prey: auto, ema, last, best, mixture, average, exact, a player or a snapshot.")
     ] = "auto",
     for_time: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="Train so long; by default a fifth of the run's budget.")

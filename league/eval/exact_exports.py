@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
+from envs.registry import make
+from league.core.metagame.meta_game import exported_snapshots
 from league.errors import CorruptSnapshot, MissingSnapshot
-from league.eval.exploitability import NoExactValue, members_of, nash_conv
-from league.policies.auto_export import EXPORTS, ExactExports, main_steps
-from league.policies.loading import load_selection, open_run
+from league.eval.exploitability import NoExactValue, PolicyFunction, members_of, nash_conv, plans_of
+from league.eval.least_exploitable import least_exploitable
+from league.policies.auto_export import EXACT, EXPORTS, ExactExports, main_steps
+from league.policies.loading import OpenRun, load_selection, open_run
 from league.policies.select import UnknownPolicy
 from league.store.run_folder import RunFolder
 
+MAX_MEMBERS = 64
+"""Most snapshots that the least exploitable mixture is sought among, evenly spaced; their plans are held in memory."""
+
 
 def measure_exports(path: Path, *, limit_s: float, clock: Callable[[], float] = time.monotonic) -> ExactExports | None:
-    """Compute and store the NashConv of each export of a run that has stopped.
+    """Compute and store the NashConv of each export of a run that has stopped, and its least exploitable mixture.
 
     The cheapest exports come first; none is begun that would end after the limit if it took as long as the last one.
 
@@ -36,17 +44,44 @@ def measure_exports(path: Path, *, limit_s: float, clock: Callable[[], float] = 
         return None
     begun = before = clock()
     values: dict[str, float] = {}
+    mixture: dict[str, float] = {}
     for name in EXPORTS:
         if clock() - begun + (clock() - before) > limit_s:
             break
         before = clock()
         try:
-            values[name] = nash_conv(run.env, members_of(load_selection(run, run.choose(name))))
+            if name == EXACT:
+                mixture, values[name] = _least_exploitable(run, go_on=lambda: clock() - begun < limit_s)
+            else:
+                values[name] = nash_conv(run.env, members_of(load_selection(run, run.choose(name))))
         except NoExactValue:
             return None
         except (UnknownPolicy, MissingSnapshot, CorruptSnapshot):
             continue
-    exact = ExactExports(values, main_steps(run.state))
+    exact = ExactExports(values, main_steps(run.state), mixture)
     folder = RunFolder.open(path)
     folder.storage.atomic_write_bytes(folder.exports_path, msgspec.json.encode(exact))
     return exact
+
+
+def _least_exploitable(run: OpenRun, *, go_on: Callable[[], bool]) -> tuple[dict[str, float], float]:
+    """Snapshot -> weight of the mixture, and its NashConv.
+
+    Raises:
+      NoExactValue: as `nash_conv`. UnknownPolicy: no trained snapshot has its weights.
+    """
+    policies: dict[str, PolicyFunction] = {}
+    trained = [name for name in exported_snapshots(run.state) if run.state.snapshots[name].trained_steps > 0]
+    places = np.linspace(0, len(trained) - 1, min(len(trained), MAX_MEMBERS)).round().astype(int).tolist()
+    for name in [trained[place] for place in places]:
+        try:
+            ((_, policies[name]),) = members_of(load_selection(run, run.choose(name)))
+        except (MissingSnapshot, CorruptSnapshot):
+            continue
+    if not policies:
+        raise UnknownPolicy("no trained snapshot has its weights")
+    with closing(make(run.env, num_envs=1)) as game:
+        form, plans = plans_of(game, list(policies.values()))
+    found = least_exploitable(form, plans, go_on=go_on)
+    weights = zip(policies, found.weights.tolist(), strict=True)
+    return {name: weight for name, weight in weights if weight > 0.0}, found.nash_conv

@@ -9,14 +9,15 @@ produces: a moving average of the weights, a mean over the course of training, o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.meta_game import exported_snapshots
 from league.core.state.state import LeagueState, PlayerState
 
 BEST, MIXTURE, AVERAGE, EMA, LAST, AUTO = "best", "mixture", "average", "ema", "last", "auto"
-EXPORTS = (EMA, LAST, AVERAGE, MIXTURE, BEST)
+EXACT = "exact"
+EXPORTS = (EMA, LAST, AVERAGE, MIXTURE, BEST, EXACT)
 """Names of the exports that "auto" chooses among; of equals the earlier one, which costs less to play."""
 
 MIN_MEAN_SNAPSHOTS = 10
@@ -36,10 +37,16 @@ class ExactExports:
     Fields:
       values: export -> NashConv in the rewards of the game.
       trained_steps: of the main agents, together, when they were computed; others do not count any more.
+      mixture: snapshot -> weight of the least exploitable mixture that was found, empty where none was sought.
     """
 
     values: Mapping[str, float]
     trained_steps: int
+    mixture: Mapping[str, float] = field(default_factory=dict)
+
+    def is_of(self, state: LeagueState) -> bool:
+        """True if the league has not trained since."""
+        return self.trained_steps == main_steps(state)
 
 
 def auto_choice(state: LeagueState, exact: ExactExports | None = None) -> tuple[str, str]:
@@ -48,7 +55,7 @@ def auto_choice(state: LeagueState, exact: ExactExports | None = None) -> tuple[
         return BEST, "in a game of one team only strength counts"
     if state.perfect_information:
         return BEST, "every seat sees everything in this game, so that the strongest is the hardest to beat"
-    if exact is not None and exact.values and exact.trained_steps == main_steps(state):
+    if exact is not None and exact.values and exact.is_of(state):
         name = min((export for export in EXPORTS if export in exact.values), key=lambda export: exact.values[export])
         known = ", ".join(f"{export} {exact.values[export]:.3g}" for export in EXPORTS if export in exact.values)
         return name, f"it is the least exploitable by the exact NashConv of each export ({known})"

@@ -98,7 +98,8 @@ def load_policy(
         exploitable as far as is known. "ema": the moving average of the main agent's weights; "last": its last
         weights. "best": the newest snapshot of a main agent that is as strong as its strongest; before a trained one
         has rated games, the main agent that trained most. "mixture": of main agents' snapshots, one that no other
-        reliably beats. "average": the second half of the main agents' snapshots. A snapshot's id, or a
+        reliably beats. "average": the second half of the main agents' snapshots. "exact": the mixture of
+        them that loses least to exact best replies, known where training ended in a small game. A snapshot's id, or a
         tag of it. A player's id: its learner as last saved, or its newest snapshot if that is newer. Or a mixture of
         these: "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
       greedy: take the likeliest action instead of sampling.

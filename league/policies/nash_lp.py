@@ -5,6 +5,8 @@ Shape letters: N policies; R opponents, M members of a mixture.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
@@ -69,3 +71,28 @@ def least_beaten(gains: Array, *, favour: Array) -> Array:
     mixture /= mixture.sum()
     even = most_even(gains, bound=max(float((gains @ mixture).max()), 0.0), favour=favour)
     return mixture if even is None else even
+
+
+def lowest_maximum(groups: Sequence[Array]) -> tuple[Array, float]:
+    """The mixture p with the lowest sum over the groups of each group's largest row value, and that sum.
+
+    Args:
+      groups: float64 [R_g, M] each, what every row earns against each member.
+    Returns:
+      float64 [M], sums to 1, and the lowest sum; minus infinity where the program fails, with even weights.
+    """
+    members, num = groups[0].shape[1], len(groups)
+    rows = [np.hstack([rows, np.tile(-np.eye(num)[group], (len(rows), 1))]) for group, rows in enumerate(groups)]
+    found = linprog(
+        np.append(np.zeros(members), np.ones(num)),
+        A_ub=np.vstack(rows),
+        b_ub=np.zeros(sum(map(len, groups))),
+        A_eq=np.append(np.ones(members), np.zeros(num))[None],
+        b_eq=[1.0],
+        bounds=[(0.0, None)] * members + [(None, None)] * num,
+        method="highs",
+    )
+    if not found.success:
+        return np.full(members, 1.0 / members), -np.inf
+    mixture: Array = np.maximum(found.x[:members], 0.0)
+    return mixture / mixture.sum(), float(found.fun)

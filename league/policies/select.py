@@ -1,4 +1,4 @@
-"""Resolves a policy name: auto, best, mixture, average, ema, last, a player, snapshot or tag, or mixtures of these."""
+"""Resolves a policy name: an export such as auto or best, a player, a snapshot or tag, or a mixture of these."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from league.policies.auto_export import (
     AVERAGE,
     BEST,
     EMA,
+    EXACT,
     EXPORTS,
     LAST,
     MIXTURE,
@@ -27,7 +28,7 @@ from league.policies.auto_export import (
 )
 from league.policies.nash_export import league_mixture
 
-DRAWN = (MIXTURE, AVERAGE)
+DRAWN = (MIXTURE, AVERAGE, EXACT)
 """Names that stand for several snapshots; one of them is drawn for each game."""
 AND, TIMES = "+", "*"
 """Write a mixture of one's own: "main-0-s7*2+main-0-s9" draws the first of them in two games of three."""
@@ -93,6 +94,8 @@ def choose(state: LeagueState, player: str, *, exact: ExactExports | None = None
         return Selection(player, members, reason, is_drawn=True)
     if player == AVERAGE:
         return _average(state)
+    if player == EXACT:
+        return _exact(state, exact)
     if player in (EMA, LAST):
         return _of_restart_state(state, player)
     if player in state.snapshots:
@@ -125,6 +128,23 @@ def _average(state: LeagueState) -> Selection:
     reason = f"the second half of the snapshots of {', '.join(players)}, each as likely"
     members = tuple((1.0 / len(later), snapshot) for snapshot in later)
     return Selection(AVERAGE, members, reason, is_drawn=True)
+
+
+def _exact(state: LeagueState, exact: ExactExports | None) -> Selection:
+    """The least exploitable mixture of a game small enough to compute every best reply.
+
+    Raises:
+      UnknownPolicy: none is known, or the league has trained since.
+    """
+    if exact is None or not exact.mixture or not exact.is_of(state):
+        raise UnknownPolicy(
+            f"the run has no {EXACT} mixture: it is computed where training ends, in games small enough for an exact "
+            "NashConv; take auto."
+        )
+    ordered = sorted(exact.mixture.items(), key=lambda part: -part[1])
+    members = tuple((weight, state.snapshots[name]) for name, weight in ordered)
+    reason = f"the mixture of main agents' snapshots that loses least to exact best replies: {exact.values[EXACT]:.3g}"
+    return Selection(EXACT, members, reason, is_drawn=True)
 
 
 def _mixture_of(state: LeagueState, written: str) -> Selection:

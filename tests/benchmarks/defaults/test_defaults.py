@@ -60,6 +60,14 @@ def test_an_export_that_counts_can_be_chosen_for_the_league_alone():
     assert found.ratio("leduc", (LATEST,), exports=("average",)).value == pytest.approx(2.0)
 
 
+def test_newest_only_has_its_network_and_averages_of_it_to_export():
+    runs = {Job(60, "leduc", LEAGUE, seed): {"exact NashConv": 0.1} for seed in SEEDS}
+    runs |= {Job(60, "leduc", LATEST, seed): {"ema NashConv": 0.2, "exact NashConv": 0.1} for seed in SEEDS}
+    found = Comparison(60, runs, {"leduc": {"NashConv": 4.7}})
+    assert found.ratio("leduc", (LATEST,)).value == pytest.approx(0.5)
+    assert found.ratio("leduc", (LATEST,), newest_only=("ema", "exact")).value == pytest.approx(1.0)
+
+
 def test_the_deficit_is_the_worst_over_the_bots():
     bots = GAMES["connect_four"].bots
     runs = {}

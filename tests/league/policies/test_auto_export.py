@@ -15,20 +15,23 @@ from envs.registry import spec_of
 from league.config.game_kind import GameKind, game_kind
 from league.core.state.state import CheckpointPointer, LeagueState
 from league.eval.exact_exports import measure_exports
+from league.eval.exploitability import members_of, nash_conv
 from league.eval.report import evaluate_run
 from league.policies.auto_export import (
     AVERAGE,
     BEST,
     EMA,
+    EXACT,
     EXPORTS,
     LAST,
     MIN_MEAN_SNAPSHOTS,
+    MIXTURE,
     ExactExports,
     auto_choice,
     main_steps,
 )
 from league.policies.exact_file import read_exact
-from league.policies.loading import copies_at, open_run
+from league.policies.loading import copies_at, load_selection, open_run
 from league.policies.select import UnknownPolicy, choose
 from league.reports.status import read_status
 from league.store.run_folder import RunFolder
@@ -65,12 +68,20 @@ def test_the_exact_values_choose_and_are_forgotten_once_the_run_goes_on(tmp_path
     assert exact is not None and set(exact.values) == set(EXPORTS)
     assert read_exact(RunFolder.open(path)) == exact
     least = min(exact.values, key=exact.values.__getitem__)
+    members = open_run(path).choose(EXACT).members
+    assert {snapshot.snapshot_id: weight for weight, snapshot in members} == exact.mixture
+    opened = open_run(path)
+    mixture = members_of(load_selection(opened, opened.choose(EXACT)))
+    assert nash_conv("kuhn_poker", mixture) == pytest.approx(exact.values[EXACT], abs=1e-9)
+    assert exact.values[EXACT] <= min(exact.values[name] for name in (AVERAGE, MIXTURE)) + 1e-9
     chosen = open_run(path).choose("auto")
     assert exact.values[auto_choice(state_of(path), exact)[0]] == exact.values[least]
     assert "exact NashConv" in chosen.reason and chosen.name == "auto"
     assert "exact NashConv" in read_status(path).text()
     go_on(path, env_steps=1_000)
     assert open_run(path).choose("auto").reason.startswith("ema, as the moving average")
+    with pytest.raises(UnknownPolicy, match="no exact mixture"):
+        open_run(path).choose(EXACT)
 
 
 def test_no_time_computes_nothing_and_a_torn_file_counts_as_none(run: Path) -> None:

@@ -1,0 +1,80 @@
+"""The sequence form against enumeration: probabilities, values, best replies, and what a reply earns from each."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from envs.decision_tree import InformationStates
+from envs.protocol import EnvConfig
+from envs.registry import make
+from league.eval.exploitability import NoExactValue, plans_of, tables_of, tree_of, uniform
+from league.eval.sequence_form import START, Array, SequenceForm
+
+GAMES = (
+    "kuhn_poker",
+    "openspiel:kuhn_poker(players=3)",
+    "openspiel:goofspiel(num_cards=3,imp_info=true)",
+    "openspiel:blotto(coins=3,fields=2)",
+    "rock_paper_scissors",
+)
+
+
+def made(game: str, *, seed: int = 0, members: int = 3, sharpness: float = 1.0) -> tuple[SequenceForm, Array, Array]:
+    """A game's sequence form with random behaviours: their tables [M, I, A] and plans [M, Q]."""
+    env = make(EnvConfig(game), num_envs=1)
+    form, _ = plans_of(env, [uniform])
+    legal = tables_of(states_of(game), [uniform])[0] > 0
+    tables = np.random.default_rng(seed).exponential(size=(members, *legal.shape)) ** sharpness * legal
+    tables /= tables.sum(axis=2, keepdims=True)
+    return form, tables, form.plans(tables)
+
+
+def states_of(game: str) -> InformationStates:
+    return tree_of(make(EnvConfig(game), num_envs=1)).info_states
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_endings_are_reached_with_probability_one_and_pay_nothing_in_sum(game: str) -> None:
+    form, _, plans = made(game)
+    reached = [(form._chance * plan[form._last].prod(axis=1)).sum() for plan in plans]
+    assert reached == pytest.approx([1.0] * len(plans), abs=1e-12)
+    assert [form.values(plan).sum() for plan in plans] == pytest.approx([0.0] * len(plans), abs=1e-12)
+    assert form.is_zero_sum
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker", "openspiel:goofspiel(num_cards=2,imp_info=true)"])
+def test_a_best_reply_earns_what_the_best_pure_behaviour_does(game: str) -> None:
+    form, tables, plans = made(game, members=2)
+    states = states_of(game)
+    for seat, (table, plan) in itertools.product(range(form.num_seats), zip(tables, plans, strict=True)):
+        own = np.flatnonzero(states.seat == seat)
+        earned = []
+        for choice in itertools.product(*(np.flatnonzero(states.legal[state]) for state in own)):
+            pure = table.copy()
+            pure[own] = np.eye(table.shape[1])[list(choice)]
+            earned.append(form.values(form.plans(pure[None])[0])[seat])
+        value, reply = form.best_reply(plan, seat)
+        assert value == pytest.approx(max(earned), abs=1e-12)
+        assert reply[START] == 1.0 and set(np.unique(reply)) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_a_reply_earns_from_each_member_what_the_joint_plan_pays(game: str) -> None:
+    form, _, plans = made(game)
+    states = states_of(game)
+    seat_of = np.append(-1, np.repeat(states.seat, states.legal.shape[1]))
+    for seat in range(form.num_seats):
+        value, reply = form.best_reply(plans[0], seat)
+        expected = [form.values(np.where(seat_of == seat, reply, plan))[seat] for plan in plans]
+        assert form.against_each(reply, seat, plans) == pytest.approx(expected, abs=1e-12)
+        assert expected[0] == pytest.approx(value, abs=1e-12)
+
+
+def test_a_one_shot_game_of_teams_has_no_sequence_form() -> None:
+    env = make(EnvConfig("openspiel:kuhn_poker"), num_envs=1)
+    assert plans_of(env, [uniform])[1].shape == (1, 1 + 12 * 2)
+    with pytest.raises(NoExactValue, match="no exact value here"):
+        plans_of(make(EnvConfig("connect_four"), num_envs=1), [uniform])
