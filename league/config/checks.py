@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ActorConfig,
         BudgetConfig,
         EvaluationConfig,
+        ProbesConfig,
         RetentionConfig,
         RunConfig,
         RuntimeConfig,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from league.core.state.league_config import LeagueConfig
 
 MAX_NUM_ENVS = 1 << 20
+MAX_PROBES_SHARE = 0.5
 
 
 def section_problems(section: str, value: object) -> Iterator[str]:
@@ -174,6 +176,12 @@ def _evaluation_problems(evaluation: EvaluationConfig) -> Iterator[str]:
     yield from _bot_problems("bots", evaluation.bots)
 
 
+def _probes_problems(probes: ProbesConfig) -> Iterator[str]:
+    if not 0.0 < probes.max_share <= MAX_PROBES_SHARE:
+        yield f"max_share: {probes.max_share} is not in (0, {MAX_PROBES_SHARE:g}]; set probes.kinds to [] for no probes"
+    yield from _at_least(probes, deadline_s=1)
+
+
 def _league_problems(league: LeagueConfig) -> Iterator[str]:
     yield from _bot_problems("ratings.bots", tuple(map(bot_name, league.ratings.bots)))
     for index, opponent in enumerate(league.fixed_opponents):
@@ -245,6 +253,7 @@ _CHECKS: dict[str, Callable[..., Iterator[str]]] = {
     "runtime": _runtime_problems,
     "budget": _budget_problems,
     "evaluation": _evaluation_problems,
+    "probes": _probes_problems,
     "league": _league_problems,
     "wandb": _wandb_problems,
     "retention": _retention_problems,

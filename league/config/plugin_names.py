@@ -37,6 +37,7 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("monitor", "sinks", "*"): "sink",
     ("alerts", "conditions", "*"): "condition",
     ("alerts", "sinks", "*"): "alert_sink",
+    ("probes", "kinds", "*"): "probe",
 }
 """Path in a configuration ("*" is any place of a list) -> what is named there: text, or a mapping with a `kind`."""
 

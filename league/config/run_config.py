@@ -123,6 +123,23 @@ class EvaluationConfig:
 
 
 @dataclass(frozen=True)
+class ProbesConfig:
+    """Measurements of the newest snapshot by fixed yardsticks while the run trains, in a process beside it.
+
+    Fields:
+      kinds: what is measured, each a name or a mapping of its `kind` and its options; empty for nothing.
+      max_share: of the run's processor time, the most that they may take.
+      deadline_s: seconds after which one that has not answered is given up, and its process ended.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    kinds: tuple[Component, ...] = ()
+    max_share: float = 0.04
+    deadline_s: float = 600.0
+
+
+@dataclass(frozen=True)
 class WandbConfig:
     """The tracker.
 
@@ -292,6 +309,7 @@ class RunConfig:
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+    probes: ProbesConfig = field(default_factory=ProbesConfig)
     wandb: WandbConfig = field(default_factory=WandbConfig)
     monitor: MonitorConfig = field(default_factory=MonitorConfig)
     alerts: AlertsConfig = field(default_factory=AlertsConfig)

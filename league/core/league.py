@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from league.core import directives, leases, lifecycle, quarantine, retention, settings
+from league.core import directives, leases, lifecycle, probes, quarantine, retention, settings
 from league.core.metagame import meta_game
 from league.core.pbt import pbt
 from league.core.state import commands, events
@@ -43,6 +43,8 @@ DECIDERS: dict[type[Command], Decider] = {
     commands.ChangeLeague: settings.change_settings,
     commands.AddPlayer: settings.add_player,
     commands.RequestReset: settings.request_reset,
+    commands.BeginProbe: probes.begin_probe,
+    commands.EndProbe: probes.end_probe,
 }
 
 APPLIERS: dict[type[Event], Applier] = {
@@ -69,6 +71,8 @@ APPLIERS: dict[type[Event], Applier] = {
     events.LeagueRewound: lifecycle.apply_rewound,
     events.ConfigChanged: lifecycle.apply_config,
     events.SettingsChanged: settings.apply_settings,
+    events.ProbeBegun: probes.apply_begun,
+    events.ProbeEnded: probes.apply_ended,
 }
 
 

@@ -21,6 +21,9 @@ from league.runtime.reaper import descendants
 LOOK_EVERY_S = 1.0
 """Time between two sums over the run's processes."""
 
+BUDGET, LIMIT, SIGNAL = "the budget is spent", "the limit of this command is reached", "a signal asked for it"
+"""Reasons for which a run ends."""
+
 DEFAULT_HORIZON_STEPS = 50_000_000
 """Env steps over which schedules run where the budget sets none."""
 

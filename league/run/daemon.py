@@ -30,11 +30,12 @@ from league.operations.adapter import Adapter
 from league.operations.host_numbers import HostNumbers
 from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
-from league.run.budget import Limits, Meter, Spent, budget_spent, follows_clock, fraction_spent
+from league.run.budget import BUDGET, LIMIT, SIGNAL, Limits, Meter, Spent, budget_spent, follows_clock, fraction_spent
 from league.run.checkpointing import RESCUE_S, RestartStates
 from league.run.effects import Effects, HostTable, open_again
 from league.run.frozen_weights import FrozenWeights
 from league.run.observation import HostLosses, Observation
+from league.run.probing import Prober
 from league.run.rating_phase import RatingPhase, rating_allowance
 from league.run.snapshot_requests import SnapshotRequests
 from league.runtime.protocol import (
@@ -59,8 +60,6 @@ POLL_S = 0.2
 DRAIN_S = 60.0
 """Longest wait for open leases and directives before a stop gives them up."""
 
-BUDGET, LIMIT, SIGNAL = "the budget is spent", "the limit of this command is reached", "a signal asked for it"
-
 
 class Daemon:
     """Runs one league until a limit, the end of its budget, or a request to stop.
@@ -76,6 +75,7 @@ class Daemon:
       observe: called once a turn; must return quickly.
       operator: requests of those who operate the run; None where nobody does.
       restore_hosts: called once when every learner is in place, before the first lease.
+      prober: measures snapshots beside the training; closed by the caller.
     """
 
     def __init__(
@@ -91,9 +91,10 @@ class Daemon:
         observe: Callable[[Observation], None],
         restore_hosts: Callable[[], object] = lambda: None,
         operator: Operator | None = None,
+        prober: Prober | None = None,
     ) -> None:
-        self._config = config
-        self._operator = operator
+        self._config, say = config, lambda sentence: self.say(sentence)
+        self._operator, self._prober = operator, prober
         self._league = league
         self._runtime = runtime
         self._policies = policies
@@ -113,19 +114,19 @@ class Daemon:
             self._hosts,
             learner=config.learner,
             execute=self._do,
-            say=self._say,
+            say=say,
         )
         self._snapshots = SnapshotRequests(
             config.runtime.snapshot_seconds, per_budget=config.runtime.snapshots_per_budget, execute=self._do
         )
         self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
         self._unacted: list[Event] = []
-        self._numbers = HostNumbers(runtime, number=config.runtime.actor_hosts, execute=self._do, say=self._say)
+        self._numbers = HostNumbers(runtime, number=config.runtime.actor_hosts, execute=self._do, say=say)
         self._adapter = None
         if operator is not None:
             operator.hosts = lambda: self._numbers.names
             leases = league.state.totals.leases_finished
-            self._adapter = Adapter(operator, execute=self._execute, say=self._say, leases=leases)
+            self._adapter = Adapter(operator, execute=self._execute, say=say, leases=leases)
         self._spent = meter.read(env_steps=league.state.totals.env_steps)
         self._refused, self._losses = 0, HostLosses()
         self._metering, self._stuck = False, ""
@@ -192,6 +193,8 @@ class Daemon:
             self._operator.carry_out(self._execute)
         if phase != "rating":
             self._adapt()
+        if self._prober is not None:
+            self._prober.look(self._league.state, self._spent, execute=self._do, begins=phase == "training")
         if grant is not None:
             self._grant(grant)
             if phase == "training":
@@ -231,8 +234,7 @@ class Daemon:
         self._config = config = self._operator.config
         self._effects.learner = config.learner
         self._policies.use(config)
-        self._snapshots.seconds = config.runtime.snapshot_seconds
-        self._snapshots.per_budget = config.runtime.snapshots_per_budget
+        self._snapshots.use(config.runtime)
         self._restart_states.settings = config.runtime
 
     def observation(self, phase: str) -> Observation:
@@ -262,9 +264,6 @@ class Daemon:
             self._refused += 1
             return False
         return True
-
-    def _say(self, sentence: str) -> None:
-        self.say(sentence)
 
     def _handle(self, report: Report) -> None:
         if isinstance(report, LeaseDone):

@@ -1,4 +1,4 @@
-"""Opens the metric sinks of a run, and checks those and its alerts before there is a run."""
+"""Opens the metric sinks of a run, and checks those, its alerts and its probes before there is a run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from league.monitor.sink import (
     open_plugin_sink,
     open_sink,
 )
+from league.probes.probe import make_probes
 from league.store.run_folder import RunFolder
 
 
 def require_working_sinks(config: RunConfig, *, source: str) -> None:
-    """Refuses metric sinks of the user's own that cannot be called, and alerts that cannot be made.
+    """Refuses metric sinks of the user's own that cannot be called, and alerts and probes that cannot be made.
 
     Raises:
       ConfigError: naming each.
@@ -32,6 +33,10 @@ def require_working_sinks(config: RunConfig, *, source: str) -> None:
             check_plugin_sink(sink, place=f"monitor.sinks.{index}")
         except ValueError as error:
             problems.append(str(error))
+    try:
+        make_probes(config.probes.kinds)
+    except ValueError as error:
+        problems.append(str(error))
     if problems:
         raise ConfigError(source, problems)
     require_working_alerts(config.alerts, source=source)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from league.config.run_config import RuntimeConfig
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.state.commands import Command, RequestSnapshot
 from league.core.state.state import LeagueState, PlayerState
@@ -40,6 +41,10 @@ class SnapshotRequests:
         self._execute = execute
         self._newest: dict[str, tuple[int, float]] = {}
         self._newest_part: dict[str, tuple[int, int]] = {}
+
+    def use(self, config: RuntimeConfig) -> None:
+        """Take up changed settings."""
+        self.seconds, self.per_budget = config.snapshot_seconds, config.snapshots_per_budget
 
     def request_due(self, state: LeagueState, *, now: float) -> None:
         """Request a snapshot of every main agent whose newest one is too old.

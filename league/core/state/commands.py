@@ -7,7 +7,7 @@ from typing import Literal
 
 from league.core.state.events import ConfigChange
 from league.core.state.league_config import LeagueConfig
-from league.core.state.records import AssignmentOutcome, Progress
+from league.core.state.records import AssignmentOutcome, ProbeOutcome, Progress
 from league.core.state.scoring import BY_WINS, Scoring
 
 
@@ -256,6 +256,22 @@ class RequestReset:
     player: str
 
 
+@dataclass(frozen=True)
+class BeginProbe:
+    """Measure a snapshot; fields as of `ProbeTask`."""
+
+    probe: str
+    snapshot: str
+    against: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EndProbe:
+    """The open probe is over."""
+
+    outcome: ProbeOutcome
+
+
 Command = (
     CreateLeague
     | StartRun
@@ -280,4 +296,6 @@ Command = (
     | ChangeLeague
     | AddPlayer
     | RequestReset
+    | BeginProbe
+    | EndProbe
 )

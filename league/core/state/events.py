@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from league.core.state.league_config import LeagueConfig
-from league.core.state.records import AssignmentOutcome, Directive, Hyperparameter, Lease, Progress, SnapshotInfo
+from league.core.state.records import (
+    AssignmentOutcome,
+    Directive,
+    Hyperparameter,
+    Lease,
+    ProbeOutcome,
+    ProbeTask,
+    Progress,
+    SnapshotInfo,
+)
 from league.core.state.scoring import BY_WINS, Scoring
 
 
@@ -317,6 +326,20 @@ class SettingsChanged:
     remedy: str = ""
 
 
+@dataclass(frozen=True)
+class ProbeBegun:
+    """A probe is open until it ends; after a crash it is run again."""
+
+    task: ProbeTask
+
+
+@dataclass(frozen=True)
+class ProbeEnded:
+    """The open probe is over."""
+
+    outcome: ProbeOutcome
+
+
 Event = (
     LeagueCreated
     | PlayerAdded
@@ -341,6 +364,8 @@ Event = (
     | LeagueRewound
     | ConfigChanged
     | SettingsChanged
+    | ProbeBegun
+    | ProbeEnded
 )
 
 EVENTS: dict[str, type[Event]] = {
@@ -367,5 +392,7 @@ EVENTS: dict[str, type[Event]] = {
     "LeagueRewound": LeagueRewound,
     "ConfigChanged": ConfigChanged,
     "SettingsChanged": SettingsChanged,
+    "ProbeBegun": ProbeBegun,
+    "ProbeEnded": ProbeEnded,
 }
 """Kind written in the journal -> its class. Kinds are for ever: a journal of last year must still be readable."""

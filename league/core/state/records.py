@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 BOT_PREFIX, IMPORTED_PREFIX = "bot:", "imported:"
 """A policy id that starts so is a scripted bot (`bot:tactical`), or a frozen policy that was trained elsewhere; any
@@ -189,3 +190,60 @@ class Directive:
     def blocks(self) -> bool:
         """True where the player waits meanwhile: its weights are not there yet, or about to be thrown away."""
         return self.kind is not DirectiveKind.SNAPSHOT or self.reason == INITIAL
+
+
+@dataclass(frozen=True)
+class ProbeTask:
+    """A probe of one snapshot, see `league.probes.probe`.
+
+    Fields:
+      number: of the probe, from 1 in the journal; a second answer to it does not count.
+      probe: its name in `probes.kinds`. snapshot: what is measured.
+      against: snapshots that it is to meet, where the probe is one against the league's own past.
+    """
+
+    number: int
+    probe: str
+    snapshot: str
+    against: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ProbeReading:
+    """A number that a probe measured.
+
+    Fields:
+      yardstick: what the snapshot was measured by, such as "tactical" or "nash_conv".
+      value: the number. low, high: its 95 % interval; equal to it where it is exact.
+      games: that it rests on; 0 where it is computed.
+      scale: "score" for a share of points in [0, 1], of which more is better; "loss" for a number of which less is
+        better.
+      note: a few words for people.
+    """
+
+    yardstick: str
+    value: float
+    low: float
+    high: float
+    games: int = 0
+    scale: Literal["score", "loss"] = "score"
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class ProbeOutcome:
+    """The end of a probe.
+
+    Fields:
+      number: of the probe.
+      readings: its results; none where `problem` says why. unfit: whether it can never measure this league.
+      core_seconds: processor time of the measurement. start_core_seconds: of starting its process, where it was the
+        first there.
+    """
+
+    number: int
+    readings: tuple[ProbeReading, ...] = ()
+    core_seconds: float = 0.0
+    start_core_seconds: float = 0.0
+    problem: str = ""
+    unfit: bool = False

@@ -15,7 +15,15 @@ from league.core.state.growable_array import GrowableArray
 from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.core.state.payoff import Payoff, Posterior, empty_payoff
 from league.core.state.population import Population
-from league.core.state.records import Directive, DirectiveKind, Hyperparameter, Lease, SnapshotInfo
+from league.core.state.records import (
+    Directive,
+    DirectiveKind,
+    Hyperparameter,
+    Lease,
+    ProbeReading,
+    ProbeTask,
+    SnapshotInfo,
+)
 from league.core.state.scoring import BY_WINS, Scoring
 from league.core.state.state_codec import Plain, decode, encode
 
@@ -115,6 +123,45 @@ class AppliedRemedy:
     env_steps: int
 
 
+@dataclass(frozen=True)
+class ProbeResult:
+    """A probe that has ended.
+
+    Fields:
+      task: what was measured. readings, core_seconds, problem: as of `ProbeOutcome`.
+      env_steps: of the league when it began. trained_steps: of the snapshot.
+    """
+
+    task: ProbeTask
+    readings: tuple[ProbeReading, ...]
+    core_seconds: float
+    env_steps: int
+    trained_steps: int
+    problem: str = ""
+
+
+@dataclass
+class Probes:
+    """What probes have measured.
+
+    Fields:
+      begun: how many have begun. open: the one that runs; None for none. open_env_steps: of the league when it began.
+      results: of those that have ended, oldest first; of many the older ones stand farther apart, see
+        `league.core.probes`.
+      core_seconds: of all of them, their processes included. costs: probe -> of its measurements.
+      unfit: probe -> why it cannot measure this league. failures: probe -> how many in a row failed.
+    """
+
+    begun: int = 0
+    open: ProbeTask | None = None
+    open_env_steps: int = 0
+    results: tuple[ProbeResult, ...] = ()
+    core_seconds: float = 0.0
+    costs: dict[str, float] = field(default_factory=dict)
+    unfit: dict[str, str] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+
+
 @dataclass
 class Totals:
     """Counts over the whole league.
@@ -156,6 +203,7 @@ class LeagueState:
       remedies: what the league has changed by itself, by name of the remedy.
       tags: name -> snapshot that somebody gave it to. pins: snapshots whose weights are to stay.
       hosts: those that are given no leases, "parked" or "drained"; see `league.core.marks`.
+      probes: what they have measured.
       config_text, config_text_before: text of the run's config.yaml, now and before its last change; empty where
         unknown.
     """
@@ -194,6 +242,7 @@ class LeagueState:
     tags: dict[str, str] = field(default_factory=dict)
     pins: tuple[str, ...] = ()
     hosts: dict[str, str] = field(default_factory=dict)
+    probes: Probes = field(default_factory=Probes)
 
     def config_of(self, player: str) -> PlayerConfig:
         """The settings of a player's group."""

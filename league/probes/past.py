@@ -1,0 +1,71 @@
+"""The probe against the league's own past: the worst score of a snapshot against earlier ones."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from agents.acting.policy import Policy
+from league.core.state.records import ProbeReading
+from league.errors import LeagueError
+from league.probes.matches import readings_against
+from league.probes.probe import Subject
+
+WORST = "worst_past"
+FIRST_PART = 0.6
+"""Of the time: the games that tell which opponent is the worst."""
+
+
+@dataclass(frozen=True)
+class PastOptions:
+    """Options.
+
+    Fields:
+      opponents: earlier snapshots that it meets: the first, the last, and some between.
+      games: against each. core_seconds: most processor time of one probe.
+    """
+
+    opponents: int = 5
+    games: int = 40
+    core_seconds: float = 20.0
+
+    def problems(self) -> Iterator[str]:
+        """Sentences that begin with a field's name."""
+        for name, least in (("opponents", 1), ("games", 2), ("core_seconds", 0.1)):
+            if getattr(self, name) < least:
+                yield f"{name}: {getattr(self, name)} must be at least {least:g}"
+
+
+class Past:
+    """Score of the snapshot against the earlier one that is worst for it; below one half it has lost what it could.
+
+    The opponent is chosen by games of its own, since the worst of several scores is too low by chance alone.
+    """
+
+    least_core_seconds = 1.0
+
+    def __init__(self, options: PastOptions) -> None:
+        self._options = options
+
+    @property
+    def num_past(self) -> int:
+        """As in the protocol."""
+        return self._options.opponents
+
+    def measure(self, subject: Subject) -> tuple[ProbeReading, ...]:
+        """One reading, with the name of the opponent."""
+        past = {name: functools.partial(_entrant, subject, name) for name in subject.task.against}
+        if not past:
+            raise LeagueError("the league has no earlier snapshot yet")
+        games, limit_s = self._options.games, min(self._options.core_seconds, subject.limit_s)
+        first = readings_against(subject, past, games=games, limit_s=FIRST_PART * limit_s)
+        name = min(first, key=lambda reading: reading.value).yardstick
+        again = replace(subject, seed=subject.seed + 1)
+        (worst,) = readings_against(again, {name: past[name]}, games=games, limit_s=(1.0 - FIRST_PART) * limit_s)
+        return (replace(worst, yardstick=WORST, note=name),)
+
+
+def _entrant(subject: Subject, name: str, seed: int) -> Policy:
+    del seed  # it draws from the stream of the match
+    return subject.load(name).as_seat_policy(greedy=subject.greedy)

@@ -1,0 +1,109 @@
+"""Probes: what each is given, the protocol, and the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
+
+from envs.plugin_options import Component, kind_of, options_argument
+from envs.plugins import resolve
+from envs.protocol import EnvConfig, EnvSpec
+from league.core.state.records import ProbeReading, ProbeTask
+from league.errors import LeagueError
+from league.policies.loaded_policy import LoadedPolicy
+
+
+class DoesNotFit(LeagueError):  # noqa: N818 - it is an answer, not a failure
+    """A probe can never measure this league; it is not asked again."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A snapshot that is to be measured.
+
+    Fields:
+      run: folder of the run. env, spec: its game.
+      task: which snapshot, and which of its past it is to meet.
+      load: the policy of one of these snapshots. Raises LeagueError.
+      bots: of `evaluation.bots`.
+      limit_s: processor seconds that the probe may take.
+      seed: of games and openings, the same for every probe of a run, so that their results compare.
+      greedy: whether policies take the likeliest action, as in games that hide nothing.
+    """
+
+    run: Path
+    env: EnvConfig
+    spec: EnvSpec
+    task: ProbeTask
+    load: Callable[[str], LoadedPolicy]
+    bots: tuple[str, ...]
+    limit_s: float
+    seed: int
+    greedy: bool
+
+    @property
+    def policy(self) -> LoadedPolicy:
+        """The policy of the snapshot that is measured."""
+        return self.load(self.task.snapshot)
+
+
+class Probe(Protocol):
+    """Measures a snapshot, in a process beside the run that is killed at `probes.deadline_s`."""
+
+    @property
+    def least_core_seconds(self) -> float:
+        """Processor seconds below which it is not worth beginning."""
+        ...
+
+    @property
+    def num_past(self) -> int:
+        """Most earlier snapshots of the league that it meets; 0 for none."""
+        ...
+
+    def measure(self, subject: Subject) -> Sequence[ProbeReading]:
+        """Measure the snapshot within about `subject.limit_s` processor seconds.
+
+        Raises:
+          DoesNotFit: it can never measure this league. LeagueError, EnvError: it could not this time.
+        """
+        ...
+
+
+PROBES: Mapping[str, str] = {
+    "yardsticks": "league.probes.yardsticks:Yardsticks",
+    "exact": "league.probes.exact:Exact",
+    "past": "league.probes.past:Past",
+}
+"""Name -> "module:attribute" of a class that is made with its options."""
+
+
+def make_probe(choice: Component, *, place: str) -> Probe:
+    """The probe of a name and its options.
+
+    Args:
+      place: dotted path of the choice in the configuration.
+    Raises:
+      ValueError: there is none such, or its options do not fit; names the key.
+    """
+    try:
+        factory = resolve(kind_of(choice), PROBES, what="probe")
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from error
+    return cast(Probe, factory(**options_argument(factory, choice, place=place)))
+
+
+def make_probes(kinds: Sequence[Component]) -> dict[str, Probe]:
+    """All probes of `probes.kinds`, by name.
+
+    Raises:
+      ValueError: the first that cannot be made; names its key.
+    """
+    made: dict[str, Probe] = {}
+    for number, choice in enumerate(kinds):
+        place = f"probes.kinds.{number}"
+        if kind_of(choice) in made:
+            raise ValueError(f"{place}: {kind_of(choice)} is there twice")
+        made[kind_of(choice)] = make_probe(choice, place=place)
+    return made

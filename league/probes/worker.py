@@ -1,0 +1,127 @@
+"""The process that measures: `python -m league.probes.worker RUN`. Requests come as lines of JSON, so do the answers.
+
+It ends with its standard input, which closes with the daemon, however that died. It only ever reads the run folder.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from envs.protocol import EnvError
+from envs.registry import spec_of
+from league.config.game_kind import GameKind, game_kind
+from league.core.state.records import ProbeOutcome
+from league.errors import LeagueError
+from league.policies.loaded_policy import LoadedPolicy
+from league.policies.loading import build_policy
+from league.policies.trust import read_config
+from league.probes.probe import DoesNotFit, Subject, make_probes
+from league.probes.request import ProbeRequest
+from league.store.run_folder import RunFolder
+from league.store.snapshots import LocalSnapshotStore
+
+NICE = 15
+MAX_TEXT = 400
+
+
+class Measurer:
+    """Carries out requests for one run.
+
+    Args:
+      path: of the run folder.
+    Raises:
+      LeagueError, EnvError: its configuration or game cannot be had.
+    """
+
+    def __init__(self, path: Path) -> None:
+        folder = RunFolder.open(path)
+        self._path = folder.path
+        self._config = read_config(folder)
+        self._probes = make_probes(self._config.probes.kinds)
+        self._spec = spec_of(replace(self._config.env, workers=0))
+        self._greedy = game_kind(self._config.env, self._spec) is GameKind.PERFECT
+        self._store = LocalSnapshotStore(folder.snapshots_path)
+
+    def measure(self, request: ProbeRequest, *, begun: float) -> ProbeOutcome:
+        """The outcome of a request. begun: processor seconds that are not of this measurement."""
+        start_s, before = begun, time.process_time()
+        outcome = ProbeOutcome(request.task.number)
+        try:
+            readings = tuple(self._probes[request.task.probe].measure(self._subject(request)))
+            outcome = replace(outcome, readings=readings, problem="" if readings else "it measured nothing")
+        except DoesNotFit as error:
+            outcome = replace(outcome, problem=_line(error), unfit=True)
+        except (LeagueError, EnvError) as error:
+            outcome = replace(outcome, problem=_line(error))
+        except Exception as error:  # boundary: probes, bots and games may be code of others
+            outcome = replace(outcome, problem=f"it raised {type(error).__name__}: {_line(error)}")
+        return replace(outcome, core_seconds=time.process_time() - before, start_core_seconds=start_s)
+
+    def _subject(self, request: ProbeRequest) -> Subject:
+        config = self._config
+
+        def load(name: str) -> LoadedPolicy:
+            weights, manifest = self._store.get(request.digests[name])
+            return build_policy(name, weights, manifest, self._spec, seed=config.seed, source=self._path)
+
+        return Subject(
+            run=self._path,
+            env=replace(config.env, workers=0) if config.env.workers == "auto" else config.env,
+            spec=self._spec,
+            task=request.task,
+            load=load,
+            bots=config.evaluation.bots,
+            limit_s=request.limit_s,
+            seed=config.seed % 2**31,
+            greedy=self._greedy,
+        )
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    os.nice(NICE)
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # whatever bots and games print must not be taken for an answer
+    requests = _requests_or_exit()
+    measurer = Measurer(Path(sys.argv[1]))
+    begun = time.process_time()
+    for line in requests:
+        outcome = measurer.measure(msgspec.json.decode(line, type=ProbeRequest), begun=begun)
+        begun = 0.0
+        answers.write(msgspec.json.encode(outcome) + b"\n")
+
+
+def _requests_or_exit() -> Iterator[bytes]:
+    """Lines of standard input. Its end ends the process at once, also in the middle of a probe."""
+    arrived: list[bytes] = []
+    there = threading.Condition()
+
+    def read() -> None:
+        for line in sys.stdin.buffer:
+            with there:
+                arrived.append(line)
+                there.notify()
+        os._exit(0)
+
+    threading.Thread(target=read, name="requests", daemon=True).start()
+    while True:
+        with there:
+            there.wait_for(lambda: bool(arrived))
+            line = arrived.pop(0)
+        yield line
+
+
+def _line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:MAX_TEXT]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+"""Runs the probes of a league beside its training: one at a time, in one niced process, within a share of the time.
+
+Each kind of probe has an equal part of the share. One begins once its part allows what is left to spend, and only for a
+snapshot that it has not measured. A probe is in the journal before it is acted on; one that a crash interrupts is run
+again, and an answer counts once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from league.config.run_config import ProbesConfig
+from league.core.matchmaking.roles import MAIN_ROLE
+from league.core.state.commands import BeginProbe, Command, EndProbe
+from league.core.state.records import ProbeOutcome, ProbeTask
+from league.core.state.state import LeagueState
+from league.probes.probe import Probe, make_probes
+from league.probes.request import ProbeRequest
+from league.run.budget import Spent, cpu_seconds
+
+START_CORE_SECONDS = 3.0
+"""Processor time of starting the process, until it has been measured."""
+MAX_FAILURES = 3
+"""Failures in a row after which a probe is not asked again before the next start of the run."""
+MAX_ANSWER_BYTES = 1 << 18
+MAX_PROBLEM = 400
+
+
+class ProbeProcess:
+    """The process that measures; started by its first request.
+
+    Args:
+      path: of the run folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._process: subprocess.Popen[bytes] | None = None
+        self._unread = b""
+
+    @property
+    def is_running(self) -> bool:
+        """True if it has been started and not ended."""
+        return self._process is not None
+
+    @property
+    def has_died(self) -> bool:
+        """True if it ended by itself."""
+        return self._process is not None and self._process.poll() is not None
+
+    def ask(self, request: ProbeRequest) -> None:
+        """Send a request; returns at once. Raises OSError where the process cannot be started or is gone."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "league.probes.worker", str(self._path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                start_new_session=True,  # a Ctrl-C at the terminal is for the daemon, which then ends this one
+            )
+            assert self._process.stdout is not None
+            os.set_blocking(self._process.stdout.fileno(), False)
+        assert self._process.stdin is not None
+        self._process.stdin.write(msgspec.json.encode(request) + b"\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> ProbeOutcome | None:
+        """The answer, once it is there. Raises ValueError for one that cannot be read."""
+        if self._process is None or self._process.stdout is None:
+            return None
+        self._unread += self._process.stdout.read() or b""
+        if len(self._unread) > MAX_ANSWER_BYTES:
+            raise ValueError("the answer is too long")
+        line, newline, rest = self._unread.partition(b"\n")
+        if not newline:
+            return None
+        self._unread = rest
+        return msgspec.json.decode(line, type=ProbeOutcome)
+
+    def core_seconds(self) -> float:
+        """Processor time that it has used."""
+        return 0.0 if self._process is None else cpu_seconds(self._process.pid)
+
+    def end(self) -> None:
+        """End the process and what it started; may be called twice."""
+        process, self._process, self._unread = self._process, None, b""
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+class Prober:
+    """Begins probes, takes their answers, and ends those that are overdue; `look` returns at once.
+
+    Args:
+      config: `probes:` of the run. process: measures; ended by `close`.
+      state: of the league as the run starts.
+      say: tells the user one sentence. monotonic: seconds that never go back.
+    Raises:
+      ValueError: a probe cannot be made.
+    """
+
+    def __init__(
+        self,
+        config: ProbesConfig,
+        process: ProbeProcess,
+        state: LeagueState,
+        *,
+        say: Callable[[str], object],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._config = config
+        self._process = process
+        self._probes: Mapping[str, Probe] = make_probes(config.kinds)
+        self._failures = dict(state.probes.failures)
+        self._say = say
+        self._monotonic = monotonic
+        self._start_s = START_CORE_SECONDS
+        self._asked: tuple[ProbeTask, float, float] | None = None
+        """The task, when it was asked, and the processor time of its process until then."""
+
+    def look(self, state: LeagueState, spent: Spent, *, execute: Callable[[Command], bool], begins: bool) -> None:
+        """Do what is due.
+
+        Args:
+          execute: has the league decide on a command; its event becomes durable before the next look.
+          begins: whether a further probe may begin.
+        """
+        task = state.probes.open
+        if self._asked is not None:
+            self._mind(*self._asked, execute=execute)
+        elif task is not None and begins:
+            self._ask(state, task, spent, execute=execute)
+        elif task is None and begins:
+            command = self._due(state, spent)
+            if command is not None:
+                execute(command)
+
+    def close(self) -> None:
+        """End the process; an open probe is run again by the next start."""
+        self._process.end()
+
+    def _due(self, state: LeagueState, spent: Spent) -> BeginProbe | None:
+        """The probe to begin: of those that may, the one that has cost least."""
+        snapshot = newest_snapshot(state)
+        if snapshot is None:
+            return None
+        measured = {result.task.probe for result in state.probes.results if result.task.snapshot == snapshot}
+        for name in sorted(self._probes, key=lambda name: state.probes.costs.get(name, 0.0)):
+            probe = self._probes[name]
+            failures = state.probes.failures.get(name, 0)
+            failures -= min(self._failures.get(name, 0), failures)
+            past = past_snapshots(state, snapshot, most=probe.num_past)
+            if name in measured or name in state.probes.unfit or failures >= MAX_FAILURES:
+                continue
+            if bool(past) >= bool(probe.num_past) and self._limit_s(state, name, spent) >= probe.least_core_seconds:
+                return BeginProbe(name, snapshot, past)
+        return None
+
+    def _limit_s(self, state: LeagueState, name: str, spent: Spent) -> float:
+        """Processor seconds that a probe may take now."""
+        allowed, known = self._config.max_share * spent.core_seconds, state.probes
+        own = allowed / len(self._probes) - known.costs.get(name, 0.0)
+        return min(own, allowed - known.core_seconds - (0.0 if self._process.is_running else self._start_s))
+
+    def _ask(self, state: LeagueState, task: ProbeTask, spent: Spent, *, execute: Callable[[Command], bool]) -> None:
+        probe = self._probes.get(task.probe)
+        if probe is None:
+            execute(EndProbe(ProbeOutcome(task.number, problem=f"{task.probe} is not among probes.kinds any more")))
+            return
+        limit_s = max(self._limit_s(state, task.probe, spent), probe.least_core_seconds)
+        names = (task.snapshot, *task.against)
+        request = ProbeRequest(task, limit_s, {name: state.snapshots[name].digest for name in names})
+        before = self._process.core_seconds()
+        try:
+            self._process.ask(request)
+        except OSError as error:
+            self._process.end()
+            self._finish(ProbeOutcome(task.number, problem=f"its process could not be asked: {error}"), task, execute)
+        else:
+            self._asked = (task, self._monotonic(), before)
+
+    def _mind(self, task: ProbeTask, since: float, before: float, *, execute: Callable[[Command], bool]) -> None:
+        """Take the answer, or give the probe up."""
+        try:
+            outcome = self._process.answer()
+        except ValueError as error:
+            self._give_up(task, before, f"its answer cannot be read: {error}", execute)
+            return
+        if outcome is not None:
+            if outcome.start_core_seconds:
+                self._start_s = outcome.start_core_seconds
+            self._finish(outcome, task, execute)
+        elif self._process.has_died:
+            self._give_up(task, before, "its process died", execute)
+        elif self._monotonic() - since > self._config.deadline_s:
+            self._give_up(task, before, f"it took more than probes.deadline_s ({self._config.deadline_s:g} s)", execute)
+
+    def _give_up(self, task: ProbeTask, before: float, problem: str, execute: Callable[[Command], bool]) -> None:
+        used = max(self._process.core_seconds() - before, 0.0)
+        self._process.end()
+        self._finish(ProbeOutcome(task.number, core_seconds=used, problem=problem[:MAX_PROBLEM]), task, execute)
+
+    def _finish(self, outcome: ProbeOutcome, task: ProbeTask, execute: Callable[[Command], bool]) -> None:
+        self._asked = None
+        if not execute(EndProbe(outcome)):
+            execute(EndProbe(ProbeOutcome(task.number, problem="its answer was refused")))
+        if outcome.problem:
+            self._say(f"The probe {task.probe} could not measure {task.snapshot}: {outcome.problem.rstrip('.')}.")
+
+
+def newest_snapshot(state: LeagueState) -> str | None:
+    """The newest trained snapshot of a main agent whose weights are there; of any player where there is none."""
+    trained = [snapshot for snapshot in state.snapshots.values() if snapshot.trained_steps > 0]
+    own = [s.snapshot_id for s in trained if s.player in state.players and state.is_present(s.snapshot_id)]
+    mains = [name for name in own if state.snapshots[name].role == MAIN_ROLE]
+    return next(reversed(mains or own), None)
+
+
+def past_snapshots(state: LeagueState, snapshot: str, *, most: int) -> tuple[str, ...]:
+    """Earlier snapshots of the same player whose weights are there: the first, the last, and evenly between."""
+    player, steps = state.snapshots[snapshot].player, state.snapshots[snapshot].trained_steps
+    earlier = [
+        one.snapshot_id
+        for one in state.snapshots.values()
+        if one.player == player and 0 < one.trained_steps < steps and state.is_present(one.snapshot_id)
+    ]
+    if len(earlier) <= most:
+        return tuple(earlier)
+    places = {round(place * (len(earlier) - 1) / max(most - 1, 1)) for place in range(most)}
+    return tuple(earlier[place] for place in sorted(places))
