@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from league.core.state.events import EVENTS
 from league.errors import StorageError
-from league.run.budget import cpu_seconds
+from league.runtime.processor_time import cpu_seconds
 from league.runtime.reaper import descendants
 from league.store.journal_reader import JournalReader
 from league.store.lock import start_ticks

@@ -16,6 +16,7 @@ def add_reports(app: typer.Typer) -> None:
     app.command("ratings")(ratings)
     app.command("payoff")(payoff)
     app.command("lineage")(lineage)
+    app.command("probes")(probes)
     app.command("verify")(verify)
     app.command("doctor")(doctor)
     app.command("bundle")(bundle)
@@ -48,6 +49,14 @@ def payoff(
     from league.reports.payoff import read_payoff
 
     report = read_payoff(run, homes=tuple(homes or ()))
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+def probes(run: RunArgument, as_json: Json = False) -> None:
+    """Show what the probes of a run have measured: its snapshots by fixed yardsticks, and the cost."""
+    from league.reports.probes import read_probes
+
+    report = read_probes(run)
     typer.echo(report.to_json() if as_json else report.text())
 
 

@@ -91,8 +91,9 @@ def prometheus_name(metric: Metric) -> str:
 
 
 def labels_of(name: str) -> dict[str, str]:
-    """The player and the seat in a reported name."""
+    """The player or yardstick, and the seat, in a reported name."""
     parts = name.split("/")
-    labels = {"player": parts[1]} if len(parts) > 2 else {}
+    what = "yardstick" if parts[0] == "probe" else "player"
+    labels = {what: parts[1]} if len(parts) > 2 else {}
     seat = _SEAT.match(parts[2]) if len(parts) == 4 else None
     return labels if seat is None else {**labels, "seat": seat[1]}

@@ -1,8 +1,8 @@
 """Every metric that the platform reports: its name, unit and meaning, once. A sink takes no other name.
 
-`league/...` is of the whole run; `player/<player>/...` and `learner/<player>/...` exist once per player,
-`player/<player>/seat_<number>/...` once per seat of the game, and `player/<player>/versus/<opponent>` once per other
-player.
+`league/...` is of the whole run, `probe/<yardstick>/...` of one yardstick. `player/<player>/...` and
+`learner/<player>/...` exist once per player, `player/<player>/seat_<number>/...` once per seat of the game, and
+`player/<player>/versus/<opponent>` once per other player.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ class Metric:
     """A number that is reported over time.
 
     Fields:
-      name: of the metric, `{player}` standing for a player's id, `{seat}` for the number of a seat, `{opponent}` for
-        the id of another player.
+      name: of the metric. In it `{player}` stands for a player's id, `{seat}` for the number of a seat, `{opponent}` for
+        the id of another player, and `{yardstick}` for what a probe measures by.
       unit: "" for a pure number.
       meaning: one line for people.
       best: "max" or "min" where the best value so far is worth keeping, else "".
@@ -28,6 +28,10 @@ class Metric:
     unit: str
     meaning: str
     best: str = ""
+
+    def of_yardstick(self, yardstick: str) -> str:
+        """The name for one yardstick."""
+        return self.name.replace("{yardstick}", yardstick)
 
     def of(self, player: str, *, seat: int = 0, opponent: str = "") -> str:
         """The name for one player, and for one seat or opponent where it is of these."""
@@ -95,6 +99,12 @@ SKIPPED = Metric("learner/{player}/skipped_updates", "updates", "updates skipped
 LEARNING_RATE = Metric("learner/{player}/learning_rate", "", "step size")
 ENTROPY_COST = Metric("learner/{player}/entropy_cost", "", "weight of the entropy")
 
+PROBE_VALUE = Metric(
+    "probe/{yardstick}/value", "", "of the newest snapshot that was measured: a score, or a loss where less is better"
+)
+PROBE_CORE_S = Metric("league/probe_core_seconds", "s", "processor time of all probes")
+PROBE_SHARE = Metric("league/probe_fraction", "", "of the processor time of the run, what probes took")
+
 _SEAT = re.compile(r"seat_[0-9]+\Z")
 METRICS: Mapping[str, Metric] = {value.name: value for value in list(globals().values()) if isinstance(value, Metric)}
 """Name -> metric."""
@@ -103,7 +113,9 @@ METRICS: Mapping[str, Metric] = {value.name: value for value in list(globals().v
 def metric_of(name: str) -> Metric | None:
     """The metric behind a reported name, with `{player}` for its player's id, and so on; None where there is none."""
     parts = name.split("/")
-    if len(parts) == 3:
+    if len(parts) == 3 and parts[0] == "probe":
+        name = f"probe/{{yardstick}}/{parts[2]}"
+    elif len(parts) == 3:
         name = f"{parts[0]}/{{player}}/{parts[2]}"
     elif len(parts) == 4 and parts[2] == "versus":
         name = VERSUS.name

@@ -27,7 +27,7 @@ class PastOptions:
     """
 
     opponents: int = 5
-    games: int = 40
+    games: int = 200
     core_seconds: float = 20.0
 
     def problems(self) -> Iterator[str]:

@@ -11,6 +11,7 @@ from envs.plugin_options import Component, kind_of, options_argument
 from envs.plugins import resolve
 from envs.protocol import EnvConfig, EnvSpec
 from league.core.state.records import ProbeReading, ProbeTask
+from league.core.state.scoring import Scoring
 from league.errors import LeagueError
 from league.policies.loaded_policy import LoadedPolicy
 
@@ -28,7 +29,7 @@ class Subject:
       task: which snapshot, and which of its past it is to meet.
       load: the policy of one of these snapshots. Raises LeagueError.
       bots: of `evaluation.bots`.
-      limit_s: processor seconds that the probe may take.
+      scoring: what the league counts. limit_s: processor seconds that the probe may take.
       seed: of games and openings, the same for every probe of a run, so that their results compare.
       greedy: whether policies take the likeliest action, as in games that hide nothing.
     """
@@ -39,6 +40,7 @@ class Subject:
     task: ProbeTask
     load: Callable[[str], LoadedPolicy]
     bots: tuple[str, ...]
+    scoring: Scoring
     limit_s: float
     seed: int
     greedy: bool

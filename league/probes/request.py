@@ -1,4 +1,4 @@
-"""What the daemon asks of the process that measures. Loads nothing of what measuring needs."""
+"""A request of the daemon to the process that measures; a file that loads nothing heavy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that measures: `python -m league.probes.worker RUN`. Requests come as lines of JSON, so do the answers.
+"""The process that measures: `python -m league.probes.worker RUN NICE`. Requests and answers are lines of JSON.
 
 It ends with its standard input, which closes with the daemon, however that died. It only ever reads the run folder.
 """
@@ -17,6 +17,7 @@ import msgspec
 
 from envs.protocol import EnvError
 from envs.registry import spec_of
+from league.config.default_scoring import scoring_of
 from league.config.game_kind import GameKind, game_kind
 from league.core.state.records import ProbeOutcome
 from league.errors import LeagueError
@@ -28,7 +29,6 @@ from league.probes.request import ProbeRequest
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore
 
-NICE = 15
 MAX_TEXT = 400
 
 
@@ -48,6 +48,7 @@ class Measurer:
         self._probes = make_probes(self._config.probes.kinds)
         self._spec = spec_of(replace(self._config.env, workers=0))
         self._greedy = game_kind(self._config.env, self._spec) is GameKind.PERFECT
+        self._scoring = scoring_of(self._config.league.payoff, self._spec)
         self._store = LocalSnapshotStore(folder.snapshots_path)
 
     def measure(self, request: ProbeRequest, *, begun: float) -> ProbeOutcome:
@@ -79,6 +80,7 @@ class Measurer:
             task=request.task,
             load=load,
             bots=config.evaluation.bots,
+            scoring=self._scoring,
             limit_s=request.limit_s,
             seed=config.seed % 2**31,
             greedy=self._greedy,
@@ -87,7 +89,7 @@ class Measurer:
 
 def main() -> None:
     """Answer requests until standard input ends."""
-    os.nice(NICE)
+    os.nice(int(sys.argv[2]))
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # whatever bots and games print must not be taken for an answer
     requests = _requests_or_exit()

@@ -32,7 +32,7 @@ class YardsticksOptions:
     """
 
     against: tuple[str, ...] = ()
-    games: int = 40
+    games: int = 200
     core_seconds: float = 20.0
 
     def problems(self) -> Iterator[str]:

@@ -18,6 +18,7 @@ from league.core.state.events import EVENTS
 from league.core.state.state import LeagueState, PlayerState
 from league.policies.auto_export import EXPORTS, auto_choice
 from league.policies.exact_file import read_exact
+from league.probes.series import newest_text
 from league.reports.run_size import disk_bytes, duration_text, size_text
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import read_state
@@ -94,6 +95,7 @@ class StatusReport:
       supervised: whether a supervisor starts it again after a crash. restarts: how often it did since `league up`;
         last_crash: what ended the run then. gave_up: why the supervisor does so no more.
       alerts: that have not recovered; empty where not live.
+      probes: newest value of each yardstick, and of which snapshot; empty before the first.
       paused: who paused training and why; empty while it is not paused.
       tags: name -> snapshot. pins: snapshots whose weights are to stay.
       settings: dotted key -> value and reason, of the settings that were chosen for the game and the budget.
@@ -130,6 +132,7 @@ class StatusReport:
     auto: str = ""
     stuck: str = ""
     paused: str = ""
+    probes: str = ""
     alerts: tuple[AlertStatus, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     pins: tuple[str, ...] = ()
@@ -186,6 +189,8 @@ class StatusReport:
             lines.append(f"snapshots set aside, as they cannot be read: {', '.join(self.set_aside)}")
         if self.tags or self.pins:
             lines.append("kept: " + ", ".join([*(f"{tag} = {name}" for tag, name in self.tags.items()), *self.pins]))
+        if self.probes:
+            lines.append(f"probes: {self.probes}")
         if self.auto:
             lines.append(f"auto is {self.auto}; also {', '.join(EXPORTS)}")
         for row in self.players:
@@ -297,6 +302,7 @@ def read_status(path: Path) -> StatusReport:
         auto=_auto(state, folder),
         stuck=status.stuck if status is not None and live else "",
         paused=_pause_text(state),
+        probes=newest_text(state),
         alerts=status.alerts if status is not None and live else (),
         quarantined_games=status.quarantined_games if status is not None else 0,
         set_aside=tuple(quarantined(state)),

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import resource
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from league.config.run_config import BudgetConfig
+from league.runtime.processor_time import cpu_seconds
 from league.runtime.reaper import descendants
 
 LOOK_EVERY_S = 1.0
@@ -153,18 +152,6 @@ class Meter:
 def _family() -> list[int]:
     """This process and every one below it."""
     return [os.getpid(), *descendants(os.getpid())]
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process; 0 for one that is gone or whose system does not say."""
-    if pid == os.getpid():
-        usage = resource.getrusage(resource.RUSAGE_SELF)
-        return usage.ru_utime + usage.ru_stime
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)

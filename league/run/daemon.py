@@ -30,12 +30,12 @@ from league.operations.adapter import Adapter
 from league.operations.host_numbers import HostNumbers
 from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
+from league.probes.prober import Prober
 from league.run.budget import BUDGET, LIMIT, SIGNAL, Limits, Meter, Spent, budget_spent, follows_clock, fraction_spent
 from league.run.checkpointing import RESCUE_S, RestartStates
 from league.run.effects import Effects, HostTable, open_again
 from league.run.frozen_weights import FrozenWeights
 from league.run.observation import HostLosses, Observation
-from league.run.probing import Prober
 from league.run.rating_phase import RatingPhase, rating_allowance
 from league.run.snapshot_requests import SnapshotRequests
 from league.runtime.protocol import (
@@ -93,7 +93,7 @@ class Daemon:
         operator: Operator | None = None,
         prober: Prober | None = None,
     ) -> None:
-        self._config, say = config, lambda sentence: self.say(sentence)
+        self._config, say = config, lambda sentence: self.say(sentence)  # noqa: PLW0108  `say` may be set later
         self._operator, self._prober = operator, prober
         self._league = league
         self._runtime = runtime
@@ -194,7 +194,9 @@ class Daemon:
         if phase != "rating":
             self._adapt()
         if self._prober is not None:
-            self._prober.look(self._league.state, self._spent, execute=self._do, begins=phase == "training")
+            self._prober.look(
+                self._league.state, self._spent.core_seconds, execute=self._do, begins=phase == "training"
+            )
         if grant is not None:
             self._grant(grant)
             if phase == "training":

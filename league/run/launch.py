@@ -36,6 +36,7 @@ from league.policies.imported import absent_imported, admit, find_imported, impo
 from league.policies.policy_store import PolicyStore, network_plain
 from league.policies.teacher import find_teacher, teacher_weights
 from league.policies.trust import mark, names_of_league, read_config, require_trusted, trust_folder
+from league.probes.prober import open_prober
 from league.run.budget import BUDGET, Limits, Meter, Spent
 from league.run.config_changes import noted_config, settled_config
 from league.run.daemon import Daemon
@@ -43,7 +44,6 @@ from league.run.metric_sinks import open_sinks, require_working_sinks
 from league.run.observer import Observer
 from league.run.precision import with_precision
 from league.run.preset_remarks import preset_remarks
-from league.run.probing import ProbeProcess, Prober
 from league.run.resume_files import begun_at, files_to_note, read_clock, read_noted
 from league.run.stop_signals import stopped_by_signals
 from league.run.undeclared_teams import team_remark
@@ -275,7 +275,6 @@ def _session(
             alerts=stack.enter_context(contextlib.closing(open_alerts(config.alerts, folder, say=console.say))),
         )
         observer.write_status(None, phase="starting")
-        prober = Prober(config.probes, ProbeProcess(folder.path), league.state, say=console.say)
         daemon = Daemon(
             config,
             league=league,
@@ -286,7 +285,7 @@ def _session(
             begun=begun,
             observe=observer.observe,
             operator=operator,
-            prober=stack.enter_context(contextlib.closing(prober)),
+            prober=stack.enter_context(open_prober(config.probes, folder.path, league.state, say=console.say)),
             restore_hosts=lambda: _restore_hosts(runtime, folder, policies, league.state, noted, console),
         )
         daemon.say = console.say
@@ -295,9 +294,8 @@ def _session(
                 runtime.start()
                 reason = run_and_keep(daemon, league)
         except BaseException as error:
-            observer.write_status(
-                None, phase="failed", message=str(error).splitlines()[0] if str(error) else repr(error)
-            )
+            message = (str(error).splitlines() or [repr(error)])[0]
+            observer.write_status(None, phase="failed", message=message)
             raise
         _save_stop(daemon, observer, runtime, folder, league, reason=reason)
         return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)

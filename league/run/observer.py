@@ -15,8 +15,9 @@ from league.monitor.console import RunConsole
 from league.monitor.sink import MetricSink
 from league.monitor.view import RunView
 from league.operations.disk_floor import DiskFloor
+from league.probes.series import yardstick_key
 from league.run.background_ratings import BackgroundRatings, in_thread
-from league.run.budget import ClockFile
+from league.run.budget import ClockFile, Spent
 from league.run.observation import Observation
 from league.run.run_view import UpdateNumbers, mean_win_rate, newest_rating, run_view
 from league.runtime.protocol import LearnerProgress, Runtime
@@ -195,6 +196,7 @@ class Observer:
         rated = [row.elo for row in self._ratings.rows.values() if row.games]
         if rated:
             values[names.BEST_RATING.name] = max(rated)
+        values.update(probe_metrics(state, seen.spent))
         for player in state.players.values():
             values.update(self._player_metrics(player, seen.progress.get(player.name)))
         return values
@@ -251,6 +253,21 @@ def versus_metrics(state: LeagueState, player: PlayerState) -> dict[str, float]:
         for other in others
         if posterior.games[other.policy] > 0
     }
+
+
+def probe_metrics(state: LeagueState, spent: Spent) -> dict[str, float]:
+    """Newest value of each yardstick, and the cost of all probes; nothing before the first."""
+    if not state.probes.results:
+        return {}
+    values = {
+        names.PROBE_VALUE.of_yardstick(yardstick_key(result.task.probe, reading.yardstick)): reading.value
+        for result in state.probes.results
+        for reading in result.readings
+    }
+    values[names.PROBE_CORE_S.name] = state.probes.core_seconds
+    if spent.core_seconds:
+        values[names.PROBE_SHARE.name] = state.probes.core_seconds / spent.core_seconds
+    return values
 
 
 def episode_metrics(player: PlayerState) -> dict[str, float]:

@@ -13,6 +13,7 @@ from league.config.loading import load_config
 from league.config.plugin_names import outside_names
 from league.config.run_config import config_plain
 from league.core.state.events import DirectiveIssued, LeaseGranted, PlayerTransplanted
+from league.probes.probe import make_probe
 from league.reports.env_check import check_environment
 from league.run.budget import Limits
 from league.run.launch import start
@@ -20,6 +21,7 @@ from league.store.checkpoints import CheckpointStore
 from league.store.run_folder import RunFolder
 from league.store.weights_file import decode_arrays
 from tests.docs.pages import ROOT
+from tests.league.probes.subjects import subject_of
 from tests.league.tiny_runs import events_of, state_of
 
 EXAMPLES = ROOT / "docs" / "examples"
@@ -55,6 +57,12 @@ def test_the_optimizer_has_kept_its_mean(run: Path) -> None:
 
 def test_a_player_copies_the_best(run: Path) -> None:
     assert any(isinstance(event, PlayerTransplanted) for event in events_of(run))
+
+
+def test_the_probe_measures() -> None:
+    choice = {"kind": f"{EXAMPLES / 'cost_of_chance.py'}:CostOfChance", "games": 20}
+    (reading,) = make_probe(choice, place="probes.kinds.0").measure(subject_of("tic_tac_toe"))
+    assert (reading.yardstick, reading.games) == ("likeliest", 20)
 
 
 def test_the_gate_fires_by_steps_alone(run: Path) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from league.config.auto.draft import AutoValue, Draft
-from league.config.auto.situation import Situation
+from league.config.auto.situation import HORIZON_CORE_SECONDS, Situation
 from league.config.ray_address import AUTO, OWN
 
 RAY_CORE_SECONDS = 12.0
@@ -16,6 +16,21 @@ RAY_SHARE = 0.1
 DEADLINE_S = 120.0
 """Deadline of a lease whatever it should take."""
 DEADLINE_FACTOR = 20.0
+PROBES_CORE_SECONDS = 6.0
+"""Core-seconds of probes in a whole run below which starting their process would take most of them."""
+SMALL_TREES = (
+    "kuhn_poker",
+    "leduc_poker",
+    "openspiel:kuhn_poker",
+    "openspiel:leduc_poker",
+    "rock_paper_scissors",
+    "matrix_game",
+    "cyclic_game",
+    "disc_game",
+    "three_seat_rock_paper_scissors",
+    "team_rock_paper_scissors",
+)
+"""Games whose exploitability is exact within about a second."""
 SEARCH_TURN_S = 1e-3
 """Seconds of a turn above which search by copies takes minutes."""
 _NO_NAME = re.compile(r"[^a-z0-9]+")
@@ -86,5 +101,21 @@ def bots(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     yield AutoValue("evaluation.bots", found, "bots that can play it in time")
 
 
+def probes(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Probes that measure the game, where their share of the budget pays for them."""
+    game, allowed = situation.game, draft.number("probes.max_share") * (situation.core_seconds or HORIZON_CORE_SECONDS)
+    if situation.is_exact:
+        yield AutoValue("probes.kinds", [], "a run that repeats exactly looks at no clock")
+    elif not game.is_competitive:
+        yield AutoValue("probes.kinds", [], "a game of one team: its return says how strong it is")
+    elif allowed < PROBES_CORE_SECONDS:
+        why = f"their share of the budget, {allowed:.1f} core-seconds, would go into starting them"
+        yield AutoValue("probes.kinds", [], why)
+    else:
+        exact = ["exact"] if game.spec.env_id in SMALL_TREES else []
+        reason = "bots and its own past" + (", and its small tree exactly" if exact else "")
+        yield AutoValue("probes.kinds", ["yardsticks", *exact, "past"], reason)
+
+
 RULES = (name, placement)
-LATE_RULES = (lease_deadline, bots)
+LATE_RULES = (lease_deadline, bots, probes)

@@ -142,7 +142,7 @@ class ProbeResult:
 
 @dataclass
 class Probes:
-    """What probes have measured.
+    """Results of probes, and the one that runs.
 
     Fields:
       begun: how many have begun. open: the one that runs; None for none. open_env_steps: of the league when it began.
@@ -203,7 +203,7 @@ class LeagueState:
       remedies: what the league has changed by itself, by name of the remedy.
       tags: name -> snapshot that somebody gave it to. pins: snapshots whose weights are to stay.
       hosts: those that are given no leases, "parked" or "drained"; see `league.core.marks`.
-      probes: what they have measured.
+      probes: see there.
       config_text, config_text_before: text of the run's config.yaml, now and before its last change; empty where
         unknown.
     """

@@ -272,6 +272,17 @@ def test_bots_are_those_that_can_play() -> None:
     assert settled(board_game(costs=SLOW))[0].evaluation.bots == ("random", "tactical")
 
 
+def test_probes_are_those_that_fit_the_game_where_their_share_pays_for_them() -> None:
+    hour = BudgetConfig(core_seconds=3_600.0)
+    kuhn = poker(spec=replace(poker().spec, env_id="kuhn_poker"))
+    assert settled(kuhn, budget=hour)[0].probes.kinds == ("yardsticks", "exact", "past")
+    assert settled(board_game(), budget=hour)[0].probes.kinds == ("yardsticks", "past")
+    assert settled(one_seat(), budget=hour)[0].probes.kinds == ()
+    short, reasons = settled(board_game(), budget=BudgetConfig(core_seconds=60.0))
+    assert short.probes.kinds == () and "2.4 core-seconds" in reasons["probes.kinds"]
+    assert settled(board_game(), is_exact=True)[0].probes.kinds == ()
+
+
 def test_child_processes_where_cores_are_free_and_steps_are_dear() -> None:
     wall, few_hosts = {"budget": BudgetConfig(seconds=20.0), "cores": 4}, {"runtime": {"kind": "inprocess"}}
     config, reasons = settled(board_game(costs=SLOW), few_hosts, **wall)

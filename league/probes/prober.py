@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -25,12 +25,13 @@ from league.core.state.records import ProbeOutcome, ProbeTask
 from league.core.state.state import LeagueState
 from league.probes.probe import Probe, make_probes
 from league.probes.request import ProbeRequest
-from league.run.budget import Spent, cpu_seconds
+from league.runtime.processor_time import cpu_seconds
 
 START_CORE_SECONDS = 3.0
 """Processor time of starting the process, until it has been measured."""
 MAX_FAILURES = 3
 """Failures in a row after which a probe is not asked again before the next start of the run."""
+NICE = 15
 MAX_ANSWER_BYTES = 1 << 18
 MAX_PROBLEM = 400
 
@@ -39,13 +40,19 @@ class ProbeProcess:
     """The process that measures; started by its first request.
 
     Args:
-      path: of the run folder.
+      path: of the run folder. nice: by how much it gives way to others.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, nice: int = NICE) -> None:
         self._path = path
+        self._nice = nice
         self._process: subprocess.Popen[bytes] | None = None
         self._unread = b""
+
+    @property
+    def pid(self) -> int | None:
+        """The process, while there is one."""
+        return None if self._process is None else self._process.pid
 
     @property
     def is_running(self) -> bool:
@@ -61,7 +68,7 @@ class ProbeProcess:
         """Send a request; returns at once. Raises OSError where the process cannot be started or is gone."""
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "league.probes.worker", str(self._path)],
+                [sys.executable, "-P", "-m", "league.probes.worker", str(self._path), str(self._nice)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -135,20 +142,22 @@ class Prober:
         self._asked: tuple[ProbeTask, float, float] | None = None
         """The task, when it was asked, and the processor time of its process until then."""
 
-    def look(self, state: LeagueState, spent: Spent, *, execute: Callable[[Command], bool], begins: bool) -> None:
+    def look(
+        self, state: LeagueState, core_seconds: float, *, execute: Callable[[Command], bool], begins: bool
+    ) -> None:
         """Do what is due.
 
         Args:
-          execute: has the league decide on a command; its event becomes durable before the next look.
+          core_seconds: processor time that the run has used. execute: has the league decide on a command; its event becomes durable before the next look.
           begins: whether a further probe may begin.
         """
         task = state.probes.open
         if self._asked is not None:
             self._mind(*self._asked, execute=execute)
         elif task is not None and begins:
-            self._ask(state, task, spent, execute=execute)
+            self._ask(state, task, core_seconds, execute=execute)
         elif task is None and begins:
-            command = self._due(state, spent)
+            command = self._due(state, core_seconds)
             if command is not None:
                 execute(command)
 
@@ -156,7 +165,7 @@ class Prober:
         """End the process; an open probe is run again by the next start."""
         self._process.end()
 
-    def _due(self, state: LeagueState, spent: Spent) -> BeginProbe | None:
+    def _due(self, state: LeagueState, core_seconds: float) -> BeginProbe | None:
         """The probe to begin: of those that may, the one that has cost least."""
         snapshot = newest_snapshot(state)
         if snapshot is None:
@@ -169,22 +178,27 @@ class Prober:
             past = past_snapshots(state, snapshot, most=probe.num_past)
             if name in measured or name in state.probes.unfit or failures >= MAX_FAILURES:
                 continue
-            if bool(past) >= bool(probe.num_past) and self._limit_s(state, name, spent) >= probe.least_core_seconds:
+            if (
+                bool(past) >= bool(probe.num_past)
+                and self._limit_s(state, name, core_seconds) >= probe.least_core_seconds
+            ):
                 return BeginProbe(name, snapshot, past)
         return None
 
-    def _limit_s(self, state: LeagueState, name: str, spent: Spent) -> float:
+    def _limit_s(self, state: LeagueState, name: str, core_seconds: float) -> float:
         """Processor seconds that a probe may take now."""
-        allowed, known = self._config.max_share * spent.core_seconds, state.probes
+        allowed, known = self._config.max_share * core_seconds, state.probes
         own = allowed / len(self._probes) - known.costs.get(name, 0.0)
         return min(own, allowed - known.core_seconds - (0.0 if self._process.is_running else self._start_s))
 
-    def _ask(self, state: LeagueState, task: ProbeTask, spent: Spent, *, execute: Callable[[Command], bool]) -> None:
+    def _ask(
+        self, state: LeagueState, task: ProbeTask, core_seconds: float, *, execute: Callable[[Command], bool]
+    ) -> None:
         probe = self._probes.get(task.probe)
         if probe is None:
             execute(EndProbe(ProbeOutcome(task.number, problem=f"{task.probe} is not among probes.kinds any more")))
             return
-        limit_s = max(self._limit_s(state, task.probe, spent), probe.least_core_seconds)
+        limit_s = max(self._limit_s(state, task.probe, core_seconds), probe.least_core_seconds)
         names = (task.snapshot, *task.against)
         request = ProbeRequest(task, limit_s, {name: state.snapshots[name].digest for name in names})
         before = self._process.core_seconds()
@@ -223,6 +237,18 @@ class Prober:
             execute(EndProbe(ProbeOutcome(task.number, problem="its answer was refused")))
         if outcome.problem:
             self._say(f"The probe {task.probe} could not measure {task.snapshot}: {outcome.problem.rstrip('.')}.")
+
+
+@contextlib.contextmanager
+def open_prober(
+    config: ProbesConfig, path: Path, state: LeagueState, *, say: Callable[[str], object]
+) -> Iterator[Prober]:
+    """The prober of a run folder; arguments as of `Prober`."""
+    prober = Prober(config, ProbeProcess(path), state, say=say)
+    try:
+        yield prober
+    finally:
+        prober.close()
 
 
 def newest_snapshot(state: LeagueState) -> str | None:
