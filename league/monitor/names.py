@@ -17,8 +17,8 @@ class Metric:
     """A number that is reported over time.
 
     Fields:
-      name: of the metric. In it `{player}` stands for a player's id, `{seat}` for the number of a seat, `{opponent}` for
-        the id of another player, and `{yardstick}` for what a probe measures by.
+      name: of the metric. In it `{player}` and `{opponent}` stand for players' ids, `{seat}` for the number of a seat.
+        `{yardstick}` stands for what a probe measures by.
       unit: "" for a pure number.
       meaning: one line for people.
       best: "max" or "min" where the best value so far is worth keeping, else "".

@@ -34,6 +34,10 @@ MAX_FAILURES = 3
 NICE = 15
 MAX_ANSWER_BYTES = 1 << 18
 MAX_PROBLEM = 400
+TRAINING = "training"
+
+Execute = Callable[[Command], bool]
+"""Has the league decide on a command; False where it is refused."""
 
 
 class ProbeProcess:
@@ -142,21 +146,20 @@ class Prober:
         self._asked: tuple[ProbeTask, float, float] | None = None
         """The task, when it was asked, and the processor time of its process until then."""
 
-    def look(
-        self, state: LeagueState, core_seconds: float, *, execute: Callable[[Command], bool], begins: bool
-    ) -> None:
-        """Do what is due.
+    def look(self, state: LeagueState, core_seconds: float, *, execute: Execute, phase: str) -> None:
+        """Do what is due. Only while the league trains a further probe begins.
 
         Args:
-          core_seconds: processor time that the run has used. execute: has the league decide on a command; its event becomes durable before the next look.
-          begins: whether a further probe may begin.
+          core_seconds: processor time that the run has used.
+          execute: has the league decide on a command. Its event becomes durable before the next look.
+          phase: "training", "rating" or "draining".
         """
-        task = state.probes.open
+        task, begins = state.probes.open, phase == TRAINING
         if self._asked is not None:
-            self._mind(*self._asked, execute=execute)
+            self._mind(*self._asked, execute)
         elif task is not None and begins:
-            self._ask(state, task, core_seconds, execute=execute)
-        elif task is None and begins:
+            self._ask(state, task, core_seconds, execute)
+        elif begins:
             command = self._due(state, core_seconds)
             if command is not None:
                 execute(command)
@@ -191,9 +194,7 @@ class Prober:
         own = allowed / len(self._probes) - known.costs.get(name, 0.0)
         return min(own, allowed - known.core_seconds - (0.0 if self._process.is_running else self._start_s))
 
-    def _ask(
-        self, state: LeagueState, task: ProbeTask, core_seconds: float, *, execute: Callable[[Command], bool]
-    ) -> None:
+    def _ask(self, state: LeagueState, task: ProbeTask, core_seconds: float, execute: Execute) -> None:
         probe = self._probes.get(task.probe)
         if probe is None:
             execute(EndProbe(ProbeOutcome(task.number, problem=f"{task.probe} is not among probes.kinds any more")))
@@ -210,7 +211,7 @@ class Prober:
         else:
             self._asked = (task, self._monotonic(), before)
 
-    def _mind(self, task: ProbeTask, since: float, before: float, *, execute: Callable[[Command], bool]) -> None:
+    def _mind(self, task: ProbeTask, since: float, before: float, execute: Execute) -> None:
         """Take the answer, or give the probe up."""
         try:
             outcome = self._process.answer()
@@ -226,12 +227,12 @@ class Prober:
         elif self._monotonic() - since > self._config.deadline_s:
             self._give_up(task, before, f"it took more than probes.deadline_s ({self._config.deadline_s:g} s)", execute)
 
-    def _give_up(self, task: ProbeTask, before: float, problem: str, execute: Callable[[Command], bool]) -> None:
+    def _give_up(self, task: ProbeTask, before: float, problem: str, execute: Execute) -> None:
         used = max(self._process.core_seconds() - before, 0.0)
         self._process.end()
         self._finish(ProbeOutcome(task.number, core_seconds=used, problem=problem[:MAX_PROBLEM]), task, execute)
 
-    def _finish(self, outcome: ProbeOutcome, task: ProbeTask, execute: Callable[[Command], bool]) -> None:
+    def _finish(self, outcome: ProbeOutcome, task: ProbeTask, execute: Execute) -> None:
         self._asked = None
         if not execute(EndProbe(outcome)):
             execute(EndProbe(ProbeOutcome(task.number, problem="its answer was refused")))

@@ -194,9 +194,7 @@ class Daemon:
         if phase != "rating":
             self._adapt()
         if self._prober is not None:
-            self._prober.look(
-                self._league.state, self._spent.core_seconds, execute=self._do, begins=phase == "training"
-            )
+            self._prober.look(self._league.state, self._spent.core_seconds, execute=self._do, phase=phase)
         if grant is not None:
             self._grant(grant)
             if phase == "training":

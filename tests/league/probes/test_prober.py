@@ -86,7 +86,9 @@ class Beside:
         return True
 
     def look(self, core_seconds: float, *, begins: bool = True) -> None:
-        self.prober.look(self.league.state, core_seconds, execute=self.execute, begins=begins)
+        self.prober.look(
+            self.league.state, core_seconds, execute=self.execute, phase="training" if begins else "draining"
+        )
 
 
 @pytest.fixture
@@ -204,7 +206,7 @@ def test_the_process_measures_a_run_and_is_gone_afterwards(tmp_path: Path) -> No
     with closing(prober):
         deadline = time.monotonic() + 60.0
         while len(state.probes.results) < 2 and time.monotonic() < deadline:
-            prober.look(state, 100.0, execute=execute, begins=True)
+            prober.look(state, 100.0, execute=execute, phase="training")
             time.sleep(0.02)
         pid = process.pid
     first, second = state.probes.results
