@@ -7,9 +7,13 @@ from collections.abc import Mapping
 SECTIONS: Mapping[str, str] = {
     "overview": "league.page.sections.overview",
     "table": "league.page.sections.table",
+    "payoff": "league.page.sections.payoff",
+    "lineage": "league.page.sections.lineage",
+    "meta_game": "league.page.sections.meta_game",
     "player": "league.page.sections.player",
     "fleet": "league.page.sections.fleet",
     "doctor": "league.page.sections.doctor",
+    "compare": "league.page.sections.compare",
     "events": "league.page.sections.events",
     "operations": "league.page.sections.operations",
 }
@@ -18,5 +22,6 @@ SECTIONS: Mapping[str, str] = {
 ROUTES: Mapping[str, str] = {
     "session": "league.page.routes.session",
     "operations": "league.page.routes.operations",
+    "compare": "league.page.routes.compare",
 }
 """Name -> module with `add_routes(router, library)`."""

@@ -87,9 +87,11 @@ def read_payoff(path: Path, *, homes: tuple[str, ...] = ()) -> PayoffReport:
     return PayoffReport(str(path), payoff_rows(state, homes or tuple(state.players)), state.scoring.text)
 
 
-def payoff_rows(state: LeagueState, homes: tuple[str, ...]) -> tuple[PayoffRow, ...]:
+def payoff_rows(state: LeagueState, homes: tuple[str, ...], *, away: str | None = None) -> tuple[PayoffRow, ...]:
     """Every pair that a home has met; each home's hardest opponents first.
 
+    Args:
+      away: the only opponent wanted; None for all.
     Raises:
       LeagueError: there is no such policy; the message names the nearest.
     """
@@ -98,14 +100,16 @@ def payoff_rows(state: LeagueState, homes: tuple[str, ...]) -> tuple[PayoffRow, 
         number = state.population.index.get(home)
         if number is None:
             raise LeagueError(f"the league has no policy {home!r}{nearest(home, state.population.index)}")
-        rows += sorted(_rows_of(state, home, number), key=lambda row: (row.win_rate, row.away))
+        rows += sorted(_rows_of(state, home, number, away), key=lambda row: (row.win_rate, row.away))
     return tuple(rows)
 
 
-def _rows_of(state: LeagueState, home: str, number: int) -> list[PayoffRow]:
+def _rows_of(state: LeagueState, home: str, number: int, only: str | None) -> list[PayoffRow]:
     payoff, staleness_clock = state.payoff, state.population.staleness_clock.values
     known = payoff.posterior(number, staleness_clock)
     met = np.unique(payoff.away.values[payoff.cells_of(number)]).tolist()
+    if only is not None:
+        met = [away for away in met if state.population.names[away] == only]
     rows = []
     for away in met:
         totals, present = payoff.seat_totals(number, away), payoff.seat_games(number, away, staleness_clock)

@@ -133,41 +133,57 @@ class _Present:
     score: dict[str, float] = field(default_factory=dict)
 
 
-def lineage_of(events: Iterable[Event]) -> Lineage:
-    """The lineage of a league from all its events."""
-    players: dict[str, _Present] = {}
-    homes: dict[int, str] = {}
-    directives: dict[int, DirectiveIssued] = {}
-    descents: dict[str, LineageNode] = {}
-    forks: list[Fork] = []
-    rewinds: list[Rewind] = []
-    teams: tuple[int, ...] = ()
-    for event in events:
+class LineageFold:
+    """The lineage of a league as its events come; `take` each of them once, in order."""
+
+    def __init__(self) -> None:
+        self._players: dict[str, _Present] = {}
+        self._homes: dict[int, str] = {}
+        self._directives: dict[int, DirectiveIssued] = {}
+        self._descents: dict[str, LineageNode] = {}
+        self._forks: list[Fork] = []
+        self._rewinds: list[Rewind] = []
+        self._teams: tuple[int, ...] = ()
+
+    @property
+    def lineage(self) -> Lineage:
+        """The lineage up to the last event."""
+        return Lineage(tuple(self._descents.values()), tuple(self._forks), tuple(self._rewinds))
+
+    def take(self, event: Event) -> None:
+        """Fold one event."""
         if isinstance(event, PlayerAdded):
-            players[event.player] = _Present(hyperparameters=event.hyperparameters)
+            self._players[event.player] = _Present(hyperparameters=event.hyperparameters)
         elif isinstance(event, LeaseGranted) and event.lease.home is not None:
-            homes[event.lease.lease_id] = event.lease.home
-        elif isinstance(event, LeaseFinished) and event.lease_id in homes:
-            home = homes.pop(event.lease_id)
-            _eat(players[home], home, event, teams)
+            self._homes[event.lease.lease_id] = event.lease.home
+        elif isinstance(event, LeaseFinished) and event.lease_id in self._homes:
+            home = self._homes.pop(event.lease_id)
+            _eat(self._players[home], home, event, self._teams)
         elif isinstance(event, PlayerReset):
-            players[event.player].kind, players[event.player].donor = "reset", None
+            self._players[event.player].kind, self._players[event.player].donor = "reset", None
         elif isinstance(event, PlayerTransplanted):
-            present = players[event.player]
+            present = self._players[event.player]
             present.kind, present.donor, present.hyperparameters = "transplant", event.donor, event.hyperparameters
         elif isinstance(event, DirectiveIssued):
-            directives[event.directive.directive_id] = event
+            self._directives[event.directive.directive_id] = event
         elif isinstance(event, SnapshotAdded):
-            _descend(event.snapshot, directives.pop(event.directive_id), players, descents)
+            _descend(event.snapshot, self._directives.pop(event.directive_id), self._players, self._descents)
         elif isinstance(event, PolicyImported):
-            descents[event.snapshot.snapshot_id] = _imported(event.snapshot)
+            self._descents[event.snapshot.snapshot_id] = _imported(event.snapshot)
         elif isinstance(event, LeagueForked):
-            forks.append(Fork(event.run, event.event, len(descents)))
+            self._forks.append(Fork(event.run, event.event, len(self._descents)))
         elif isinstance(event, LeagueRewound):
-            rewinds.append(Rewind(event.event, event.set_aside, len(descents)))
+            self._rewinds.append(Rewind(event.event, event.set_aside, len(self._descents)))
         elif hasattr(event, "teams"):
-            teams = event.teams
-    return Lineage(tuple(descents.values()), tuple(forks), tuple(rewinds))
+            self._teams = event.teams
+
+
+def lineage_of(events: Iterable[Event]) -> Lineage:
+    """The lineage of a league from all its events."""
+    fold = LineageFold()
+    for event in events:
+        fold.take(event)
+    return fold.lineage
 
 
 def _eat(present: _Present, home: str, event: LeaseFinished, teams: tuple[int, ...]) -> None:

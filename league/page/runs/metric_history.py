@@ -35,7 +35,7 @@ class MetricHistory:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._lock = threading.Lock()
+        self._lock, self._extending = threading.Lock(), threading.Lock()
         self._columns: dict[str, _Column] = {}
         self._place, self._node, self._rest = 0, 0, b""
         self.last: MetricRow | None = None
@@ -43,6 +43,10 @@ class MetricHistory:
 
     def extend(self) -> bool:
         """Take in the rows that are new; returns whether there were any. A file that was replaced is read again."""
+        with self._extending:
+            return self._extend()
+
+    def _extend(self) -> bool:
         try:
             found = self._path.stat()
         except OSError:

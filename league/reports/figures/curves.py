@@ -88,7 +88,7 @@ def _curves(series: Series, metrics: Iterable[Metric], player: str) -> tuple[Cur
         steps, values = series(name)
         chosen = spread(len(steps), MAX_POINTS)
         if chosen:
-            label = name.rpartition("/")[2].replace("_", " ")
+            label = name.rpartition("/")[2].removesuffix("_elo").replace("_", " ").replace("per s", "per second")
             points = tuple(float(steps[n]) for n in chosen), tuple(float(values[n]) for n in chosen)
             curves.append(Curve(name, label, metric.unit, metric.meaning, *points))
     return tuple(curves)

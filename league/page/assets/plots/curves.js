@@ -3,6 +3,8 @@
 import {html, short} from './elements.js';
 import {draw as lines} from './lines.js';
 
+const FEW = 15;
+
 /** Draws a list of Curve, or the curves of a PlayerCurves. */
 export function draw(root, curves, options = {}) {
   const grid = html('div', {class: 'plot-grid'});
@@ -17,7 +19,6 @@ export function draw(root, curves, options = {}) {
 
 /** Draws a Comparison: the settings in which runs differ, and their curves. */
 export function drawComparison(root, data, options = {}) {
-  root.append(...settings(data));
   const grid = html('div', {class: 'plot-grid'});
   root.append(grid);
   for (const {label, unit, meaning, runs} of data.curves) {
@@ -25,17 +26,19 @@ export function drawComparison(root, data, options = {}) {
     lines(grid, {title: label[0].toUpperCase() + label.slice(1), summary: `${meaning[0].toUpperCase()}${meaning.slice(1)}.`,
       x: 'env steps', y: unit || label, series}, {height: 240, ...options});
   }
+  root.append(...settings(data));
 }
 
+// Many differences are closed at first: two games have little in common.
 function settings(data) {
   if (!data.settings.length) return [html('p', {}, 'All settings are the same.')];
   const head = ['setting', ...data.runs].map((label) => html('th', {scope: 'col'}, label));
   const rows = data.settings.map(({key, values}) => html('tr', {}, html('th', {scope: 'row'}, key),
-    values.map((text) => html('td', {}, text.length > 60 ? `${text.slice(0, 57)}...` : text))));
+    values.map((text) => html('td', {}, text.length > 60 ? `${text.slice(0, 57)}...` : text || '\u2013'))));
   const hidden = data.num_settings - data.settings.length;
-  return [
-    html('div', {class: 'plot'}, html('div', {class: 'plot-scroll', tabindex: 0, role: 'region', 'aria-label': 'Settings that differ'},
-      html('table', {}, html('caption', {}, `Settings that differ${hidden ? `, ${hidden} more are left out` : ''}`),
-        html('thead', {}, html('tr', {}, head)), html('tbody', {}, rows)))),
-  ];
+  const caption = `${data.num_settings} settings differ${hidden ? `, of which ${data.settings.length} are listed` : ''}`;
+  const table = html('div', {class: 'plot-scroll', tabindex: 0, role: 'region', 'aria-label': 'Settings that differ'},
+    html('table', {}, html('caption', {}, caption), html('thead', {}, html('tr', {}, head)), html('tbody', {}, rows)));
+  return [html('details', {class: 'plot plot-settings', id: 'plot-settings', open: data.num_settings <= FEW},
+    html('summary', {}, caption), table)];
 }

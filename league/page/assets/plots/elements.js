@@ -22,16 +22,13 @@ function filled(element, attributes, children) {
   return element;
 }
 
-let numFrames = 0;
-
 /**
  * The frame of a plot: heading, one sentence that says what it shows, the plot, a line that tells what is pointed at,
  * and the same numbers as a table, which is made when it is opened.
  * table: () => {columns: [{label, number}], rows: [[cell]], more: sentence or ''}.
  */
 export function frame(root, {title, summary, table, hint = '', level = 3}) {
-  numFrames += 1;
-  const id = `plot-${numFrames}`;
+  const id = unusedId(`plot-${title.toLowerCase().replace(/[^a-z0-9]+/g, '-')}`);
   const body = html('div', {class: 'plot-body'});
   const readout = html('p', {class: hint ? 'plot-readout plot-readout-tall' : 'plot-readout', 'aria-live': 'polite', id: `${id}-readout`}, hint);
   const parts = [
@@ -46,6 +43,13 @@ export function frame(root, {title, summary, table, hint = '', level = 3}) {
     readout.textContent = text;
   };
   return {body, tell, id};
+}
+
+// The same plot has the same id each time it is drawn, so that focus and open tables outlast a refresh.
+function unusedId(stem) {
+  let id = stem;
+  for (let number = 2; document.getElementById(`${id}-title`); number += 1) id = `${stem}-${number}`;
+  return id;
 }
 
 function tableDetails(title, make, id) {

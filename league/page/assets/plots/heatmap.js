@@ -8,14 +8,14 @@ const GAP = 1;
 
 /**
  * Draws a PayoffMatrix.
- * options: order ('rating', 'name' or 'cluster'), forecast (show what ratings expect of pairs that have not met),
- * pick ({home, away}) => void for a cell that is clicked or entered.
+ * options: pick ({home, away}) => void for a cell that is clicked or entered; memory: an object in which order, marks and
+ * cursor outlast a refresh.
  */
 export function draw(root, data, options = {}) {
   const {policies, cells} = data;
-  const state = {order: options.order || 'rating', forecast: options.forecast !== false, row: 0, column: 0};
+  const state = Object.assign(options.memory || {}, {order: 'rating', forecast: true, row: 0, column: 0, ...options.memory});
   const known = new Map(cells.map((cell) => [cell[0] * policies.length + cell[1], cell]));
-  const {body, tell} = frame(root, {
+  const {body, tell, id} = frame(root, {
     title: options.title || 'Payoff',
     summary: summaryOf(data),
     table: () => tableOfPairs(data),
@@ -23,9 +23,9 @@ export function draw(root, data, options = {}) {
     level: options.level,
   });
   if (policies.length < 2) return;
-  const holder = html('div', {class: 'plot-scroll heatmap', tabindex: 0, role: 'application',
+  const holder = html('div', {class: 'plot-scroll heatmap', tabindex: 0, id: `${id}-grid`, role: 'application',
     'aria-label': 'Heatmap of win rates. Arrow keys move, Enter opens the pair.'});
-  const controls = html('div', {class: 'plot-controls'}, orderSelect(data, state, redraw), forecastBox(state, redraw));
+  const controls = html('div', {class: 'plot-controls'}, orderSelect(data, state, redraw, id), forecastBox(state, redraw, id));
   body.append(controls, holder, scale());
 
   function redraw() {
@@ -154,9 +154,9 @@ function summaryOf(data) {
     `${data.counts}. ${extentText(extent)}`.trim();
 }
 
-function orderSelect(data, state, redraw) {
+function orderSelect(data, state, redraw, id) {
   const labels = {rating: 'rating', name: 'name', cluster: 'likeness'};
-  const select = html('select', {change: () => {
+  const select = html('select', {id: `${id}-order`, change: () => {
     state.order = select.value;
     redraw();
   }}, Object.keys(data.orders).map((order) =>
@@ -164,8 +164,8 @@ function orderSelect(data, state, redraw) {
   return html('label', {}, 'Order by ', select);
 }
 
-function forecastBox(state, redraw) {
-  const box = html('input', {type: 'checkbox', checked: state.forecast, change: () => {
+function forecastBox(state, redraw, id) {
+  const box = html('input', {id: `${id}-marks`, type: 'checkbox', checked: state.forecast, change: () => {
     state.forecast = box.checked;
     redraw();
   }});

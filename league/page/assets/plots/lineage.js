@@ -8,29 +8,33 @@ const SHAPES = {first: 'square', trained: 'circle', reset: 'diamond', transplant
 const HOW = {first: 'first weights', trained: 'trained on', reset: 'after a reset', transplant: 'after a transplant',
   outside: 'from outside'};
 const AXES = {league_steps: 'trained steps of the whole league', trained_steps: 'trained steps of the player'};
-const [LANE, TOP, RIGHT, PLOT] = [46, 16, 24, 900];
+const [LANE, TOP, RIGHT] = [46, 16, 24];
 
-/** Draws a LineageGraph. options: pick (snapshot id) for a node that is clicked or entered; along: what the axis counts. */
+/** Draws a LineageGraph. options: pick (snapshot id) for a node that is clicked or entered; memory as in heatmap.js. */
 export function draw(root, data, options = {}) {
-  const {body, tell} = frame(root, {title: options.title || 'Lineage', summary: summaryOf(data),
+  const {body, tell, id} = frame(root, {title: options.title || 'Lineage', summary: summaryOf(data),
     table: () => tableOf(data), hint: HINT, level: options.level});
   if (!data.nodes.length) return;
   const roles = [...new Set(data.nodes.map((node) => node.role))];
-  const holder = html('div', {class: 'plot-scroll lineage', tabindex: 0, role: 'application',
+  const holder = html('div', {class: 'plot-scroll lineage', tabindex: 0, id: `${id}-graph`, role: 'application',
     'aria-label': 'Lineage. Left and right move along a player, up and down between players, Enter opens a snapshot.'});
   body.append(legend([
     ...roles.map((role, index) => ({label: role.replaceAll('_', ' ') || 'from outside', colour: series(index), shape: 'line'})),
     ...Object.keys(HOW).filter((kind) => data.nodes.some((node) => node.kind === kind))
       .map((kind) => ({label: HOW[kind], colour: ink('muted'), shape: SHAPES[kind]})),
   ]), holder);
-  const select = html('select', {change: redraw}, Object.entries(AXES).map(([name, label]) =>
-    html('option', {value: name, selected: name === (options.along || 'league_steps')}, label)));
+  const memory = options.memory || {};
+  const select = html('select', {id: `${id}-along`, change: () => {
+    memory.along = select.value;
+    redraw();
+  }}, Object.entries(AXES).map(([name, label]) =>
+    html('option', {value: name, selected: name === (memory.along || 'league_steps')}, label)));
   body.prepend(html('div', {class: 'plot-controls'}, html('label', {}, 'Along ', select)));
   const focus = svg('circle', {r: 11, fill: 'none', stroke: ink('ink'), 'stroke-width': 2.5, visibility: 'hidden'});
   let view = null;
   let current = 0;
   function redraw() {
-    view = layout(data, select.value);
+    view = layout(data, select.value, holder.clientWidth || 1100);
     const picture = svg('svg', {width: view.width, height: view.height, role: 'img', 'aria-label': summaryOf(data)});
     picture.append(...axis(view), ...lanes(data, view), ...links(data, view, roles));
     data.nodes.forEach((node, index) => {
@@ -56,21 +60,22 @@ export function draw(root, data, options = {}) {
   });
 }
 
-function layout(data, axisName) {
+function layout(data, axisName, room) {
   const longest = Math.max(...data.lanes.map((lane) => lane.length));
   const left = Math.min(longest * 7 + 16, 200);
   const most = Math.max(...data.nodes.map((node) => node[axisName]), 1);
+  const plot = Math.min(Math.max(room - left - 12 - RIGHT, 420), 1400);
   const at = data.nodes.map((node) => ({
-    x: left + 12 + (PLOT * node[axisName]) / most, y: TOP + LANE * node.lane + LANE / 2}));
-  return {at, left, most, label: AXES[axisName], width: left + PLOT + 12 + RIGHT, height: TOP + LANE * data.lanes.length + 40};
+    x: left + 12 + (plot * node[axisName]) / most, y: TOP + LANE * node.lane + LANE / 2}));
+  return {at, left, most, plot, label: AXES[axisName], width: left + plot + 12 + RIGHT, height: TOP + LANE * data.lanes.length + 40};
 }
 
 function axis(view) {
   const bottom = view.height - 34;
-  const parts = [svg('text', {x: view.left + 12 + PLOT / 2, y: view.height - 4, class: 'plot-label', fill: ink('muted'),
+  const parts = [svg('text', {x: view.left + 12 + view.plot / 2, y: view.height - 4, class: 'plot-label', fill: ink('muted'),
     'text-anchor': 'middle'}, view.label)];
   for (let number = 0; number <= 5; number += 1) {
-    const x = view.left + 12 + (PLOT * number) / 5;
+    const x = view.left + 12 + (view.plot * number) / 5;
     parts.push(svg('path', {d: `M${x} ${TOP}V${bottom}`, stroke: ink('line')}),
       svg('text', {x, y: bottom + 14, class: 'plot-label', fill: ink('muted'), 'text-anchor': 'middle'},
         short((view.most * number) / 5)));

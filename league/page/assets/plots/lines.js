@@ -13,13 +13,13 @@ const HEIGHT = 280;
  * steps in every series. options: height, range ([low, high] of y), onRemove, level.
  */
 export function draw(root, data, options = {}) {
-  const {body, tell} = frame(root, {title: data.title, summary: data.summary, level: options.level,
+  const {body, tell, id} = frame(root, {title: data.title, summary: data.summary, level: options.level,
     table: data.table || (() => tableOf(data))});
   if (!data.series.length) {
     body.append(html('p', {class: 'plot-note'}, 'Nothing has been reported yet.'));
     return;
   }
-  const holder = html('div', {class: 'plot-lines', tabindex: 0, role: 'application',
+  const holder = html('div', {class: 'plot-lines', tabindex: 0, id: `${id}-lines`, role: 'application',
     'aria-label': `${data.title}: left and right arrow keys read the values.`});
   body.append(holder);
   const aligned = align(data.series);

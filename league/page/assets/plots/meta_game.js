@@ -15,7 +15,7 @@ export function draw(root, data, options = {}) {
 
 /** The disc plot: a policy beats those that lie counter-clockwise of it, by twice the area of the triangle with the centre. */
 export function drawDisc(root, data, options = {}) {
-  const {body, tell} = frame(root, {title: 'Disc plot of the payoff', summary: discSummary(data), hint: HINT, level: options.level,
+  const {body, tell, id} = frame(root, {title: 'Disc plot of the payoff', summary: discSummary(data), hint: HINT, level: options.level,
     table: () => tableOf(data)});
   if (!data.members.length) return;
   const members = data.members;
@@ -23,7 +23,7 @@ export function drawDisc(root, data, options = {}) {
   const most = Math.max(...members.map((member) => Math.hypot(member.x, member.y)), 1e-6);
   const scale = (SIZE / 2 - 34) / most;
   const at = members.map(({x, y}) => ({x: SIZE / 2 + x * scale, y: SIZE / 2 - y * scale}));
-  const holder = html('div', {class: 'plot-scroll disc', tabindex: 0, role: 'application',
+  const holder = html('div', {class: 'plot-scroll disc', tabindex: 0, id: `${id}-disc`, role: 'application',
     'aria-label': 'Disc plot. Left and right arrow keys move between snapshots, Enter opens one.'});
   const picture = svg('svg', {width: SIZE, height: SIZE, role: 'img', 'aria-label': discSummary(data)}, backdrop());
   const ray = svg('path', {stroke: ink('muted'), 'stroke-width': 1.5, 'stroke-dasharray': '3 3'});
@@ -93,10 +93,10 @@ function name(member, options) {
 }
 
 function bar(value, index) {
-  const width = 120;
+  const width = 84;
   return html('td', {class: 'bar'},
     svg('svg', {width, height: 12, 'aria-hidden': 'true'},
-      svg('rect', {width, height: 12, fill: ink('panel')}),
+      svg('rect', {width, height: 12, fill: ink('line'), opacity: 0.6}),
       svg('rect', {width: Math.max(width * value, value > 0.0005 ? 1 : 0), height: 12, fill: series(index)})),
     html('span', {class: 'number'}, value.toFixed(3)));
 }

@@ -8,10 +8,10 @@ const [LEFT, TOP, HEIGHT, WIDTH] = [44, 8, 200, 640];
 
 /** Draws an OpponentMix. */
 export function draw(root, data, options = {}) {
-  const {body, tell} = frame(root, {title: `Opponents of ${data.player}`, summary: summaryOf(data), hint: HINT, level: options.level,
+  const {body, tell, id} = frame(root, {title: `Opponents of ${data.player}`, summary: summaryOf(data), hint: HINT, level: options.level,
     table: () => tableOf(data)});
   if (!data.spans.length) return;
-  const holder = html('div', {class: 'plot-scroll', tabindex: 0, role: 'application',
+  const holder = html('div', {class: 'plot-scroll', tabindex: 0, id: `${id}-bars`, role: 'application',
     'aria-label': `Opponents of ${data.player}: left and right arrow keys read the shares.`});
   body.append(legend(data.opponents.map((label, index) => ({label, colour: series(index), shape: 'square'}))), holder);
   const picture = svg('svg', {width: LEFT + WIDTH + 12, height: TOP + HEIGHT + 40, role: 'img', 'aria-label': summaryOf(data)});

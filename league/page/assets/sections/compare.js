@@ -1,0 +1,40 @@
+import {card, h, note} from '../kit/dom.js';
+import {drawComparison} from '../plots/curves.js';
+
+export const title = 'Compare runs';
+
+const MAX_RUNS = 6;
+
+function choice(context, chosen) {
+  const boxes = context.runs.filter((run) => run.id !== context.run).map((run) => {
+    const box = h('input', {type: 'checkbox', id: `compare-${run.id}`, checked: chosen.includes(run.id), onchange: () => {
+      const others = chosen.filter((name) => name !== run.id);
+      if (box.checked) others.push(run.id);
+      box.blur();
+      context.go('compare', {runs: others.join(',')});
+    }, disabled: !chosen.includes(run.id) && chosen.length >= MAX_RUNS - 1});
+    return h('label', {class: 'choice'}, box, ` ${run.id} (${run.phase})`);
+  });
+  return h('fieldset', {class: 'filters'}, h('legend', null, `${context.run} beside`), boxes);
+}
+
+export async function render(root, data, context) {
+  const others = context.runs.filter((run) => run.id !== context.run);
+  if (!others.length) {
+    root.append(note('There is no other run beside this one. Serve the folder above it to compare its runs: ',
+      h('code', null, 'league serve runs')));
+    return;
+  }
+  const known = new Set(others.map((run) => run.id));
+  const chosen = (context.query.runs || '').split(',').filter((name) => known.has(name));
+  root.append(choice(context, chosen));
+  if (!chosen.length) {
+    root.append(note('Choose the runs to compare.'));
+    return;
+  }
+  const words = new URLSearchParams([data.run, ...chosen].map((name) => ['run', name]));
+  const found = await context.get(`/compare?${words}`);
+  const box = card('');
+  root.append(box);
+  drawComparison(box, found, {onRemove: context.onRemove, level: 2});
+}
