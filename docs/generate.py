@@ -32,7 +32,10 @@ def commands() -> str:
         "",
         "| command | what it does |",
         "|---|---|",
-        *(f"| [`league {name}`](#league-{name}) | {_cell(command.help)} |" for name, command in _by_name(group)),
+        *(
+            f"| [`league {name}`](#league-{name.replace(' ', '-')}) | {_cell(command.help)} |"
+            for name, command in _by_name(group)
+        ),
     ]
     for name, command in _by_name(group):
         lines += ["", f"## league {name}", "", command.help.strip(), "", f"    {_usage(name, command)}", ""]
@@ -63,8 +66,13 @@ def pages() -> dict[Path, str]:
     }
 
 
-def _by_name(group: Any) -> list[tuple[str, Any]]:
-    return list(group.commands.items())
+def _by_name(group: Any, prefix: str = "") -> list[tuple[str, Any]]:
+    """(full name, command) of every command, those of a group in its place."""
+    found: list[tuple[str, Any]] = []
+    for name, command in group.commands.items():
+        inner = hasattr(command, "commands")
+        found += _by_name(command, f"{prefix}{name} ") if inner else [(f"{prefix}{name}", command)]
+    return found
 
 
 def _usage(name: str, command: Any) -> str:

@@ -16,6 +16,7 @@ from league.commands.judging import add_judging
 from league.commands.operating import add_operating
 from league.commands.packages import add_packages
 from league.commands.page import add_page
+from league.commands.pool import add_pool
 from league.commands.reference import add_reference
 from league.commands.reports import add_reports
 from league.commands.static_report import add_static_report
@@ -37,6 +38,7 @@ for add in (
     add_evaluation,
     add_judging,
     add_packages,
+    add_pool,
     add_history,
     add_disk,
     add_trial,

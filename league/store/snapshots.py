@@ -128,12 +128,12 @@ class LocalSnapshotStore:
                 self.get(digest)
                 return digest
             except CorruptSnapshot:
-                self._write_files(folder, weights, manifest)
+                write_snapshot_files(self._storage, folder, weights, manifest)
                 return digest
         self._storage.make_folder(folder.parent)
         temporary = temporary_path(folder)
         self._storage.make_folder(temporary)
-        self._write_files(temporary, weights, manifest)
+        write_snapshot_files(self._storage, temporary, weights, manifest)
         self._storage.publish_folder(temporary, folder)
         return digest
 
@@ -212,12 +212,6 @@ class LocalSnapshotStore:
         """
         return self._root / checked_digest(digest)[:2] / digest
 
-    def _write_files(self, folder: Path, weights: bytes, manifest: SnapshotManifest) -> None:
-        body = msgspec.json.encode(manifest, order="sorted")
-        signed = msgspec.json.encode(_SignedManifest(manifest=msgspec.Raw(body), sha256=sha256_hex(body)))
-        self._storage.atomic_write_bytes(folder / "weights.safetensors", weights)
-        self._storage.atomic_write_bytes(folder / "manifest.json", signed)
-
     def _read_manifest(self, path: Path, digest: str) -> SnapshotManifest:
         try:
             signed = msgspec.json.decode(
@@ -241,6 +235,18 @@ class LocalSnapshotStore:
         if manifest.digest != digest:
             raise CorruptSnapshot(path, f"it describes the snapshot {manifest.digest}")
         return manifest
+
+
+def write_snapshot_files(storage: Storage, folder: Path, weights: bytes, manifest: SnapshotManifest) -> None:
+    """Write the two files of a snapshot into a folder, which no reader may see before both are there.
+
+    Raises:
+      DiskFull, StorageError: the folder need not be whole.
+    """
+    body = msgspec.json.encode(manifest, order="sorted")
+    signed = msgspec.json.encode(_SignedManifest(manifest=msgspec.Raw(body), sha256=sha256_hex(body)))
+    storage.atomic_write_bytes(folder / "weights.safetensors", weights)
+    storage.atomic_write_bytes(folder / "manifest.json", signed)
 
 
 def sha256_hex(payload: bytes) -> str:

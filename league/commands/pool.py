@@ -1,0 +1,117 @@
+"""The commands of a rating pool: `league pool init`, `add`, `push`, `run` and `list`."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from league.commands.options import For, Json, Trust, seconds_of
+from league.errors import LeagueError
+
+PoolArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the pool.", show_default=False)]
+
+
+def add_pool(app: typer.Typer) -> None:
+    """Adds the commands to the `league` command."""
+    group = typer.Typer(
+        no_args_is_help=True, help="Rate frozen policies of several leagues against anchors, for weeks."
+    )
+    group.command("init")(init)
+    group.command("add")(add)
+    group.command("run")(run)
+    group.command("list")(list_)
+    group.command("push")(push)
+    app.add_typer(group, name="pool")
+
+
+def init(
+    folder: PoolArgument,
+    game: Annotated[str, typer.Option("--game", metavar="ID", help="The game, as env.id.", show_default=False)],
+    anchor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="BOT=ELO", help="A bot whose rating is fixed; may be repeated.", show_default="bot:random=0"
+        ),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option("-s", "--set", metavar="KEY=VALUE", help="An option of the game; may be repeated."),
+    ] = None,
+    opening_plies: Annotated[int, typer.Option(min=0, max=100, help="Random plies before the policies act.")] = 2,
+    trust: Trust = False,
+) -> None:
+    """Make an empty pool for a game."""
+    from league.pool.members import make_pool
+
+    typer.echo(
+        make_pool(
+            folder,
+            env_id=game,
+            options=overrides or [],
+            anchors=anchor or ["bot:random=0"],
+            opening_plies=opening_plies,
+            trust=trust,
+        )
+    )
+
+
+def add(
+    folder: PoolArgument,
+    contenders: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CONTENDER...", help="RUN, RUN:NAME, a snapshot's folder, or bot:NAME.", show_default=False
+        ),
+    ],
+    trust: Trust = False,
+) -> None:
+    """Have policies join; those of a live pool join by its inbox."""
+    from league.pool.members import add_contenders
+
+    for sentence in add_contenders(folder, contenders, trust=trust):
+        typer.echo(sentence)
+
+
+def push(
+    folder: PoolArgument,
+    source: Annotated[
+        str, typer.Argument(metavar="RUN[:NAME]", help="A run, or a policy of it by any name.", show_default=False)
+    ],
+    trust: Trust = False,
+) -> None:
+    """Put frozen policies into the inbox of a pool, live or not."""
+    from league.pool.members import push as push_policies
+
+    for sentence in push_policies(folder, source, trust=trust):
+        typer.echo(sentence)
+
+
+def run(
+    folder: PoolArgument,
+    for_time: For = None,
+    trust: Trust = False,
+) -> None:
+    """Play where the ratings are least sure, until a signal or the time given."""
+    from league.pool.run_command import run_pool
+
+    typer.echo(run_pool(folder, seconds=None if for_time is None else seconds_of(for_time), trust=trust))
+
+
+def list_(
+    folder: PoolArgument,
+    json_: Json = False,
+    csv_: Annotated[bool, typer.Option("--csv", help="Print a line for each policy.")] = False,
+) -> None:
+    """Show ratings with 95 % intervals; the pool may be live."""
+    from league.pool.folder import PoolFolder
+    from league.pool.journaled_pool import read_pool
+    from league.pool.table import pool_table
+
+    if json_ and csv_:
+        raise LeagueError("give --json or --csv, not both.")
+    table = pool_table(read_pool(PoolFolder(folder)))
+    with contextlib.suppress(BrokenPipeError):
+        typer.echo(table.to_json() if json_ else table.to_csv().rstrip("\n") if csv_ else table.text())

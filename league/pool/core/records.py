@@ -1,0 +1,115 @@
+"""The records of a rating pool: its game, its policies, the batches of games that workers play, and what came of them.
+
+A group is the games of one opening, one from each team: two games where two teams play.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+BOT, SNAPSHOT = "bot", "snapshot"
+MAX_BATCH_GAMES = 4096
+MAX_SECONDS = 7 * 86_400.0
+ROUNDING = 1e-6
+"""Relative rounding error that sums of floats from a worker may have."""
+
+
+@dataclass(frozen=True)
+class PoolGame:
+    """The game that a pool rates.
+
+    Fields:
+      env_id, options: as in an EnvConfig.
+      teams: of the game.
+      opening_plies: random plies before the policies act, see `play_match`.
+    """
+
+    env_id: str
+    teams: int
+    options: dict[str, object] = field(default_factory=dict)
+    opening_plies: int = 2
+
+
+@dataclass(frozen=True)
+class PoolPolicy:
+    """A frozen policy of the pool.
+
+    Fields:
+      name: its own in the pool.
+      kind: "bot" or "snapshot".
+      digest: sha256 (hex) of a snapshot's weights; empty for a bot.
+      elo: of an anchor, whose rating is certain; None for a policy that is rated.
+      source: where it came from, for people.
+    """
+
+    name: str
+    kind: str
+    digest: str = ""
+    elo: float | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class BatchLease:
+    """A batch of games that one worker plays.
+
+    Fields:
+      lease_id: counts up over the life of the pool.
+      token: of the opening of the pool that granted it; an answer that carries another is not of this lease.
+      worker: who asked, for people.
+      home, away: indices of the two policies.
+      games: a multiple of the game's teams.
+      duration_s: seconds after which it may be given up.
+    """
+
+    lease_id: int
+    token: str
+    worker: str
+    home: int
+    away: int
+    games: int
+    duration_s: float
+
+
+@dataclass(frozen=True)
+class BatchResult:
+    """Totals of the games of a lease, from the side of its home policy.
+
+    Fields:
+      wins, draws, losses: of games.
+      squares: sum over the groups of the squared mean score in the group, from which the variance is known.
+      seconds: the batch took on its worker.
+    """
+
+    wins: int
+    draws: int
+    losses: int
+    squares: float
+    seconds: float
+
+    @property
+    def games(self) -> int:
+        """Number of games."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def score(self) -> float:
+        """Sum of the scores of the home policy."""
+        return self.wins + self.draws / 2.0
+
+
+def result_problem(result: BatchResult, *, games: int, teams: int) -> str:
+    """The reason why no such games can have had these totals; empty where they can."""
+    counts = (result.wins, result.draws, result.losses)
+    if min(counts) < 0 or result.games != games:
+        return f"wins, draws and losses {counts} are not those of {games} games"
+    groups = games // teams
+    group_sum = result.score / teams
+    low, high = group_sum**2 / groups, group_sum
+    slack = ROUNDING * (1.0 + high)
+    if not low - slack <= result.squares <= high + slack:
+        return f"the sum of squares {result.squares:.6g} does not lie between {low:.6g} and {high:.6g}"
+    if not (math.isfinite(result.seconds) and 0.0 <= result.seconds <= MAX_SECONDS):
+        return f"a batch cannot take {result.seconds:.6g} seconds"
+    return ""

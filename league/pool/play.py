@@ -1,0 +1,60 @@
+"""Plays a batch of a pool's games: two policies, every team in turn, openings shared by the games of a group."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from agents.acting.policy import Policy
+from envs.protocol import EnvConfig
+from league.eval.match import play_match
+from league.pool.core.records import BatchLease, BatchResult, PoolGame
+
+
+def env_of(game: PoolGame) -> EnvConfig:
+    """The game as an env."""
+    return EnvConfig(game.env_id, dict(game.options))
+
+
+def seed_of(lease: BatchLease) -> int:
+    """The seed of a lease's games: no two leases of a pool share one."""
+    digest = hashlib.sha256(f"{lease.token} {lease.lease_id}".encode()).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+def play_batch(
+    game: PoolGame,
+    lease: BatchLease,
+    entrants: Sequence[Policy],
+    *,
+    still: Callable[[], bool] = lambda: True,
+) -> BatchResult:
+    """Play the games of a lease.
+
+    Args:
+      entrants: the policies of home and away; away takes every team but one.
+      still: asked before every turn; the batch is given up once it says no.
+    Raises:
+      OutOfTime: it was given up. EnvError: from the env.
+    """
+    begun = time.perf_counter()
+    played = play_match(
+        env_of(game),
+        entrants,
+        games=lease.games,
+        seed=seed_of(lease),
+        opening_plies=game.opening_plies,
+        still=still,
+    )
+    margin = played.team_returns[:, :, 0] - played.team_returns[:, :, 1]
+    points = (margin > 0) + (margin == 0) / 2.0
+    return BatchResult(
+        wins=int((margin > 0).sum()),
+        draws=int((margin == 0).sum()),
+        losses=int((margin < 0).sum()),
+        squares=float((np.asarray(points.mean(axis=0)) ** 2).sum()),
+        seconds=time.perf_counter() - begun,
+    )

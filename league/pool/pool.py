@@ -1,0 +1,256 @@
+"""A live rating pool: takes policies in, grants batches, counts answers once, and rates.
+
+All methods may be called from several threads; one lock stands around the state.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from envs.protocol import EnvSpec
+from envs.registry import spec_of
+from league.config.plugin_names import outside_names
+from league.errors import LeagueError, MissingRun, RunInUse
+from league.policies.trust import require_trusted
+from league.pool.core.fit import Fit, fit_pool, games_of
+from league.pool.core.records import BatchLease, BatchResult, PoolGame, PoolPolicy
+from league.pool.core.rules import (
+    AddPolicy,
+    CreatePool,
+    ExpireBatch,
+    FailBatch,
+    FinishBatch,
+    GrantBatch,
+    NotOpen,
+    OpenPool,
+    PoolCommand,
+    PoolRefused,
+)
+from league.pool.core.schedule import Scheduler
+from league.pool.core.state import PoolState
+from league.pool.folder import PoolFolder
+from league.pool.inbox import Inbox
+from league.pool.journaled_pool import JournaledPool
+from league.pool.play import env_of
+from league.store.lock import RunLock
+from league.store.snapshots import LocalSnapshotStore
+from league.store.storage import Storage
+
+FIT_PART = 0.1
+"""Largest part of the time that goes into ratings: the next waits for ten times what the last has taken."""
+INBOX_EVERY_S = 2.0
+
+
+class PoolError(LeagueError):
+    """The pool cannot do what was asked of it."""
+
+
+@dataclass(frozen=True)
+class GrantedBatch:
+    """A lease with what a worker needs for it. home, away: the policies."""
+
+    lease: BatchLease
+    home: PoolPolicy
+    away: PoolPolicy
+
+
+class Pool:
+    """See the module. Made by `open_pool`.
+
+    Args:
+      journaled: its state and journal. spec: of its game.
+      clock: monotonic seconds, for deadlines.
+      say: tells the user one sentence.
+    """
+
+    def __init__(
+        self,
+        folder: PoolFolder,
+        journaled: JournaledPool,
+        spec: EnvSpec,
+        *,
+        storage: Storage,
+        clock: Callable[[], float] = time.monotonic,
+        say: Callable[[str], object] = lambda sentence: None,
+    ) -> None:
+        self._journaled = journaled
+        self._clock = clock
+        self._lock = threading.RLock()
+        self._fit: Fit | None = None
+        self._scheduler: Scheduler | None = None
+        self._fitted = (-1, -1)
+        self._next_fit, self._next_look = -float("inf"), -float("inf")
+        self.store = LocalSnapshotStore(folder.policies, storage=storage)
+        self.spec = spec
+        self._inbox = Inbox(folder, spec, self.store, join=self.join, say=say, storage=storage)
+        now = clock()
+        self._deadlines = {number: now + lease.duration_s for number, lease in self.state.leases.items()}
+
+    @property
+    def state(self) -> PoolState:
+        """The pool as it is in the journal."""
+        return self._journaled.state
+
+    @property
+    def game(self) -> PoolGame:
+        """The game."""
+        assert self.state.game is not None
+        return self.state.game
+
+    def join(self, policy: PoolPolicy) -> None:
+        """Have a policy join; a name that other weights have already gets a part of its digest.
+
+        Raises:
+          PoolRefused: it may not.
+        """
+        with self._lock:
+            known = self.state.by_name.get(policy.name)
+            if known is not None and policy.digest and self.state.policies[known].digest != policy.digest:
+                policy = replace(policy, name=f"{policy.name}@{policy.digest[:8]}")
+            self._execute(AddPolicy(policy))
+
+    def tend(self) -> None:
+        """Look into the inbox and give leases up that are overdue, where it is time to."""
+        with self._lock:
+            now = self._clock()
+            if now >= self._next_look:
+                self._next_look = now + INBOX_EVERY_S
+                self._inbox.look()
+            for number in [number for number, deadline in self._deadlines.items() if now > deadline]:
+                del self._deadlines[number]
+                if number in self.state.leases:
+                    self._execute(ExpireBatch(number, "it was not answered in time"))
+
+    def lease(self, worker: str) -> GrantedBatch | None:
+        """Grant the batch that is worth most; None where there is nothing to play."""
+        with self._lock:
+            self.tend()
+            scheduler = self._current()
+            batch = None if scheduler is None else scheduler.next_batch(self.state.leases)
+            if batch is None:
+                return None
+            number = self.state.next_lease_id
+            try:
+                self._execute(GrantBatch(worker, batch.home, batch.away, batch.games, batch.duration_s))
+            except PoolRefused:
+                return None
+            self._deadlines[number] = self._clock() + batch.duration_s
+            lease = self.state.leases[number]
+            return GrantedBatch(lease, self.state.policies[lease.home], self.state.policies[lease.away])
+
+    def finish(self, lease_id: int, token: str, result: BatchResult) -> None:
+        """Count an answer, durably.
+
+        Raises:
+          NotOpen: it was answered or given up before. PoolRefused: no games can have had this result.
+        """
+        with self._lock:
+            self._execute(FinishBatch(lease_id, token, result))
+            self._deadlines.pop(lease_id, None)
+
+    def fail(self, lease_id: int, token: str, reason: str) -> None:
+        """Note that a lease could not be played. Raises NotOpen."""
+        with self._lock:
+            self._execute(FailBatch(lease_id, token, reason))
+            self._deadlines.pop(lease_id, None)
+
+    def give_up(self, lease_id: int, reason: str) -> None:
+        """Give a lease up; that it is no longer open is no error."""
+        with self._lock, contextlib.suppress(NotOpen):
+            self._execute(ExpireBatch(lease_id, reason))
+            self._deadlines.pop(lease_id, None)
+
+    def _current(self) -> Scheduler | None:
+        """The scheduler of the newest ratings; they are made again where something is new and it is time to."""
+        counts = (len(self.state.policies), self.state.finished)
+        if counts[0] < 2:
+            return None
+        now = self._clock()
+        is_new = counts[0] != self._fitted[0] or (counts != self._fitted and now >= self._next_fit)
+        if self._scheduler is None or is_new:
+            self._fit = fit_pool(games_of(self.state), start=self._fit)
+            self._scheduler = Scheduler(self.state, self._fit)
+            self._fitted = counts
+            self._next_fit = self._clock() + (self._clock() - now) / FIT_PART
+        return self._scheduler
+
+    def _execute(self, command: PoolCommand) -> None:
+        self._journaled.execute(command)
+
+
+def create_pool(folder: PoolFolder, game: PoolGame, *, storage: Storage | None = None) -> None:
+    """Make the folder of a new pool.
+
+    Raises:
+      PoolError: there is one already, or the game cannot be rated.
+    """
+    storage = storage or Storage()
+    if folder.generations():
+        raise PoolError(f"{folder.path} holds a rating pool already: `league pool add` and `league pool run` use it.")
+    for path in (folder.path, folder.inbox, folder.policies):
+        storage.make_folder(path)
+    try:
+        with _held(folder):
+            JournaledPool.create(folder, CreatePool(game), wall_time=time.time, storage=storage).close()
+    except PoolRefused as error:
+        raise PoolError(f"{error}.") from error
+
+
+@contextlib.contextmanager
+def open_pool(
+    folder: PoolFolder,
+    *,
+    trust: bool = False,
+    say: Callable[[str], object] = lambda sentence: None,
+    clock: Callable[[], float] = time.monotonic,
+    storage: Storage | None = None,
+) -> Iterator[Pool]:
+    """A pool to work on, for as long as the block takes.
+
+    Args:
+      trust: whether to load the code of a game that is not built in.
+    Raises:
+      MissingRun, JournalError: there is none that can be read. PoolError: another process works on it.
+      Untrusted: its game is code from outside. EnvError: its game cannot be made here.
+    """
+    storage = storage or Storage()
+    folder.require()
+    with _held(folder):
+        journaled = JournaledPool.open(folder, wall_time=time.time, storage=storage)
+        try:
+            game = journaled.state.game
+            if game is None:
+                raise MissingRun(f"{folder.path} is no whole rating pool: remove it, and make it again.")
+            if not trust:
+                require_trusted(
+                    outside_names({"env": {"id": game.env_id, "kwargs": game.options}}), what=str(folder.path)
+                )
+            spec = spec_of(dataclasses.replace(env_of(game), workers=0))
+            LocalSnapshotStore(folder.policies, storage=storage).sweep()
+            storage.sweep(folder.path)
+            journaled.execute(OpenPool(secrets.token_hex(16)))
+            yield Pool(folder, journaled, spec, storage=storage, clock=clock, say=say)
+        finally:
+            journaled.close()
+
+
+@contextlib.contextmanager
+def _held(folder: PoolFolder) -> Iterator[None]:
+    try:
+        lock = RunLock(folder.lock)
+        lock.acquire()
+    except RunInUse as error:
+        raise PoolError(
+            f"{folder.path} is in use by {'another process' if error.pid is None else f'process {error.pid}'}: put "
+            "folders of policies into its inbox, or stop that process first."
+        ) from error
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,59 @@
+"""Works on a pool in this process: batches of games one after another, until a time is over or a signal asks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from envs.protocol import EnvError
+from league.errors import LeagueError
+from league.eval.match import OutOfTime
+from league.pool.play import play_batch, seed_of
+from league.pool.policies import ReadyPolicies
+from league.pool.pool import GrantedBatch, Pool
+
+IDLE_S = 0.5
+"""Pause where there is nothing to play."""
+
+
+def run_here(
+    pool: Pool,
+    *,
+    still: Callable[[], bool],
+    source: Path,
+    idle: Callable[[float], object] = time.sleep,
+    progress: Callable[[int], object] = lambda games: None,
+) -> int:
+    """Play batches while `still` says yes; returns the games counted. A batch in hand is given up at the end.
+
+    Args:
+      source: the pool's folder. idle: waits so many seconds. progress: called with the games counted so far.
+    """
+    ready = ReadyPolicies(pool.spec, pool.store.get, source=source)
+    games = 0
+    while still():
+        granted = pool.lease("this process")
+        if granted is None:
+            idle(IDLE_S)
+            continue
+        games += _play(pool, granted, ready, still)
+        progress(games)
+    return games
+
+
+def _play(pool: Pool, granted: GrantedBatch, ready: ReadyPolicies, still: Callable[[], bool]) -> int:
+    lease = granted.lease
+    try:
+        entrants = [
+            ready.get(policy, seed=seed_of(lease) + place) for place, policy in enumerate((granted.home, granted.away))
+        ]
+        result = play_batch(pool.game, lease, entrants, still=still)
+    except OutOfTime:
+        pool.give_up(lease.lease_id, "the pool was stopped")
+        return 0
+    except (LeagueError, EnvError) as error:
+        pool.fail(lease.lease_id, lease.token, str(error))
+        return 0
+    pool.finish(lease.lease_id, lease.token, result)
+    return lease.games

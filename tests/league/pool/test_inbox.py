@@ -1,0 +1,134 @@
+"""A pool's inbox: whole policies of the game join once, all else is set aside with a sentence."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from league.pool.core.records import PoolGame
+from league.pool.folder import PoolFolder
+from league.pool.pool import Pool, create_pool, open_pool
+from tests.league.pool.frozen_copies import frozen_copy, snapshot_folder
+
+LONG_AGO = 1_000_000_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> PoolFolder:
+    made = PoolFolder(tmp_path / "pool")
+    create_pool(made, PoolGame("tic_tac_toe", 2))
+    return made
+
+
+@pytest.fixture
+def pool(folder: PoolFolder):  # type: ignore[no-untyped-def]
+    clock = iter(range(0, 10_000, 10))
+    with open_pool(folder, clock=lambda: float(next(clock))) as opened:
+        yield opened
+
+
+def age(path: Path) -> None:
+    """As if nothing had changed for long."""
+    for file in (*path.rglob("*"), path):
+        os.utime(file, (LONG_AGO, LONG_AGO), follow_symlinks=False)
+
+
+def names(pool: Pool) -> list[str]:
+    return [policy.name for policy in pool.state.policies]
+
+
+def test_a_whole_policy_joins_at_once_and_leaves_the_inbox(pool: Pool, folder: PoolFolder) -> None:
+    snapshot_folder(folder.inbox / "run one.main-0-s1", 1)
+    pool.tend()
+    assert names(pool) == ["run-one.main-0-s1"]
+    assert list(folder.inbox.iterdir()) == []
+    assert pool.store.get(frozen_copy(1).manifest.digest)[0] == frozen_copy(1).weights
+
+
+def test_equal_weights_join_once_and_equal_names_differ_by_their_digest(pool: Pool, folder: PoolFolder) -> None:
+    snapshot_folder(folder.inbox / "a", 1)
+    pool.tend()
+    snapshot_folder(folder.inbox / "a", 2)
+    snapshot_folder(folder.inbox / "b", 1)
+    pool.tend()
+    assert names(pool) == ["a", f"a@{frozen_copy(2).manifest.digest[:8]}"]
+    assert list(folder.inbox.iterdir()) == []
+
+
+def test_what_is_still_being_copied_waits(pool: Pool, folder: PoolFolder) -> None:
+    path = snapshot_folder(folder.inbox / "a", 1)
+    whole = (path / "weights.safetensors").read_bytes()
+    (path / "weights.safetensors").write_bytes(whole[:100])
+    pool.tend()
+    assert path.exists() and not names(pool)
+    (path / "weights.safetensors").write_bytes(whole)
+    pool.tend()
+    assert names(pool) == ["a"]
+
+
+def damaged(folder: PoolFolder) -> None:
+    path = snapshot_folder(folder.inbox / "a", 1) / "weights.safetensors"
+    payload = bytearray(path.read_bytes())
+    payload[-3] ^= 1
+    path.write_bytes(payload)
+
+
+def described_wrongly(folder: PoolFolder) -> None:
+    path = snapshot_folder(folder.inbox / "a", 1) / "manifest.json"
+    plain = json.loads(path.read_text())
+    plain["manifest"]["player"] = "someone"
+    path.write_text(json.dumps(plain))
+
+
+def of_another_game(folder: PoolFolder) -> None:
+    snapshot_folder(folder.inbox / "a", 1, "connect_four")
+
+
+def a_file(folder: PoolFolder) -> None:
+    (folder.inbox / "a").write_text("hello")
+
+
+def a_link(folder: PoolFolder) -> None:
+    (folder.inbox / "a").symlink_to(snapshot_folder(folder.path / "elsewhere", 1))
+
+
+@pytest.mark.parametrize(
+    ("drop", "word"),
+    [
+        (damaged, "sha256"),
+        (described_wrongly, "sha256"),
+        (of_another_game, "connect_four"),
+        (a_file, "not the folder"),
+        (a_link, "not the folder"),
+    ],
+)
+def test_what_does_not_hold_is_set_aside_with_a_sentence(pool: Pool, folder: PoolFolder, drop, word) -> None:  # type: ignore[no-untyped-def]
+    drop(folder)
+    age(folder.inbox / "a")
+    pool.tend()
+    assert not names(pool) and not list(folder.inbox.iterdir())
+    assert word in (folder.refused / "a.txt").read_text()
+    assert os.path.lexists(folder.refused / "a")
+
+
+def test_a_second_one_of_the_same_name_is_set_aside_beside_the_first(pool: Pool, folder: PoolFolder) -> None:
+    for _ in range(2):
+        a_file(folder)
+        age(folder.inbox / "a")
+        pool.tend()
+    assert sorted(path.name for path in folder.refused.iterdir()) == ["a", "a+", "a+.txt", "a.txt"]
+
+
+def test_an_overdue_lease_is_given_up_and_its_answer_comes_too_late(folder: PoolFolder) -> None:
+    now = [0.0]
+    with open_pool(folder, clock=lambda: now[0]) as pool:
+        for seed in (1, 2):
+            snapshot_folder(folder.inbox / f"p{seed}", seed)
+        granted = pool.lease("w")
+        assert granted is not None and granted.lease.games == 8
+        now[0] += granted.lease.duration_s + 1.0
+        pool.tend()
+        assert not pool.state.leases and pool.state.expired == 1

@@ -1,0 +1,65 @@
+"""`league pool` as its users run it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from tests.league.commands import league
+from tests.league.pool.frozen_copies import snapshot_folder
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pool of two bots and two snapshots after a second of play."""
+    folder = tmp_path_factory.mktemp("pools") / "pool"
+    assert league("pool", "init", folder, "--game", "tic_tac_toe", "--anchor", "random=100").code == 0
+    first = snapshot_folder(folder.parent / "one", 1)
+    assert league("pool", "add", folder, "bot:tactical", first).code == 0
+    assert league("pool", "push", folder, snapshot_folder(folder.parent / "two", 2)).code == 0
+    assert league("pool", "run", folder, "--for", "1").code == 0
+    return folder
+
+
+def test_everyone_is_rated_and_the_stronger_bot_above_its_anchor(played: Path) -> None:
+    table = league("pool", "list", played, "--json").json
+    rows = {row["name"]: row for row in table["rows"]}
+    assert len(rows) == 4
+    assert (rows["bot:random"]["elo"], rows["bot:random"]["low"], rows["bot:random"]["status"]) == (
+        100.0,
+        100.0,
+        "anchor",
+    )
+    assert rows["bot:tactical"]["low"] > 100.0
+    assert all(row["games"] >= 8 for row in rows.values())
+    assert table["games"] * 2 == sum(row["games"] for row in rows.values())
+
+
+def test_the_table_is_there_for_people_and_as_csv(played: Path) -> None:
+    text = league("pool", "list", played).out
+    assert "bot:tactical" in text and "95 % interval" in text
+    rows = list(csv.DictReader(io.StringIO(league("pool", "list", played, "--csv").out)))
+    assert [row["rank"] for row in rows] == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("add", "{}", "bot:tactcal"), "tactical"),
+        (("add", "{}", "nothing"), "no contender"),
+        (("add", "{}", "bot:some.module:Bot"), "built-in"),
+        (("add", "{}", "bot:tactical"), "already"),
+        (("init", "{}", "--game", "tic_tac_toe"), "already"),
+        (("init", "{}x", "--game", "tic_tac_toe", "--anchor", "bot:random"), "BOT=ELO"),
+        (("init", "{}x", "--game", "tic_tac_to"), "tic_tac_toe"),
+        (("init", "{}x", "--game", "cartpole"), ""),
+        (("list", "{}x"), "pool init"),
+        (("list", "{}", "--json", "--csv"), "not both"),
+    ],
+)
+def test_a_mistake_is_one_sentence(played: Path, arguments: tuple[str, ...], word: str) -> None:
+    ran = league("pool", *(text.format(played) for text in arguments))
+    assert ran.code == 2 and word in ran.err and "Traceback" not in ran.err
