@@ -18,6 +18,7 @@ from league.commands.packages import add_packages
 from league.commands.page import add_page
 from league.commands.pool import add_pool
 from league.commands.reference import add_reference
+from league.commands.replaying import add_replaying
 from league.commands.reports import add_reports
 from league.commands.static_report import add_static_report
 from league.commands.training import add_training
@@ -36,6 +37,7 @@ for add in (
     add_page,
     add_static_report,
     add_evaluation,
+    add_replaying,
     add_judging,
     add_packages,
     add_pool,

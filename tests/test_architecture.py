@@ -52,6 +52,8 @@ HOMES = {
     "starlette": ("league/control/", "league/page/"),
     "uvicorn": ("league/control/door.py", "league/page/server.py"),
     "typer": ("league/cli.py", "league/commands/", "league/reports/run_summary.py"),
+    "PIL": ("league/replays/raster.py",),
+    "imageio": ("league/replays/video.py",),
     "wandb": ("league/trackers/",),
     "yaml": (
         "league/config/commented.py",
