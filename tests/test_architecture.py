@@ -32,6 +32,7 @@ HOMES = {
     "numpy": ("envs/", "agents/", "league/"),
     "open_spiel": ("envs/adapters/",),
     "openskill": ("league/reports/openskill_ratings.py",),
+    "PIL": ("league/trackers/heatmap.py",),
     "pettingzoo": ("envs/adapters/",),
     "pydantic": ("league/config/problems.py", "league/control/api.py"),
     "pyspiel": ("envs/adapters/",),

@@ -63,6 +63,7 @@ ALERT_SINKS: Mapping[str, str] = {
     "log": "league.alerts.log_sink:LogSink",
     "webhook": "league.alerts.webhook_sink:WebhookSink",
     "command": "league.alerts.command_sink:CommandSink",
+    "wandb": "league.alerts.tracker_sink:TrackerSink",
 }
 """Name -> "module:attribute" of a class that is made with an `AlertContext` and its options."""
 

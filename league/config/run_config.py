@@ -149,6 +149,7 @@ class WandbConfig:
       tags: of every run there.
       player_runs: players that have a run of their own beside the league's.
       system_metrics: whether use of processors, memory and GPUs is tracked.
+      models: snapshots that are kept there as artifacts: "best" and tagged ones, "all", or "none".
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -159,6 +160,7 @@ class WandbConfig:
     tags: tuple[str, ...] = ()
     player_runs: int = 16
     system_metrics: bool = False
+    models: Literal["best", "all", "none"] = "best"
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,8 @@ class AlertsConfig:
 
     Fields:
       conditions: what is looked at, each a name or a mapping of its `kind` and its options.
-      sinks: where the news go beside the console, in the same form: log, webhook, command, or of the user's own.
+      sinks: where the news go beside the console, in the same form: log, webhook, command,
+        wandb, or of the user's own.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012

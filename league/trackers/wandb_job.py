@@ -18,6 +18,7 @@ class WandbJob(msgspec.Struct):
       run_id: stable over restarts of the daemon; those of the players begin with it.
       config: shown beside the run, with the reasons of what was chosen under `auto`.
       settings: as configured.
+      last_deadline_s: seconds that are left to the process once its standard input has ended.
     """
 
     run_path: str
@@ -27,3 +28,4 @@ class WandbJob(msgspec.Struct):
     run_id: str
     config: dict[str, object]
     settings: WandbConfig = msgspec.field(default_factory=WandbConfig)
+    last_deadline_s: float = 11.0

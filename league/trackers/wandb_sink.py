@@ -26,7 +26,8 @@ from league.monitor.spool import Spool
 from league.trackers.identity import lasting_identity
 from league.trackers.wandb_job import WandbJob
 
-CLOSE_DEADLINE_S = 5.0
+CLOSE_DEADLINE_S, LAST_DEADLINE_S = 8.0, 3.0
+"""Longest wait for the uploading process at the end, and how much longer it lives where the daemon has died."""
 
 ROWS_PER_E_FOLD = 10_000
 """Rows while a run's time grows by a factor of e: 2 s apart until five and a half hours, four minutes apart after
@@ -66,7 +67,7 @@ class WandbSink:
         *,
         spool: Spool,
         warn: Callable[[str], None],
-        close_deadline_s: float = CLOSE_DEADLINE_S,
+        close_deadline_s: float,
     ) -> None:
         self._close_deadline_s = close_deadline_s
         self._job = job
@@ -130,7 +131,7 @@ class WandbSink:
         self._stop_worker()
 
     def _read_messages(self) -> None:
-        """Pass on what the worker says: a line `folder PATH` or `warning TEXT`."""
+        """Pass on what the worker says: a line `folder PATH`, `warning TEXT` or `note TEXT`."""
         if self._worker is None or self._worker.stdout is None:
             return
         self._unread += self._worker.stdout.read() or b""
@@ -141,6 +142,8 @@ class WandbSink:
                 self._folder = Path(text)
             elif kind == "warning":
                 self._warn_once(text)
+            elif kind == "note":
+                self._warn(f"wandb: {text}.")
 
     def _warn_once(self, reason: str) -> None:
         if not self._warned:
@@ -191,6 +194,7 @@ def open_wandb_sink(context: SinkContext) -> WandbSink | NoSink:
         run_id=identity.run_id,
         config={**context.config, "auto": dict(context.reasons)},
         settings=settings,
+        last_deadline_s=CLOSE_DEADLINE_S + LAST_DEADLINE_S,
     )
     spool = Spool(
         Path(job.spool),
@@ -199,6 +203,6 @@ def open_wandb_sink(context: SinkContext) -> WandbSink | NoSink:
         warn=context.warn,
         max_bytes=context.spool_bytes,
     )
-    sink = WandbSink(job, spool=spool, warn=context.warn)
+    sink = WandbSink(job, spool=spool, warn=context.warn, close_deadline_s=CLOSE_DEADLINE_S)
     sink.start()
     return sink

@@ -1,4 +1,4 @@
-"""The process that reads spooled metrics and hands them to wandb: `python -m league.trackers.wandb_worker`.
+"""The process that hands a run's metrics, tables and models to wandb: `python -m league.trackers.wandb_worker`.
 
 It may block, fail or hang as wandb does; no other process waits for it. When its standard input ends it has a few
 seconds left.
@@ -11,17 +11,25 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from league.monitor.names import ELAPSED_S
 from league.monitor.spool import SpoolReader
+from league.store.snapshots import LocalSnapshotStore
 from league.store.storage import Storage
+from league.trackers.identity import line_id
+from league.trackers.journal_feed import JournalFeed
+from league.trackers.wandb_content import WandbContent
 from league.trackers.wandb_job import WandbJob
+from league.trackers.wandb_models import WandbModels
 from league.trackers.wandb_runs import WandbRuns, keep_files_in
 
 POLL_INTERVAL_S = 1.0
-LAST_DEADLINE_S = 8.0
-"""Longer than the sink's own, so that it decides first; counts where the daemon has died."""
+TABLES_EVERY_S, TABLES_GROWTH = 30.0, 1.15
+"""Tables are sent when the time of training is so many times what it was at the last ones, and so many seconds more:
+wandb keeps a file for each. A month of training sends about 70."""
 
 
 def say(kind: str, text: str) -> None:
@@ -32,27 +40,78 @@ def say(kind: str, text: str) -> None:
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115  no later print may fail either
 
 
-def upload(runs: WandbRuns, reader: SpoolReader, stop: threading.Event) -> None:
-    """Hand rows over until `stop` is set and the spool is read to its end."""
-    while True:
-        stopping = stop.is_set()  # before the read: rows written before the stop are all seen
-        rows = reader.rows()
-        for step, time, values in rows:
-            runs.log(step, time, values)
-        if rows:
-            reader.keep_place()
-        elif stopping:
-            return
-        else:
+class Uploader:
+    """Hands over what is spooled and what the journal holds, until it has to stop and nothing is left."""
+
+    def __init__(self, wandb: Any, job: WandbJob, *, storage: Storage) -> None:
+        run_path = Path(job.run_path)
+        self._run_path = run_path
+        self._reader = SpoolReader(Path(job.spool), storage=storage)
+        self._feed = JournalFeed(run_path, storage=storage)
+        self._feed.catch_up()
+        job.run_id = line_id(job.run_id, self._feed.chronicle.rewound)
+        self.runs = WandbRuns(wandb, job, say=say, roles=lambda player: self._feed.chronicle.roles.get(player, ""))
+        self._content = WandbContent(wandb, self.runs)
+        store = LocalSnapshotStore(run_path / "snapshots", storage=storage)
+        self._models = WandbModels(wandb, self.runs, job, store, say=say)
+        self._step = 0
+        self._elapsed_s = 0.0
+
+    def upload(self, stop: threading.Event) -> None:
+        """Return when `stop` is set and the spool is read to its end."""
+        while True:
+            stopping = stop.is_set()  # before the read: rows written before the stop are all seen
+            rows = self._reader.rows()
+            for step, time, values in rows:
+                self.runs.log(step, time, values)
+                self._step, self._elapsed_s = step, values.get(ELAPSED_S.name, self._elapsed_s)
+            if rows:
+                self._reader.keep_place()
+            self._tell(is_last=stopping and not rows)
+            if rows:
+                continue
+            if stopping:
+                return
             stop.wait(POLL_INTERVAL_S)
 
+    def finish(self) -> None:
+        """End the runs at wandb."""
+        self._feed.close()
+        self.runs.finish()
 
-def watch_lifeline(stop: threading.Event) -> None:
+    def _tell(self, *, is_last: bool) -> None:
+        """Send the news of journal and folder, and tables where they are due."""
+        told = self._feed.told
+        decisions = self._feed.poll()
+        self._content.gates(decisions)
+        alerts = self._content.alerts(self._run_path / "wandb" / "alerts.jsonl", told.alerts_bytes)
+        news = bool(decisions) or alerts != told.alerts_bytes
+        told.alerts_bytes = alerts
+        due = max(TABLES_EVERY_S + told.elapsed_s, TABLES_GROWTH * told.elapsed_s)
+        if self._elapsed_s >= due or (is_last and self._feed.seq > told.tables_seq):
+            self._send_tables()
+            told.elapsed_s, told.tables_seq = self._elapsed_s, self._feed.seq
+            news = True
+        if news:
+            self._feed.keep()
+
+    def _send_tables(self) -> None:
+        told, state = self._feed.told, self._feed.state()
+        if state is None or not state.players:
+            return
+        ratings = self._content.tables(self._step, state, self._feed.chronicle)
+        if self._content.without_pictures:
+            say("note", self._content.without_pictures)
+        self._models.send(state, ratings, told.models)
+        told.replays = self._content.replays(self._run_path / "replays", self._step, told.replays)
+
+
+def watch_lifeline(stop: threading.Event, deadline_s: float) -> None:
     """Set `stop` when standard input ends; end this process and its children if that does not help in time."""
     while os.read(0, 4096):
         pass
     stop.set()
-    threading.Event().wait(LAST_DEADLINE_S)
+    threading.Event().wait(deadline_s)
     os.killpg(0, signal.SIGKILL)
 
 
@@ -61,15 +120,15 @@ def main() -> int:
     os.nice(10)
     job = msgspec.json.decode(read_line(0), type=WandbJob)
     stop = threading.Event()
-    threading.Thread(target=watch_lifeline, args=(stop,), daemon=True).start()
+    threading.Thread(target=watch_lifeline, args=(stop, job.last_deadline_s), daemon=True).start()
     try:
         keep_files_in(Path(job.run_path))
         import wandb
 
-        runs = WandbRuns(wandb, job, say=say, roles=lambda player: "")
-        say("folder", str(Path(runs.league.dir).parent))
-        upload(runs, SpoolReader(Path(job.spool), storage=Storage()), stop)
-        runs.finish()
+        uploader = Uploader(wandb, job, storage=Storage())
+        say("folder", str(Path(uploader.runs.league.dir).parent))
+        uploader.upload(stop)
+        uploader.finish()
     except Exception as error:  # process boundary: the text may quote a key, so only the kind of error is reported
         say("warning", f"the tracker failed ({type(error).__name__})")
         return 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -187,7 +187,18 @@ def lineage_of(events: Iterable[Event]) -> Lineage:
 
 
 def _eat(present: _Present, home: str, event: LeaseFinished, teams: tuple[int, ...]) -> None:
-    """Records the games of a lease: against each opponent once, however many seats of a team it holds."""
+    """Records the games of a lease."""
+    for met in opponents_met(home, event, teams):
+        present.games[met.opponent] += met.games
+        present.score[met.opponent] = present.score.get(met.opponent, 0.0) + met.score
+
+
+def opponents_met(home: str, event: LeaseFinished, teams: tuple[int, ...]) -> Iterator[OpponentGames]:
+    """The games of a player's lease: against each opponent once, however many seats of a team it holds.
+
+    Args:
+      teams: [num_seats] team number of each seat.
+    """
     for outcome in event.outcomes:
         if not outcome.games or home not in outcome.policies:
             continue
@@ -198,12 +209,10 @@ def _eat(present: _Present, home: str, event: LeaseFinished, teams: tuple[int, .
             if teams[opponent] != teams[seat] and policy != home
         }
         if not met and len(set(teams)) > 1:
-            present.games[home] += outcome.games
-            present.score[home] = present.score.get(home, 0.0) + 0.5 * outcome.games
+            yield OpponentGames(home, outcome.games, 0.5 * outcome.games)
         for policy, opponent in met.items():
-            present.games[policy] += outcome.games
             won = outcome.wins[seat][opponent] + 0.5 * outcome.draws[seat][opponent]
-            present.score[policy] = present.score.get(policy, 0.0) + won
+            yield OpponentGames(policy, outcome.games, won)
 
 
 def _descend(

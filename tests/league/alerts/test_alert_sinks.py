@@ -60,7 +60,8 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hook]:
 
 
 def context_of(path: Path) -> AlertContext:
-    (path / "logs").mkdir(exist_ok=True)
+    for name in ("logs", "wandb"):
+        (path / name).mkdir(exist_ok=True)
     return AlertContext(path, Storage())
 
 
@@ -85,6 +86,7 @@ def _read_file(path: Path, hook: Hook) -> str:
 CASES: Mapping[str, tuple[Callable[[Path], dict[str, object]], Callable[[Path, Hook], str]]] = {
     "log": (lambda path: {}, _read_log),
     "webhook": (lambda path: {"url_from": "TEST_HOOK", "token_from": "TEST_TOKEN"}, _read_posts),
+    "wandb": (lambda path: {}, lambda path, hook: (path / "wandb" / "alerts.jsonl").read_text()),
     "command": (lambda path: {"argv": ["sh", "-c", f"cat >> {path}/said"]}, _read_file),
 }
 

@@ -1,61 +1,135 @@
-"""The runs of a league at wandb, read back by wandb's own reader."""
+"""The runs of a league at wandb, read back field by field by wandb's own reader."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from league.config.run_config import WandbConfig
+from league.core.state.events import DirectiveIssued
+from league.monitor.jsonl_sink import decode_row
 from league.monitor.names import METRICS, VERSUS, metric_of
-from league.monitor.sink import SinkContext, open_sink
 from league.store.storage import Storage
 from league.trackers.identity import line_id, player_id, settled_identity
 from league.trackers.player_rows import player_rows
-from tests.league.trackers.offline_records import offline_runs
+from tests.league.tiny_runs import events_of, state_of
+from tests.league.trackers.conftest import ALERT
+from tests.league.trackers.offline_records import OfflineRun, offline_runs
 
 
-def context_of(folder: Path, **settings: object) -> SinkContext:
-    return SinkContext(
-        run_path=folder,
-        run_name="my league",
-        config={"seed": 3, "learner": {"unroll_length": 8}},
-        settings=WandbConfig(mode="offline", project="games", tags=("v1",), **settings),  # type: ignore[arg-type]
-        warn=pytest.fail,
-        clock=lambda: 1_700_000_000.0,
-        storage=Storage(),
-        reasons={"learner.unroll_length": "the game is short"},
-    )
+@pytest.fixture(scope="session")
+def runs(tracked_run: Path) -> dict[str, OfflineRun]:
+    return offline_runs(tracked_run)
 
 
-def test_a_league_is_a_group_of_its_own_run_and_one_of_each_player(tmp_path: Path) -> None:
-    sink = open_sink("wandb", context_of(tmp_path, player_runs=2))
-    rating = "player/{}/rating_elo"
-    for step, elo in ((100, 20.0), (200, 10.0)):
-        row = {rating.format(player): elo for player in ("main-0", "main_exploiter-0", "main_exploiter-1")}
-        sink.log(step, {**row, "league/games": step / 2, "player/main-0/versus/main_exploiter-0": 0.25})
-    sink.close()
-    runs = offline_runs(tmp_path)
-    assert set(runs) == {"my league", "main-0", "main_exploiter-0"}  # the third is beyond player_runs
-    whole, main = runs["my league"], runs["main-0"]
-    assert {run.run["run_group"] for run in runs.values()} == {"my league"}
-    assert {run.run["project"] for run in runs.values()} == {"games"}
-    assert whole.run["job_type"] == "league" and main.run["job_type"] == "player"
-    assert whole.run["tags"] == ["v1"]
-    run_id = settled_identity(tmp_path / "wandb", "my league", storage=Storage()).run_id
-    assert (whole.run["run_id"], main.run["run_id"]) == (run_id, player_id(run_id, "main-0"))
-    assert whole.config["learner"] == {"unroll_length": 8}
-    assert whole.config["auto"] == {"learner.unroll_length": "the game is short"}
-    assert main.config["player"] == "main-0"
-    assert [row["league/games"] for row in whole.rows] == [50, 100]
-    assert [row[rating.format("main_exploiter-1")] for row in whole.rows] == [20, 10]
-    assert [row["player/rating_elo"] for row in main.rows] == [20, 10]
-    assert [row["player/versus/main_exploiter-0"] for row in main.rows] == [0.25, 0.25]
-    assert [row["league/env_steps"] for row in main.rows] == [100, 200]
-    assert main.rows[0]["_timestamp"] == 1_700_000_000
-    assert main.metrics["*"]["step_metric"] == "league/env_steps"
-    assert main.metrics["player/rating_elo"]["summary"] == {"last": True, "max": True}
-    assert whole.metrics[rating.format("main-0")]["summary"] == {"last": True, "max": True}
+def table_of(tracked_run: Path, run: OfflineRun, name: str) -> list[dict[str, Any]]:
+    """The rows of the last table of that name."""
+    path = [row[f"{name}.path"] for row in run.rows if f"{name}.path" in row][-1]
+    (file,) = tracked_run.glob(f"wandb/offline-run-*-{run.run['run_id']}/files/{path}")
+    table = json.loads(file.read_text())
+    return [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
+
+
+def test_a_league_is_a_group_of_its_own_run_and_one_of_each_player(
+    tracked_run: Path, runs: dict[str, OfflineRun]
+) -> None:
+    assert set(runs) == {"run", "main-0", "main-exploiter-0"}  # the third is beyond player_runs
+    heads = {name: run.run for name, run in runs.items()}
+    assert {head["run_group"] for head in heads.values()} == {"run"}
+    assert {head["project"] for head in heads.values()} == {"games"}
+    assert {name: head["job_type"] for name, head in heads.items()} == {
+        "run": "league",
+        "main-0": "main_agent",
+        "main-exploiter-0": "main_exploiter",
+    }
+    assert heads["run"]["tags"] == ["v1"]
+    run_id = settled_identity(tracked_run / "wandb", "run", storage=Storage()).run_id
+    assert (heads["run"]["run_id"], heads["main-0"]["run_id"]) == (run_id, player_id(run_id, "main-0"))
+    assert runs["run"].config["learner"]["unroll_length"] == 4
+    assert runs["run"].config["auto"] == {}  # nothing was left to choose
+    assert (runs["main-0"].config["player"], runs["main-0"].config["role"]) == ("main-0", "main_agent")
+
+
+def test_every_row_is_there_with_its_step_and_its_best_values(tracked_run: Path, runs: dict[str, OfflineRun]) -> None:
+    lines = (tracked_run / "metrics.jsonl").read_bytes().splitlines()
+    kept = [row for row in map(decode_row, lines) if row is not None]
+    whole = [row for row in runs["run"].rows if "league/games" in row]
+    assert len(whole) == len(kept) > 0
+    for row, expected in zip(whole, kept, strict=True):
+        assert row["league/env_steps"] == expected.step
+        assert {name: row[name] for name in expected.values} == pytest.approx(expected.values)
+    own = [row for row in runs["main-0"].rows if "player/snapshots" in row]
+    of_main = [player_rows(row.values)["main-0"] for row in kept]
+    for row, expected_own in zip(own, of_main, strict=True):
+        assert {name: row[name] for name in expected_own} == pytest.approx(expected_own)
+    metrics = runs["main-0"].metrics
+    assert metrics["*"]["step_metric"] == "league/env_steps"
+    assert metrics["player/rating_elo"]["summary"] == {"last": True, "max": True}
+    assert runs["run"].metrics["player/main-0/rating_elo"]["summary"] == {"last": True, "max": True}
+
+
+def test_gates_are_told_with_their_evidence(tracked_run: Path, runs: dict[str, OfflineRun]) -> None:
+    issued = [event for event in events_of(tracked_run) if isinstance(event, DirectiveIssued) and event.evidence]
+    assert issued
+    of_main = [event for event in issued if event.directive.player == "main-0"]
+    told = [row for row in runs["main-0"].rows if "gate/opponents" in row]
+    assert [row["gate/opponents"] for row in told] == [event.gate_opponents for event in of_main]
+    assert [row["gate/hardest_win_rate"] for row in told] == pytest.approx([e.evidence[0].mean for e in of_main])
+    table = table_of(tracked_run, runs["run"], "tables/gates")
+    assert len(table) == sum(len(event.evidence) for event in issued)
+    last = issued[-1]
+    first = table[0]
+    assert (first["player"], first["reason"]) == (last.directive.player, last.directive.reason)
+    assert first["opponent"] == last.evidence[0].opponent
+    assert first["win_rate"] == pytest.approx(last.evidence[0].mean)
+
+
+def test_tables_say_who_beats_whom_and_whom_everyone_met(tracked_run: Path, runs: dict[str, OfflineRun]) -> None:
+    state = state_of(tracked_run)
+    ratings = table_of(tracked_run, runs["run"], "tables/ratings")
+    assert [row["snapshot"] for row in ratings] == list(reversed(state.snapshots))
+    payoff = {
+        (row["home"], row["away"]): row["win_rate"] for row in table_of(tracked_run, runs["run"], "tables/payoff")
+    }
+    known = state.posterior(state.players["main-exploiter-0"].policy)
+    main = state.players["main-0"].policy
+    assert payoff["main-exploiter-0", "main-0"] == pytest.approx(float(known.mean[main]))
+    met = table_of(tracked_run, runs["run"], "tables/matchmaking")
+    assert sum(row["share"] for row in met if row["player"] == "main-0") == pytest.approx(1.0)
+    assert sum(row["games"] for row in met) == sum(player.games for player in state.players.values())
+    shares = [row for row in runs["main-0"].rows if "matchmaking/self" in row][-1]
+    kinds = ("self", "players", "own_past", "others_past", "outside")
+    assert sum(shares[f"matchmaking/{kind}"] for kind in kinds) == pytest.approx(1.0)
+    pictures = [row for row in runs["run"].rows if "pictures/payoff.path" in row]
+    assert pictures and pictures[-1]["pictures/payoff.format"] == "png"
+
+
+def test_snapshots_are_models_with_their_lineage(tracked_run: Path, runs: dict[str, OfflineRun]) -> None:
+    state = state_of(tracked_run)
+    models = {}
+    for record in runs["main-0"].of("artifact"):
+        if record["type"] == "model":
+            models[json.loads(record["metadata"])["snapshot"]] = record
+    assert list(models) == [name for name in state.snapshots if name.startswith("main-0-")]
+    for name, record in models.items():
+        metadata = json.loads(record["metadata"])
+        known = state.snapshots[name]
+        assert (metadata["parent"], metadata["sha256"]) == (known.parent, known.digest)
+        assert name.rpartition("-")[2] in record["aliases"]
+        files = {entry["path"]: entry["local_path"] for entry in record["manifest"]["contents"]}
+        assert set(files) == {"weights.safetensors", "manifest.json"}
+        assert Path(files["weights.safetensors"]).is_relative_to(tracked_run / "snapshots")  # linked, not copied
+    assert sum("best" in record["aliases"] for record in models.values()) == 1
+
+
+def test_alerts_and_replays_are_forwarded(runs: dict[str, OfflineRun]) -> None:
+    (alert,) = runs["run"].of("alert")
+    assert alert["title"] == "gate_silent main-0 firing"
+    assert (alert["text"], alert["level"]) == (ALERT.text, "WARN")
+    (replay,) = [row for row in runs["run"].rows if "replays/html.path" in row]
+    assert replay["replays/html._type"] == "html-file"
 
 
 def test_an_id_is_kept_for_ever_and_is_of_one_folder_alone(tmp_path: Path) -> None:

@@ -1,0 +1,30 @@
+"""One tiny run with its trackers on, read by several tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from league.alerts.sink import AlertContext, AlertNews, make_alert_sink
+from league.store.storage import Storage
+from tests.league.tiny_runs import start, tiny
+
+ALERT = AlertNews("run", "gate_silent", "main-0", "firing", "main-0 takes no snapshot.", since=1.0, at=2.0)
+
+
+@pytest.fixture(scope="session")
+def tracked_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run."""
+    folder = tmp_path_factory.mktemp("tracked")
+    run = folder / "run"
+    for name in ("replays", "wandb"):
+        (run / name).mkdir(parents=True)
+    (run / "replays" / "upset.html").write_text("<html><body>an upset</body></html>")
+    make_alert_sink("wandb", AlertContext(run, Storage()), place="alerts.sinks.0").deliver(ALERT)
+    wandb = {"mode": "offline", "models": "all", "project": "games", "tags": ["v1"], "player_runs": 2}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("league.trackers.wandb_sink.CLOSE_DEADLINE_S", 60.0)  # a loaded machine takes its time
+        patch.setattr("league.run.observer.METRICS_EVERY_S", 0.2)
+        start(folder, tiny(wandb=wandb), env_steps=2_500)
+    return run
