@@ -33,6 +33,7 @@ HOMES = {
     "open_spiel": ("envs/adapters/",),
     "openskill": ("league/reports/openskill_ratings.py",),
     "PIL": ("league/trackers/heatmap.py",),
+    "optuna": ("league/sweep/study.py",),
     "pettingzoo": ("envs/adapters/",),
     "pydantic": ("league/config/problems.py", "league/control/api.py"),
     "pyspiel": ("envs/adapters/",),
