@@ -32,7 +32,6 @@ HOMES = {
     "numpy": ("envs/", "agents/", "league/"),
     "open_spiel": ("envs/adapters/",),
     "openskill": ("league/reports/openskill_ratings.py",),
-    "PIL": ("league/trackers/heatmap.py",),
     "optuna": ("league/sweep/study.py",),
     "pettingzoo": ("envs/adapters/",),
     "pydantic": ("league/config/problems.py", "league/control/api.py"),
@@ -54,7 +53,7 @@ HOMES = {
     "starlette": ("league/control/", "league/page/"),
     "uvicorn": ("league/control/door.py", "league/page/server.py"),
     "typer": ("league/cli.py", "league/commands/", "league/reports/run_summary.py"),
-    "PIL": ("league/replays/raster.py",),
+    "PIL": ("league/replays/raster.py", "league/trackers/heatmap.py"),
     "imageio": ("league/replays/video.py",),
     "wandb": ("league/trackers/",),
     "yaml": (
