@@ -16,8 +16,7 @@ import msgspec
 from envs.protocol import EnvError
 from league.config.run_config import BudgetConfig
 from league.errors import LeagueError
-from league.run.budget import ClockFile, Limits
-from league.run.daemon import BUDGET
+from league.run.budget import BUDGET, ClockFile, Limits
 from league.run.launch import has_spent_its_budget, resume, train
 from league.store.run_folder import CLOCK_FILE, RunFolder
 from league.store.storage import Storage
