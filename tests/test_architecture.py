@@ -30,6 +30,7 @@ HOMES = {
     "lz4": ("agents/unroll/codec.py",),
     "msgspec": ("league/",),
     "numpy": ("envs/", "agents/", "league/"),
+    "onnxruntime": ("league/export/onnx_graph.py",),
     "open_spiel": ("envs/adapters/",),
     "openskill": ("league/reports/openskill_ratings.py",),
     "optuna": ("league/sweep/study.py",),

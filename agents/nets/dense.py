@@ -29,7 +29,8 @@ def product(inputs: Tensor, weight: Tensor, bias: Tensor | None = None, *, activ
       inputs: [N, I]; weight: [O, I]; bias: [O] or None; all of one dtype and device.
       activation: "none" or "relu".
     """
-    min_work = _MIN_WORK.get(inputs.dtype)
+    # An exported graph holds for any number of rows, and other programs do not have the fused kernel.
+    min_work = None if torch.compiler.is_exporting() else _MIN_WORK.get(inputs.dtype)
     enough = min_work is not None and inputs.shape[0] * weight.numel() >= min_work
     if _ONEDNN and enough and inputs.device.type == "cpu":
         operands = _packed(inputs), _packed(weight)

@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from agents.nets.blocks import SideInputs
 from agents.nets.distributions import ILLEGAL_LOGIT
 from agents.nets.heads import CategoricalHead, GaussianHead, Head, HeadsBlock
 from agents.nets.separate_value import TwinHeads
@@ -79,28 +80,44 @@ class SeatGroupNetworks(nn.Module):
         """Features [..., P + 1] and core state [B, C] of fields [..., *shape]: [B, T] with memory, else [N]."""
         marks = obs[SEAT_GROUP]
         group_of = (marks[:, 0] if self.core_size else marks).to(torch.uint8).argmax(-1)
+        side = SideInputs(obs, resets, core, action_mask)
+        if torch.compiler.is_exporting():
+            return self._all_groups(group_of, side)
         features, cores, order = [], [], []
-        for index, (form, module) in enumerate(zip(self.groups, self.networks.values(), strict=True)):
+        for index in range(len(self.groups)):
             rows = (group_of == index).nonzero().squeeze(-1)
             if not len(rows):
                 continue
-            network = cast(GroupNetwork, module)
-            own = form.observations(obs, rows)
-            mask = form.mask(action_mask, rows)
-            if self.core_size:
-                start = core[rows, : network.core_size].contiguous()
-                output = network.forward(
-                    own, resets=None if resets is None else resets[rows], core=start, action_mask=mask
-                )
-                cores.append(nn.functional.pad(output.core, (0, self.core_size - network.core_size)))
-            else:
-                output = network.step(own, action_mask=mask)
-            features.append(torch.cat([form.padded(output.logits), output.values.unsqueeze(-1)], dim=-1))
+            output, own_core = self._group(index, rows, side)
+            features.append(output)
+            cores += [own_core] if self.core_size else []
             order.append(rows)
         if len(order) == 1:
             return features[0], cores[0] if cores else core
         back = torch.cat(order).argsort()
         return torch.cat(features)[back], torch.cat(cores)[back] if cores else core
+
+    def _all_groups(self, group_of: Tensor, side: SideInputs) -> tuple[Tensor, Tensor]:
+        """The same in a graph, which has no branches: every row through every network, and then its own chosen."""
+        rows = torch.arange(group_of.shape[0], device=group_of.device)
+        outputs, cores = zip(*(self._group(index, rows, side) for index in range(len(self.groups))), strict=True)
+        features = torch.stack(outputs)[group_of, rows]
+        return features, torch.stack(cores)[group_of, rows] if self.core_size else side.core
+
+    def _group(self, index: int, rows: Tensor, side: SideInputs) -> tuple[Tensor, Tensor]:
+        """Features [rows, ..., P + 1] and padded core state [rows, C] of the network of one group."""
+        form = self.groups[index]
+        network = cast(GroupNetwork, list(self.networks.values())[index])
+        own, mask = form.observations(side.obs, rows), form.mask(side.action_mask, rows)
+        if self.core_size:
+            start = side.core[rows, : network.core_size].contiguous()
+            resets = None if side.resets is None else side.resets[rows]
+            output = network.forward(own, resets=resets, core=start, action_mask=mask)
+            core = nn.functional.pad(output.core, (0, self.core_size - network.core_size))
+        else:
+            output = network.step(own, action_mask=mask)
+            core = output.core
+        return torch.cat([form.padded(output.logits), output.values.unsqueeze(-1)], dim=-1), core
 
 
 class SeatGroupHeads(nn.Module):

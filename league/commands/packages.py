@@ -27,6 +27,10 @@ def export(
         ),
     ],
     target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make.", show_default=False)],
+    onnx: Annotated[bool, typer.Option("--onnx", help="Also as ONNX, checked against the network.")] = False,
+    torch_export: Annotated[
+        bool, typer.Option("--torch-export", help="Also as a graph of torch.export, checked likewise.")
+    ] = False,
     games: Annotated[int, typer.Option(min=0, help="Games against each bot for the card; 0 for none.")] = 100,
     bots: Annotated[str, typer.Option(help="Comma-separated; empty for none.")] = "random,tactical,mcts:25",
     limit: Annotated[float, typer.Option("--limit", min=0.0, metavar="S", help="Longest time for these games.")] = 30.0,
@@ -43,6 +47,7 @@ def export(
             path,
             target,
             player=player,
+            graphs=[kind for kind, asked in (("onnx", onnx), ("torch_export", torch_export)) if asked],
             games=games,
             bots=names_in(bots),
             seed=seed,

@@ -14,6 +14,7 @@ from envs.protocol import EnvSpec
 from league.errors import LeagueError
 from league.eval.pairs import PairRow
 from league.eval.report import Progress, evaluate_run
+from league.export.graphs import make_graphs
 from league.export.inputs import random_inputs
 from league.export.interface import core_state_of, outputs_of, preprocessing_of
 from league.export.model_card import model_card
@@ -29,6 +30,7 @@ from league.policies.package import (
     SUMS_FILE,
     FileFacts,
     Game,
+    Graph,
     Member,
     PackageManifest,
     digest_of,
@@ -58,8 +60,7 @@ class Exported:
             f"{self.path}: {what} of {self.manifest.game.id}, {len(self.manifest.files) + 2} files, {size:,} bytes"
         ]
         lines += [
-            f"  {graph.file}: within {graph.parity.max_abs_difference:.2g} of the network"
-            for graph in self.manifest.graphs
+            f"  {graph.file}: within {graph.parity.max_difference:.2g} of the network" for graph in self.manifest.graphs
         ]
         return "\n".join(lines)
 
@@ -86,6 +87,7 @@ def export_policy(
     target: Path,
     *,
     player: str = AUTO,
+    graphs: Sequence[str] = (),
     games: int = 0,
     bots: Sequence[str] = (),
     seed: int = 0,
@@ -100,6 +102,7 @@ def export_policy(
       source: run folder (also of a live run), folder of a snapshot, or a package.
       target: folder to make; it must not exist.
       player: name as in `load_policy`.
+      graphs: kinds of graphs to write beside the weights, see `league.export.graphs`.
       games: against each bot, for the card; 0 plays none. bots: names as in `make_bot`. seed: of these games.
       limit_s: longest time for these games.
       trust: whether to load code that the source names, regardless of its author.
@@ -124,7 +127,9 @@ def export_policy(
         greedy=greedy,
     )
     files = {name: copy.weights for name, copy in zip(weight_files(len(policies)), chosen.copies, strict=True)}
-    manifest = _manifest(chosen, policies, strength, files)
+    made = _graphs(chosen, policies, graphs)
+    files |= {graph.file: payload for graph, payload in made}
+    manifest = _manifest(chosen, policies, strength, files, tuple(graph for graph, _ in made))
     _write(target, manifest, strength, files, storage=storage or Storage())
     return Exported(target, manifest)
 
@@ -156,6 +161,15 @@ def _policies(chosen: Chosen) -> tuple[LoadedPolicy, ...]:
     )
 
 
+def _graphs(chosen: Chosen, policies: Sequence[LoadedPolicy], kinds: Sequence[str]) -> list[tuple[Graph, bytes]]:
+    """Every member as a graph of every kind, with its file's content."""
+    made: list[tuple[Graph, bytes]] = []
+    for policy, file in zip(policies, weight_files(len(policies)), strict=True):
+        if kinds:
+            made += make_graphs(kinds, policy.network, chosen.run.spec, member=policy.name, stem=Path(file).stem)
+    return made
+
+
 def _games(
     source: Path,
     chosen: Chosen,
@@ -180,6 +194,7 @@ def _manifest(
     policies: Sequence[LoadedPolicy],
     strength: Strength,
     files: dict[str, bytes],
+    graphs: tuple[Graph, ...],
 ) -> PackageManifest:
     spec, network = chosen.run.spec, policies[0].network
     names = weight_files(len(policies))
@@ -199,7 +214,7 @@ def _manifest(
         preprocessing=preprocessing_of(network, spec),
         core_state=core_state_of(network),
         outputs=outputs_of(network, _num_dist_params(network, spec)),
-        graphs=(),
+        graphs=graphs,
         strength=strength.plain(),
         files={name: digest_of(payload) for name, payload in files.items()},
     )

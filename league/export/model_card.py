@@ -155,7 +155,7 @@ def _interface(manifest: PackageManifest) -> list[str]:
     for graph in manifest.graphs:
         lines.append(
             f"\n`{graph.file}` ({graph.kind}, {graph.version}): inputs {', '.join(graph.inputs)}; outputs "
-            f"{', '.join(graph.outputs)}; within {graph.parity.max_abs_difference:.2g} of the network over "
+            f"{', '.join(graph.outputs)}; within {graph.parity.max_difference:.2g} of the network over "
             f"{graph.parity.steps} steps of {graph.parity.rows} random legal inputs."
         )
     return lines

@@ -124,12 +124,13 @@ class Parity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Fields:
       rows, steps: random legal inputs, and steps of memory over which they were compared.
-      max_abs_difference: over all outputs, in float32. tolerance: above it nothing is exported.
+      max_difference: over all outputs in float32, absolute for numbers up to 1 and relative above.
+      tolerance: above it nothing is exported.
     """
 
     rows: int
     steps: int
-    max_abs_difference: float
+    max_difference: float
     tolerance: float
 
 
