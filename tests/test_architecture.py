@@ -57,6 +57,7 @@ HOMES = {
     "PIL": ("league/replays/raster.py", "league/trackers/heatmap.py"),
     "imageio": ("league/replays/video.py",),
     "wandb": ("league/trackers/",),
+    "xxhash": ("agents/unroll/codec.py",),
     "yaml": (
         "league/config/commented.py",
         "league/config/reference.py",

@@ -1,8 +1,9 @@
 """Encodes unrolls as a chunk of bytes: a checked header, one block per field (bits, lz4 or raw), and a checksum.
 
-Layout, little-endian: magic "LGC1" | u32 header bytes | header (JSON) | field blocks | 16 bytes blake2b over all
-before. Nothing is allocated before the header has been checked against the caps, and nothing nested is ever
-decompressed.
+Layout, little-endian: magic "LGC2" | u32 header bytes | header (JSON) | field blocks | 16 bytes XXH3-128 over all
+before. Chunks of "LGC1", under blake2b, are read as well. The checksum finds damage on the way, at the speed of
+memory; who may send a chunk is the transport's to know. Nothing is allocated before the header has been checked
+against the caps, and nothing nested is ever decompressed.
 """
 
 from __future__ import annotations
@@ -11,18 +12,33 @@ import hashlib
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 
 import lz4.block
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from agents.unroll.unroll import ANY, FIELDS, Unrolls
 
-MAGIC = b"LGC1"
-SCHEMA_VERSION = 1
 DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True)
+class _Format:
+    """One version of the layout. schema: stated in its header. digest: 16 bytes over all before."""
+
+    schema: int
+    digest: Callable[[memoryview], bytes]
+
+
+FORMATS = {
+    b"LGC1": _Format(1, lambda content: hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()),
+    b"LGC2": _Format(2, xxhash.xxh3_128_digest),
+}
+MAGIC = b"LGC2"
+"""Of the chunks that are written."""
 MAX_HEADER_BYTES = 64 * 1024
 MAX_RAW_BYTES = 256 * 1024 * 1024
 MAX_FIELDS = 64
@@ -36,6 +52,10 @@ MIN_RATIO = 1.3
 """Below this ratio a field is stored raw: decompressing would cost more than the bytes saved."""
 REMEASURE_EVERY = 64
 """Chunks after which the choice of a field's compression is measured again."""
+
+
+Line = tuple[str, str, tuple[int, ...], int, int]
+"""A row of the field table: name, dtype, shape, raw bytes, stored bytes."""
 
 
 class ChunkError(Exception):
@@ -55,6 +75,31 @@ class ChunkHeader:
     player: str
     version_min: int
     version_max: int
+
+
+@dataclass(frozen=True)
+class OpenChunk:
+    """A chunk whose checksum and field table have been checked. Threads may decode several at once.
+
+    Fields:
+      header: whose it is. num_rows: as its table says.
+      body: the blocks of its fields. table: (name, dtype, shape, raw bytes, stored bytes) of each.
+    """
+
+    header: ChunkHeader
+    num_rows: int
+    body: memoryview
+    table: tuple[Line, ...]
+
+    def unrolls(self) -> Unrolls:
+        """Decompress the fields. Raises ChunkError where one is not what its table row says."""
+        arrays: dict[str, NDArray[np.generic]] = {}
+        offset = 0
+        for name, dtype, shape, raw_bytes, stored_bytes in self.table:
+            block = self.body[offset : offset + stored_bytes]
+            offset += stored_bytes
+            arrays[name] = _array(name, block, dtype=dtype, shape=shape, raw_bytes=raw_bytes)
+        return _unrolls(arrays)
 
 
 class Lz4Codec:
@@ -83,32 +128,29 @@ class Lz4Codec:
             raw_total += len(payload)
         if raw_total > MAX_RAW_BYTES:
             raise ChunkError(f"a chunk of {raw_total} raw bytes exceeds the cap of {MAX_RAW_BYTES}: send fewer rows")
-        head = json.dumps({"schema": SCHEMA_VERSION, "header": asdict(header), "fields": table}).encode()
+        head = json.dumps({"schema": FORMATS[MAGIC].schema, "header": asdict(header), "fields": table}).encode()
         if len(head) > MAX_HEADER_BYTES or len(table) > MAX_FIELDS:
             caps = f"{MAX_FIELDS} and {MAX_HEADER_BYTES}"
             raise ChunkError(f"{len(table)} fields and a header of {len(head)} bytes exceed the caps of {caps}")
-        body = b"".join((MAGIC, struct.pack("<I", len(head)), head, *blocks))
-        return body + hashlib.blake2b(body, digest_size=DIGEST_BYTES).digest()
+        pieces = (MAGIC, struct.pack("<I", len(head)), head, *blocks)
+        checksum = xxhash.xxh3_128()
+        for piece in pieces:
+            checksum.update(piece)
+        return b"".join((*pieces, checksum.digest()))
 
-    def peek(self, chunk: bytes) -> tuple[ChunkHeader, int]:
-        """The header and the number of rows, without decompression; raises ChunkError for faults found so far."""
+    def open(self, chunk: bytes) -> OpenChunk:
+        """Check a chunk once, without decompression; raises ChunkError for faults found so far."""
         head, offset = _checked_head(chunk)
         table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
         rows = [shape[0] for name, _, shape, _, _ in table if name == "resets" and shape]
         if not rows:
-            raise ChunkError("the field table does not say how many rows there are")
-        return _chunk_header(head["header"]), rows[0]
+            raise ChunkError("the field table has no resets, which say how many rows there are")
+        return OpenChunk(_chunk_header(head["header"]), rows[0], memoryview(chunk)[offset:-DIGEST_BYTES], tuple(table))
 
     def decode(self, chunk: bytes) -> tuple[ChunkHeader, Unrolls]:
         """Decode a chunk. Raises ChunkError if the bytes are not exactly the output of `encode`."""
-        head, offset = _checked_head(chunk)
-        table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
-        arrays: dict[str, NDArray[np.generic]] = {}
-        for name, dtype, shape, raw_bytes, stored_bytes in table:
-            block = chunk[offset : offset + stored_bytes]
-            offset += stored_bytes
-            arrays[name] = _array(name, block, dtype=dtype, shape=shape, raw_bytes=raw_bytes)
-        return _chunk_header(head["header"]), _unrolls(arrays)
+        opened = self.open(chunk)
+        return opened.header, opened.unrolls()
 
     def _block(self, name: str, payload: bytes) -> bytes:
         wanted = self._compress.get(name)
@@ -171,9 +213,10 @@ def _little_endian(array: NDArray[np.generic]) -> NDArray[np.generic]:
 
 
 def _checked_head(chunk: bytes) -> tuple[dict, int]:  # type: ignore[type-arg]
-    if len(chunk) < len(MAGIC) + 4 + DIGEST_BYTES or chunk[: len(MAGIC)] != MAGIC:
+    form = FORMATS.get(chunk[: len(MAGIC)])
+    if len(chunk) < len(MAGIC) + 4 + DIGEST_BYTES or form is None:
         raise ChunkError(f"{len(chunk)} bytes that do not start as a chunk")
-    if hashlib.blake2b(memoryview(chunk)[:-DIGEST_BYTES], digest_size=DIGEST_BYTES).digest() != chunk[-DIGEST_BYTES:]:
+    if form.digest(memoryview(chunk)[:-DIGEST_BYTES]) != chunk[-DIGEST_BYTES:]:
         raise ChunkError("the checksum does not match: the chunk was damaged on its way")
     (size,) = struct.unpack_from("<I", chunk, len(MAGIC))
     start = len(MAGIC) + 4
@@ -183,12 +226,12 @@ def _checked_head(chunk: bytes) -> tuple[dict, int]:  # type: ignore[type-arg]
         head = json.loads(chunk[start : start + size])
     except (ValueError, RecursionError) as error:
         raise ChunkError("the header is not JSON") from error
-    if not isinstance(head, dict) or head.get("schema") != SCHEMA_VERSION:
-        raise ChunkError(f"the chunk has another schema than {SCHEMA_VERSION}: actors and learners differ in version")
+    if not isinstance(head, dict) or head.get("schema") != form.schema:
+        raise ChunkError(f"the chunk has another schema than {form.schema}: actors and learners differ in version")
     return head, start + size
 
 
-def _checked_table(head: dict, body_bytes: int) -> list[tuple[str, str, tuple[int, ...], int, int]]:  # type: ignore[type-arg]
+def _checked_table(head: dict, body_bytes: int) -> list[Line]:  # type: ignore[type-arg]
     table, total_raw, total_stored = [], 0, 0
     rows = head.get("fields")
     if not isinstance(rows, list) or len(rows) > MAX_FIELDS or not isinstance(head.get("header"), dict):
@@ -204,7 +247,7 @@ def _checked_table(head: dict, body_bytes: int) -> list[tuple[str, str, tuple[in
     return table
 
 
-def _checked_row(row: object) -> tuple[str, str, tuple[int, ...], int, int]:
+def _checked_row(row: object) -> Line:
     refusal = ChunkError(f"the field table has a row that is not allowed: {row!r:.200}")
     if not (isinstance(row, list) and len(row) == 5 and isinstance(row[2], list) and len(row[2]) <= MAX_DIMS):
         raise refusal
@@ -223,7 +266,9 @@ def _checked_row(row: object) -> tuple[str, str, tuple[int, ...], int, int]:
     return name, dtype, tuple(shape), raw_bytes, stored_bytes
 
 
-def _array(name: str, block: bytes, *, dtype: str, shape: tuple[int, ...], raw_bytes: int) -> NDArray[np.generic]:
+def _array(
+    name: str, block: bytes | memoryview, *, dtype: str, shape: tuple[int, ...], raw_bytes: int
+) -> NDArray[np.generic]:
     if len(block) != raw_bytes:
         try:
             block = lz4.block.decompress(block, uncompressed_size=raw_bytes)

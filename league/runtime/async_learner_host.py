@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 
 import torch
 
-from agents.learner.data.feeder import Feeder
+from agents.learner.data.feeder import GPU_DECODERS, Feeder
 from agents.learner.errors import FeederClosedError, FeederTimeoutError, LearnerError
 from agents.learner.learner import Learner, UpdateReport
 from agents.nets.network import build_network
 from agents.torch_runtime import prepare_process
-from agents.unroll.codec import ChunkError, Lz4Codec
+from agents.unroll.codec import ChunkError, Lz4Codec, OpenChunk
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from agents.weights import Weights
 from envs.registry import spec_of
@@ -56,7 +56,7 @@ class _Held:
     """
 
     learner: Learner
-    feeder: Feeder
+    feeder: Feeder[OpenChunk]
     newest: Newest
     first_version: int = 0
     whole: bool = False
@@ -118,7 +118,8 @@ class AsyncLearnerHost:
           ChunkError: also where it has too many rows.
           FeederFullError: no room within `setup.deadlines.credit_s`.
         """
-        header, num_rows = self._codec.peek(chunk)
+        opened = self._codec.open(chunk)
+        header, num_rows = opened.header, opened.num_rows
         check_address(header, run=self._setup.run, player=player)
         while True:
             held = self._get(player)
@@ -127,7 +128,7 @@ class AsyncLearnerHost:
             if header.version_max < held.first_version:
                 return held.newest.weights
             try:
-                held.feeder.push(chunk, num_rows=num_rows, timeout_s=self._setup.deadlines.credit_s)
+                held.feeder.push(opened, num_rows=num_rows, timeout_s=self._setup.deadlines.credit_s)
             except FeederClosedError:
                 if self._get(player) is held:
                     raise
@@ -270,10 +271,11 @@ class AsyncLearnerHost:
         feeder = Feeder(
             self._unrolls,
             self._setup.learner,
-            decode=self._decode,
+            decode=_decoded,
             refusable=(ChunkError,),
             chunk_rows=self._setup.chunk_rows,
             changed=self._changed,
+            threads=GPU_DECODERS if torch.cuda.is_available() else 1,
             pinned=torch.cuda.is_available(),
         )
         feeder.start()
@@ -290,11 +292,6 @@ class AsyncLearnerHost:
         if held is not None:
             held.feeder.close()
             held.learner.close()
-
-    def _decode(self, chunk: bytes) -> Unrolls:
-        header, unrolls = self._codec.decode(chunk)
-        check_versions(header, unrolls)
-        return unrolls
 
     def _progress_of(self, player: str, held: _Held, idle_fraction: float) -> LearnerProgress:
         feeder, newest = held.feeder.report(), held.newest
@@ -318,6 +315,12 @@ class AsyncLearnerHost:
         stopped = LearnersStoppedError(reason)
         stopped.__cause__ = self._error
         return stopped
+
+
+def _decoded(chunk: OpenChunk) -> Unrolls:
+    unrolls = chunk.unrolls()
+    check_versions(chunk.header, unrolls)
+    return unrolls
 
 
 def _carry_out(request: Callable[[], Any], answer: Future[Any]) -> None:

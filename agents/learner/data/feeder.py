@@ -1,4 +1,4 @@
-"""Feeds a learner: decodes chunks in a thread of its own and provides them as blocks of rows.
+"""Feeds a learner: decodes chunks in threads of its own and provides them as blocks of rows.
 
 The learner starts on the first block of a batch before the last has arrived. Credits hold producers back: nobody may
 push more rows than the ring has room for, and nothing is dropped.
@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from agents.learner.config import LearnerConfig
 from agents.learner.errors import FeederClosedError, FeederError, FeederFullError, FeederTimeoutError
@@ -22,6 +23,11 @@ from agents.unroll.unroll import Unrolls, UnrollSpec
 
 BATCHES_DEEP = 2
 """Batches in the ring: one being learnt from and one being filled."""
+GPU_DECODERS = 4
+"""Decoding threads beside a GPU, which one thread does not keep fed. On a CPU the cores have other work."""
+
+
+ChunkT = TypeVar("ChunkT")
 
 
 @dataclass(frozen=True)
@@ -30,7 +36,7 @@ class FeederReport:
 
     Fields:
       chunks, rows: decoded. refused: invalid chunks; reason: of the last of them.
-      decode_s: seconds of the decoding thread. waited_s: seconds in which the learner waited for rows.
+      decode_s: seconds of the decoding threads together. waited_s: seconds in which the learner waited for rows.
       idle_fraction: waited_s divided by the seconds since the last report, in [0, 1].
     """
 
@@ -53,16 +59,17 @@ class _Counts:
     waited_s: float = 0.0
 
 
-class Feeder:
-    """A decoding thread and a ring buffer of rows.
+class Feeder(Generic[ChunkT]):
+    """Decoding threads and a ring buffer of rows.
 
     Args:
       spec: of the unrolls; config: of the learner.
-      decode: bytes to unrolls. refusable: its error (beside ValueError) for bad bytes; any other error ends the
+      decode: a chunk to unrolls. refusable: its error (beside ValueError) for a bad one; any other error ends the
         feeder.
       chunk_rows: most rows of one chunk; the ring is deep enough that a producer only waits while a whole batch is
         ready to be learnt from.
       changed: notified of every event here, for callers that wait for several feeders at once.
+      threads: decoding at the same time; with one, rows keep the order of their chunks.
       pinned: see `UnrollRing`.
       clock: seconds.
     """
@@ -72,10 +79,11 @@ class Feeder:
         spec: UnrollSpec,
         config: LearnerConfig,
         *,
-        decode: Callable[[bytes], Unrolls],
+        decode: Callable[[ChunkT], Unrolls],
         refusable: tuple[type[Exception], ...] = (),
         chunk_rows: int = 1,
         changed: threading.Condition | None = None,
+        threads: int = 1,
         pinned: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -90,8 +98,11 @@ class Feeder:
         self._refusable: tuple[type[Exception], ...] = (*refusable, ValueError)
         self._clock = clock
         self._changed = threading.Condition() if changed is None else changed
-        self._chunks: queue.SimpleQueue[tuple[bytes, int] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._serve, name="feeder", daemon=True)
+        self._chunks: queue.SimpleQueue[tuple[ChunkT, int] | None] = queue.SimpleQueue()
+        self._threads = [
+            threading.Thread(target=self._serve, name=f"feeder-{number}", daemon=True) for number in range(threads)
+        ]
+        self._writing = threading.Lock()
         # Rows since the start: promised to producers, written into the ring, released by the learner.
         self._promised = self._written = self._freed = 0
         self._counts = _Counts()
@@ -100,17 +111,20 @@ class Feeder:
         self._closed = False
 
     def start(self) -> None:
-        """Start the decoding thread."""
-        self._thread.start()
+        """Start the decoding threads."""
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
-        """End the thread and wake all waiting threads; may be called twice."""
+        """End the threads and wake all that wait; may be called twice."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        self._chunks.put(None)
-        if self._thread.is_alive():
-            self._thread.join()
+        for _ in self._threads:
+            self._chunks.put(None)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
 
     @property
     def capacity(self) -> int:
@@ -134,7 +148,7 @@ class Feeder:
             self._raise_if_over()
             return self._written - self._freed
 
-    def push(self, chunk: bytes, *, num_rows: int, timeout_s: float = 0.0) -> None:
+    def push(self, chunk: ChunkT, *, num_rows: int, timeout_s: float = 0.0) -> None:
         """Hand over a chunk; returns before it is decoded.
 
         Args:
@@ -208,7 +222,7 @@ class Feeder:
             yield self._ring.read(at=at, count=self._block_rows)
 
     def _serve(self) -> None:
-        """The loop of the decoding thread."""
+        """The loop of a decoding thread."""
         while (item := self._chunks.get()) is not None and not self._closed:
             try:
                 self._store(*item)
@@ -218,7 +232,7 @@ class Feeder:
                     self._changed.notify_all()
                 return
 
-    def _store(self, chunk: bytes, num_rows: int) -> None:
+    def _store(self, chunk: ChunkT, num_rows: int) -> None:
         start = self._clock()
         try:
             unrolls = self._decode(chunk)
@@ -232,14 +246,15 @@ class Feeder:
                 self._counts.reason = str(error)
                 self._changed.notify_all()
             return
-        # Credits guarantee that these rows are free, and only this thread writes: no lock while copying.
-        self._ring.write(unrolls, at=self._written)
-        with self._changed:
-            self._written += num_rows
-            self._counts.chunks += 1
-            self._counts.rows += num_rows
-            self._counts.decode_s += self._clock() - start
-            self._changed.notify_all()
+        # Credits guarantee that these rows are free: readers wait for nobody while they are copied.
+        with self._writing:
+            self._ring.write(unrolls, at=self._written)
+            with self._changed:
+                self._written += num_rows
+                self._counts.chunks += 1
+                self._counts.rows += num_rows
+                self._counts.decode_s += self._clock() - start
+                self._changed.notify_all()
 
     def _free(self, end: int) -> None:
         with self._changed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import random
 import struct
@@ -13,12 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xxhash
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents.unroll.codec import (
     ALLOWED_DTYPES,
     DIGEST_BYTES,
+    FORMATS,
     MAGIC,
     MAX_FIELDS,
     MAX_HEADER_BYTES,
@@ -93,7 +94,7 @@ def sealed(head: Any, body: bytes) -> bytes:
 
 
 def signed(content: bytes) -> bytes:
-    return content + hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
+    return content + xxhash.xxh3_128_digest(content)
 
 
 shapes = st.lists(st.integers(0, 3), max_size=3).map(tuple)
@@ -233,11 +234,12 @@ def test_every_lie_in_the_field_table_is_refused() -> None:
         b"[" * 60_000,
         b"\xff\xfe",
         b"[]",
-        b'{"schema": 2}',
-        b'{"schema": 1}',
-        b'{"schema": 1, "fields": 3, "header": {}}',
+        b'{"schema": 3}',
         b'{"schema": 1, "fields": [], "header": {}}',
-        b'{"schema": 1, "fields": [], "header": 5}',
+        b'{"schema": 2}',
+        b'{"schema": 2, "fields": 3, "header": {}}',
+        b'{"schema": 2, "fields": [], "header": {}}',
+        b'{"schema": 2, "fields": [], "header": 5}',
     ],
 )
 def test_a_header_of_another_form_is_refused(head: bytes) -> None:
@@ -364,8 +366,25 @@ def test_ten_thousand_malformed_frames_raise_nothing_but_chunk_errors() -> None:
     assert refused > 7_500
 
 
-def test_peek_reads_whose_and_how_many_rows_and_refuses_damage() -> None:
-    chunk = Lz4Codec().encode(unrolls_of(rows=7), HEADER)
-    assert Lz4Codec().peek(chunk) == (HEADER, 7)
+def test_an_open_chunk_says_whose_and_how_many_rows_and_refuses_damage() -> None:
+    unrolls = unrolls_of(rows=7)
+    chunk = Lz4Codec().encode(unrolls, HEADER)
+    opened = Lz4Codec().open(chunk)
+    assert (opened.header, opened.num_rows) == (HEADER, 7)
+    assert_equal(opened.unrolls(), unrolls)
     with pytest.raises(ChunkError, match="checksum"):
-        Lz4Codec().peek(chunk[:-1] + bytes([chunk[-1] ^ 1]))
+        Lz4Codec().open(chunk[:-1] + bytes([chunk[-1] ^ 1]))
+
+
+def test_a_checksum_is_computed_once_from_arrival_to_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[int] = []
+    form = FORMATS[MAGIC]
+
+    def counted(content: memoryview) -> bytes:
+        computed.append(len(content))
+        return form.digest(content)
+
+    chunk = Lz4Codec().encode(unrolls_of(rows=7), HEADER)
+    monkeypatch.setitem(FORMATS, MAGIC, dataclasses.replace(form, digest=counted))
+    Lz4Codec().open(chunk).unrolls()
+    assert computed == [len(chunk) - DIGEST_BYTES]

@@ -76,6 +76,31 @@ def test_rows_come_out_as_they_went_in_across_chunks_and_around_the_end_of_the_r
     assert feeder.report().rows == 0
 
 
+def test_several_threads_decode_every_row_once_and_at_the_same_time() -> None:
+    """Two chunks meet inside the decoder; rows may leave in another order than they came."""
+    together = threading.Barrier(2, timeout=DEADLINE_S)
+
+    def meeting(chunk: bytes) -> Unrolls:
+        together.wait()
+        return decode(chunk)
+
+    feeder = Feeder(UNROLLS, small_config(microbatches=4), decode=meeting, threads=2)
+    feeder.start()
+    pushed = []
+    for seed in range(4):
+        unrolls, chunk = rows_of(6, seed=seed)
+        pushed.append(unrolls)
+        feeder.push(chunk, num_rows=6, timeout_s=DEADLINE_S)
+    taken = []
+    for _ in range(2):
+        with feeder.batch(timeout_s=DEADLINE_S) as blocks:
+            taken += [concatenate([block, block.rows(0, 0)]) for block in blocks]
+    feeder.close()
+    order = lambda unrolls: sorted(row.tobytes() for row in unrolls.log_probs)  # noqa: E731
+    assert order(concatenate(taken)) == order(concatenate(pushed))
+    assert feeder.report().rows == 24
+
+
 def test_credits_hold_producers_back_at_two_batches(feeder) -> None:
     assert feeder.credits == 24
     for seed in range(2):
