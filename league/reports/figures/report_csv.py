@@ -78,6 +78,22 @@ def _yardsticks(run: RunFigures) -> Rows:
             )  # fmt: skip
 
 
+def _probes(run: RunFigures) -> Rows:
+    for curve in run.yardsticks.probes:
+        for point in curve.points:
+            yield (
+                curve.probe,
+                curve.yardstick,
+                curve.scale,
+                point.snapshot,
+                point.env_steps,
+                point.value,
+                point.low,
+                point.high,
+                point.games,
+            )
+
+
 def _curves(run: RunFigures) -> Rows:
     for player, curves in (("", run.curves), *((one.player, one.curves) for one in run.player_curves)):
         for curve in curves:
@@ -102,6 +118,8 @@ def _long(run: RunFigures) -> Rows:
             yield "meta_game", run.name, member, None, name, None, weight, None, None, None
     for yardstick, _, snapshot, steps, score, low, high, games in _yardsticks(run):
         yield "yardstick", run.name, snapshot, yardstick, "score", steps, score, low, high, games
+    for probe, yardstick, _, snapshot, steps, value, low, high, games in _probes(run):
+        yield "probe", run.name, snapshot, yardstick, probe, steps, value, low, high, games
     for player, metric, step, value in _curves(run):
         yield "curve", run.name, player, None, metric, step, value, None, None, None
     for player, _, steps, games, opponent, share, _ in _mixes(run):
@@ -116,6 +134,10 @@ _TABLES = {
     "yardsticks": (
         ("yardstick", "player", "snapshot", "trained_steps", "score", "low", "high", "games"),
         _yardsticks,
+    ),
+    "probes": (
+        ("probe", "yardstick", "scale", "snapshot", "env_steps", "value", "low", "high", "games"),
+        _probes,
     ),
     "curves": (("player", "metric", "env_steps", "value"), _curves),
     "opponent_mix": (("player", "snapshot", "trained_steps", "games", "opponent", "share", "score"), _mixes),

@@ -53,6 +53,9 @@ def _ratings(ratings: RatingsOverTime) -> Iterator[str]:
 
 
 def _yardsticks(found: Yardsticks) -> Iterator[str]:
+    if found.probes:
+        yield from ("## Probes", "")
+        yield from _table(("probe", "yardstick", "snapshot", "first", "newest", "interval"), _probes(found), numbers=3)
     if not found.curves:
         return
     yield from ("## Against yardsticks", "", "The newest snapshot of each player that has met them.", "")
@@ -69,6 +72,13 @@ def _yardsticks(found: Yardsticks) -> Iterator[str]:
     )
     heads = ("yardstick", "snapshot", "score of the first", "score", "90 % interval", "games")
     yield from _table(heads, rows, numbers=4)
+
+
+def _probes(found: Yardsticks) -> Iterator[tuple[str, ...]]:
+    for curve in found.probes:
+        first, last = curve.points[0], curve.points[-1]
+        values = (f"{first.value:.3g}", f"{last.value:.3g}", f"{last.low:.3g} to {last.high:.3g}")
+        yield curve.probe, f"{curve.yardstick} ({curve.scale})", last.snapshot, *values
 
 
 def _payoff(matrix: PayoffMatrix) -> Iterator[str]:

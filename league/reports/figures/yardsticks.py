@@ -7,6 +7,7 @@ import numpy as np
 
 from league.core.state.population import FIXED_OPPONENT
 from league.core.state.state import LeagueState
+from league.probes.series import series_of
 from league.reports.figures.extent import Extent, page_of, spread
 from league.reports.figures.intervals import win_rate_interval
 
@@ -41,14 +42,38 @@ class YardstickCurve(msgspec.Struct, frozen=True):
     points: tuple[YardstickPoint, ...]
 
 
+class ProbePoint(msgspec.Struct, frozen=True):
+    """One reading of a probe, see `league.probes.series`."""
+
+    snapshot: str
+    env_steps: int
+    value: float
+    low: float
+    high: float
+    games: int
+    note: str
+
+
+class ProbeCurve(msgspec.Struct, frozen=True):
+    """A yardstick that a probe measures while training goes. scale: "score" (more is better) or "loss"."""
+
+    probe: str
+    yardstick: str
+    scale: str
+    points: tuple[ProbePoint, ...]
+
+
 class Yardsticks(msgspec.Struct, frozen=True):
-    """Scores against fixed opponents over trained steps; no curves where the league has no fixed opponent.
+    """Strength by measures that never change; empty where the league has neither fixed opponents nor probes.
 
     Fields:
-      curves: by yardstick, then by player. yardsticks: which of them are shown. counts: what the games count by.
+      curves: scores of snapshots against fixed opponents in the league's own games, by yardstick, then by player.
+      probes: readings of the probes. yardsticks: which of the fixed opponents are shown.
+      counts: what the games count by.
     """
 
     curves: tuple[YardstickCurve, ...]
+    probes: tuple[ProbeCurve, ...]
     yardsticks: Extent
     counts: str
 
@@ -59,7 +84,20 @@ def yardsticks(state: LeagueState, *, offset: int = 0, limit: int = YARDSTICKS) 
     fixed = np.flatnonzero(population.kind.values == FIXED_OPPONENT).tolist()
     shown, extent = page_of(fixed, what="yardsticks", offset=offset, limit=limit, most=MAX_YARDSTICKS)
     curves = [curve for number in shown for curve in _curves(state, number)]
-    return Yardsticks(tuple(curves), extent, state.scoring.text)
+    return Yardsticks(tuple(curves), probe_curves(state), extent, state.scoring.text)
+
+
+def probe_curves(state: LeagueState) -> tuple[ProbeCurve, ...]:
+    """The curves of the probes, in the order in which they first came; of long ones evenly spread readings."""
+    curves = []
+    for series in series_of(state).values():
+        chosen = [series.points[index] for index in spread(len(series.points), MAX_POINTS)]
+        points = tuple(
+            ProbePoint(point.snapshot, point.env_steps, point.value, point.low, point.high, point.games, point.note)
+            for point in chosen
+        )
+        curves.append(ProbeCurve(series.probe, series.yardstick, series.scale, points))
+    return tuple(curves)
 
 
 def _curves(state: LeagueState, yardstick: int) -> list[YardstickCurve]:

@@ -39,6 +39,6 @@ function settings(data) {
   const caption = `${data.num_settings} settings differ${hidden ? `, of which ${data.settings.length} are listed` : ''}`;
   const table = html('div', {class: 'plot-scroll', tabindex: 0, role: 'region', 'aria-label': 'Settings that differ'},
     html('table', {}, html('caption', {}, caption), html('thead', {}, html('tr', {}, head)), html('tbody', {}, rows)));
-  return [html('details', {class: 'plot plot-settings', id: 'plot-settings', open: data.num_settings <= FEW},
+  return [html('details', {class: 'plot-frame plot-settings', id: 'plot-settings', open: data.num_settings <= FEW},
     html('summary', {}, caption), table)];
 }

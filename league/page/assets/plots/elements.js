@@ -38,7 +38,7 @@ export function frame(root, {title, summary, table, hint = '', level = 3}) {
     readout,
     table ? tableDetails(title, table, id) : null,
   ];
-  root.append(html('div', {class: 'plot', role: 'group', 'aria-labelledby': `${id}-title`}, parts));
+  root.append(html('div', {class: 'plot-frame', role: 'group', 'aria-labelledby': `${id}-title`}, parts));
   const tell = (text) => {
     readout.textContent = text;
   };

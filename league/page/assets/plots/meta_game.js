@@ -23,9 +23,9 @@ export function drawDisc(root, data, options = {}) {
   const most = Math.max(...members.map((member) => Math.hypot(member.x, member.y)), 1e-6);
   const scale = (SIZE / 2 - 34) / most;
   const at = members.map(({x, y}) => ({x: SIZE / 2 + x * scale, y: SIZE / 2 - y * scale}));
-  const holder = html('div', {class: 'plot-scroll disc', tabindex: 0, id: `${id}-disc`, role: 'application',
+  const holder = html('div', {class: 'plot-scroll plot-fit disc', tabindex: 0, id: `${id}-disc`, role: 'application',
     'aria-label': 'Disc plot. Left and right arrow keys move between snapshots, Enter opens one.'});
-  const picture = svg('svg', {width: SIZE, height: SIZE, role: 'img', 'aria-label': discSummary(data)}, backdrop());
+  const picture = svg('svg', {width: SIZE, height: SIZE, viewBox: `0 0 ${SIZE} ${SIZE}`, role: 'img', 'aria-label': discSummary(data)}, backdrop());
   const ray = svg('path', {stroke: ink('muted'), 'stroke-width': 1.5, 'stroke-dasharray': '3 3'});
   picture.append(ray);
   const dots = members.map((member, index) => svg('circle', {

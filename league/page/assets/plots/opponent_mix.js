@@ -11,10 +11,11 @@ export function draw(root, data, options = {}) {
   const {body, tell, id} = frame(root, {title: `Opponents of ${data.player}`, summary: summaryOf(data), hint: HINT, level: options.level,
     table: () => tableOf(data)});
   if (!data.spans.length) return;
-  const holder = html('div', {class: 'plot-scroll', tabindex: 0, id: `${id}-bars`, role: 'application',
+  const holder = html('div', {class: 'plot-scroll plot-fit', tabindex: 0, id: `${id}-bars`, role: 'application',
     'aria-label': `Opponents of ${data.player}: left and right arrow keys read the shares.`});
   body.append(legend(data.opponents.map((label, index) => ({label, colour: series(index), shape: 'square'}))), holder);
-  const picture = svg('svg', {width: LEFT + WIDTH + 12, height: TOP + HEIGHT + 40, role: 'img', 'aria-label': summaryOf(data)});
+  const [across, down] = [LEFT + WIDTH + 12, TOP + HEIGHT + 40];
+  const picture = svg('svg', {width: across, height: down, viewBox: `0 0 ${across} ${down}`, role: 'img', 'aria-label': summaryOf(data)});
   for (const part of [0, 0.25, 0.5, 0.75, 1]) {
     const y = TOP + HEIGHT * (1 - part);
     picture.append(svg('path', {d: `M${LEFT - 4} ${y}H${LEFT + WIDTH}`, stroke: ink('line')}),

@@ -1,7 +1,7 @@
 // Ratings of snapshots over their players' training, and scores against yardsticks.
 
 import {draw as lines} from './lines.js';
-import {elo, extentText, whole} from './elements.js';
+import {elo, extentText, short, whole} from './elements.js';
 
 /** Draws a RatingsOverTime. */
 export function draw(root, data, options = {}) {
@@ -22,6 +22,16 @@ export function drawYardsticks(root, data, options = {}) {
       'a league that gets stronger climbs here.';
     lines(root, {title: `Against ${yardstick}`, x: 'trained steps of the player', y: 'score', series, summary},
       {range: [0, 1], ...options});
+  }
+  for (const {probe, yardstick, scale, points} of data.probes) {
+    const steps = points.map((point) => point.env_steps);
+    const series = [{label: yardstick, ...columns(points, 'value'), steps}];
+    const better = scale === 'score' ? 'More is better' : 'Less is better';
+    const last = points[points.length - 1];
+    const now = last ? ` Now ${short(last.value)} (${last.snapshot}${last.note ? `, ${last.note}` : ''}).` : '';
+    lines(root, {title: `Probe ${probe}: ${yardstick}`, x: 'env steps', y: scale, series,
+      summary: `Measured while training goes, with intervals. ${better}.${now}`},
+    {...(scale === 'score' ? {range: [0, 1]} : {}), ...options});
   }
 }
 

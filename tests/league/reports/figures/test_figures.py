@@ -13,7 +13,9 @@ from league.core.metagame.cycles import league_cycles
 from league.core.metagame.lineage import Lineage, LineageNode, lineage_of
 from league.core.metagame.meta_game import own_snapshots, snapshot_win_rates
 from league.core.metagame.ratings import league_ratings
+from league.core.state.commands import BeginProbe, EndProbe
 from league.core.state.events import LeaseFinished
+from league.core.state.records import ProbeOutcome, ProbeReading
 from league.core.state.state import LeagueState
 from league.errors import LeagueError
 from league.monitor.jsonl_sink import MetricRow
@@ -27,6 +29,7 @@ from league.reports.figures.opponent_mix import opponent_mix
 from league.reports.figures.payoff_matrix import cluster_order, natural, payoff_matrix
 from league.reports.figures.ratings_over_time import ratings_over_time
 from league.reports.figures.yardsticks import yardsticks
+from tests.league.core.simulated_league import SimulatedLeague, three_roles
 from tests.league.reports.figures.made_leagues import BOT, made_league
 
 
@@ -138,6 +141,19 @@ def test_yardsticks_show_the_games_of_snapshots_with_fixed_opponents() -> None:
         assert point.score * point.games == pytest.approx(scores[name, BOT, 0] + scores[name, BOT, 1])
         assert point.low < point.score < point.high or point.score in (0.0, 1.0)
     assert figure.yardsticks.total == 1
+
+
+def test_probes_are_shown_reading_by_reading() -> None:
+    league = SimulatedLeague(three_roles())
+    league.run(4)
+    for number, value in enumerate((0.25, 0.5), start=1):
+        league.ask(BeginProbe("exact", "main-0-s0"))
+        reading = ProbeReading("nash_conv", value, value - 0.1, value + 0.1, 7, "loss", "a note")
+        league.ask(EndProbe(ProbeOutcome(number, (reading,), 1.0)))
+    (curve,) = yardsticks(league.state).probes
+    assert (curve.probe, curve.yardstick, curve.scale) == ("exact", "nash_conv", "loss")
+    assert [(point.value, point.low, point.games) for point in curve.points] == [(0.25, 0.15, 7), (0.5, 0.4, 7)]
+    assert {point.env_steps for point in curve.points} == {league.state.totals.env_steps}
 
 
 def test_the_meta_game_is_that_of_all_snapshots_where_they_are_few() -> None:

@@ -149,7 +149,7 @@ def test_the_html_opens_without_a_network_and_without_a_fault(
     assert browser_page.locator("canvas").count() >= 2
     assert browser_page.locator(".lineage-node").count() == len(report.runs[0].lineage.nodes)
     browser_page.locator("details.player > summary").first.click()
-    browser_page.locator("details.player[open] .plot").first.wait_for()
+    browser_page.locator("details.player[open] .plot-frame").first.wait_for()
     assert faults == [] and asked == [file.as_uri()]
     for scheme in ("light", "dark"):
         browser_page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
@@ -164,14 +164,14 @@ def test_arrow_keys_read_the_plots_aloud(run: Path, report: Report, browser_page
     heatmap = browser_page.locator(".heatmap")
     heatmap.focus()
     browser_page.keyboard.press("ArrowRight")
-    told = browser_page.locator(".plot", has=heatmap).locator(".plot-readout")
+    told = browser_page.locator(".plot-frame", has=heatmap).locator(".plot-readout")
     assert told.inner_text().startswith(f"{policies[0].policy} against {policies[1].policy}: ")
     browser_page.locator(".lineage").focus()
     browser_page.keyboard.press("ArrowRight")
     first = next(node for node in report.runs[0].lineage.nodes[1:] if node.lane == report.runs[0].lineage.nodes[0].lane)
-    told = browser_page.locator(".plot", has=browser_page.locator(".lineage")).locator(".plot-readout")
+    told = browser_page.locator(".plot-frame", has=browser_page.locator(".lineage")).locator(".plot-readout")
     assert told.inner_text().startswith(first.snapshot)
-    table = browser_page.locator(".plot", has=heatmap).locator("details")
+    table = browser_page.locator(".plot-frame", has=heatmap).locator("details")
     table.locator("summary").click()
     assert table.locator("tbody tr").count() == len(report.runs[0].payoff.cells)
 
