@@ -26,6 +26,7 @@ GROUND_FLOOR = {"agents/learner/config.py", "agents/learner/errors.py", "league/
 own to the test for cycles."""
 
 HOMES = {
+    "chess": ("envs/notation/chess_moves.py", "league/contenders/uci.py"),
     "gymnasium": ("envs/adapters/",),
     "lz4": ("agents/unroll/codec.py",),
     "msgspec": ("league/",),
@@ -34,9 +35,9 @@ HOMES = {
     "open_spiel": ("envs/adapters/",),
     "openskill": ("league/reports/openskill_ratings.py",),
     "optuna": ("league/sweep/study.py",),
-    "pettingzoo": ("envs/adapters/",),
+    "pettingzoo": ("envs/adapters/", "envs/notation/chess_moves.py"),
     "pydantic": ("league/config/problems.py", "league/control/api.py"),
-    "pyspiel": ("envs/adapters/",),
+    "pyspiel": ("envs/adapters/", "envs/notation/chess_moves.py"),
     "ray": ("league/runtime/",),
     "rich": ("league/monitor/",),
     "safetensors": ("league/store/weights_file.py",),

@@ -82,7 +82,12 @@ class Contender(Protocol):
 
 @runtime_checkable
 class Fallible(Protocol):
-    """A policy that may fail in a game, such as somebody's program. It needs the history of the games."""
+    """A policy that may fail in a game, such as somebody's program. It needs the history of the games.
+
+    last_failure: a clause on how it failed last; empty before.
+    """
+
+    last_failure: str
 
     def failed_games(self) -> list[int]:
         """Games of the env in which it failed since the last call; they are aborted and count for nobody."""

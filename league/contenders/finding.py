@@ -9,15 +9,19 @@ from typing import cast
 import numpy as np
 
 from agents.acting.policy import ActInputs
+from envs.bots import is_own_bot
 from envs.plugins import load
 from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import make, spec_of
-from league.contenders.contender import Contender, Finder, Game, OpenConditions, UnknownContender, plain_game
+from league.contenders.contender import Contender, Fallible, Finder, Game, OpenConditions, UnknownContender, plain_game
 from league.contenders.stored import find_stored, trust_stored
+from league.core.state.records import bot_name
 from league.policies.policy_store import spec_hash
 
 CONTENDERS: Mapping[str, str] = {
     "bot": "league.contenders.bots:find_bot",
+    "uci": "league.contenders.uci:find_uci",
+    "gtp": "league.contenders.gtp:find_gtp",
 }
 """Kind, the word before the first colon -> "module:attribute" of its `Finder`; anything else is a folder."""
 
@@ -52,6 +56,12 @@ def finder_of(written: str) -> Finder:
 def _kind_of(written: str) -> str | None:
     kind, colon, _ = written.partition(":")
     return kind if colon and kind in CONTENDERS else None
+
+
+def runs_a_program(written: str) -> bool:
+    """True if a written contender is a program or a bot of the user's own, which runs as soon as it is found."""
+    kind = _kind_of(written)
+    return kind in ("uci", "gtp") or (kind == "bot" and is_own_bot(bot_name(written)))
 
 
 def game_of(contenders: Sequence[Contender], *, env: EnvConfig | None = None) -> Game:
@@ -113,6 +123,8 @@ def require_playable(contenders: Sequence[Contender], game: Game) -> None:
         for contender in contenders:
             with contender.open(game, OpenConditions(seed=0, greedy=True)) as policy:
                 core = np.zeros((1, int(getattr(policy, "core_size", 0))), np.float32)
-                policy.act(ActInputs(env, turn, slots, core), np.random.default_rng(0))
+                policy.act(ActInputs(env, turn, slots, core, [[]]), np.random.default_rng(0))
+                if isinstance(policy, Fallible) and policy.failed_games():
+                    raise UnknownContender(f"{contender.name} cannot play {game.env.id}: it {policy.last_failure}.")
     finally:
         env.close()

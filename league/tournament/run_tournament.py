@@ -13,7 +13,7 @@ from typing import cast
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from league.contenders.contender import Contender, Game, plain_game
-from league.contenders.finding import find_contenders, game_of, require_playable
+from league.contenders.finding import find_contenders, game_of, require_playable, runs_a_program
 from league.errors import LeagueError
 from league.eval.contest import ContestConditions, acts_at_once
 from league.policies.trust import names_of_manifest
@@ -63,12 +63,21 @@ def play_tournament(
         else:
             if config is not None:
                 require_same(config, begun.created.config, path)
+            elif not trust:
+                _require_no_program(begun.created, path)
             contenders = tuple(folder.contender(enrolled) for enrolled in begun.created.contenders)
         report = _play(folder, begun, contenders, jobs=jobs or _cores(), progress=progress)
         folder.write("report.json", report.to_json() + "\n")
         folder.write("standings.csv", tournament_csv(report))
         folder.write("report.html", tournament_page(report))
         return report
+
+
+def _require_no_program(created: TournamentCreated, path: Path) -> None:
+    """Refuse to run programs that only the folder names: it may be somebody else's."""
+    program = next((one.name for one in created.contenders if runs_a_program(one.name)), None)
+    if program is not None:
+        raise LeagueError(f"{path} names the program {program}: give --trust to run it, or the contenders again.")
 
 
 def _cores() -> int:

@@ -15,6 +15,7 @@ from envs.protocol import EnvConfig, EnvError
 from envs.registry import make, spec_of
 from league.contenders.contender import Contender, Game, OpenConditions, UnknownContender
 from league.contenders.finding import CONTENDERS, find_contenders, finder_of, game_of, remarks_on, require_playable
+from tests.league.contenders.fake_engines import GTP, UCI, made
 from tests.league.eval.eval_runs import FOUR, MadeRun, constant_network
 
 ROSHAMBO = EnvConfig("rock_paper_scissors")
@@ -32,8 +33,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-WRITTEN: Mapping[str, str] = {"bot": "bot:random"}
-"""One contender of each registered kind."""
+WRITTEN: Mapping[str, tuple[str, EnvConfig]] = {
+    "bot": ("bot:random", FOUR),
+    "uci": ("uci:{uci}?nodes=1", EnvConfig("openspiel:chess")),
+    "gtp": ("gtp:{gtp}", EnvConfig("openspiel:go(board_size=5)")),
+}
+"""One contender of each registered kind, and a game that it plays."""
 
 
 def acted(contender: Contender, game: Game, *, seed: int = 0) -> list[int]:
@@ -43,21 +48,25 @@ def acted(contender: Contender, game: Game, *, seed: int = 0) -> list[int]:
     slots = np.arange(len(turn.env_index))
     with contender.open(game, OpenConditions(seed=seed, greedy=True)) as policy:
         core = np.zeros((len(slots), int(getattr(policy, "core_size", 0))), np.float32)
-        actions = policy.act(ActInputs(env, turn, slots, core), np.random.default_rng(seed)).actions
+        history: list[list[int]] = [[] for _ in slots]
+        actions = policy.act(ActInputs(env, turn, slots, core, history), np.random.default_rng(seed)).actions
     env.close()
     return [int(action) for action in actions]
 
 
 @pytest.mark.parametrize("kind", ["stored", *CONTENDERS])
-def test_every_kind_keeps_the_contract(kind: str, runs: Path) -> None:
-    written = f"{runs / 'a'}:best" if kind == "stored" else WRITTEN[kind]
+def test_every_kind_keeps_the_contract(kind: str, runs: Path, tmp_path: Path) -> None:
+    written, env = (f"{runs / 'a'}:best", FOUR) if kind == "stored" else WRITTEN[kind]
+    for name, source in (("uci", UCI), ("gtp", GTP)):
+        (tmp_path / name).mkdir()
+        written = written.replace(f"{{{name}}}", str(made(tmp_path / name, source)[0]))
     if kind != "stored":
         assert finder_of(written) is load(CONTENDERS[kind])
     (contender,) = find_contenders([written])
     (again,) = find_contenders([written])
     assert contender.name == written and contender.identity == again.identity and len(contender.identity) == 64
     assert contender.reason
-    game = game_of([contender], env=None if contender.game else FOUR)
+    game = game_of([contender], env=None if contender.game else env)
     sent = pickle.loads(pickle.dumps(contender))
     assert acted(contender, game) == acted(again, game) == acted(sent, game), "the same whenever and wherever opened"
 

@@ -37,6 +37,8 @@ CONDITIONS = ContestConditions(seed=3)
 class FailsAtMove(RulePolicy):
     """Plays the first legal move, and fails in game 0 of every batch as soon as three moves have been made."""
 
+    last_failure = "was made to fail"
+
     def __init__(self, seen: list[list[int]]) -> None:
         super().__init__(first_legal)
         self._seen = seen

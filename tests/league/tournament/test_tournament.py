@@ -163,11 +163,13 @@ def test_a_folder_keeps_its_contenders_and_refuses_another_tournament(
 
 
 def test_three_seats_are_rated_by_placements_and_one_by_its_return(tmp_path: Path) -> None:
-    names = ("bot:random", "bot:envs.bots:RandomBot", "bot:random_bot.py:RandomBot")
     (tmp_path / "random_bot.py").write_text("from envs.bots import RandomBot\n")
-    names = (*names[:2], f"bot:{tmp_path / 'random_bot.py'}:RandomBot")
+    names = ("bot:random", "bot:envs.bots:RandomBot", f"bot:{tmp_path / 'random_bot.py'}:RandomBot")
     three = TournamentConfig(names, env_id="openspiel:kuhn_poker(players=3)", games=30)
     report = play_tournament(tmp_path / "three", three, jobs=1)
+    with pytest.raises(LeagueError, match=r"names the program bot:envs.bots:RandomBot: give --trust"):
+        play_tournament(tmp_path / "three", None, jobs=1)
+    assert play_tournament(tmp_path / "three", None, jobs=1, trust=True) == report
     assert report.scale == "skill" and [row.games for row in report.standings] == [30, 30, 30]
     (anchor,) = [row.rating for row in report.standings if row.name == "bot:random"]
     assert anchor is not None and anchor.value == pytest.approx(0.0) and anchor.low < 0 < anchor.high
