@@ -105,7 +105,7 @@ class Daemon:
         self._observe = observe
         self._restore_hosts = restore_hosts
         self._exact = isinstance(runtime, DeterministicRuntime)
-        self._hosts = HostTable()
+        self._hosts = HostTable(leased={lease.host: number for number, lease in league.state.leases.items()})
         self._effects = Effects(
             league,
             runtime,
@@ -214,7 +214,7 @@ class Daemon:
 
     def _execute(self, commands: Sequence[Command]) -> None:
         """Execute all of these or none; their events are acted on after the next commit. Raises Refused."""
-        self._unacted.extend(self._league.execute_all(commands))
+        self._unacted.extend(self._hosts.noted(self._league.execute_all(commands)))
 
     def _adapt(self) -> None:
         """Take a remedy that is due. Where no clock may decide, only the league itself is looked at."""
@@ -317,8 +317,9 @@ class Daemon:
             self._numbers.gone(report.host)
         self._hosts.installed.difference_update(report.players)
         self._restart_states.forget(report.players)
-        for lease in [lease for lease in self._league.state.leases.values() if lease.host == report.host]:
-            self._do(ExpireLease(lease.lease_id, report.reason))
+        lease_id = self._hosts.lease_of(report.host, self._league.state.leases)
+        if lease_id is not None:
+            self._do(ExpireLease(lease_id, report.reason))
 
     def _ready(self) -> bool:
         return len(self._hosts.installed) == len(self._league.state.players)

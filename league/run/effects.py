@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agents.learner.config import LearnerConfig
@@ -35,19 +35,33 @@ class HostTable:
 
     Fields:
       actors: actor hosts that are there. idle: those without a lease, in the order in which they became free.
+      leased: newest lease of each actor host; it may have ended since.
       installed: players whose learner is in place.
       progress: newest report of each player's learner.
     """
 
     actors: set[str] = field(default_factory=set)
     idle: dict[str, None] = field(default_factory=dict)
+    leased: dict[str, int] = field(default_factory=dict)
     installed: set[str] = field(default_factory=set)
     progress: dict[str, LearnerProgress] = field(default_factory=dict)
 
     def free(self, host: str, leases: Mapping[int, Lease]) -> None:
         """An actor host may have a lease, unless it is gone or has one: answers come late and twice."""
-        if host in self.actors and all(lease.host != host for lease in leases.values()):
+        if host in self.actors and self.lease_of(host, leases) is None:
             self.idle[host] = None
+
+    def noted(self, events: Sequence[Event]) -> Sequence[Event]:
+        """The same events, after the leases among them have been noted."""
+        self.leased.update(
+            {event.lease.host: event.lease.lease_id for event in events if isinstance(event, LeaseGranted)}
+        )
+        return events
+
+    def lease_of(self, host: str, leases: Mapping[int, Lease]) -> int | None:
+        """The open lease of an actor host. It has one at most: the newest, for only an idle host is given one."""
+        lease_id = self.leased.get(host)
+        return lease_id if lease_id in leases else None
 
     def forget(self, host: str) -> None:
         """An actor host is gone."""
