@@ -24,6 +24,8 @@ RENDERERS: Mapping[str, str] = {
     "leduc_poker": "envs.rendering.poker:LeducRenderer",
 }
 """Env id -> its renderer; every other game has the plain one."""
+PUBLIC_MOVES = frozenset({"kuhn_poker", "leduc_poker"})
+"""Games with hidden information in which all seats see every move."""
 PLAIN = "envs.rendering.plain:PlainRenderer"
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from league.commands.options import Overrides, RunArgument, Trust, games_line, names_in, seconds_of
+from league.commands.options import Overrides, Replays, RunArgument, Trust, games_line, names_in, seconds_of
 from league.errors import LeagueError
 
 
@@ -36,7 +36,7 @@ def evaluate(
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write a line for each match here.")] = None,
-    replays: Annotated[Path | None, typer.Option("--replays", metavar="DIR", help="Record the games here.")] = None,
+    replays: Replays = None,
     trust: Trust = False,
 ) -> None:
     """Play policies of a run against bots and each other, seats paired, with intervals."""

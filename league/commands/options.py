@@ -43,6 +43,7 @@ Model = Annotated[
 Trust = Annotated[
     bool, typer.Option("--trust", help="Load code that a folder names although you did not train it: it runs as you.")
 ]
+Replays = Annotated[Path | None, typer.Option("--replays", metavar="DIR", help="Record the games here.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why, for the journal.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 

@@ -1,18 +1,21 @@
-"""The commands that show games: `league replay`."""
+"""The commands that show games and play them: `league replay`, `league watch` and `league play`."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from league.commands.options import Trust
+from league.commands.options import Replays, RunArgument, Trust, names_in
 
 
 def add_replaying(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command("replay")(replay)
+    app.command("watch")(watch)
+    app.command("play")(play)
 
 
 def replay(
@@ -56,3 +59,71 @@ def replay(
         states = ["\n".join(lines_of(frame, names, found.seats)) for frame in frames]
         states[-1] += f"\n\n{outcome_text(found, game, names)}"
         show_states(states, title=title_of(found), delay_s=delay)
+
+
+def watch(
+    run: RunArgument,
+    players: Annotated[
+        str, typer.Option(help="Comma-separated, one for each team: players, snapshots, best, ...; drawn by default.")
+    ] = "",
+    games: Annotated[int, typer.Option(min=0, help="Stop after so many games; 0 for no end.")] = 0,
+    delay: Annotated[float, typer.Option(min=0.0, help="Seconds between two moves.")] = 0.5,
+    seed: Annotated[int, typer.Option(min=0, help="Of the first game; the next ones count on.")] = 0,
+    replays: Replays = None,
+    trust: Trust = False,
+) -> None:
+    """Watch the newest policies of a run play, move by move, each game with the weights of its time."""
+    import itertools
+    import time
+
+    from league.play import watching
+    from league.replays.game_view import lines_of, outcome_text, seat_names_of, title_of
+    from league.replays.playback import frames_of
+    from league.replays.recording import ReplayFolder
+    from league.replays.terminal import CLEAR
+
+    clear = CLEAR if sys.stdout.isatty() else ""
+    folder = None if replays is None else ReplayFolder(replays)
+    shown = watching.watch(run, seed=seed, players=names_in(players), trust=trust)
+    for number, game in enumerate(itertools.islice(shown, games or None), start=1):
+        if folder is not None:
+            folder.add(game.replay)
+        names = seat_names_of(game.replay)
+        steps = ", ".join("a snapshot" if trained is None else f"{trained:,} steps" for trained in game.trained_steps)
+        for frame in frames_of(game.replay, trust=trust):
+            text = "\n".join(lines_of(frame, names, game.replay.seats))
+            typer.echo(f"{clear}game {number}: {title_of(game.replay)} ({steps})\n{text}\n")
+            time.sleep(delay)
+        typer.echo(outcome_text(game.replay, 0, names))
+
+
+def play(
+    against: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|CONTENDER", help="Run, RUN:NAME, snapshot, package or bot:NAME.", show_default=False
+        ),
+    ],
+    seat: Annotated[int | None, typer.Option(min=0, help="Your seat; the first by default.")] = None,
+    hints: Annotated[bool, typer.Option("--hints", help="Show before each move what the policy would do.")] = False,
+    evaluation: Annotated[
+        bool, typer.Option("--evaluation", help="Show values and probabilities behind the others' moves.")
+    ] = False,
+    env: Annotated[str, typer.Option(metavar="ID", help="The game, against a bot.")] = "",
+    greedy: Annotated[bool, typer.Option("--greedy", help="Networks take the likeliest action.")] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Of the game; drawn by default.", show_default=False)] = None,
+    save: Annotated[Path | None, typer.Option("--save", metavar="FILE", help="Write the replay here.")] = None,
+    trust: Trust = False,
+) -> None:
+    """Play against any policy; moves by number or name, with hints and take back."""
+    from envs.protocol import EnvConfig
+    from league.play.opponents import open_session
+    from league.play.terminal_play import play_in_terminal
+    from league.replays.replay_file import write_replay
+
+    game = EnvConfig(env) if env else None
+    with open_session(against, seat=seat, env=game, seed=seed, greedy=greedy, trust=trust) as session:
+        whole = play_in_terminal(session, input, sys.stdout, evaluation=evaluation, hints=hints)
+        if whole and save is not None:
+            write_replay(save, session.replay())
+            typer.echo(f"wrote {save}")

@@ -1,0 +1,1 @@
+"""Play against policies: the game behind the terminal and the page."""
