@@ -1,4 +1,4 @@
-"""Who a person plays against: a contender, opened for one game."""
+"""Opens a game of a person against a contender."""
 
 from __future__ import annotations
 
