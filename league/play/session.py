@@ -121,7 +121,7 @@ class GameSession:
         self._rng.bit_generator.state = undone.rng
 
     def hint(self) -> Plan | None:
-        """What the advisor thinks of the person's position; None where nobody must act or it says nothing."""
+        """The advisor's thoughts on the person's position; None where nobody must act or it says nothing."""
         slot = self._slot()
         if slot is None or not isinstance(self._advisor, Evaluating):
             return None
