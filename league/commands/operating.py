@@ -34,6 +34,7 @@ def up(
     no_restart: NoRestart = False,
     no_eval: NoEval = False,
     trust: Trust = False,
+    page: Annotated[bool, typer.Option("--page", help="Serve its web page too, as control.page says.")] = False,
     wait: Wait = 60.0,
 ) -> None:
     """Start a run in the background, or continue one; it survives its terminal and is started again after a crash."""
@@ -42,6 +43,7 @@ def up(
     from league.store.run_folder import RunFolder, new_run_path
 
     options = [*(["--no-eval"] if no_eval else []), *(["--trust"] if trust else [])]
+    paged = ["-s", "control.page=true"] if page else []
     if RunFolder(target).config_path.is_file():
         if overrides or run_dir is not None:
             raise LeagueError(f"{target} is a run: -s and --run-dir are for a new one.")
@@ -53,12 +55,15 @@ def up(
             raise LeagueError(f"{path} already holds a run: `league up {path}` continues it.")
         words = [word for setting in overrides or [] for word in ("-s", setting)]
         source = str(target.absolute()) if target.is_file() else str(target)
-        first = ["train", source, "--run-dir", str(path), *words, *options]
-    status = bring_up(path, first=first, again=["resume", str(path), *options], restart=not no_restart, wait_s=wait)
+        first = ["train", source, "--run-dir", str(path), *words, *paged, *options]
+    again = ["resume", str(path), *paged, *options]
+    status = bring_up(path, first=first, again=again, restart=not no_restart, wait_s=wait)
     if status is None:
         typer.echo(f"{path} is still starting: `league logs -f {path}` shows how far it is.")
     else:
         typer.echo(f"{path} is up (pid {status.daemon.pid}): `league logs -f {path}`, `league top {path}`.")
+    if page:
+        typer.echo(f"`league serve {path}` prints the address of its page.")
 
 
 def down(

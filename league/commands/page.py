@@ -23,10 +23,10 @@ def serve(
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
 ) -> None:
-    """Show runs in a web page on this machine, live or ended, until Ctrl-C."""
+    """Show runs in a web page on this machine until Ctrl-C; prints the address where a run serves its own."""
     import webbrowser
 
-    from league.page.server import PageAddress
+    from league.page.page_file import PageAddress, live_page
     from league.page.server import serve as serve_page
 
     def ready(address: PageAddress) -> None:
@@ -34,4 +34,10 @@ def serve(
         if open_browser:
             webbrowser.open(address.url)
 
+    beside = live_page(path) if port is None else None
+    if beside is not None:
+        typer.echo(f"{beside.url}\nopens the page that is served beside the run, until it ends.")
+        if open_browser:
+            webbrowser.open(beside.url)
+        return
     serve_page(path, port=port, ready=ready)

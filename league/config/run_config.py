@@ -202,6 +202,8 @@ class ControlConfig:
         RUN/control.json. An address that other machines reach also needs a certificate.
       hosts: names by which it may be called there, beside those of loopback.
       tls_cert, tls_key: files of the certificate and its key, in PEM.
+      page: whether a process beside the daemon serves the web page on this machine; `league serve RUN` prints its
+        address.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -211,6 +213,7 @@ class ControlConfig:
     hosts: tuple[str, ...] = ()
     tls_cert: str = ""
     tls_key: str = ""
+    page: bool = False
 
     @property
     def address(self) -> tuple[str, int]:

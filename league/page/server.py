@@ -7,7 +7,6 @@ import os
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
@@ -15,9 +14,9 @@ import uvicorn
 from league.errors import LeagueError
 from league.page.app import make_page
 from league.page.guard import Keys, new_token
+from league.page.page_file import HOST, PageAddress
 from league.page.runs.library import Library
 
-HOST = "127.0.0.1"
 PORT = 8420
 """Taken where nobody asks for another one and it is free."""
 MAX_REQUESTS = 128
@@ -27,18 +26,6 @@ SWITCH_S = 0.001
 """Seconds for which a computation may keep a request from running."""
 NICER = 5
 """Steps by which the page stands behind training for the processor."""
-
-
-@dataclass(frozen=True)
-class PageAddress:
-    """The address of a page. url: with its token, for a browser."""
-
-    port: int
-    token: str
-
-    @property
-    def url(self) -> str:
-        return f"http://{HOST}:{self.port}/#token={self.token}"
 
 
 def serve(
@@ -65,9 +52,10 @@ def serve(
         keys = Keys(address.token, f"league-page-{address.port}")
         sys.setswitchinterval(SWITCH_S)
         os.nice(NICER)
+        server = page_server(library, keys)
         with contextlib.closing(listener):
             ready(address)
-            page_server(library, keys).run(sockets=[listener])
+            server.run(sockets=[listener])
 
 
 def page_server(library: Library, keys: Keys) -> uvicorn.Server:

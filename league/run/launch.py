@@ -42,6 +42,7 @@ from league.run.config_changes import noted_config, settled_config
 from league.run.daemon import Daemon
 from league.run.metric_sinks import open_sinks, require_working_sinks
 from league.run.observer import Observer
+from league.run.page_process import page_process
 from league.run.precision import with_precision
 from league.run.preset_remarks import preset_remarks
 from league.run.resume_files import begun_at, files_to_note, read_clock, read_noted
@@ -290,6 +291,8 @@ def _session(
         )
         daemon.say = console.say
         try:
+            if config.control.page:
+                stack.enter_context(page_process(folder, say=console.say))
             with stopped_by_signals(daemon, console), _door(folder, operator, config, console):
                 runtime.start()
                 reason = run_and_keep(daemon, league)

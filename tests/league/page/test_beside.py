@@ -1,0 +1,51 @@
+"""The page beside a daemon: one process, whose address stays, and which ends with the daemon."""
+
+from __future__ import annotations
+
+import socket
+import stat
+from pathlib import Path
+
+import httpx
+
+from league.page.page_file import PAGE_FILE, live_page, read_page_file
+from league.run.page_process import page_process
+from league.support.redaction import secrets_here
+from tests.league.commands import league, wait_until
+from tests.league.page.page_runs import write_run
+
+
+def test_it_is_served_while_the_daemon_lives_and_keeps_its_token(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", leases=5)
+    assert live_page(folder.path) is None
+    with page_process(folder, say=lambda words: None):
+        wait_until(lambda: live_page(folder.path) is not None, "the page")
+        address = live_page(folder.path)
+        assert address is not None
+        assert stat.S_IMODE((folder.path / PAGE_FILE).stat().st_mode) == 0o600
+        base = f"http://127.0.0.1:{address.port}"
+        assert httpx.get(base).status_code == 200
+        assert httpx.get(f"{base}/api/v1/runs").status_code == 401
+        assert httpx.post(f"{base}/api/v1/session", json={"token": address.token}).status_code == 200
+        said = league("serve", folder.path)
+        assert (said.code, said.out.splitlines()[0]) == (0, address.url)
+    assert live_page(folder.path) is None
+    known = read_page_file(folder.path)
+    assert known is not None and known.token == address.token
+    assert address.token in secrets_here(folder)
+
+
+def test_a_damaged_page_file_is_no_page(tmp_path: Path) -> None:
+    (tmp_path / PAGE_FILE).write_text('{"port": 1, "tok')
+    assert read_page_file(tmp_path) is None
+
+
+def test_nothing_to_show_and_a_taken_port_are_sentences(tmp_path: Path) -> None:
+    said = league("serve", tmp_path)
+    assert (said.code, "not a run folder" in said.err) == (2, True)
+    folder = write_run(tmp_path / "run", leases=2)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        said = league("serve", folder.path, "--port", taken.getsockname()[1])
+    assert (said.code, "--port" in said.err, "Traceback" in said.err) == (2, True, False)
