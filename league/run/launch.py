@@ -291,9 +291,7 @@ def _session(
         )
         daemon.say = console.say
         try:
-            if config.control.page:
-                stack.enter_context(page_process(folder, say=console.say))
-            with stopped_by_signals(daemon, console), _door(folder, operator, config, console):
+            with stopped_by_signals(daemon, console), _doors(folder, operator, config, console):
                 runtime.start()
                 reason = run_and_keep(daemon, league)
         except BaseException as error:
@@ -304,15 +302,17 @@ def _session(
         return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)
 
 
-def _door(
-    folder: RunFolder, operator: Operator, config: RunConfig, console: RunConsole
-) -> contextlib.AbstractContextManager[None]:
-    """The control door of the run. The web server is imported only where there is one."""
-    if not config.control.door:
-        return contextlib.nullcontext()
-    from league.control.door import open_door
+@contextlib.contextmanager
+def _doors(folder: RunFolder, operator: Operator, config: RunConfig, console: RunConsole) -> Iterator[None]:
+    """The control door of the run and its page. The web server is imported only where there is one."""
+    with contextlib.ExitStack() as stack:
+        if config.control.door:
+            from league.control.door import open_door
 
-    return open_door(folder, operator, config.control, say=console.say)
+            stack.enter_context(open_door(folder, operator, config.control, say=console.say))
+        if config.control.page:
+            stack.enter_context(page_process(folder, say=console.say))
+        yield
 
 
 def _save_stop(
