@@ -4,7 +4,7 @@ import {clock} from '../kit/format.js';
 export const title = 'Operations';
 
 function field(argument, names, value) {
-  const id = `op-${argument.name}`;
+  const id = `field-${argument.name}`;
   const known = names[argument.name] || [];
   const number = argument.kind === 'number' || argument.kind === 'integer';
   const input = h('input', {
