@@ -26,6 +26,7 @@ from league.config.game_kind import GameKind, game_kind
 from league.config.plugin_checks import require_working_names
 from league.config.plugin_names import OutsideName, outside_names
 from league.config.run_config import BudgetConfig, RunConfig, config_plain
+from league.control.page_process import page_process
 from league.core.state.commands import CreateLeague
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, JournalError, LeagueError, MissingSnapshot, StorageError
@@ -42,7 +43,6 @@ from league.run.config_changes import noted_config, settled_config
 from league.run.daemon import Daemon
 from league.run.metric_sinks import open_sinks, require_working_sinks
 from league.run.observer import Observer
-from league.run.page_process import page_process
 from league.run.precision import with_precision
 from league.run.preset_remarks import preset_remarks
 from league.run.resume_files import begun_at, files_to_note, read_clock, read_noted

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import httpx
 
+from league.control.page_process import page_process
 from league.page.page_file import PAGE_FILE, live_page, read_page_file
-from league.run.page_process import page_process
 from league.support.redaction import secrets_here
 from tests.league.commands import league, wait_until
 from tests.league.page.page_runs import write_run

@@ -141,6 +141,7 @@ RAW_WRITES = {
     "league/control/door.py": "a socket is removed",
     "league/control/door_file.py": "the private folder of sockets",
     "league/control/lifecycle.py": "the console log is the output of the run",
+    "league/control/page_process.py": "the log of the page is the output of its process",
     "league/control/supervisor.py": "a long console log is moved aside",
     "league/trackers/wandb_worker.py": "prints go nowhere",
     "league/commands/evaluation.py": "a file that the user names and can have written again",
