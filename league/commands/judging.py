@@ -139,7 +139,7 @@ def tournament(
     seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
     opening_plies: OpeningPlies = 2,
     greedy: Greedy = None,
-    record: Annotated[bool, typer.Option("--record", help="Keep the moves of every game.")] = False,
+    record: Annotated[bool, typer.Option("--record", help="Keep every game as a replay, and as PGN.")] = False,
     as_json: Json = False,
     trust: Trust = False,
 ) -> None:

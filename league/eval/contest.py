@@ -14,6 +14,7 @@ from league.contenders.contender import Contender, Game, OpenConditions
 from league.eval.game_moves import GameSink
 from league.eval.match import Progress, play_match
 from league.eval.match_result import MatchResult
+from league.replays.recording import Recording
 
 MAX_FAILURES = 3
 """Games that a contender may fail in before its part in a contest ends."""
@@ -44,6 +45,7 @@ def play_batch(
     progress: Progress | None = None,
     still: Callable[[], bool] = lambda: True,
     on_game: GameSink | None = None,
+    recording: Recording | None = None,
 ) -> MatchResult:
     """Play one batch of games.
 
@@ -51,7 +53,7 @@ def play_batch(
 
     Args:
       lineup: a contender for each team; where there are fewer, the last one takes the remaining teams.
-      number: of the batch, from 0. games: as for `play_match`.
+      number: of the batch, from 0. games, on_game, recording: as for `play_match`.
     Raises:
       LeagueError, EnvError: a contender cannot play, or the game failed. OutOfTime: see `play_match`.
     """
@@ -69,6 +71,7 @@ def play_batch(
             progress=progress,
             still=still,
             on_game=on_game,
+            recording=recording,
         )
 
 

@@ -11,6 +11,8 @@ from league.contenders.contender import Contender, Game
 from league.eval.contest import ContestConditions, play_batch
 from league.eval.game_moves import PlayedGame
 from league.eval.match_result import MatchResult
+from league.replays.recording import Recording
+from league.replays.replay import Replay, SeatHolder
 from league.tournament.records import BatchKey
 
 
@@ -25,11 +27,17 @@ class BatchJob:
 
 @dataclass(frozen=True)
 class BatchOutcome:
-    """A batch that has been played. played: its games with their moves; empty where they are not kept."""
+    """A batch that has been played.
+
+    Fields:
+      played: its games with their moves; empty where they are not kept, or have no numbers.
+      replays: of its games, one for each rotation; empty where they are not kept.
+    """
 
     job: BatchJob
     result: MatchResult
     played: tuple[PlayedGame, ...]
+    replays: tuple[Replay, ...]
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ class Field:
 
     Fields:
       env: the game. contenders: everyone.
-      conditions: of all games. record: whether moves are kept.
+      conditions: of all games. record: whether games are kept.
       admitted: names of code from outside that may be loaded for them.
     """
 
@@ -78,6 +86,9 @@ class BatchPlayers(Protocol):
 def play_job(field: Field, game: Game, job: BatchJob, *, sign_of_life: Callable[[], None]) -> BatchOutcome:
     """Play a batch in this process. sign_of_life: called before every turn. Raises as `play_batch`."""
     played: list[PlayedGame] = []
+    replays: list[Replay] = []
+    lineup = [field.contenders[place] for place in job.key.lineup]
+    seats = tuple(SeatHolder(one.name, one.identity) for one in lineup)
 
     def still() -> bool:
         sign_of_life()
@@ -85,14 +96,15 @@ def play_job(field: Field, game: Game, job: BatchJob, *, sign_of_life: Callable[
 
     result = play_batch(
         game,
-        [field.contenders[place] for place in job.key.lineup],
+        lineup,
         field.conditions,
         number=job.seed_number,
         games=job.games,
         still=still,
         on_game=played.append if field.record else None,
+        recording=Recording(seats, replays.append) if field.record else None,
     )
-    return BatchOutcome(job, result, tuple(played))
+    return BatchOutcome(job, result, tuple(played), tuple(replays))
 
 
 class PlayHere:

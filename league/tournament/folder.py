@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Self
 
@@ -14,8 +12,9 @@ from league.contenders.contender import Contender
 from league.contenders.finding import finder_of
 from league.contenders.stored import contender_of_copies
 from league.errors import LeagueError
-from league.eval.game_moves import PlayedGame
 from league.policies.frozen import FrozenCopy
+from league.replays.replay import Replay
+from league.replays.replay_file import SUFFIX, write_replay
 from league.store.journal import Journal
 from league.store.lock import RunLock
 from league.store.snapshots import LocalSnapshotStore
@@ -32,6 +31,8 @@ from league.tournament.records import (
 
 JOURNAL_FILE = "tournament.db"
 LOCK_FILE = "tournament.lock"
+PGN_FILE = "games.pgn"
+REPLAYS, RECORDS = "replays", "records"
 
 
 class OtherTournament(LeagueError):  # noqa: N818
@@ -123,26 +124,30 @@ class TournamentFolder:
         """Write one of the files that the tournament leaves; it appears whole."""
         self._storage.atomic_write_bytes(self.path / name, text.encode())
 
-    def write_moves(self, key: BatchKey, games: Sequence[PlayedGame]) -> None:
-        """Keep the moves of a batch, a line of JSON for each game. Before the batch is recorded, so none is missing."""
-        folder = self.path / "moves"
-        self._storage.make_folder(folder)
-        lines = [json.dumps(asdict(game)) for game in games]
-        self._storage.atomic_write_bytes(folder / moves_file(key), ("\n".join(lines) + "\n").encode())
+    def write_games(self, key: BatchKey, replays: Sequence[Replay], records: str) -> None:
+        """Keep the games of a batch. It comes before the batch is recorded, so that no recorded game is missing.
 
-    def read_moves(self, key: BatchKey) -> Iterator[PlayedGame]:
-        """The games of a batch; none where none were kept."""
-        with contextlib.suppress(FileNotFoundError):
-            for line in (self.path / "moves" / moves_file(key)).read_text().splitlines():
-                plain = json.loads(line)
-                yield PlayedGame(
-                    plain["group"], plain["rotation"], tuple(plain["moves"]), plain["opening"], tuple(plain["returns"])
-                )
+        Args:
+          replays: one for each rotation. records: in the manner of PGN, empty where moves have no names.
+        """
+        self._storage.make_folder(self.path / REPLAYS)
+        for rotation, replay in enumerate(replays):
+            name = f"{key.round}-{'-'.join(map(str, key.lineup))}-{key.number}-{rotation}{SUFFIX}"
+            write_replay(self.path / REPLAYS / name, replay, storage=self._storage)
+        if records:
+            self._storage.make_folder(self.path / RECORDS)
+            self.write(str(Path(RECORDS) / _record_file(key)), records)
+
+    def gather_records(self, keys: Sequence[BatchKey]) -> None:
+        """Put the records of all batches into one file, where there are any."""
+        paths = [self.path / RECORDS / _record_file(key) for key in keys]
+        texts = [path.read_text() for path in paths if path.exists()]
+        if texts:
+            self.write(PGN_FILE, "\n".join(texts))
 
 
-def moves_file(key: BatchKey) -> str:
-    """Name of the file with the moves of a batch."""
-    return f"{key.round}-{'-'.join(map(str, key.lineup))}-{key.number}.jsonl"
+def _record_file(key: BatchKey) -> str:
+    return f"{key.round}-{'-'.join(map(str, key.lineup))}-{key.number}.pgn"
 
 
 def require_same(asked: TournamentConfig, held: TournamentConfig, path: Path) -> None:

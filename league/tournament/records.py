@@ -27,7 +27,7 @@ class TournamentConfig:
       games: of each pairing. batch_games: played and recorded together.
       seed, opening_plies, greedy: as of `ContestConditions`; greedy null decides by the game.
       anchor: contender whose rating is fixed, "" for the first bot or contender. anchor_elo: at this.
-      record: whether the moves of every game are kept.
+      record: whether every game is kept.
     """
 
     written: tuple[str, ...]

@@ -17,9 +17,10 @@ from league.contenders.finding import find_contenders, game_of, require_playable
 from league.errors import LeagueError
 from league.eval.contest import ContestConditions, acts_at_once
 from league.policies.trust import names_of_manifest
-from league.tournament.batches import BatchJob, BatchPlayers, Field, PlayHere
+from league.tournament.batches import BatchJob, BatchOutcome, BatchPlayers, Field, PlayHere
 from league.tournament.folder import Begun, TournamentFolder, require_same
 from league.tournament.formats import format_named
+from league.tournament.game_records import records_of
 from league.tournament.page import tournament_page
 from league.tournament.processes import PlayInProcesses
 from league.tournament.records import TournamentConfig, TournamentCreated, played_batch
@@ -129,16 +130,30 @@ def _play(
     def report() -> TournamentReport:
         return report_of(created, state, teams=teams)
 
+    def records(outcome: BatchOutcome) -> str:
+        names = [contenders[place].name for place in outcome.job.key.lineup]
+        return records_of(game, outcome.job.key, names, outcome.played)
+
+    def tick() -> None:
+        if progress is not None:
+            progress(report, state.games_played, state.games_known)
+
     with _players(field, game, jobs) as players:
         while not state.is_over:
-            _play_round(
-                folder, state, players, lambda: progress and progress(report, state.games_played, state.games_known)
-            )
+            _play_round(folder, state, players, records=records, tick=tick)
             state.close_round()
+    folder.gather_records(state.keys())
     return report()
 
 
-def _play_round(folder: TournamentFolder, state: Tournament, players: BatchPlayers, tick: Callable[[], object]) -> None:
+def _play_round(
+    folder: TournamentFolder,
+    state: Tournament,
+    players: BatchPlayers,
+    *,
+    records: Callable[[BatchOutcome], str],
+    tick: Callable[[], object],
+) -> None:
     """Play every batch of the present round; each is recorded when it ends, and only then counts."""
     due = deque(state.due())
     while due or players.num_busy:
@@ -149,8 +164,8 @@ def _play_round(folder: TournamentFolder, state: Tournament, players: BatchPlaye
         if players.num_busy:
             for outcome in players.wait():
                 job = outcome.job
-                if outcome.played:
-                    folder.write_moves(job.key, outcome.played)
+                if outcome.replays:
+                    folder.write_games(job.key, outcome.replays, records(outcome))
                 event = played_batch(job.key, job.seed_number, job.games, outcome.result)
                 folder.record(event)
                 state.add(event)

@@ -102,9 +102,13 @@ class Tournament:
         self._closed.append(tuple(scores))
         self._lineups = self._format(self._contenders, self._teams, self.closed_rounds, self._config.rounds)
 
+    def keys(self) -> list[BatchKey]:
+        """The batches that have been played, pairing by pairing in their order."""
+        return sorted(self._played, key=_order)
+
     def results(self) -> dict[Lineup, MatchResult]:
         """All games of each pairing that count, rounds and batches in their order."""
-        return self._merged(sorted(self._played, key=_order))
+        return self._merged(self.keys())
 
     def _results_of(self, number: int) -> dict[Lineup, MatchResult]:
         return self._merged(sorted((key for key in self._played if key.round == number), key=_order))

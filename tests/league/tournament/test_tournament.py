@@ -68,6 +68,11 @@ def killed_after(batches: int, path: Path, config: TournamentConfig) -> None:
     assert process.exitcode == -signal.SIGKILL
 
 
+def whole_games_of_random(report: TournamentReport) -> int:
+    """Games in which random play began: half of its own."""
+    return next(row.games for row in report.standings if row.name == "bot:random") // 2
+
+
 def recorded(path: Path) -> list[BatchPlayed]:
     with TournamentFolder(path) as folder:
         begun = folder.begun()
@@ -90,9 +95,12 @@ def test_killed_twice_it_ends_with_the_report_of_an_unbroken_one(
     assert sorted(batches, key=str) == sorted(recorded(tmp_path / "whole"), key=str)
     for name in ("report.json", "standings.csv", "report.html"):
         assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    assert {path.name: path.read_bytes() for path in (tmp_path / "broken" / "moves").iterdir()} == {
-        path.name: path.read_bytes() for path in (tmp_path / "whole" / "moves").iterdir()
-    }
+    kept = {path.name: path.read_bytes() for path in (tmp_path / "broken" / "replays").iterdir()}
+    assert kept == {path.name: path.read_bytes() for path in (tmp_path / "whole" / "replays").iterdir()}
+    assert len(kept) == 2 * len(batches), "a replay for either side of a pair"
+    games = (tmp_path / "broken" / "games.pgn").read_text()
+    assert games == (tmp_path / "whole" / "games.pgn").read_text()
+    assert games.count("[Event ") == whole.games and games.count('[White "bot:random"]') == whole_games_of_random(whole)
 
 
 def test_processes_play_the_same_games_and_one_that_dies_is_replaced(
