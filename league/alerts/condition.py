@@ -54,6 +54,7 @@ ALERT_CONDITIONS: Mapping[str, str] = {
     "gate_silent": "league.alerts.conditions:GateSilent",
     "disk_low": "league.alerts.conditions:DiskLow",
     "rating_drift": "league.alerts.conditions:RatingDrift",
+    "ratings_without_strength": "league.alerts.conditions:RatingsWithoutStrength",
 }
 """Name -> "module:attribute" of a class that is made with its options."""
 

@@ -1,4 +1,5 @@
-"""The built-in alert conditions: lost hosts, learners that do not learn, silent gates, a full disk, falling ratings."""
+"""The built-in alert conditions: lost hosts, learners that do not learn, silent gates, a full disk, falling ratings,
+and ratings that rise alone."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from league.alerts.condition import Seen
 from league.core.gates.gates import GATE, TIMEOUT
 from league.core.metagame.ratings import RatingRow
 from league.core.state.state import LeagueState, PlayerState
+from league.probes.series import series_of
+from league.probes.stagnation import find_stagnation
 from league.runtime.protocol import LearnerProgress
 
 TRAINING = "training"
@@ -194,6 +197,21 @@ class RatingDrift:
                         f"Elo, {best.policy} has {best.elo:+.0f}"
                     )
         return found
+
+
+class RatingsWithoutStrength:
+    """Ratings that rise while fixed yardsticks do not, see `league.probes.stagnation`. Asked again with each result."""
+
+    def __init__(self) -> None:
+        self._known: tuple[object, Mapping[str, str]] = (None, {})
+
+    def check(self, seen: Seen) -> Mapping[str, str]:
+        """Of the run itself."""
+        known = (len(seen.ratings), seen.state.probes.begun, seen.state.probes.open is None)
+        if known != self._known[0]:
+            found = find_stagnation(series_of(seen.state), seen.ratings)
+            self._known = (known, {} if found is None else {"": found.text()})
+        return self._known[1]
 
 
 def _low(row: RatingRow) -> float:

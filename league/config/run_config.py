@@ -188,7 +188,14 @@ class AlertsConfig:
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
-    conditions: tuple[Component, ...] = ("host_lost", "not_learning", "gate_silent", "disk_low", "rating_drift")
+    conditions: tuple[Component, ...] = (
+        "host_lost",
+        "not_learning",
+        "gate_silent",
+        "disk_low",
+        "rating_drift",
+        "ratings_without_strength",
+    )
     sinks: tuple[Component, ...] = ("log",)
 
 

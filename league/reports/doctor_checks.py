@@ -16,11 +16,15 @@ from league.core.state.events import DirectiveIssued, Event, Evidence, LeaseFini
 from league.core.state.payoff import LOSS, WIN
 from league.core.state.registry import given_options
 from league.core.state.state import LeagueState
+from league.probes.series import series_of
+from league.probes.stagnation import find_stagnation, saturated
 from league.simulation.report import starved_opponents
 
 EXPLOITERS = ("main_exploiter", "league_exploiter")
 MIN_GAMES = 200
 """Least number of games for which a fraction of them means anything."""
+WORST_PAST = 0.4
+"""Score against an earlier snapshot below which, with its whole interval, something was unlearnt."""
 MIN_EXPORTED = 8
 """Snapshots below which a mixture is hardly more than one of them. On a one-shot game of nine choices `mixture` was as
 exploitable as the last snapshot with 2 to 3 of a main agent. With 10 to 20 it was less than half as exploitable."""
@@ -323,6 +327,43 @@ def failing_games(state: LeagueState, history: History) -> Iterator[Finding]:
         )
 
 
+def stagnation(state: LeagueState, history: History) -> Iterator[Finding]:
+    """Ratings that rise while fixed yardsticks do not, see `league.probes.stagnation`."""
+    series = series_of(state)
+    if not series:
+        return
+    found = find_stagnation(series, {row.policy: row for row in league_ratings(state)})
+    if found is not None:
+        yield Finding(
+            "ratings rise, yardsticks do not",
+            "The league gets better at beating itself and no stronger.",
+            found.text(),
+            "look for a ring with `league ratings --model meta-game`; give past opponents a larger share (less "
+            "self_play), raise the entropy cost, and export the mixture; or name stronger yardsticks",
+        )
+    beaten = saturated(series)
+    if beaten and found is None:
+        yield Finding(
+            "yardsticks are always beaten",
+            "No yardstick tells the newest snapshots apart.",
+            f"they score over 97 % against {', '.join(beaten)}",
+            "name stronger ones in probes.kinds: a bot that searches longer, or a policy of another run",
+        )
+
+
+def unlearnt(state: LeagueState, history: History) -> Iterator[Finding]:
+    """A newest snapshot that clearly loses to an earlier one."""
+    for one in series_of(state).values():
+        newest = one.points[-1]
+        if one.probe == "past" and newest.high < WORST_PAST:
+            yield Finding(
+                "the past is unlearnt",
+                f"{newest.snapshot} loses to {newest.note}, which came before it.",
+                f"its score is {newest.value:.2f} [{newest.low:.2f}, {newest.high:.2f}] over {newest.games} games",
+                "give past opponents a larger share of the games (less self_play), or export the mixture",
+            )
+
+
 Check = Callable[[LeagueState, History], Iterator[Finding]]
 
 CHECKS: tuple[Check, ...] = (
@@ -335,4 +376,6 @@ CHECKS: tuple[Check, ...] = (
     idle_exploiters,
     wasted_games,
     failing_games,
+    stagnation,
+    unlearnt,
 )

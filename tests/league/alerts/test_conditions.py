@@ -11,11 +11,12 @@ import pytest
 from agents.learner.learner import UpdateReport
 from league.alerts.condition import ALERT_CONDITIONS, Condition, Seen, make_condition
 from league.core.gates.gates import GATE, TIMEOUT
-from league.core.metagame.ratings import RatingRow
+from league.core.metagame.ratings import RatingRow, league_ratings
 from league.core.state.records import Progress, SnapshotInfo
 from league.core.state.state import LeagueState, digest
 from league.runtime.protocol import LearnerProgress
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
+from tests.league.probes.leagues import PairLeague, chasing
 
 MAIN = "main-0"
 GIB = 1 << 30
@@ -64,6 +65,14 @@ def _moved(state: LeagueState) -> LeagueState:
     return state
 
 
+def _chase() -> list[Seen]:
+    """A league that chases itself, before it was rated, then rated, then with a flat rating."""
+    state = PairLeague(chasing, lambda number: 0.0, snapshots=20).state
+    ratings = {row.policy: row for row in league_ratings(state)}
+    flat = {name: replace(row, elo=0.0, low=-30.0, high=30.0) for name, row in ratings.items() if name != "main-0-s0"}
+    return [replace(quiet(), state=state, ratings=some) for some in ({}, ratings, flat)]
+
+
 Scene = Callable[[], list[Seen]]
 SCENES: Mapping[str, tuple[str, Scene, str]] = {
     "a host that stays away": (
@@ -109,6 +118,7 @@ SCENES: Mapping[str, tuple[str, Scene, str]] = {
         lambda: [rated(quiet(), 0, 100, 200), rated(quiet(), 0, 200, 50), rated(quiet(), 0, 200, 180)],
         MAIN,
     ),
+    "ratings that rise alone": ("ratings_without_strength", _chase, ""),
 }
 """What goes wrong -> its condition, the moments before, in and after it, and the subject that is named."""
 
