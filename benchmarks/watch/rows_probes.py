@@ -1,4 +1,4 @@
-"""How often "ratings rise, yardsticks do not" is found in leagues where it holds, and raised in those where it does not.
+"""Rates at which "ratings rise, yardsticks do not" is found where it holds, and raised where it does not.
 
 A run of 60 probed snapshots is looked at after each of them, as the alert does. Four yardsticks of fixed strength are
 met over 200 games each. Each snapshot does better or worse against each than its strength says (40 Elo), and its
