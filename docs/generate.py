@@ -12,7 +12,7 @@ from league.cli import app
 from league.config import reference
 
 DOCS = Path(__file__).parent
-EXAMPLE = re.compile(r"```(python|yaml)\n# docs/examples/(\S+)\n.*?```", re.DOTALL)
+EXAMPLE = re.compile(r"```(python|py|yaml|js)\n(#|//) docs/examples/(\S+)\n.*?```", re.DOTALL)
 
 
 def configuration() -> str:
@@ -50,19 +50,20 @@ def with_examples(text: str) -> str:
     """A page with each code block that begins with `# docs/examples/NAME` filled with that file."""
 
     def fill(found: re.Match[str]) -> str:
-        content = (DOCS / "examples" / found[2]).read_text()
-        return f"```{found[1]}\n# docs/examples/{found[2]}\n{content}```"
+        content = (DOCS / "examples" / found[3]).read_text()
+        return f"```{found[1]}\n{found[2]} docs/examples/{found[3]}\n{content}```"
 
     return EXAMPLE.sub(fill, text)
 
 
 def pages() -> dict[Path, str]:
     """Every generated page and its text."""
-    extending = DOCS / "extending.md"
+    extending, serving = DOCS / "extending.md", DOCS / "serving.md"
     return {
         DOCS / "configuration.md": configuration(),
         DOCS / "commands.md": commands(),
         extending: with_examples(extending.read_text()),
+        serving: with_examples(serving.read_text()),
     }
 
 

@@ -1,4 +1,4 @@
-"""The commands that take policies out of a run and bring them in: `league export` and `league import`."""
+"""The commands that take policies out of a run and bring them in: export, import and serve-policy."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ def add_packages(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command("export")(export)
     app.command("import")(import_package)
+    app.command("serve-policy")(serve_policy)
 
 
 def export(
@@ -90,3 +91,51 @@ def import_package(
         }
         done = operate(into, "admit", arguments, reason=reason)
         typer.echo(f"{done['words']} (event {done['first_event']})", err=as_json)
+
+
+def serve_policy(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONTENDER",
+            help="RUN:NAME, the folder of a snapshot, or one that `league export` made.",
+            show_default=False,
+        ),
+    ],
+    listen: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="HOST:PORT, with a token; or unix:PATH, for this user alone.")
+    ] = "127.0.0.1:8421",
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="Holds the token; made where it is missing. By default printed.")
+    ] = None,
+    host: Annotated[
+        list[str] | None, typer.Option("--host", metavar="NAME", help="Also answer to this name; repeatable.")
+    ] = None,
+    max_batch: Annotated[int, typer.Option("--max-batch", min=1, help="Decisions computed together.")] = 64,
+    deadline_ms: Annotated[
+        float, typer.Option("--deadline-ms", min=0.0, help="Longest wait of a decision for others.")
+    ] = 2.0,
+    max_waiting: Annotated[int, typer.Option("--max-waiting", min=1, help="Decisions that may wait.")] = 1024,
+    max_sessions: Annotated[int, typer.Option("--max-sessions", min=1, help="Games at once, with memory.")] = 10_000,
+    greedy: Annotated[bool, typer.Option("--greedy", help="Take the likeliest action unless asked to draw.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of draws.")] = 0,
+    trust: Trust = False,
+) -> None:
+    """Serve a policy over HTTP: observations in, actions out, computed in batches; a signal ends it."""
+    from league.policies.loading import load_policy
+    from league.policies.source_text import parse_source
+    from league.serving.app import ServingConfig
+    from league.serving.served_policy import ServedPolicy
+    from league.serving.server import Address, serve_policy
+
+    path, player = parse_source(source)
+    policy = ServedPolicy(load_policy(path, player, trust=trust), greedy=greedy, seed=seed)
+    config = ServingConfig(
+        max_batch=max_batch, deadline_ms=deadline_ms, max_waiting=max_waiting, max_sessions=max_sessions
+    )
+
+    def tell(address: Address) -> None:
+        where = f"{address.url} (token {address.token})" if address.token else f"unix:{address.socket_path}"
+        typer.echo(f"{policy.name} of {policy.spec.env_id} is served at {where}")
+
+    serve_policy(policy, config, listen=listen, token_file=token_file, hosts=tuple(host or ()), ready=tell)

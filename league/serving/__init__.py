@@ -1,0 +1,1 @@
+"""Serving a policy over HTTP: batches, sessions, the server and its client."""
