@@ -7,6 +7,7 @@ from collections.abc import Mapping
 SECTIONS: Mapping[str, str] = {
     "overview": "league.page.sections.overview",
     "table": "league.page.sections.table",
+    "strength": "league.page.sections.strength",
     "payoff": "league.page.sections.payoff",
     "lineage": "league.page.sections.lineage",
     "meta_game": "league.page.sections.meta_game",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
+from league.monitor import names
 from league.reports.figures.comparison import Comparison
 from league.reports.figures.meta_game import MetaGame
 from league.reports.figures.payoff_matrix import PayoffMatrix
@@ -31,18 +32,22 @@ def report_markdown(report: Report) -> str:
 def _run(run: RunFigures, *, title: bool) -> Iterator[str]:
     if title:
         yield from (f"# Run {run.name}", "")
-    counted = f"{run.games:,} games, {run.env_steps:,} env steps, {run.players:,} players, {run.snapshots:,} snapshots"
+    amounts = ((run.games, "game"), (run.env_steps, "env step"), (run.players, "player"), (run.snapshots, "snapshot"))
+    counted = ", ".join(f"{number:,} {what}" + ("" if number == 1 else "s") for number, what in amounts)
     yield from (f"{run.phase.capitalize()}: {counted}. Counted are {run.ratings.counts}.", "")
     yield from _ratings(run.ratings)
     yield from _yardsticks(run.yardsticks)
     yield from _payoff(run.payoff)
     yield from _meta_game(run.meta_game)
     yield from _lineage(run)
+    yield from _players(run)
 
 
 def _ratings(ratings: RatingsOverTime) -> Iterator[str]:
     found = [(curve.player, point) for curve in ratings.curves for point in curve.points]
     found += [("", point) for point in ratings.fixed]
+    if not found:
+        return
     found.sort(key=lambda item: -item[1].elo)
     yield from ("## Ratings", "")
     rows = (
@@ -83,7 +88,7 @@ def _probes(found: Yardsticks) -> Iterator[tuple[str, ...]]:
 
 def _payoff(matrix: PayoffMatrix) -> Iterator[str]:
     shown = matrix.policies[:MAX_COLUMNS]
-    if len(shown) < 2:
+    if not matrix.cells:
         return
     rates = {(cell.row, cell.column): cell.win_rate for cell in matrix.cells}
     yield from ("## Payoff", "", "Win rates of rows against columns, strongest first.", "")
@@ -119,6 +124,17 @@ def _lineage(run: RunFigures) -> Iterator[str]:
         for node in nodes[-MAX_ROWS:]
     )
     yield from _table(("snapshot", "trained steps", "how", "parent", "donor", "reason"), rows, numbers=1)
+
+
+def _players(run: RunFigures) -> Iterator[str]:
+    metrics = (names.RETURN_MEAN, names.SCORE, names.EPISODE_LENGTH, names.ENTROPY, names.LAG_MEAN)
+    yield from ("## Players", "", "Newest values of those that have trained most.", "")
+    rows = []
+    for found in run.player_curves:
+        newest = {curve.metric: f"{curve.values[-1]:.4g}" for curve in found.curves}
+        rows.append((found.player, *(newest.get(metric.of(found.player), "") for metric in metrics)))
+    heads = ("player", "return", "score", "episode length", "entropy", "lag")
+    yield from _table(heads, rows, numbers=len(metrics))
 
 
 def _comparison(found: Comparison) -> Iterator[str]:

@@ -18,6 +18,8 @@ from league.reports.figures.lineage_graph import lineage_graph
 from league.reports.figures.meta_game import meta_game
 from league.reports.figures.opponent_mix import opponent_mix
 from league.reports.figures.payoff_matrix import payoff_matrix
+from league.reports.figures.ratings_over_time import ratings_over_time
+from league.reports.figures.yardsticks import yardsticks
 from league.store.journal import Journal
 from league.store.run_folder import RunFolder
 from tests.league.page.conftest import BASE
@@ -72,6 +74,12 @@ def test_the_lineage_and_the_mix_are_those_of_the_journal(client: TestClient, ma
     lineage = lineage_of(events_of(made_run))
     assert view["graph"] == plain(lineage_graph(lineage, league_ratings(state_of(made_run))))
     assert view["mix"] == plain(opponent_mix(lineage, "main-exploiter-0"))
+
+
+def test_strength_is_the_ratings_and_the_yardsticks(client: TestClient, made_run: Path) -> None:
+    view, state = computed(client, "strength", "ratings", limit=1), state_of(made_run)
+    assert view["ratings"] == plain(ratings_over_time(state, league_ratings(state), limit=1))
+    assert view["yardsticks"] == plain(yardsticks(state)) and view["yardsticks"]["curves"]
 
 
 def test_the_meta_game_is_that_of_the_state(client: TestClient, made_run: Path) -> None:

@@ -22,7 +22,7 @@ export function draw(root, data, options = {}) {
     hint: HINT,
     level: options.level,
   });
-  if (policies.length < 2) return;
+  if (!cells.length) return;
   const holder = html('div', {class: 'plot-scroll heatmap', tabindex: 0, id: `${id}-grid`, role: 'application',
     'aria-label': 'Heatmap of win rates. Arrow keys move, Enter opens the pair.'});
   const controls = html('div', {class: 'plot-controls'}, orderSelect(data, state, redraw, id), forecastBox(state, redraw, id));
@@ -147,7 +147,7 @@ function percent(rate) {
 
 function summaryOf(data) {
   const {policies, cells, extent} = data;
-  if (policies.length < 2) return 'There are not two policies to compare yet.';
+  if (!cells.length) return 'No two of the policies shown have met.';
   const seat = data.seat === null ? '' : ` on seat ${data.seat}`;
   const met = `${whole(cells.length / 2 >> 0)} of ${whole((policies.length * (policies.length - 1)) / 2)} pairs have met`;
   return `Win rates of each row${seat} against each column; blue wins, orange loses. ${met}; counted are ` +

@@ -19,6 +19,7 @@ from league.reports.figures.report_csv import LONG, report_files, report_long
 from league.reports.figures.report_html import report_html
 from league.reports.figures.report_markdown import report_markdown
 from tests.league.commands import league
+from tests.league.page.page_runs import write_run
 from tests.league.tiny_runs import start, state_of, tiny
 
 CHROMIUM = Path("/usr/bin/chromium")
@@ -117,6 +118,13 @@ def test_several_runs_stand_side_by_side(run: Path, tmp_path: Path) -> None:
     assert {curve.metric for curve in both.comparison.curves} >= {"league/games"}
     assert all([one.run for one in curve.runs] == ["run", "other"] for curve in both.comparison.curves)
     assert "| seed | 5 | 6 |" in report_markdown(both)
+
+
+def test_a_live_run_is_reported_as_it_is_now(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "live", leases=10, live=True)
+    (found,) = read_report([folder.path], now=0.0).runs
+    assert (found.live, found.phase) == (True, "running")
+    assert "\nRunning: " in report_markdown(read_report([folder.path], now=0.0))
 
 
 def test_two_forms_on_one_screen_are_refused(run: Path, tmp_path: Path) -> None:
