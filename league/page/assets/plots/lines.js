@@ -94,7 +94,7 @@ function settings(data, options, width) {
     width, height: options.height || HEIGHT, series, bands,
     scales: {x: {time: false}, y},
     axes: [{...axis, label: data.x, labelSize: 22, size: 42}, {...axis, label: data.y, labelSize: 22, size: 58}],
-    legend: {live: true},
+    legend: {live: true, markers: {width: 2, dash: (chart, index) => ((series[index].dash || []).length ? 'dashed' : 'solid')}},
     cursor: {drag: {x: true, y: false}, focus: {prox: 24}},
   };
 }

@@ -39,20 +39,25 @@ export function drawDisc(root, data, options = {}) {
   function point(index) {
     current = index;
     ray.setAttribute('d', `M${SIZE / 2} ${SIZE / 2}L${at[index].x} ${at[index].y}`);
+    const gains = members.map((other) => members[index].x * other.y - members[index].y * other.x);
+    const largest = Math.max(...gains.map(Math.abs), 1e-6);
     members.forEach((other, number) => {
-      const gain = members[index].x * other.y - members[index].y * other.x;
-      const fill = number === index ? ink('ink') : diverging(Math.min(Math.max(0.5 + gain, 0), 1))[0];
+      const fill = number === index ? ink('ink') : diverging(0.5 + gains[number] / (2 * largest))[0];
       dots[number].setAttribute('fill', fill);
       dots[number].setAttribute('stroke', ink(number === index ? 'ground' : 'muted'));
     });
     const {policy, nash, alpha_rank: rank} = members[index];
     tell(`${policy}: ${elo(members[index].elo)}, Nash ${nash.toFixed(3)}, alpha-rank ${rank.toFixed(3)}. ` +
-      'Blue: it beats them. Orange: it loses to them.');
+      `Blue: it beats them, by up to ${percent(Math.max(...gains, 0))} over a half. Orange: it loses to them.`);
   }
   keyboard(holder, {
     step: (dx, dy) => point(Math.min(Math.max(current + (dx || dy), 0), members.length - 1)),
     enter: () => options.pick && current >= 0 && options.pick(members[current].policy),
   });
+}
+
+function percent(gain) {
+  return `${(100 * gain).toFixed(0)} %`;
 }
 
 function backdrop() {
@@ -76,10 +81,10 @@ export function drawBars(root, data, options = {}) {
     html('td', {class: 'number'}, member.elo === null ? '' : member.elo.toFixed(0)),
     bar(member.nash, 0), bar(member.alpha_rank, 1),
     html('td', {class: 'number'}, signed(member.advantage))));
-  const head = ['snapshot', 'Elo', 'Nash', 'alpha-rank', 'win rate over \u00bd against Nash'].map((label) =>
+  const head = ['snapshot', 'Elo', 'Nash', 'alpha-rank', 'v Nash'].map((label) =>
     html('th', {scope: 'col'}, label));
   body.append(html('div', {class: 'plot-scroll', tabindex: 0, role: 'region', 'aria-label': 'Nash mixture and alpha-rank'},
-    html('table', {class: 'bars'}, html('caption', {}, 'Snapshots, heaviest in the Nash mixture first'),
+    html('table', {class: 'bars'}, html('caption', {}, 'Snapshots, heaviest in the Nash mixture first; v Nash: win rate over a half against it'),
       html('thead', {}, html('tr', {}, head)), html('tbody', {}, rows))));
   if (data.strongest.length) {
     const steps = data.strongest.map(([policy, rate]) => html('li', {}, `${policy} beats the next with ${(100 * rate).toFixed(0)} %`));
