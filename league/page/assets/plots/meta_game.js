@@ -32,13 +32,16 @@ export function drawDisc(root, data, options = {}) {
     cx: at[index].x, cy: at[index].y, r: 5 + 11 * Math.sqrt(member.nash), fill: series(roles.indexOf(member.role)),
     stroke: ink('ground'), 'stroke-width': 1.5, class: 'disc-point', pointerenter: () => point(index),
     click: () => options.pick && options.pick(member.policy)}));
-  picture.append(...dots);
+  const ring = svg('circle', {r: 8, fill: ink('ink'), stroke: ink('ground'), 'stroke-width': 2, visibility: 'hidden',
+    'pointer-events': 'none'});
+  picture.append(...dots, ring);
   body.append(legend(roles.map((role, index) => ({label: role.replaceAll('_', ' '), colour: series(index)}))), holder);
   holder.append(picture);
   let current = -1;
   function point(index) {
     current = index;
     ray.setAttribute('d', `M${SIZE / 2} ${SIZE / 2}L${at[index].x} ${at[index].y}`);
+    for (const [name, value] of Object.entries({cx: at[index].x, cy: at[index].y, visibility: 'visible'})) ring.setAttribute(name, value);
     const gains = members.map((other) => members[index].x * other.y - members[index].y * other.x);
     const largest = Math.max(...gains.map(Math.abs), 1e-6);
     members.forEach((other, number) => {
@@ -98,7 +101,7 @@ function name(member, options) {
 }
 
 function bar(value, index) {
-  const width = 84;
+  const width = 60;
   return html('td', {class: 'bar'},
     svg('svg', {width, height: 12, 'aria-hidden': 'true'},
       svg('rect', {width, height: 12, fill: ink('line'), opacity: 0.6}),
