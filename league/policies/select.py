@@ -76,13 +76,13 @@ def choose(state: LeagueState, player: str, *, exact: ExactExports | None = None
     """
     if player == AUTO and state.snapshots:
         name, reason = auto_choice(state, exact)
-        chosen = choose(state, name)
+        chosen = choose(state, name, exact=exact)
         return replace(chosen, name=AUTO, reason=f"{name}, as {reason}: {chosen.reason}")
     own = bool(own_snapshots(state))
     if not state.snapshots or (player in (AUTO, *EXPORTS) and not own):
         raise UnknownPolicy("the run has no snapshot yet: let it train until `league status` counts one.")
     if AND in player or TIMES in player:
-        return _mixture_of(state, player)
+        return _mixture_of(state, player, exact)
     if player == BEST:
         return _best(state)
     if player == MIXTURE:
@@ -147,7 +147,7 @@ def _exact(state: LeagueState, exact: ExactExports | None) -> Selection:
     return Selection(EXACT, members, reason, is_drawn=True)
 
 
-def _mixture_of(state: LeagueState, written: str) -> Selection:
+def _mixture_of(state: LeagueState, written: str, exact: ExactExports | None) -> Selection:
     """A mixture that the user wrote: names with weights, each name again any that stands for snapshots.
 
     Raises:
@@ -157,7 +157,7 @@ def _mixture_of(state: LeagueState, written: str) -> Selection:
     for part in written.split(AND):
         name, times, factor = part.strip().partition(TIMES)
         weight = _weight(factor, part) if times else 1.0
-        chosen = choose(state, name.strip())
+        chosen = choose(state, name.strip(), exact=exact)
         if chosen.checkpoint is not None:
             raise UnknownPolicy(f"{name} stands for its learner's restart state: a mixture is of snapshots, name one.")
         for probability, snapshot in chosen.members:

@@ -73,6 +73,11 @@ def test_the_exact_values_choose_and_are_forgotten_once_the_run_goes_on(tmp_path
     opened = open_run(path)
     mixture = members_of(load_selection(opened, opened.choose(EXACT)))
     assert nash_conv("kuhn_poker", mixture) == pytest.approx(exact.values[EXACT], abs=1e-9)
+    lowest = dataclasses.replace(exact, values={**exact.values, EXACT: -1.0})
+    auto = choose(opened.state, "auto", exact=lowest)
+    assert auto.reason.startswith("exact, as") and auto.members == members
+    both = choose(opened.state, "exact+average", exact=exact)
+    assert sum(weight for weight, _ in both.members) == pytest.approx(1.0)
     assert exact.values[EXACT] <= min(exact.values[name] for name in (AVERAGE, MIXTURE)) + 1e-9
     chosen = open_run(path).choose("auto")
     assert exact.values[auto_choice(state_of(path), exact)[0]] == exact.values[least]
