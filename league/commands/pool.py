@@ -1,4 +1,4 @@
-"""The commands of a rating pool: `league pool init`, `add`, `push`, `run` and `list`."""
+"""The commands of a rating pool: `league pool init`, `add`, `push`, `run`, `serve`, `work` and `list`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ def add_pool(app: typer.Typer) -> None:
     group.command("run")(run)
     group.command("list")(list_)
     group.command("push")(push)
+    group.command("serve")(serve)
+    group.command("work")(work)
     app.add_typer(group, name="pool")
 
 
@@ -91,13 +93,66 @@ def push(
 
 def run(
     folder: PoolArgument,
+    jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes that play.")] = 1,
     for_time: For = None,
     trust: Trust = False,
 ) -> None:
     """Play where the ratings are least sure, until a signal or the time given."""
-    from league.pool.run_command import run_pool
+    from league.pool.service.run_command import run_pool
 
-    typer.echo(run_pool(folder, seconds=None if for_time is None else seconds_of(for_time), trust=trust))
+    typer.echo(run_pool(folder, seconds=_seconds(for_time), jobs=jobs, trust=trust))
+
+
+def serve(
+    folder: PoolArgument,
+    listen: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where workers reach it; beyond this machine with a certificate.")
+    ] = "127.0.0.1:8710",
+    token_file: Annotated[
+        Path | None, typer.Option(help="The token of workers; made where it is missing.", show_default="DIR/token")
+    ] = None,
+    tls_cert: Annotated[str, typer.Option(metavar="FILE", help="Certificate in PEM.")] = "",
+    tls_key: Annotated[str, typer.Option(metavar="FILE", help="Its key in PEM.")] = "",
+    host: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A name that workers use for this machine; may be repeated."),
+    ] = None,
+    trust: Trust = False,
+) -> None:
+    """Serve a pool to workers, until a signal. It plays nothing itself."""
+    from league.pool.service.run_command import serve_pool
+    from league.pool.service.server import listening_at
+
+    where = listening_at(listen, tls_cert=tls_cert, tls_key=tls_key, hosts=tuple(host or ()))
+    typer.echo(serve_pool(folder, where, token_file=token_file, trust=trust))
+
+
+def work(
+    url: Annotated[str, typer.Argument(metavar="URL", help="Of a served pool.", show_default=False)],
+    token_file: Annotated[Path, typer.Option(help="File with the pool's token.", show_default=False)],
+    ca_file: Annotated[str, typer.Option(metavar="FILE", help="Certificates to trust for https.")] = "",
+    for_time: For = None,
+    with_parent: Annotated[
+        bool, typer.Option("--with-parent", help="End with the process that started this one.")
+    ] = False,
+    trust: Trust = False,
+) -> None:
+    """Play for a pool that another process serves, until a signal."""
+    from league.pool.service.run_command import work_for
+
+    ended = work_for(
+        url,
+        token_file=token_file,
+        ca_file=ca_file,
+        seconds=_seconds(for_time),
+        with_parent=with_parent,
+        trust=trust,
+    )
+    typer.echo(ended)
+
+
+def _seconds(for_time: str | None) -> float | None:
+    return None if for_time is None else seconds_of(for_time)
 
 
 def list_(

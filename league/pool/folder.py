@@ -4,6 +4,7 @@
 - policies/: weights, by their sha256.
 - inbox/: folders of policies that are to join.
 - refused/: those that could not.
+- token: by which workers join, for this user alone.
 - run.lock: held by the process that works on the pool.
 """
 
@@ -43,6 +44,11 @@ class PoolFolder:
     def lock(self) -> Path:
         """Held by the process that works on the pool."""
         return self.path / "run.lock"
+
+    @property
+    def token(self) -> Path:
+        """The token by which workers join."""
+        return self.path / "token"
 
     def journal(self, generation: int) -> Path:
         """A journal file by its number."""

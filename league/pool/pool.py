@@ -27,7 +27,6 @@ from league.pool.core.rules import (
     FailBatch,
     FinishBatch,
     GrantBatch,
-    NotOpen,
     OpenPool,
     PoolCommand,
     PoolRefused,
@@ -160,10 +159,10 @@ class Pool:
             self._execute(FailBatch(lease_id, token, reason))
             self._deadlines.pop(lease_id, None)
 
-    def give_up(self, lease_id: int, reason: str) -> None:
-        """Give a lease up; that it is no longer open is no error."""
-        with self._lock, contextlib.suppress(NotOpen):
-            self._execute(ExpireBatch(lease_id, reason))
+    def give_up(self, lease_id: int, token: str, reason: str) -> None:
+        """Take a lease back from a worker that will not play it, and blame nobody. Raises NotOpen."""
+        with self._lock:
+            self._execute(ExpireBatch(lease_id, reason, token))
             self._deadlines.pop(lease_id, None)
 
     def _current(self) -> Scheduler | None:

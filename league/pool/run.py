@@ -50,7 +50,7 @@ def _play(pool: Pool, granted: GrantedBatch, ready: ReadyPolicies, still: Callab
         ]
         result = play_batch(pool.game, lease, entrants, still=still)
     except OutOfTime:
-        pool.give_up(lease.lease_id, "the pool was stopped")
+        pool.give_up(lease.lease_id, lease.token, "the pool was stopped")
         return 0
     except (LeagueError, EnvError) as error:
         pool.fail(lease.lease_id, lease.token, str(error))

@@ -80,10 +80,11 @@ def test_commands_in_sentences_exist() -> None:
         for code in inline_code(path):
             words = code.split()
             if words[0] == "league" and len(words) > 1 and words[1][0].islower() and words[1] in {*group().commands}:
-                options = {flag for parameter in group().commands[words[1]].params for flag in parameter.opts}
-                options |= {
-                    flag for parameter in group().commands[words[1]].params for flag in parameter.secondary_opts
-                }
+                command = group().commands[words[1]]
+                if len(words) > 2 and words[2] in getattr(command, "commands", {}):
+                    command = command.commands[words[2]]
+                options = {flag for parameter in command.params for flag in parameter.opts}
+                options |= {flag for parameter in command.params for flag in parameter.secondary_opts}
                 for word in words[2:]:
                     assert not word.startswith("-") or word in options | {"--help"}, f"{path.name}: `{code}`"
                 seen += 1

@@ -99,10 +99,11 @@ class FailBatch:
 
 @dataclass(frozen=True)
 class ExpireBatch:
-    """Give a lease up. reason: one sentence."""
+    """Give a lease up. reason: one sentence. token: of the lease where its worker asks; None where the pool does."""
 
     lease_id: int
     reason: str
+    token: str | None = None
 
 
 PoolCommand = CreatePool | OpenPool | AddPolicy | GrantBatch | FinishBatch | FailBatch | ExpireBatch
@@ -133,8 +134,7 @@ def decide(state: PoolState, command: PoolCommand) -> PoolEvent:
     if isinstance(command, FailBatch):
         _open_lease(state, command.lease_id, command.token)
         return BatchFailed(command.lease_id, command.reason[:MAX_REASON])
-    if command.lease_id not in state.leases:
-        raise NotOpen(f"lease {command.lease_id} is not open")
+    _open_lease(state, command.lease_id, command.token)
     return BatchExpired(command.lease_id, command.reason[:MAX_REASON])
 
 
@@ -189,11 +189,11 @@ def _grant(state: PoolState, command: GrantBatch) -> BatchGranted:
     return BatchGranted(lease)
 
 
-def _open_lease(state: PoolState, lease_id: int, token: str) -> BatchLease:
+def _open_lease(state: PoolState, lease_id: int, token: str | None) -> BatchLease:
     lease = state.leases.get(lease_id)
     if lease is None:
         past = 1 <= lease_id < state.next_lease_id
         raise NotOpen(f"lease {lease_id} " + ("was answered or given up before" if past else "was never granted"))
-    if lease.token != token:
+    if token not in (None, lease.token):
         raise NotOpen(f"lease {lease_id} was granted under another token: the answer is not of this lease")
     return lease

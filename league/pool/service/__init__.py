@@ -1,0 +1,1 @@
+"""The service of a pool: workers join it by address and token."""

@@ -1,0 +1,173 @@
+"""Works on a pool for `league pool run`, `serve` and `work`, until a time is over or a signal asks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+from league.monitor.progress import ProgressLine
+from league.pool.folder import PoolFolder
+from league.pool.pool import Pool, open_pool
+from league.pool.run import run_here
+from league.pool.service.client import PoolClient
+from league.pool.service.server import Listening, PoolServiceError, serving, token_of
+from league.pool.service.worker import work
+
+TEND_S = 1.0
+"""Time between two looks at the inbox and at overdue leases."""
+END_S = 10.0
+"""Patience with worker processes that are to end."""
+
+
+def run_pool(path: Path, *, seconds: float | None, jobs: int, trust: bool) -> str:
+    """Play batches here; returns a sentence for the end.
+
+    Args:
+      seconds: None until a signal. jobs: processes that play; one plays in this process.
+    """
+    with _opened(path, trust) as pool, stopped_by_signals(seconds) as stop:
+        before = pool.state.finished
+        with _progress(pool) as progress:
+            if jobs == 1:
+                run_here(pool, still=_still(stop), source=path, idle=stop.wait, progress=progress)
+            else:
+                _run_processes(pool, path, jobs, stop, progress, trust=trust)
+        batches = pool.state.finished - before
+    return f"{batches:,} batches were counted; `league pool list {path}` shows the ratings."
+
+
+def serve_pool(path: Path, where: Listening, *, token_file: Path | None, trust: bool) -> str:
+    """Serve a pool to workers until a signal; returns a sentence for the end."""
+    with _opened(path, trust) as pool, stopped_by_signals(None) as stop:
+        token = token_file or PoolFolder(path).token
+        with serving(pool, token_of(token, make=True), where) as url, _progress(pool) as progress:
+            _say(f"Workers join by `league pool work {url} --token-file {token}`.")
+            while not stop.wait(TEND_S):
+                pool.tend()
+                progress(0)
+    return f"{path} was closed; batches in hand are counted when it is served again within their time."
+
+
+def work_for(url: str, *, token_file: Path, ca_file: str, seconds: float | None, with_parent: bool, trust: bool) -> str:
+    """Join a pool and play until a signal; returns a sentence for the end.
+
+    Args:
+      with_parent: whether to end with the process that started this one.
+    """
+    parent = os.getppid()
+    line = ProgressLine(sys.stderr)
+    worker = f"{socket.gethostname()}:{os.getpid()}"
+    with stopped_by_signals(seconds) as stop:
+
+        def still() -> bool:
+            return not stop.is_set() and not (with_parent and os.getppid() != parent)
+
+        token = token_of(token_file, make=False)
+        with PoolClient(url, token, worker=worker, ca_file=ca_file, still=still, pause=stop.wait) as client:
+            games = work(client, still=still, idle=stop.wait, trust=trust, progress=lambda n: line.show(f"{n:,} games"))
+    line.close()
+    return f"{games:,} games were counted."
+
+
+def _run_processes(
+    pool: Pool, path: Path, jobs: int, stop: threading.Event, progress: Callable[[int], object], *, trust: bool
+) -> None:
+    """Serve the pool on loopback to workers of this machine, and end them with it."""
+    token_file = PoolFolder(path).token
+    with serving(pool, token_of(token_file, make=True), Listening()) as url:
+        order = ["pool", "work", url, "--token-file", str(token_file), "--with-parent", *(["--trust"] if trust else [])]
+        workers = [
+            subprocess.Popen(
+                [sys.executable, "-m", "league", *order], stdout=subprocess.DEVNULL, start_new_session=True
+            )
+            for _ in range(jobs)
+        ]
+        try:
+            while not stop.wait(TEND_S):
+                pool.tend()
+                progress(0)
+                if all(worker.poll() is not None for worker in workers):
+                    raise PoolServiceError("every worker process has ended; what they said stands above.")
+        finally:
+            _end(workers)
+
+
+def _end(workers: list[subprocess.Popen[bytes]]) -> None:
+    for worker in workers:
+        worker.terminate()
+    deadline = time.monotonic() + END_S
+    for worker in workers:
+        try:
+            worker.wait(max(deadline - time.monotonic(), 0.0))
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait(END_S)
+
+
+@contextlib.contextmanager
+def _opened(path: Path, trust: bool) -> Iterator[Pool]:
+    with open_pool(PoolFolder(path), trust=trust, say=_say) as pool:
+        yield pool
+
+
+@contextlib.contextmanager
+def _progress(pool: Pool) -> Iterator[Callable[[int], None]]:
+    line = ProgressLine(sys.stderr)
+    before = pool.state.finished
+
+    def show(games: int) -> None:
+        state = pool.state
+        line.show(f"{state.finished - before:,} batches counted, {len(state.policies):,} policies")
+
+    yield show
+    line.close()
+
+
+def _still(stop: threading.Event) -> Callable[[], bool]:
+    return lambda: not stop.is_set()
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def stopped_by_signals(seconds: float | None) -> Iterator[threading.Event]:
+    """An event that the first Ctrl-C, TERM or loss of the terminal sets, or the time; a second signal leaves at once.
+
+    Args:
+      seconds: None for no limit.
+    """
+    stop, asked = threading.Event(), threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if asked.is_set():
+            os._exit(128 + number)
+        asked.set()
+        stop.set()
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    if before[signal.SIGHUP] == signal.SIG_IGN:  # whoever started it wants it to outlive its terminal
+        del before[signal.SIGHUP]
+    for number in before:
+        signal.signal(number, handle)
+    timer = None if seconds is None else threading.Timer(seconds, stop.set)
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield stop
+    finally:
+        if timer is not None:
+            timer.cancel()
+        for number, handler in before.items():
+            signal.signal(number, handler)
