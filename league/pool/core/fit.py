@@ -4,8 +4,8 @@ The expected score of a game is p = 1 / (1 + 10 ** (-d / 400)), a draw being hal
 Draws, and the common opening of paired games, make scores vary less (or more) than a coin of that mean. So the
 likelihood is a quasi-likelihood: variance phi p (1 - p), where the dispersion phi is measured over all groups.
 
-The prior says that policies are normal around a common mean; both its mean and its spread are learnt. The mean is one
-more unknown, tied loosely to the anchors: as a point estimate it would count its own evidence twice.
+The prior says that policies are normal around a common mean. Its mean is learnt, and its spread where that is wide.
+The mean is one more unknown, tied loosely to the anchors: a point estimate would count its own evidence twice.
 
 Shape letters: N policies, of which R are rated and the others anchors; M pairs that have met; U = R + 2 nodes: 0 stands
 for all anchors, 1 + r for the rated policy number r, the last for the mean of the prior. Ratings are in logits.
@@ -27,9 +27,9 @@ Numbers = NDArray[np.int64]
 
 MAX_DENSE = 2_000
 """Policies up to which the covariance is stored whole; its cost grows with their third power."""
-SPREAD_ELO, SPREAD_POLICIES = 500.0, 4.0
-"""Spread of a pool of which nothing is known, and the number of policies that it counts for."""
-MIN_SPREAD_ELO = 50.0
+MIN_SPREAD_ELO = 500.0
+"""Least spread of the prior, which is worth half a game of equals: policies that are yet to join may be far from all
+that were seen."""
 MEAN_SPREAD_ELO = 2_000.0
 """Standard deviation of the mean of the prior around the mean of the anchors."""
 PRIOR_GROUPS = 20.0
@@ -120,7 +120,7 @@ def fit_pool(games: PoolGames, *, start: Fit | None = None, max_dense: int = MAX
     """
     model = _Model(games)
     values = model.start_values(start)
-    spread = SPREAD_ELO / ELO_PER_LOGIT if start is None else start.spread
+    spread = MIN_SPREAD_ELO / ELO_PER_LOGIT if start is None else start.spread
     dispersion = 1.0 if start is None else start.dispersion
     exact = len(games.anchors) <= max_dense
     for _ in range(MAX_ROUNDS if start is None else WARM_ROUNDS):
@@ -203,9 +203,7 @@ class _Model:
         else:
             unsure = np.diag(covariance)[1:-1] + covariance[-1, -1] - 2.0 * covariance[1:-1, -1]
         squares = float(((values[1:-1] - values[-1]) ** 2 + unsure).sum())
-        assumed = (SPREAD_ELO / ELO_PER_LOGIT) ** 2
-        found = np.sqrt((SPREAD_POLICIES * assumed + squares) / (SPREAD_POLICIES + len(unsure)))
-        return max(float(found), MIN_SPREAD_ELO / ELO_PER_LOGIT)
+        return max(float(np.sqrt(squares / max(len(unsure), 1))), MIN_SPREAD_ELO / ELO_PER_LOGIT)
 
     def dispersion(self, values: Array, weights: Array, covariance: Array | None) -> float:
         """Variance of the groups' mean scores over that of independent games without draws.

@@ -1,11 +1,11 @@
 """The messages between a pool and its workers: JSON of fixed records, within caps, over HTTP.
 
-POST /v1/hello     Hello     -> Welcome, or 409 with a sentence where the versions differ
-POST /v1/lease     AskLease  -> GrantedBatch, or 204 where there is nothing to play
-POST /v1/finish    Finish    -> 204 once the answer is durable; 409 where it does not count, for good
-POST /v1/fail      Fail      -> 204, or 409 as above
-GET  /v1/manifest/DIGEST     -> a SnapshotManifest
-GET  /v1/weights/DIGEST      -> the bytes of its weights
+- POST /v1/hello: Hello to Welcome, or 409 with a sentence where the versions differ.
+- POST /v1/lease: AskLease to GrantedBatch, or 204 where there is nothing to play.
+- POST /v1/finish: Finish to 204 once the answer is durable, or 409 where it does not count, for good.
+- POST /v1/fail: Fail to 204, or 409 as above.
+- GET /v1/manifest/DIGEST: a SnapshotManifest.
+- GET /v1/weights/DIGEST: the bytes of its weights.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Fail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Why a request was refused, one sentence."""
+    """The reason of a refused request, one sentence."""
 
     error: str
 

@@ -141,7 +141,7 @@ def test_the_next_pair_is_the_one_that_lowers_the_summed_variance_most_per_secon
     for _ in range(3):
         batch = scheduler.next_batch(state.leases)
         assert batch is not None
-        assert (batch.home, batch.away) == best_by_refitting(state, fit, leases)
+        assert {batch.home, batch.away} == {*best_by_refitting(state, fit, leases)}
         lease = BatchLease(state.next_lease_id, "", "", batch.home, batch.away, batch.games, 1.0)
         apply(state, BatchGranted(lease))
         leases.append(lease)
