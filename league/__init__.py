@@ -11,8 +11,9 @@ from league.version import __version__
 
 if TYPE_CHECKING:
     from league.policies.loading import load_policy as load_policy
+    from league.serving.opponent import as_opponent as as_opponent
 
-__all__ = ["__version__", "load_policy"]
+__all__ = ["__version__", "as_opponent", "load_policy"]
 
 
 use_loaders(built_in=load, own=load_admitted, build=build_component)
@@ -24,4 +25,8 @@ def __getattr__(name: str) -> object:
         from league.policies.loading import load_policy
 
         return load_policy
+    if name == "as_opponent":
+        from league.serving.opponent import as_opponent
+
+        return as_opponent
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -209,7 +209,7 @@ class ParallelGame(PettingZooParallelEnv):  # type: ignore[misc]
 
 
 def _observation_space(spec: EnvSpec) -> spaces.Dict:
-    fields = {name: _box(field) for name, field in spec.observations.items()}
+    fields = {name: field_space(field) for name, field in spec.observations.items()}
     observation = next(iter(fields.values())) if len(fields) == 1 else spaces.Dict(fields)
     if spec.actions.kind != "categorical":
         return spaces.Dict({"observation": observation})
@@ -223,7 +223,8 @@ def _action_space(spec: EnvSpec) -> Any:
     return spaces.Discrete(spec.actions.num_actions)
 
 
-def _box(field: ArraySpec) -> spaces.Box:
+def field_space(field: ArraySpec) -> spaces.Box:
+    """The space of an observation field; bool becomes int8."""
     if field.dtype == "bool":
         return spaces.Box(0, 1, field.shape, np.int8)
     dtype = np.dtype(field.dtype)

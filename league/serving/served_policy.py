@@ -6,7 +6,7 @@ Shape letters: K rows, A actions, C floats of core state, P dist_params.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -63,11 +63,14 @@ class ServedPolicy:
       policy: shared with nobody.
       greedy: whether it takes the likeliest action unless a request says otherwise.
       seed: of its draws.
+      own_format: whether observations and actions may have the game's own format; else they are those of its spec.
     """
 
-    def __init__(self, policy: LoadedPolicy | LoadedMixture, *, greedy: bool = False, seed: int = 0) -> None:
+    def __init__(
+        self, policy: LoadedPolicy | LoadedMixture, *, greedy: bool = False, seed: int = 0, own_format: bool = True
+    ) -> None:
         self.name = policy.name
-        self.spec: EnvSpec = policy.spec
+        self.spec: EnvSpec = policy.spec if own_format else replace(policy.spec, user_format=None)
         self.greedy = greedy
         self._networks = [member.network for _, member in policy.members]
         self._shares = np.cumsum([weight for weight, _ in policy.members])
@@ -83,6 +86,10 @@ class ServedPolicy:
     def needs_state(self) -> bool:
         """True if a game carries something from one decision to the next."""
         return self.core_size > 0 or self.num_members > 1
+
+    def reseed(self, seed: int) -> None:
+        """Restart the stream of draws."""
+        self._rng = np.random.default_rng(seed)
 
     def first_state(self) -> State:
         """The state before the first decision of a game: no memory, and a member drawn."""
