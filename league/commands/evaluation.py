@@ -31,7 +31,7 @@ def evaluate(
         typer.Option(
             "--greedy/--sample",
             help="Take the likeliest action, or draw one.",
-            show_default="--sample where several seats act at once",
+            show_default="--sample where seats act at once or hide something",
         ),
     ] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,

@@ -29,7 +29,7 @@ Greedy = Annotated[
     typer.Option(
         "--greedy/--sample",
         help="Networks take the likeliest action, or draw one.",
-        show_default="--sample where several seats act at once",
+        show_default="--sample where seats act at once or hide something",
     ),
 ]
 OpeningPlies = Annotated[int, typer.Option("--opening-plies", min=0, help="Random legal moves before anyone acts.")]
@@ -65,7 +65,7 @@ def match(
     from agents.torch_runtime import prepare_process
     from envs.protocol import EnvConfig
     from league.contenders.finding import find_contenders, game_of, remarks_on, require_playable
-    from league.eval.contest import ContestConditions, acts_at_once
+    from league.eval.contest import ContestConditions, should_sample
     from league.eval.head_to_head import head_to_head_csv, head_to_head_lines, play_head_to_head
 
     words = [word for word in contenders if sprt is not None and word.startswith(TEST_WORDS)]
@@ -74,7 +74,7 @@ def match(
     found = find_contenders([name for name in contenders if name not in words], trust=trust)
     game = game_of(found, env=None if env is None else EnvConfig(env))
     require_playable(found, game)
-    conditions = ContestConditions(seed, opening_plies, not acts_at_once(game.env) if greedy is None else greedy)
+    conditions = ContestConditions(seed, opening_plies, not should_sample(game.env) if greedy is None else greedy)
     with games_line() as progress:
         report = play_head_to_head(
             game,

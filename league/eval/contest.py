@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from envs.protocol import EnvConfig
-from envs.registry import make
+from envs.registry import BUILT_IN, make
 from league.contenders.contender import Contender, Game, OpenConditions
 from league.eval.game_moves import GameSink
 from league.eval.match import Progress, play_match
@@ -75,10 +75,12 @@ def play_batch(
         )
 
 
-def acts_at_once(env_config: EnvConfig) -> bool:
-    """True if several seats act in the first turn of the game: then a fixed choice of actions is easily exploited."""
+def should_sample(env_config: EnvConfig) -> bool:
+    """True if a fixed choice of actions is easily exploited: seats act at once, or one is known to hide something."""
     env = make(env_config, num_envs=1)
     try:
-        return len(env.reset(0).env_index) > 1
+        is_known = env.spec.information_known or env_config.id in BUILT_IN
+        hides = env.spec.hidden_information and is_known and len(set(env.spec.teams)) > 1
+        return hides or len(env.reset(0).env_index) > 1
     finally:
         env.close()

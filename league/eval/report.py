@@ -14,7 +14,7 @@ import numpy as np
 from agents.acting.policy import ActInputs, Policy
 from envs.protocol import EnvConfig, EnvError, EnvSpec
 from envs.registry import make
-from league.eval.contest import acts_at_once
+from league.eval.contest import should_sample
 from league.eval.entrants import Entrant, open_entrants
 from league.eval.match import team_places
 from league.eval.match_result import Interval, MatchResult
@@ -137,8 +137,8 @@ def evaluate_run(
       bots: names as in `make_bot`; one that cannot play the game is left out with a note.
       games: of each match; rounded up to a multiple of the number of teams.
       seed: of openings, bots and sampled actions. opening_plies: see `play_match`.
-      greedy: None takes the likeliest action where one seat acts at a time. Where several act at once it samples, since
-        a fixed choice is easily exploited there.
+      greedy: None takes the likeliest action where one seat acts at a time. Where several act at once, or one is known
+        to hide something, it samples, since a fixed choice is easily exploited there.
       trust: whether to load code that the folder names, regardless of its author.
       progress: see `Progress`.
       replays: folder in which the games are recorded; None records nothing.
@@ -150,7 +150,7 @@ def evaluate_run(
     deadline = None if limit_s is None else Deadline.after(limit_s)
     run, found = open_entrants(Path(run_path), players, seed=seed, trust=trust)
     if greedy is None:
-        greedy = not acts_at_once(run.env)
+        greedy = not should_sample(run.env)
     entrants: dict[str, Policy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
     fitting, notes = fitting_bots(run.env, bots, seed=seed)
     teams = len(set(run.spec.teams))

@@ -15,7 +15,7 @@ from envs.registry import spec_of
 from league.contenders.contender import Contender, Game, plain_game
 from league.contenders.finding import find_contenders, game_of, require_playable, runs_a_program
 from league.errors import LeagueError
-from league.eval.contest import ContestConditions, acts_at_once
+from league.eval.contest import ContestConditions, should_sample
 from league.policies.trust import names_of_manifest
 from league.tournament.batches import BatchJob, BatchOutcome, BatchPlayers, Field, PlayHere
 from league.tournament.folder import Begun, TournamentFolder, require_same
@@ -95,7 +95,7 @@ def _begin(folder: TournamentFolder, config: TournamentConfig, *, trust: bool) -
         raise LeagueError(f"--anchor: {config.anchor} is none of the contenders.")
     format_named(config.format)(len(contenders), teams, (), config.rounds)
     require_playable(contenders, game)
-    greedy = not acts_at_once(game.env) if config.greedy is None else config.greedy
+    greedy = not should_sample(game.env) if config.greedy is None else config.greedy
     enrolled = tuple(folder.enrol(contender) for contender in contenders)
     created = TournamentCreated(config, enrolled, game.env.id, dict(game.env.kwargs), greedy)
     folder.record(created)
