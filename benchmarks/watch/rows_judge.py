@@ -28,7 +28,7 @@ from league.eval.sprt import PAIR_SCORES, SprtConfig, expected_score, log_likeli
 from league.store.journal_reader import JournalReader
 from league.tournament.records import EVENTS, BatchPlayed
 
-MATCHES = 10_000
+MATCHES = 4_000
 """Simulated matches for each truth."""
 PAIRS_A_LOOK = 32
 MAX_PAIRS = 64_000

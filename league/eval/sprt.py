@@ -18,7 +18,8 @@ PAIR_SCORES = np.linspace(0.0, 1.0, 5)
 """[K] mean score of the two games of a pair."""
 UNSEEN = 1e-3
 """Pairs that a score without a pair counts as: with a chance of zero the ratio would be certain at once."""
-BISECTIONS = 60
+MAX_STEPS, CLOSE = 100, 1e-11
+"""Of the search for a tilt: steps, and the move at which it ends."""
 
 Array = NDArray[np.float64]
 
@@ -105,14 +106,22 @@ def elo_of(score: float) -> float:
 def _most_likely(observed: Array, mean: float) -> Array:
     """float64 [..., K], the distribution of a given mean under which `observed` [..., K] is most likely.
 
-    It is observed / (1 + t (score - mean)), with the t at which its mean is `mean`, found by bisection.
+    It is observed / (1 + t (score - mean)) with the t at which its mean is `mean`. That t is the zero of a falling
+    function, found by Newton's method within a bracket that every step narrows.
     """
     away = PAIR_SCORES - mean
     low = np.full((*observed.shape[:-1], 1), -1.0 / away.max())
     high = np.full_like(low, -1.0 / away.min())
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        excess = (observed * away / (1.0 + middle * away)).sum(axis=-1, keepdims=True)
-        low, high = np.where(excess > 0, middle, low), np.where(excess > 0, high, middle)
-    tilted: Array = observed / (1.0 + 0.5 * (low + high) * away)
+    tilt = np.zeros_like(low)
+    for _ in range(MAX_STEPS):
+        weight = 1.0 / (1.0 + tilt * away)
+        excess = (observed * away * weight).sum(axis=-1, keepdims=True)
+        slope = (observed * (away * weight) ** 2).sum(axis=-1, keepdims=True)
+        low, high = np.where(excess > 0, tilt, low), np.where(excess > 0, high, tilt)
+        step = tilt + excess / slope
+        step = np.where((step > low) & (step < high), step, 0.5 * (low + high))
+        moved, tilt = float(np.abs(step - tilt).max(initial=0.0)), step
+        if moved < CLOSE:
+            break
+    tilted: Array = observed / (1.0 + tilt * away)
     return tilted

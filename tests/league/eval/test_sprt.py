@@ -13,6 +13,7 @@ from league.eval.sprt import (
     PAIR_SCORES,
     UNSEEN,
     SprtConfig,
+    _most_likely,
     elo_of,
     expected_score,
     log_likelihood_ratio,
@@ -44,6 +45,15 @@ def slow_ratio(counts: list[int], config: SprtConfig) -> float:
 def test_the_ratio_is_that_of_the_best_distributions_of_each_mean(counts: list[int]) -> None:
     config = SprtConfig(elo0=-5.0, elo1=20.0)
     assert float(log_likelihood_ratio(np.array(counts), config)) == pytest.approx(slow_ratio(counts, config), abs=2e-3)
+
+
+def test_the_tilted_distribution_has_the_mean_of_its_hypothesis_however_extreme_the_counts() -> None:
+    counts = np.array([[0, 0, 0, 0, 5000], [5000, 0, 0, 0, 0], [0, 0, 1, 0, 0], [1, 1, 1, 1, 1], [9, 0, 0, 0, 9]])
+    observed = np.where(counts == 0, UNSEEN, counts).astype(np.float64)
+    observed /= observed.sum(axis=1, keepdims=True)
+    for mean in (0.2, 0.5, 0.93):
+        tilted = _most_likely(observed, mean)
+        assert (tilted > 0).all() and np.allclose(tilted.sum(axis=1), 1.0) and np.allclose(tilted @ PAIR_SCORES, mean)
 
 
 def test_the_ratio_turns_its_sign_with_the_seats_and_is_zero_before_the_first_pair() -> None:
