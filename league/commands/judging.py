@@ -19,7 +19,8 @@ Contenders = Annotated[
     list[str],
     typer.Argument(
         metavar="CONTENDER...",
-        help="RUN:NAME, a folder of a snapshot, of several or of an exported policy, or bot:NAME.",
+        help="RUN:NAME, a folder of a snapshot, of several or of an exported policy, bot:NAME, uci:PROGRAM, "
+        "gtp:PROGRAM, http://HOST:PORT or unix:SOCKET.",
         show_default=False,
     ),
 ]

@@ -22,6 +22,8 @@ CONTENDERS: Mapping[str, str] = {
     "bot": "league.contenders.bots:find_bot",
     "uci": "league.contenders.uci:find_uci",
     "gtp": "league.contenders.gtp:find_gtp",
+    "http": "league.contenders.served:find_served",
+    "unix": "league.contenders.served:find_served",
 }
 """Kind, the word before the first colon -> "module:attribute" of its `Finder`; anything else is a folder."""
 

@@ -74,7 +74,7 @@ def find_stored(written: str) -> tuple[StoredContender, ...]:
     if not folder.exists():
         raise UnknownContender(
             f"{written!r} is no contender: give a folder as RUN:NAME, a snapshot or an exported policy; or bot:NAME,"
-            " http://127.0.0.1:PORT, uci:PROGRAM or gtp:PROGRAM."
+            " http://127.0.0.1:PORT, unix:SOCKET, uci:PROGRAM or gtp:PROGRAM."
         )
     inside = [] if name else _snapshots_in(folder)
     if inside:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+import socket
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+import uvicorn
 
 from agents.acting.policy import ActInputs
 from envs.plugins import load
@@ -15,10 +20,15 @@ from envs.protocol import EnvConfig, EnvError
 from envs.registry import make, spec_of
 from league.contenders.contender import Contender, Game, OpenConditions, UnknownContender
 from league.contenders.finding import CONTENDERS, find_contenders, finder_of, game_of, remarks_on, require_playable
+from league.eval.contest import ContestConditions, play_batch
+from league.policies.loading import load_policy
+from league.serving.app import PolicyApp, ServingConfig
+from league.serving.served_policy import ServedPolicy
 from tests.league.contenders.fake_engines import GTP, UCI, made
 from tests.league.eval.eval_runs import FOUR, MadeRun, constant_network
 
 ROSHAMBO = EnvConfig("rock_paper_scissors")
+TOKEN = "a-token-of-some-length"
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +43,38 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@contextmanager
+def serving(kind: str, run: Path, folder: Path) -> Iterator[dict[str, str]]:
+    """Serves a policy, for the kinds that need it; yields the parts of its address."""
+    if kind not in ("http", "unix"):
+        yield {}
+        return
+    places = {"socket": str(folder / "policy.sock"), "token": str(folder / "token"), "port": ""}
+    Path(places["token"]).write_text(f"{TOKEN}\n")
+    policy = load_policy(run, "main-0-s1")
+    app = PolicyApp(ServedPolicy(policy, greedy=True), ServingConfig(), token=TOKEN if kind == "http" else "")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        places["port"] = str(listener.getsockname()[1])
+        uds = places["socket"] if kind == "unix" else None
+        server = uvicorn.Server(uvicorn.Config(app, uds=uds, log_level="error", lifespan="off"))
+        thread = threading.Thread(target=server.run, args=(None if uds else [listener],))
+        thread.start()
+        deadline = time.monotonic() + 10.0
+        while not server.started and time.monotonic() < deadline:
+            time.sleep(0.01)
+        try:
+            yield places
+        finally:
+            server.should_exit = True
+            thread.join(10.0)
+
+
 WRITTEN: Mapping[str, tuple[str, EnvConfig]] = {
     "bot": ("bot:random", FOUR),
     "uci": ("uci:{uci}?nodes=1", EnvConfig("openspiel:chess")),
     "gtp": ("gtp:{gtp}", EnvConfig("openspiel:go(board_size=5)")),
+    "http": ("http://127.0.0.1:{port}?token-file={token}", FOUR),
+    "unix": ("unix:{socket}", FOUR),
 }
 """One contender of each registered kind, and a game that it plays."""
 
@@ -60,6 +98,11 @@ def test_every_kind_keeps_the_contract(kind: str, runs: Path, tmp_path: Path) ->
     for name, source in (("uci", UCI), ("gtp", GTP)):
         (tmp_path / name).mkdir()
         written = written.replace(f"{{{name}}}", str(made(tmp_path / name, source)[0]))
+    with serving(kind, runs / "a", tmp_path) as places:
+        check_contract(kind, written.format(**places), env)
+
+
+def check_contract(kind: str, written: str, env: EnvConfig) -> None:
     if kind != "stored":
         assert finder_of(written) is load(CONTENDERS[kind])
     (contender,) = find_contenders([written])
@@ -111,3 +154,21 @@ def test_a_bot_that_cannot_play_the_game_is_named_before_the_first_game() -> Non
     require_playable(find_contenders(["bot:random"]), game)
     with pytest.raises(EnvError, match="tactical"):
         require_playable(find_contenders(["bot:tactical"]), game)
+
+
+def test_a_policy_that_is_not_served_or_plays_another_game_is_refused_and_one_that_ends_aborts_games(
+    runs: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UnknownContender, match="start it with `league serve-policy`"):
+        find_contenders([f"unix:{tmp_path / 'nothing'}"])
+    with pytest.raises(UnknownContender, match="'port' is no option"):
+        find_contenders(["http://127.0.0.1:1?port=3"])
+    with serving("unix", runs / "a", tmp_path) as places:
+        (contender,) = find_contenders([f"unix:{places['socket']}"])
+        with pytest.raises(UnknownContender, match="whose observations are not those of rock_paper_scissors"):
+            require_playable([contender], Game(ROSHAMBO, spec_of(ROSHAMBO)))
+        game, bot = Game(FOUR, spec_of(FOUR)), find_contenders(["bot:random"])[0]
+        whole = play_batch(game, [contender, bot], ContestConditions(), number=0, games=8)
+        assert whole.games == 8 and whole.aborted == (0, 0)
+    gone = play_batch(game, [contender, bot], ContestConditions(), number=0, games=8)
+    assert gone.games == 0 and gone.aborted == (8, 0)

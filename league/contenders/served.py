@@ -1,0 +1,163 @@
+"""Policies served over HTTP as contenders: `http://127.0.0.1:8421?token-file=token`, `unix:policy.sock`.
+
+Shape letters: K slots.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.acting.policy import ActInputs, ActOutputs, Policy
+from league.contenders.contender import Game, OpenConditions, UnknownContender, identity_of
+from league.contenders.engine import MAX_STRIKES
+from league.errors import StorageError
+from league.policies.frozen import FrozenCopy
+from league.serving.client import PolicyClient, ServedPolicyError
+from league.store.storage import Storage
+
+REQUESTS = 16
+"""Requests at once, so that the server can answer them in batches."""
+MAX_TOKEN_BYTES = 1 << 12
+DEADLINE_S = 60.0
+
+
+@dataclass(frozen=True)
+class ServedContender:
+    """A policy behind an address; fields as of `Contender`. facts: JSON of what it said of itself when it was found."""
+
+    name: str
+    identity: str
+    reason: str
+    facts: str
+    game: Game | None = None
+    copies: tuple[FrozenCopy, ...] = ()
+
+    @contextmanager
+    def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
+        """See `Contender.open`."""
+        facts = json.loads(self.facts)
+        fields = {name: array for name, array in game.spec.observations.items() if name not in game.spec.value_fields}
+        if facts["observations"] != {name: [list(array.shape), array.dtype] for name, array in fields.items()}:
+            raise UnknownContender(
+                f"{self.name} plays {facts['game']}, whose observations are not those of {game.env.id}."
+            )
+        with client_of(self.name) as client, ThreadPoolExecutor(REQUESTS) as threads:
+            yield ServedPolicy(client, threads, game, greedy=conditions.greedy)
+
+
+class ServedPolicy:
+    """Asks a server for the action of every slot. A request that fails aborts its game; after three none is made.
+
+    The memory of a game travels with its requests. The core state of a slot is a number under which it is kept here.
+    """
+
+    version = -1
+    core_size = 1
+
+    def __init__(self, client: PolicyClient, threads: ThreadPoolExecutor, game: Game, *, greedy: bool) -> None:
+        self.last_failure = ""
+        self._client = client
+        self._threads = threads
+        self._spec = game.spec
+        self._greedy = greedy
+        self._states: list[Any] = [None]
+        self._strikes = 0
+        self._failed: list[int] = []
+
+    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
+        """See `Policy.act`."""
+        turn, slots = view.turn, view.slots
+        seeds = rng.integers(2**31, size=len(slots)).tolist()
+        core = view.core.copy()
+        fresh = np.flatnonzero(core[:, 0] == 0)
+        core[fresh, 0] = len(self._states) + np.arange(len(fresh))
+        self._states += [None] * len(fresh)
+        requests = [
+            (view, slot, self._states[int(key)], seed)
+            for slot, key, seed in zip(slots.tolist(), core[:, 0].tolist(), seeds, strict=True)
+        ]
+        answers = list(self._threads.map(self._ask, requests))
+        actions = self._idle(view)
+        for place, (slot, answer) in enumerate(zip(slots.tolist(), answers, strict=True)):
+            if answer is None:
+                self._failed.append(int(turn.env_index[slot]))
+            else:
+                actions[place] = answer["action"]
+                self._states[int(core[place, 0])] = answer.get("state")
+        return ActOutputs(actions=actions, log_probs=np.zeros(len(slots), np.float32), core=core)
+
+    def failed_games(self) -> list[int]:
+        """See `Fallible`."""
+        failed, self._failed = self._failed, []
+        return failed
+
+    def _ask(self, request: tuple[ActInputs, int, Any, int]) -> dict[str, Any] | None:
+        """The answer for a slot; None where there is none, or it is illegal."""
+        view, slot, state, seed = request
+        if self._strikes >= MAX_STRIKES:
+            return None
+        turn, spec = view.turn, self._spec
+        shown = {name: field[slot] for name, field in turn.obs.items() if name not in spec.value_fields}
+        mask = None if turn.action_mask is None else turn.action_mask[slot]
+        try:
+            answer = self._client.decide(
+                shown, mask, state=state, seed=seed, greedy=self._greedy, seat=int(turn.seat[slot])
+            )
+            if mask is not None and spec.actions.kind == "categorical" and not mask[int(answer["action"])]:
+                raise ServedPolicyError(0, f"its action {answer['action']} is illegal")
+        except (ServedPolicyError, IndexError, KeyError, TypeError, ValueError) as error:
+            self.last_failure = f"failed: {error}"
+            self._strikes += 1
+            return None
+        return answer
+
+    def _idle(self, view: ActInputs) -> NDArray[np.generic]:
+        """[K] an action of the right form for every slot."""
+        spec, slots = self._spec.actions, view.slots
+        if spec.kind == "categorical":
+            mask = view.turn.action_mask
+            return np.zeros(len(slots), np.int64) if mask is None else mask[slots].argmax(axis=1)
+        return np.zeros((len(slots), *spec.shape), np.float32 if spec.kind == "box" else np.int64)
+
+
+def find_served(written: str) -> tuple[ServedContender, ...]:
+    """The policy behind an address; its identity is what it says of itself.
+
+    Raises:
+      UnknownContender: it does not answer, or refuses its token.
+    """
+    try:
+        with client_of(written) as client:
+            facts = client.facts()
+            known = (facts["name"], facts["game"], facts["observations"])
+    except (ServedPolicyError, KeyError) as error:
+        raise UnknownContender(f"{written}: {str(error).rstrip('.')}; start it with `league serve-policy`.") from error
+    name, game, _ = known
+    plain = json.dumps(facts, sort_keys=True)
+    return (ServedContender(written, identity_of("served", facts), f"{name} of {game}, served", plain),)
+
+
+def client_of(written: str) -> PolicyClient:
+    """A client for ADDRESS or ADDRESS?token-file=PATH.
+
+    Raises:
+      UnknownContender: the file of the token cannot be read, or there is another option.
+    """
+    address, _, query = written.partition("?")
+    option, _, file = query.partition("=")
+    if query and option != "token-file":
+        raise UnknownContender(f"{written}: {option!r} is no option; write {address}?token-file=PATH.")
+    try:
+        token = Storage().read_bytes(Path(file), max_bytes=MAX_TOKEN_BYTES).decode().strip() if file else ""
+    except (StorageError, UnicodeDecodeError) as error:
+        raise UnknownContender(f"{written}: the token cannot be read: {error}") from error
+    return PolicyClient(address, token=token, timeout_s=DEADLINE_S)
