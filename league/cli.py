@@ -22,6 +22,7 @@ from league.commands.replaying import add_replaying
 from league.commands.reports import add_reports
 from league.commands.static_report import add_static_report
 from league.commands.sweep import add_sweep
+from league.commands.trackers import add_trackers
 from league.commands.training import add_training
 from league.commands.trial import add_trial
 
@@ -44,6 +45,7 @@ for add in (
     add_pool,
     add_history,
     add_sweep,
+    add_trackers,
     add_disk,
     add_trial,
     add_chaos,

@@ -48,6 +48,8 @@ HOMES = {
         "league/store/journal_migrations.py",
         "league/store/journal_reader.py",
     ),
+    "mlflow": ("league/trackers/mlflow_worker.py",),
+    "tensorboard": ("league/trackers/tensorboard_sink.py",),
     "torch": ("agents/", "league/export/", "league/policies/", "league/runtime/", "league/serving/"),
     "fastapi": ("league/control/", "league/page/"),
     "httpx": (

@@ -26,10 +26,10 @@ from league.core.state.commands import FinishLease, RequestLease
 from league.core.state.events import EVENTS, LeaseGranted
 from league.monitor.jsonl_sink import JsonlSink, MetricRow
 from league.monitor.names import METRICS
+from league.monitor.row_spacing import ROWS_PER_E_FOLD
 from league.store.journal_reader import JournalReader
 from league.store.journal_segments import PLAIN_EVENTS, SEGMENT
 from league.store.storage import Storage
-from league.trackers.wandb_sink import ROWS_PER_E_FOLD
 
 PLAYERS = 12
 DAYS = 30

@@ -168,7 +168,7 @@ class MonitorConfig:
     """Metrics beside metrics.jsonl and wandb.
 
     Fields:
-      sinks: metric sinks of the user's own, each a name or a mapping of its `kind` and its options.
+      sinks: tensorboard, mlflow or sinks of the user's own, each a name or a mapping of its `kind` and its options.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012

@@ -6,6 +6,7 @@ reported once.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,6 +70,14 @@ METRIC_SINKS: Mapping[str, str] = {
 """Name -> "module:attribute" of a function that makes the sink from a `SinkContext`."""
 
 
+OPTIONAL_SINKS: Mapping[str, str] = {
+    "tensorboard": "league.trackers.tensorboard_sink:TensorboardSink",
+    "mlflow": "league.trackers.mlflow_sink:open_mlflow_sink",
+}
+"""As `METRIC_SINKS`, of those that `monitor.sinks` may name: made with their options as well. Each needs the package of
+its name, which the extra of the same name brings."""
+
+
 def open_sink(kind: str, context: SinkContext) -> MetricSink:
     """Opens a sink of a registered kind.
 
@@ -79,7 +88,7 @@ def open_sink(kind: str, context: SinkContext) -> MetricSink:
 
 
 def check_plugin_sink(sink: Component, *, place: str) -> None:
-    """Refuses a sink of the user's own that cannot be loaded or does not take its options, without calling it.
+    """Refuses a sink that cannot be loaded or does not take its options, without calling it.
 
     Args:
       place: dotted path of the sink in the configuration.
@@ -88,24 +97,27 @@ def check_plugin_sink(sink: Component, *, place: str) -> None:
     """
     kind = kind_of(sink)
     if kind in METRIC_SINKS:
-        raise ValueError(f"{place}: the sink {kind!r} is always open; name one of your own")
+        raise ValueError(f"{place}: the sink {kind!r} is always open; name another or one of your own")
+    if kind in OPTIONAL_SINKS and importlib.util.find_spec(kind) is None:
+        raise ValueError(f"{place}: the sink {kind!r} needs a package that is not there: install the extra `{kind}`")
     try:
-        factory = resolve(kind, METRIC_SINKS, what="metric sink")
+        factory = resolve(kind, OPTIONAL_SINKS, what="metric sink")
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from error
     options_argument(factory, sink, place=place)
 
 
 def open_plugin_sink(sink: Component, context: SinkContext) -> MetricSink:
-    """Opens a sink of the user's own; whatever it raises later is reported once and does not end the run.
+    """Opens a sink that the configuration names; whatever it raises later is reported once and does not end the run.
 
     Args:
-      sink: "module:attribute" or "path/file.py:attribute", called with the context and its options.
+      sink: a name of `OPTIONAL_SINKS`, "module:attribute" or "path/file.py:attribute", called with the context and its
+        options.
     Raises:
       LeagueError: it raised when it was called.
     """
     kind = kind_of(sink)
-    factory = resolve(kind, METRIC_SINKS, what="metric sink")
+    factory = resolve(kind, OPTIONAL_SINKS, what="metric sink")
     try:
         made = factory(context, **options_argument(factory, sink, place="monitor.sinks"))
     except Exception as error:  # code of others: whatever it raises is its mistake, not ours

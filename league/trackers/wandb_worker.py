@@ -6,10 +6,9 @@ seconds left.
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from league.store.snapshots import LocalSnapshotStore
 from league.store.storage import Storage
 from league.trackers.identity import line_id
 from league.trackers.journal_feed import JournalFeed
+from league.trackers.uploading import say, serve
 from league.trackers.wandb_content import WandbContent
 from league.trackers.wandb_job import WandbJob
 from league.trackers.wandb_models import WandbModels
@@ -30,14 +30,6 @@ POLL_INTERVAL_S = 1.0
 TABLES_EVERY_S, TABLES_GROWTH = 30.0, 1.15
 """Tables are sent when the time of training is so many times what it was at the last ones, and so many seconds more:
 wandb keeps a file for each. A month of training sends about 70."""
-
-
-def say(kind: str, text: str) -> None:
-    """One line to the sink; it need not be there any more."""
-    try:
-        print(kind, " ".join(text.split())[:500], flush=True)
-    except OSError:
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115  no later print may fail either
 
 
 class Uploader:
@@ -106,42 +98,18 @@ class Uploader:
         told.replays = self._content.replays(self._run_path / "replays", self._step, told.replays)
 
 
-def watch_lifeline(stop: threading.Event, deadline_s: float) -> None:
-    """Set `stop` when standard input ends; end this process and its children if that does not help in time."""
-    while os.read(0, 4096):
-        pass
-    stop.set()
-    threading.Event().wait(deadline_s)
-    os.killpg(0, signal.SIGKILL)
-
-
-def main() -> int:
+def work(line: bytes, watched: Callable[[float], threading.Event]) -> None:
     """Serve one job."""
-    os.nice(10)
-    job = msgspec.json.decode(read_line(0), type=WandbJob)
-    stop = threading.Event()
-    threading.Thread(target=watch_lifeline, args=(stop, job.last_deadline_s), daemon=True).start()
-    try:
-        keep_files_in(Path(job.run_path))
-        import wandb
+    job = msgspec.json.decode(line, type=WandbJob)
+    stop = watched(job.last_deadline_s)
+    keep_files_in(Path(job.run_path))
+    import wandb
 
-        uploader = Uploader(wandb, job, storage=Storage())
-        say("folder", str(Path(uploader.runs.league.dir).parent))
-        uploader.upload(stop)
-        uploader.finish()
-    except Exception as error:  # process boundary: the text may quote a key, so only the kind of error is reported
-        say("warning", f"the tracker failed ({type(error).__name__})")
-        return 1
-    return 0
-
-
-def read_line(descriptor: int) -> bytes:
-    """One line, without reading a byte beyond it."""
-    line = bytearray()
-    while (byte := os.read(descriptor, 1)) not in (b"", b"\n"):
-        line += byte
-    return bytes(line)
+    uploader = Uploader(wandb, job, storage=Storage())
+    say("ready", "")
+    uploader.upload(stop)
+    uploader.finish()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(serve(work))

@@ -16,7 +16,15 @@ from league.config.run_config import WandbConfig
 from league.errors import LeagueError
 from league.monitor.jsonl_sink import JsonlSink, decode_row
 from league.monitor.names import METRICS, RATING, metric_of
-from league.monitor.sink import METRIC_SINKS, SinkContext, SinkGroup, check_plugin_sink, open_plugin_sink, open_sink
+from league.monitor.sink import (
+    METRIC_SINKS,
+    OPTIONAL_SINKS,
+    SinkContext,
+    SinkGroup,
+    check_plugin_sink,
+    open_plugin_sink,
+    open_sink,
+)
 from league.store.storage import Storage
 
 
@@ -32,6 +40,13 @@ def context_of(folder: Path, warnings: list[str]) -> SinkContext:
     )
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loaded machine takes its time."""
+    monkeypatch.setattr("league.trackers.uploading_sink.CLOSE_DEADLINE_S", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("kind", sorted(METRIC_SINKS))
 def test_every_registered_sink_takes_rows_and_stays_in_the_run_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -53,6 +68,7 @@ def test_every_registered_sink_takes_rows_and_stays_in_the_run_folder(
     assert b"league/games" in kept
 
 
+@pytest.mark.usefixtures("patient")
 def test_the_real_wandb_writes_an_offline_run(tmp_path: Path) -> None:
     sink = open_sink("wandb", context_of(tmp_path, []))
     sink.log(1024, {"league/games": 3})
@@ -179,9 +195,17 @@ def test_a_sink_that_cannot_be_made_is_an_error_of_the_users(tmp_path: Path) -> 
         ({"kind": OWN, "fails": "yes"}, r"monitor.sinks.0.fails: 'yes' does not fit"),
         ("jsonl", "always open"),
         ("csv", "unknown metric sink"),
+        ({"kind": "tensorboard", "colour": 1}, "monitor.sinks.0.colour: unknown key"),
         (f"{__name__}:Recoder", "did you mean Recorder"),
     ],
 )
 def test_a_sink_that_could_not_be_called_is_refused_without_a_call(sink: str | dict[str, object], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         check_plugin_sink(sink, place="monitor.sinks.0")
+
+
+@pytest.mark.parametrize("kind", sorted(OPTIONAL_SINKS))
+def test_a_sink_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=f"monitor.sinks.0: the sink '{kind}' .*install the extra `{kind}`"):
+        check_plugin_sink(kind, place="monitor.sinks.0")

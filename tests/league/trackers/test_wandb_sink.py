@@ -18,8 +18,9 @@ from league.config.run_config import WandbConfig
 from league.monitor.sink import SinkContext
 from league.monitor.spool import Spool, SpoolReader
 from league.store.storage import Storage
+from league.trackers.uploading_sink import CLOSE_DEADLINE_S
 from league.trackers.wandb_job import WandbJob
-from league.trackers.wandb_sink import CLOSE_DEADLINE_S, NoSink, WandbSink, open_wandb_sink, resolved_mode
+from league.trackers.wandb_sink import NoSink, WandbSink, open_wandb_sink, resolved_mode
 
 FAKE = """
 import json, os, pathlib, sys, threading
@@ -151,7 +152,7 @@ def test_a_hanging_server_costs_the_deadline_and_leaves_the_command(
     assert time.monotonic() - before < CLOSE_DEADLINE_S / 2  # it was ended by the sink, not by itself
     assert wait_until_gone(pid, 0.0)
     assert len(bench.warnings) == 1
-    assert "took more than 0.3 s" in bench.warnings[0] and f"`wandb sync {tmp_path}" in bench.warnings[0]
+    assert "took more than 0.3 s" in bench.warnings[0] and f"`league wandb sync {tmp_path}`" in bench.warnings[0]
     assert bench.spool_path.read_bytes().count(b"\n") == 1
 
 
