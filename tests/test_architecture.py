@@ -41,7 +41,7 @@ HOMES = {
     "ray": ("league/runtime/",),
     "rich": ("league/monitor/",),
     "safetensors": ("league/store/weights_file.py",),
-    "scipy": ("league/policies/nash_lp.py",),
+    "scipy": ("league/diff/seeds.py", "league/policies/nash_lp.py"),
     "sqlite3": (
         "league/store/journal.py",
         "league/store/journal_branch.py",

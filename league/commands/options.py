@@ -76,10 +76,10 @@ def names_in(text: str) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def games_line() -> Iterator[Callable[[int, int], None]]:
-    """Shows how many games of a match have ended."""
+def games_line(unit: str = "games") -> Iterator[Callable[[int, int], None]]:
+    """Shows how many games of a match, or of another unit, have ended."""
     from league.monitor.progress import ProgressLine
 
     line = ProgressLine(sys.stderr)
-    yield lambda done, total: line.show(f"{done:,} of {total:,} games")
+    yield lambda done, total: line.show(f"{done:,} of {total:,} {unit}")
     line.close()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from league.commands.options import Json, Model, RunArgument
+from league.commands.options import Json, Model, RunArgument, Trust, games_line
 
 
 def add_reports(app: typer.Typer) -> None:
@@ -17,6 +17,7 @@ def add_reports(app: typer.Typer) -> None:
     app.command("payoff")(payoff)
     app.command("lineage")(lineage)
     app.command("probes")(probes)
+    app.command("diff")(diff)
     app.command("verify")(verify)
     app.command("doctor")(doctor)
     app.command("bundle")(bundle)
@@ -57,6 +58,30 @@ def probes(run: RunArgument, as_json: Json = False) -> None:
     from league.reports.probes import read_probes
 
     report = read_probes(run)
+    typer.echo(report.to_json() if as_json else report.text())
+
+
+def diff(
+    left: Annotated[str, typer.Argument(metavar="RUN1[,...]", help="A run, or several of the same settings.")],
+    right: Annotated[str, typer.Argument(metavar="RUN2[,...]", help="Those to compare with it.")],
+    games: Annotated[int, typer.Option(min=2, help="Games of each match.")] = 200,
+    seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
+    seed_spread: Annotated[
+        float | None,
+        typer.Option(min=0.0, metavar="ELO", help="Known standard deviation between seeds, for one run on each side."),
+    ] = None,
+    as_json: Json = False,
+    trust: Trust = False,
+) -> None:
+    """Compare two runs, or two groups of runs: settings, strength, cost, and whether seeds explain the difference."""
+    from agents.torch_runtime import prepare_process
+    from league.diff.report import compare_runs
+
+    prepare_process()
+    with games_line("matches") as progress:
+        report = compare_runs(
+            left, right, games=games, seed=seed, seed_spread=seed_spread, trust=trust, progress=progress
+        )
     typer.echo(report.to_json() if as_json else report.text())
 
 

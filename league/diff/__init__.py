@@ -1,0 +1,1 @@
+"""Comparison of runs: settings, cost and strength, and whether a difference is more than seeds explain."""
