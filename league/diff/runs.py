@@ -67,7 +67,7 @@ COSTS = {
     "games": "games",
     "snapshots": "snapshots",
 }
-"""What a run used -> its unit."""
+"""Name of a cost -> its unit."""
 
 
 def open_side(written: str, *, trust: bool) -> tuple[ComparedRun, ...]:

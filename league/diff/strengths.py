@@ -44,7 +44,7 @@ class MatchRow:
 
 @dataclass(frozen=True)
 class Strengths:
-    """What was played.
+    """Strengths of all runs, and the matches behind them.
 
     Fields:
       unit: "Elo", or "return" in a game of one team.
@@ -62,7 +62,7 @@ class Strengths:
 
 @dataclass(frozen=True)
 class _Table:
-    """How matches are played: the game, what counts, and their games, seed and conditions."""
+    """Settings of all matches: the game, what counts, their games, seed and conditions."""
 
     game: Game
     scoring: Scoring
