@@ -1,7 +1,7 @@
 """Differences between two groups of runs: an interval over the runs, and a permutation test of which side each is of.
 
 Runs of one side differ by their seeds alone, so that their spread is what seeds explain. With one run on each side
-there is no spread, and no difference can be told from chance, however many games are played.
+there is no spread: any difference may be chance, however many games are played.
 
 Shape letters: N, M runs of the two sides.
 """
