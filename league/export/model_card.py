@@ -124,8 +124,8 @@ def _exact(strength: Strength) -> list[str]:
     if strength.exact is None:
         return []
     return [
-        f"Exact NashConv: {strength.exact:.4g} in the rewards of the game. It is the sum over seats of what a best "
-        "response to it wins; 0 is an equilibrium.",
+        f"Exact NashConv, actions sampled: {strength.exact:.4g} in the rewards of the game. It sums over seats "
+        "what a best response to it wins; 0 is an equilibrium.",
         "",
     ]
 

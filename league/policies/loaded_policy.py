@@ -63,6 +63,11 @@ class LoadedPolicy:
         return self._network
 
     @property
+    def digest(self) -> str:
+        """sha256 (hex) over names, shapes and values of the weights."""
+        return self._weights.digest()
+
+    @property
     def version(self) -> int:
         """Learner updates made when the snapshot was taken."""
         return self._weights.version

@@ -13,12 +13,15 @@ import dataclasses
 import math
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from agents.nets.config import NetworkConfig
+from agents.nets.registry import CORES, ENCODERS
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, SeatGroup
 from league.errors import CorruptSnapshot, StorageError
 from league.policies.frozen import MANIFEST_FILE, FrozenCopy, FrozenFolder, read_snapshot_folder
@@ -31,7 +34,7 @@ CARD_FILE, SUMS_FILE = "README.md", "SHA256SUMS"
 MAX_PACKAGE_MANIFEST_BYTES = 4 << 20
 MAX_SUMS_BYTES = 1 << 18
 MAX_MEMBERS = 256
-MAX_FIELD_NUMBERS = 1 << 26
+MAX_FIELD_NUMBERS = 1 << 22
 """Numbers in one observation field of a game that a package may describe."""
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -249,7 +252,10 @@ def read_package(folder: Path) -> PackageManifest:
         manifest = msgspec.json.decode(payload, type=PackageManifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
         raise CorruptSnapshot(path, f"it is no manifest of a package ({error})") from error
-    problem = _problem_of(manifest, sums)
+    try:
+        problem = _problem_of(manifest, sums)
+    except (msgspec.ValidationError, KeyError) as error:
+        raise CorruptSnapshot(path, f"it describes no network or game ({error})") from error
     if problem:
         raise CorruptSnapshot(path, problem)
     return manifest
@@ -301,9 +307,40 @@ def _problem_of(manifest: PackageManifest, sums: Mapping[str, str]) -> str:
         return "it has several members and is no mixture"
     if any(math.prod(array.shape) > MAX_FIELD_NUMBERS or min(array.shape, default=1) < 0 for array in _arrays(facts)):
         return f"an observation field has more than {MAX_FIELD_NUMBERS} numbers"
-    if not 0 <= facts.actions.num_actions <= MAX_FIELD_NUMBERS or len(facts.teams) != facts.num_seats:
+    if facts.actions.num_actions < 0 or len(facts.teams) != facts.num_seats:
         return "the facts of its game contradict each other"
+    for member in manifest.members:
+        least, most = min_numbers(facts, member.snapshot.network), manifest.files[member.file].bytes // 4
+        if least > most:
+            return f"the network of {member.name} has {least:,} numbers or more, and its weights are {most:,}"
     return ""
+
+
+def min_numbers(facts: GameFacts, network: Mapping[str, object]) -> int:
+    """A lower bound of the numbers in the weights of a network, found without making it.
+
+    A description alone could ask for more memory than there is.
+
+    Raises:
+      msgspec.ValidationError: it is no description of a network.
+    """
+    config, actions = msgspec.convert(network, NetworkConfig), facts.actions
+    bounds = [actions.num_actions, sum(actions.nvec), math.prod(actions.shape), config.core_layers, config.core_context]
+    if config.encoder in ENCODERS:
+        bounds += [one * other for one, other in pairwise(config.hidden)]
+    if config.encoder == "mlp":
+        inputs = sum(math.prod(facts.observations[name].shape) for name in facts.observations)
+        seen = inputs - sum(math.prod(facts.observations[name].shape) for name in facts.value_fields)
+        bounds.append(seen * config.hidden[0] if config.hidden and not facts.seat_groups else 0)
+    if config.encoder in ("conv", "impala_resnet"):
+        bounds += [9 * one * other for one, other in pairwise(config.channels)]
+    if config.encoder in ("dict", "entities"):
+        bounds += [config.entity_size**2, config.entity_layers]
+    if config.core in CORES:
+        bounds.append(config.core_size**2)
+    if config.head == "autoregressive":
+        bounds += [config.head_size**2, config.head_size * config.pointer_size if any(actions.points_at) else 0]
+    return max(bounds)
 
 
 def _arrays(facts: GameFacts) -> list[ArraySpec]:

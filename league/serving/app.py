@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -36,6 +37,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 RETRY_S = 1
+BODY_S = 10.0
+"""Longest wait for the body of a request."""
 JSON = "application/json"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 BATCH_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -143,7 +146,11 @@ class PolicyApp:
         if refusal is not None:
             return refusal
         if (method, path) == ("POST", ACT):
-            body = await self._body(receive)
+            try:
+                async with asyncio.timeout(BODY_S):
+                    body = await self._body(receive)
+            except TimeoutError:
+                return _refused(408, f"the request did not come within {BODY_S:g} s")
             return (
                 _refused(413, f"a request takes at most {self._config.max_body_bytes} bytes")
                 if body is None
@@ -172,7 +179,11 @@ class PolicyApp:
         return None
 
     async def _body(self, receive: Receive) -> bytes | None:
-        """The body of a request; None if it is too long."""
+        """The body of a request; None if it is too long.
+
+        Raises:
+          TimeoutError: it does not come.
+        """
         parts, size = [], 0
         while True:
             message = await receive()
@@ -234,6 +245,7 @@ def _facts_of(policy: ServedPolicy, config: ServingConfig) -> PolicyFacts:
     fields = {name: array for name, array in spec.observations.items() if name not in spec.value_fields}
     return PolicyFacts(
         name=policy.name,
+        identity=policy.identity,
         game=spec.env_id,
         observations={name: [list(array.shape), array.dtype] for name, array in fields.items()},
         actions={"kind": spec.actions.kind, "num_actions": spec.actions.num_actions, "shape": list(spec.actions.shape)},

@@ -5,6 +5,8 @@ Shape letters: K rows, A actions, C floats of core state, P dist_params.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -75,6 +77,8 @@ class ServedPolicy:
         self._networks = [member.network for _, member in policy.members]
         self._shares = np.cumsum([weight for weight, _ in policy.members])
         self._rng = np.random.default_rng(seed)
+        known = [[round(weight, 12), member.digest] for weight, member in policy.members]
+        self.identity = hashlib.sha256(json.dumps(known).encode()).hexdigest()
         self.core_size = max(network.core_size for network in self._networks)
 
     @property

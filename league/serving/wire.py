@@ -70,13 +70,15 @@ class PolicyFacts(msgspec.Struct, frozen=True):
     """The policy that is served.
 
     Fields:
-      name: of the policy. game: that it plays. observations: field -> [shape, dtype]. actions: facts.
+      name: of the policy. identity: sha256 (hex) over its weights. game: that it plays.
+      observations: field -> [shape, dtype]. actions: facts.
       has_mask: whether masks matter. seats: names. core_size: numbers of memory. members: policies of a mixture.
       greedy: whether it takes the likeliest action unless asked otherwise. max_batch: decisions computed together.
       league_version: of the server.
     """
 
     name: str
+    identity: str
     game: str
     observations: dict[str, Any]
     actions: dict[str, Any]

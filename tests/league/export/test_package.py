@@ -14,14 +14,20 @@ import numpy as np
 import pytest
 import yaml
 
+from agents.nets.network import build_network
+from benchmarks.watch.graph_cases import CASES
 from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import make, spec_of
+from league.config.loading import parse_config
+from league.core.state.population_config import FixedOpponentConfig
 from league.errors import CorruptSnapshot, LeagueError
 from league.export.exporter import export_policy
 from league.export.importer import verify_package
+from league.policies.imported import fits_running_hosts, policies_from_outside
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
-from league.policies.loading import copies_at, load_policy
-from league.policies.package import SUMS_FILE, GameFacts, facts_of, read_package, sums_text
+from league.policies.loading import copies_at, load_policy, open_run
+from league.policies.package import SUMS_FILE, GameFacts, facts_of, min_numbers, read_package, sums_text
+from league.policies.policy_store import network_plain
 from league.policies.trust import Untrusted
 from league.store.snapshots import sha256_hex
 from league.store.storage import Storage
@@ -184,7 +190,38 @@ def _other_network(plain: dict[str, Any]) -> None:
     plain["members"][0]["snapshot"]["network"]["hidden"] = [9]
 
 
-@pytest.mark.parametrize("change", [_outside_file, _no_weight, _newer, _unknown_key, _huge_field, _other_network])
+def _wide_network(plain: dict[str, Any]) -> None:
+    plain["members"][0]["snapshot"]["network"]["hidden"] = [65536, 65536]
+
+
+def _wide_memory(plain: dict[str, Any]) -> None:
+    plain["members"][0]["snapshot"]["network"]["core_size"] = 65536
+
+
+def _wide_input(plain: dict[str, Any]) -> None:
+    plain["game"]["facts"]["observations"]["board"]["shape"] = [1 << 22]
+
+
+def _many_actions(plain: dict[str, Any]) -> None:
+    plain["game"]["facts"]["actions"]["num_actions"] = 1 << 40
+
+
+def _no_network(plain: dict[str, Any]) -> None:
+    plain["members"][0]["snapshot"]["network"]["hidden"] = "wide"
+
+
+HOSTILE = [_outside_file, _no_weight, _newer, _unknown_key, _huge_field, _other_network]
+HOSTILE += [_wide_network, _wide_memory, _wide_input, _many_actions, _no_network]
+
+
+def test_the_bound_of_a_network_is_below_its_size() -> None:
+    for name, (spec, config) in CASES.items():
+        network = build_network(spec, config, seed=0)
+        size = sum(parameter.numel() for parameter in network.parameters())
+        assert 0 < min_numbers(facts_of(spec), network_plain(config)) <= size, name
+
+
+@pytest.mark.parametrize("change", HOSTILE)
 def test_a_hostile_manifest_is_refused(copied: Path, change: Callable[[dict[str, Any]], None]) -> None:
     rewritten(copied, change)
     with pytest.raises(LeagueError):
@@ -228,6 +265,16 @@ def test_an_export_is_there_whole_or_not_at_all(package: Path, tmp_path: Path, p
     if not target.exists():
         export_policy(package, target)
     assert verify_package(target).num_bytes > 0
+
+
+def test_a_package_joins_a_running_league_as_a_fixed_opponent(run: Path, tmp_path: Path) -> None:
+    package = export_policy(run, tmp_path / "package", player=MIXED).path
+    config = parse_config((run / "config.yaml").read_text(), source="config")
+    opponent = FixedOpponentConfig("imported:older", 0.3, (), str(package), "auto")
+    joining = policies_from_outside(config, opponent)
+    assert [one.copy.weights for one in joining] == [copy.weights for copy in copies_at(run, MIXED)]
+    assert [round(one.opponent.probability, 6) for one in joining] == [0.2, 0.1]
+    assert not fits_running_hosts(config, open_run(run).state, joining)
 
 
 def test_the_commands(run: Path, tmp_path: Path) -> None:

@@ -235,6 +235,23 @@ def test_what_does_not_fit_is_refused_with_a_reason() -> None:
     served(app, script)
 
 
+def test_a_body_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("league.serving.app.BODY_S", 0.02)
+    app, sent = app_of(loaded(1, TINY)), []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(60)
+        return {}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"host", b"localhost")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/act", "headers": headers}
+    asyncio.run(asyncio.wait_for(app(scope, receive, send), 5))
+    assert sent[0]["status"] == 408
+
+
 def test_only_callers_with_the_token_and_of_this_host_get_in() -> None:
     app = app_of(loaded(1, TINY), token=TOKEN)
 
