@@ -143,7 +143,7 @@ def _daemon_checks(run: OpenedRun) -> list[Check]:
 
 
 def _alert_text(alert: AlertStatus) -> str:
-    return alert.text
+    return f"{alert.text[:1].upper()}{alert.text[1:].rstrip('.')}."
 
 
 def _league_checks(run: OpenedRun) -> list[Check]:

@@ -16,7 +16,9 @@ function tickText(tick, ticks) {
   const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : Math.abs(tick);
   if (Math.abs(tick) >= 1e4 || step >= 1) return count(tick);
   if (step < 1e-4) return tick === 0 ? '0' : tick.toExponential(1);
-  return tick.toFixed(Math.max(0, Math.ceil(-Math.log10(step) - 1e-9)));
+  let digits = 0;
+  while (digits < 6 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
+  return tick.toFixed(digits);
 }
 
 // Room above and below the lines; a level line lies in the middle.

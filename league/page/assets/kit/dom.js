@@ -43,7 +43,7 @@ export function badge(text, kind = 'plain') {
 
 /** A large figure with its name below. */
 export function figure(name, value, more) {
-  return h('div', {class: 'figure'}, h('dt', null, name), h('dd', {class: String(value).length > 12 ? 'long' : null}, value, more ? h('small', null, ' ', more) : null));
+  return h('div', {class: 'figure'}, h('dt', null, name), h('dd', {class: String(value).length > 9 ? 'long' : null}, value, more ? h('small', null, ' ', more) : null));
 }
 
 /** A region that scrolls sideways by keyboard too. */

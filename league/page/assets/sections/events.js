@@ -3,6 +3,8 @@ import {clock} from '../kit/format.js';
 
 export const title = 'Events';
 
+const FIRST = 20; // events that are searched for without being asked again
+
 function pretty(body) {
   try {
     return JSON.stringify(JSON.parse(body), null, 2);
@@ -61,5 +63,7 @@ export function render(root, data, context) {
   root.append(form, card('', list, said, older));
   if (before) root.append(note(h('a', {href: context.link('events', {text, kind})}, 'Newest events')));
   say();
-  if (!data.rows.length && next) more(1).then(() => list.removeAttribute('data-busy'));
+  if (data.rows.length < FIRST && next) {
+    more(FIRST - data.rows.length).then(() => list.removeAttribute('data-busy')).catch(error => { said.textContent = error.message; });
+  }
 }
