@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.adapters.copying import copy_game
+from envs.adapters.frames import Frame, frame_of
 from envs.adapters.outline import Outline
 from envs.adapters.resumable import ResumableGames
 from envs.adapters.turn_builder import Fields, GameFaultError, TurnBuilder
@@ -58,6 +59,7 @@ class ExternalEnv(ResumableGames):
         self._steps = [0] * len(games)
         self._cut_off: list[dict[int, Fields]] = [{} for _ in games]  # last observations of truncated seats
         self._at = 0  # the game being stepped, for the message when it raises
+        self._frames: list[Frame] | None = None  # of the games before their last restart; None: not kept
         self._failures: FailureCount | None = None  # None: a failure raises
         self._closed = False
 
@@ -132,12 +134,24 @@ class ExternalEnv(ResumableGames):
         forked._cut_off = [dict(self._cut_off[game]) for game in env_indices]
         return forked, forked._builder.turn()
 
+    def keep_frames(self) -> None:
+        """As in `envs.rendering.frames.KeepsFrames`."""
+        self._frames = [None] * self.num_envs
+
+    def frame(self, game: int, *, ended: bool) -> Frame:
+        """As in `envs.rendering.plain.Framed`."""
+        if self._frames is None:
+            return None
+        return self._frames[game] if ended else frame_of(self._games[game])
+
     def _begin(self, game: int, seed: int) -> None:
         """Reset one game and show its first slots."""
         raise NotImplementedError
 
     def _finish(self, game: int, *, truncated: bool) -> None:
         """End the episode of a game and start its next one."""
+        if self._frames is not None:
+            self._frames[game] = frame_of(self._games[game])
         self._builder.end(game, truncated=truncated)
         self._episodes[game] += 1
         if self._failures is not None:

@@ -54,6 +54,7 @@ class OpenSpielEnv:
         self._per_step = game.get_type().reward_model == pyspiel.GameType.RewardModel.REWARDS
         self._rng = np.random.default_rng(0)
         self._states: list[Any] = []
+        self._last: list[Any] = [None] * num_envs  # the states in which the last episodes ended
         self._acting: list[list[int]] = []  # the seats to move in each game
         self._simultaneous = game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS
         rows = num_envs * (seats if self._simultaneous else 1)
@@ -132,6 +133,20 @@ class OpenSpielEnv:
         self._resume(states, waiting=saved["waiting"].astype(np.float64), earned=saved["earned"].astype(np.float64))
         return self._turn()
 
+    def describe(self, game: int, *, seat: int | None, ended: bool) -> str:
+        """As in `envs.rendering.plain.Described`."""
+        state = self._last[game] if ended else self._states[game]
+        if seat is None or not self.spec.hidden_information:
+            return str(state)
+        form = self._game.get_type()
+        if form.provides_information_state_string:
+            return str(state.information_state_string(seat))
+        return str(state.observation_string(seat)) if form.provides_observation_string else ""
+
+    def action_text(self, game: int, seat: int, action: int) -> str:
+        """As in `envs.rendering.plain.Described`."""
+        return str(self._states[game].action_to_string(seat, action))
+
     def decision_tree(self) -> DecisionTree:
         """See `TreeGame.decision_tree`."""
         return tree_of(str(self._game), self.spec.env_id)
@@ -163,6 +178,7 @@ class OpenSpielEnv:
                 totals.append(state.returns())
             if not acting:
                 ended.append(game)
+                self._last[game] = state
                 self._states[game] = self._game.new_initial_state()
                 acting = self._seats_after_chance(self._states[game])
             self._acting[game] = acting

@@ -14,6 +14,8 @@ SECTIONS: Mapping[str, str] = {
     "player": "league.page.sections.player",
     "fleet": "league.page.sections.fleet",
     "doctor": "league.page.sections.doctor",
+    "replays": "league.page.sections.replays",
+    "play": "league.page.sections.play",
     "compare": "league.page.sections.compare",
     "events": "league.page.sections.events",
     "operations": "league.page.sections.operations",
@@ -24,5 +26,6 @@ ROUTES: Mapping[str, str] = {
     "session": "league.page.routes.session",
     "operations": "league.page.routes.operations",
     "compare": "league.page.routes.compare",
+    "games": "league.page.routes.games",
 }
 """Name -> module with `add_routes(router, library)`."""

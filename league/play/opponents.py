@@ -49,7 +49,7 @@ def open_session(
         place, seats = seat or 0, game.spec.num_seats
         if not 0 <= place < seats:
             raise LeagueError(f"--seat {place}: {game.env.id} has the seats 0 to {seats - 1}.")
-        opponent = SeatHolder(contender.name, contender.identity)
+        opponent = SeatHolder(contender.name.rpartition("/")[2], contender.identity)
         holders = [SeatHolder("you") if each == place else opponent for each in range(seats)]
         session = GameSession(game.env, [policy] * seats, seat=place, holders=holders, seed=number)
         try:

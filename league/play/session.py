@@ -7,7 +7,7 @@ and in games with hidden information the others' thoughts come after the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from agents.acting.policy import ActInputs, Evaluating, Policy
 from envs.protocol import EnvConfig, Turn
-from envs.registry import make
+from envs.rendering.frames import make_shown
 from envs.rendering.registry import PUBLIC_MOVES
 from envs.rendering.renderer import seat_name
 from league.errors import LeagueError
@@ -62,7 +62,7 @@ class GameSession:
         seed: int = 0,
     ) -> None:
         self._config, self._seed, self.seat = env, seed, seat
-        self._env = make(env, num_envs=1)
+        self._env = make_shown(replace(env, workers=0), num_envs=1)
         spec = self._env.spec
         if spec.actions.kind != "categorical" or not 0 <= seat < spec.num_seats or len(policies) != spec.num_seats:
             self._env.close()

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from envs.plugins import admit
 from envs.protocol import BatchedEnv, EnvError, Turn
-from envs.registry import make
 from envs.rendering.drawing import svg_of
+from envs.rendering.frames import make_shown
 from envs.rendering.renderer import Scene
 from league.config.plugin_names import outside_names
 from league.policies.policy_store import spec_hash
@@ -67,7 +67,7 @@ def play_back(replay: Replay, *, trust: bool = False) -> Iterator[Step]:
     if trust:
         admit(found.entry for found in names)
     require_trusted(names, what="the replay")
-    with closing(make(config, num_envs=len(replay.games))) as env:
+    with closing(make_shown(config, num_envs=len(replay.games))) as env:
         if spec_hash(env.spec) != replay.env.spec_hash:
             raise ReplayMismatch(
                 f"{config.id} is another game here than the one recorded (seats, observations or actions differ): the "

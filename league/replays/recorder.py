@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.acting.policy import ActInputs, Evaluating, Evaluation, Policy
-from envs.protocol import BatchedEnv, EnvConfig, EnvError, Turn
+from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import make
 from league.policies.observation import within_bounds
-from league.replays.replay import Decision, GameOutcome, Replay, SeatHolder, packed_actions, recorded_env
+from league.policies.policy_store import spec_hash
+from league.replays.replay import Decision, GameOutcome, RecordedEnv, Replay, SeatHolder, packed_actions
 
 MAX_TURNS = 100_000
 """Turns after which a game without a stated bound counts as endless."""
@@ -180,3 +181,10 @@ def decision_of(evaluation: Evaluation) -> Decision:
     value = float(evaluation.values[0])
     probs = () if evaluation.probs is None else tuple(round(float(p), 4) for p in evaluation.probs[0])
     return Decision(None if np.isnan(value) else round(value, 4), probs)
+
+
+def recorded_env(config: EnvConfig, spec: EnvSpec) -> RecordedEnv:
+    """The record of a game."""
+    return RecordedEnv(
+        config.id, spec_hash(spec), dict(config.kwargs), teams=config.teams, policies=dict(config.policies)
+    )

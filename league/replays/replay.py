@@ -12,9 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.protocol import ActionSpec, EnvConfig, EnvSpec
+from envs.protocol import ActionSpec, EnvConfig
 from league.errors import LeagueError
-from league.policies.policy_store import spec_hash
 from league.version import __version__
 
 ActionDtype = Literal["uint8", "uint16", "int64", "float32"]
@@ -160,13 +159,6 @@ def check_replay(replay: Replay) -> None:
     for wrong, reason in problems:
         if wrong:
             raise CorruptReplay(f"the replay is damaged: {reason}.")
-
-
-def recorded_env(config: EnvConfig, spec: EnvSpec) -> RecordedEnv:
-    """The record of a game."""
-    return RecordedEnv(
-        config.id, spec_hash(spec), dict(config.kwargs), teams=config.teams, policies=dict(config.policies)
-    )
 
 
 def packed_actions(

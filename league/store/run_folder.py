@@ -3,7 +3,7 @@
 <run>/config.yaml   resolved configuration       <run>/status.json  heartbeat of the daemon
 <run>/journal.db    what happened                <run>/run.lock     held by the live daemon
 <run>/snapshots/    frozen policies              <run>/metrics.jsonl
-<run>/checkpoints/  restart states of learners   <run>/logs/, <run>/wandb/
+<run>/checkpoints/  restart states of learners   <run>/logs/, <run>/wandb/, <run>/replays/
 """
 
 from __future__ import annotations
@@ -141,6 +141,7 @@ class RunFolder:
         self.checkpoints_path = self.path / "checkpoints"
         self.logs_path = self.path / "logs"
         self.wandb_path = self.path / "wandb"
+        self.replays_path = self.path / "replays"
         self.exports_path = self.path / "exports.json"
         self.supervisor_path = self.path / "supervisor.json"
         self.supervisor_lock = RunLock(self.path / "supervisor.lock")

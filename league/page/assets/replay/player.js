@@ -37,10 +37,12 @@ export function valueText(value) {
 /**
  * Shows a game in `root`.
  * game: {title, seats: [{name, digest, source}], seat_names, outcome, frames: [{svg, text, moves: [{seat, action, value, probs, is_opening}]}]}.
- * Returns {stop, show}: `stop` ends its timer, `show(number)` goes to a frame.
+ * place: {at, playing, changed}: where it begins, and what is told of every change.
+ * Returns {remove, show}: `remove` ends its timer, `show(number)` goes to a frame.
  */
-export function mountPlayer(root, game) {
-  let at = 0, timer = null, delay = SPEEDS[1][1];
+export function mountPlayer(root, game, place = {}) {
+  const changed = place.changed || (() => {});
+  let at = place.at || 0, timer = null, delay = SPEEDS[1][1];
   const last = game.frames.length - 1;
   const board = make('div', {class: 'board'});
   const said = make('p', {class: 'said', 'aria-live': 'polite'});
@@ -80,12 +82,14 @@ export function mountPlayer(root, game) {
     const current = list.querySelector('[aria-current]');
     if (current) list.scrollTop = current.offsetTop - list.offsetTop - list.clientHeight / 2;
     if (at === last) stop();
+    changed({at, playing: timer !== null});
   }
 
   function stop() {
     if (timer !== null) clearInterval(timer);
     timer = null;
     play.textContent = 'Play';
+    changed({at, playing: false});
   }
 
   function toggle() {
@@ -93,6 +97,7 @@ export function mountPlayer(root, game) {
     if (at === last) show(0);
     timer = setInterval(() => show(at + 1), delay);
     play.textContent = 'Pause';
+    changed({at, playing: true});
   }
 
   const keys = {ArrowLeft: () => show(at - 1), ArrowRight: () => show(at + 1), Home: () => show(0), End: () => show(last)};
@@ -112,6 +117,7 @@ export function mountPlayer(root, game) {
         button('One step on', '>', () => at + 1), button('To the end', '>|', () => last), slider, speed),
       make('details', null, make('summary', null, 'As text'), asText)),
     make('div', {class: 'side'}, make('h2', null, 'Thoughts'), thoughts, make('h2', null, 'Moves'), list)));
-  show(0);
-  return {stop, show};
+  show(at);
+  if (place.playing && at < last) toggle();
+  return {remove: () => { if (timer !== null) clearInterval(timer); }, show};
 }

@@ -1,0 +1,34 @@
+"""The pictures that a PettingZoo or Gymnasium game draws of itself."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+logger = logging.getLogger(__name__)
+
+MAX_SIDE = 480
+"""Pixels; larger pictures are thinned."""
+
+Frame = NDArray[np.uint8] | str | None
+
+
+def frame_of(game: Any) -> Frame:
+    """What a game's `render()` returns: an image uint8 [H, W, 3] or text; None where it draws nothing."""
+    if getattr(game, "render_mode", None) not in ("rgb_array", "ansi"):
+        return None
+    try:
+        drawn = game.render()
+    except Exception as error:  # code of others: a game that cannot be drawn is played all the same
+        logger.info("a game could not be drawn: %s: %s", type(error).__name__, error)
+        return None
+    if isinstance(drawn, str):
+        return drawn
+    image = np.asarray(drawn)
+    if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] not in (3, 4) or not image.size:
+        return None
+    step = -(-max(image.shape[:2]) // MAX_SIDE)
+    return np.ascontiguousarray(image[::step, ::step, :3])

@@ -1,0 +1,40 @@
+"""Makes games that draw themselves where their package can: PettingZoo's and Gymnasium's `render()`."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+from envs.protocol import BatchedEnv, EnvConfig, EnvError
+from envs.registry import BUILT_IN, make
+
+RENDER_MODES = ("rgb_array", "ansi")
+OTHERS = "openspiel:"
+
+
+@runtime_checkable
+class KeepsFrames(Protocol):
+    """An env that keeps the last frame of a game that restarts."""
+
+    def keep_frames(self) -> None:
+        """Draw every game once more before it restarts."""
+        ...
+
+
+def make_shown(config: EnvConfig, *, num_envs: int) -> BatchedEnv:
+    """As `envs.registry.make`, with a render mode where the game takes one; it is the same game otherwise.
+
+    Raises:
+      EnvError: see `make`.
+    """
+    if config.id in BUILT_IN or config.id.startswith(OTHERS) or "render_mode" in config.kwargs:
+        return make(config, num_envs=num_envs)
+    for mode in RENDER_MODES:
+        with contextlib.suppress(EnvError):
+            env = make(replace(config, kwargs={**config.kwargs, "render_mode": mode}), num_envs=num_envs)
+            if isinstance(env, KeepsFrames):
+                env.keep_frames()
+                return env
+            env.close()
+    return make(config, num_envs=num_envs)

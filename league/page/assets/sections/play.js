@@ -1,0 +1,133 @@
+import {card, h, note} from '../kit/dom.js';
+import {chances, mountPlayer, picture, valueText} from '../replay/player.js';
+
+export const title = 'Play';
+
+const SVG = 'http://www.w3.org/2000/svg';
+const state = {run: '', game: null, showEvaluation: true, showHints: false, review: null, error: ''};
+
+function choice(id, label, options, chosen) {
+  const select = h('select', {id}, options.map(([value, text]) => h('option', {value}, text)));
+  if (options.some(([value]) => value === chosen)) select.value = chosen;
+  return [h('label', {for: id}, label), select];
+}
+
+function setUp(data, context, draw) {
+  const policies = [...data.policies, ...data.bots];
+  const seats = Array.from({length: Math.max(data.seats, 1)}, (_, seat) => [String(seat), `seat ${seat}`]);
+  const greedy = h('input', {type: 'checkbox', id: 'play-greedy'});
+  const form = h('form', {class: 'filters', onsubmit: async (event) => {
+    event.preventDefault();
+    document.activeElement.blur();
+    await act(context, draw, () => context.post(`/runs/${encodeURIComponent(context.run)}/play`, {
+      policy: form.querySelector('#play-policy').value, seat: Number(form.querySelector('#play-seat').value), greedy: greedy.checked,
+    }));
+  }},
+  choice('play-policy', 'Against', policies.map((name) => [name, name]), context.query.policy),
+  choice('play-seat', 'You hold', seats, '0'),
+  h('label', {for: 'play-greedy'}, greedy, ' it always takes its likeliest move'),
+  h('button', {type: 'submit'}, 'Start'));
+  return card(`A game of ${data.game}`, form,
+    data.policies.length ? null : note('The run has no snapshot yet, so only bots play.'));
+}
+
+async function act(context, draw, call) {
+  try {
+    state.game = await call();
+    state.run = context.run;
+    state.review = null;
+    state.error = '';
+    context.announce(state.game.outcome || 'Your move.');
+  } catch (error) {
+    state.error = error.message;
+    context.announce(error.message);
+  }
+  draw();
+}
+
+function board(game, choose) {
+  const drawn = picture(game.svg);
+  const names = new Map(game.options.map((option) => [option.action, option.name]));
+  for (const target of game.targets) {
+    const area = document.createElementNS(SVG, 'rect');
+    for (const [name, value] of Object.entries({x: target.x, y: target.y, width: target.width, height: target.height,
+      fill: 'transparent', class: 'target', 'data-action': target.action})) area.setAttribute(name, value);
+    const label = document.createElementNS(SVG, 'title');
+    label.textContent = names.get(target.action);
+    area.append(label);
+    area.addEventListener('click', () => choose(target.action)); // the buttons beside it are the way by keyboard
+    drawn.append(area);
+  }
+  return h('div', {class: 'board'}, drawn);
+}
+
+function moveList(game, showEvaluation) {
+  const rows = game.moves.map((moves) => h('li', null, moves.map((move) => {
+    const who = move.seat === game.seat ? 'you' : game.seats[move.seat].name;
+    const value = showEvaluation && move.value !== null ? ` (${valueText(move.value)})` : '';
+    return h('div', null, `${game.seat_names[move.seat]}, ${who}: ${move.action}${value}`);
+  })));
+  return h('ol', {class: 'moves', tabindex: 0, 'aria-label': 'Moves so far'}, rows);
+}
+
+function thoughts(game) {
+  const parts = [];
+  const last = [...game.moves].reverse().flat().find((move) => move.seat !== game.seat && (move.value !== null || move.probs.length));
+  if (state.showEvaluation && last) {
+    parts.push(h('h3', null, `${game.seats[last.seat].name} before ${last.action}`), h('p', null, valueText(last.value)), chances(last.probs, last.action));
+  }
+  if (state.showHints && game.plan) {
+    parts.push(h('h3', null, 'Hint for your move'), h('p', null, valueText(game.plan.value)),
+      chances(game.plan.actions.slice(0, 8).map((each) => [each.name, each.chance]), null));
+  }
+  if (!parts.length) parts.push(note('Nothing to show: bots say nothing, and what is hidden stays hidden until the end.'));
+  return parts;
+}
+
+function toggle(id, label, key, draw) {
+  const box = h('input', {type: 'checkbox', id, onchange: () => { state[key] = box.checked; draw(); }});
+  box.checked = state[key];
+  return h('label', {for: id}, box, ` ${label}`);
+}
+
+function table(context, draw) {
+  const game = state.game;
+  const path = `/runs/${encodeURIComponent(context.run)}/play/${encodeURIComponent(game.id)}`;
+  const choose = (action) => act(context, draw, () => context.post(path, {action}));
+  const options = h('div', {class: 'options', role: 'group', 'aria-label': 'Your moves'}, game.options.map((option) =>
+    h('button', {type: 'button', id: `play-move-${option.action}`, class: 'quiet', onclick: () => choose(option.action)}, option.name)));
+  const said = game.outcome || (game.simultaneous ? 'Choose: the others choose too, and all is shown at once.' : 'Your move.');
+  const review = h('button', {type: 'button', onclick: async () => { state.review = await context.get(`${path}/replay`); draw(); }}, 'Look back at the game');
+  return card(`${game.env}: you are ${game.seat_names[game.seat]} against ${game.seats.find((_, seat) => seat !== game.seat)?.name ?? 'nobody'}`,
+    h('div', {class: 'player'},
+      h('div', {class: 'stage'}, board(game, choose), h('p', {class: 'said', id: 'play-said'}, said), options,
+        h('details', {id: 'play-text'}, h('summary', null, 'As text'), h('pre', {tabindex: 0, 'aria-label': 'The state as text'}, game.text))),
+      h('div', {class: 'side'},
+        h('div', {class: 'controls'},
+          h('button', {type: 'button', id: 'play-back', disabled: !game.can_take_back, onclick: () => choose(null)}, 'Take back'),
+          h('button', {type: 'button', id: 'play-end', onclick: () => { state.game = null; state.review = null; draw(); }}, 'New game'),
+          game.outcome ? review : null),
+        toggle('play-evaluation', 'show its evaluation', 'showEvaluation', draw), toggle('play-hints', 'show hints', 'showHints', draw),
+        thoughts(game), h('h3', null, 'Moves'), moveList(game, state.showEvaluation))));
+}
+
+export function render(root, data, context) {
+  let player = null;
+  context.onRemove(() => player?.remove());
+
+  function draw() {
+    player?.remove();
+    player = null;
+    const focused = document.activeElement?.id;
+    const parts = state.game && state.run === context.run ? [table(context, draw)] : [setUp(data, context, draw)];
+    if (state.error) parts.unshift(h('p', {class: 'card bad-edge', role: 'alert'}, state.error));
+    if (state.review) {
+      const box = h('div');
+      parts.push(card('The whole game', box));
+      player = mountPlayer(box, state.review);
+    }
+    root.replaceChildren(...parts);
+    if (focused) document.getElementById(focused)?.focus();
+  }
+  draw();
+}

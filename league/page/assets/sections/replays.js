@@ -1,0 +1,49 @@
+import {card, h, note, table} from '../kit/dom.js';
+import {ago, count} from '../kit/format.js';
+import {mountPlayer} from '../replay/player.js';
+
+export const title = 'Replays';
+
+const games = new Map(); // key of a game -> its record; a refresh of the section keeps it
+const places = new Map(); // key of a game -> {at, playing}
+
+const names = (row) => row.seats.map((holder) => holder.name).join(' - ');
+const numbers = (row) => row.returns.map((value) => (value > 0 ? '+' : '') + Number(value.toFixed(3))).join(' ');
+
+async function playerCard(context, file, game) {
+  const key = `${context.run}/${file}/${game}`;
+  if (!games.has(key)) {
+    games.set(key, await context.get(`/runs/${encodeURIComponent(context.run)}/replays/${encodeURIComponent(file)}?game=${game}`));
+  }
+  const record = games.get(key);
+  const box = h('div', {id: 'replay-player'});
+  const player = mountPlayer(box, record, {...places.get(key), changed: (place) => places.set(key, place)});
+  context.onRemove(player.remove);
+  return card(record.title, note(record.outcome), box,
+    h('p', null, h('a', {href: context.link('replays', {...context.query, file: '', game: ''})}, 'Close')));
+}
+
+export async function render(root, data, context) {
+  const {file, game, home, away} = context.query;
+  if (file) root.append(await playerCard(context, file, Number(game || 0)));
+  const filtered = [home, away].filter(Boolean);
+  const about = filtered.length
+    ? [note(`Games of ${filtered.join(' and ')}. `, h('a', {href: context.link('replays', {})}, 'Show all'))] : [];
+  if (!data.rows.length) {
+    root.append(card('Recorded games', about, note(`No game is recorded in ${data.path}. `
+      + '`league replays RUN` plays the most telling ones.')));
+    return;
+  }
+  const columns = [
+    {key: 'who', label: 'seats', value: names, cell: (row) => h('a', {
+      href: context.link('replays', {...context.query, file: row.file, game: String(row.game)}),
+    }, names(row))},
+    {key: 'why', label: 'about', value: (row) => row.tags.why || row.tags.kind || row.tags.match || ''},
+    {key: 'returns', label: 'returns', value: (row) => row.returns[0], cell: numbers},
+    {key: 'steps', label: 'steps', number: true, cell: (row) => count(row.steps)},
+    {key: 'written_at', label: 'recorded', cell: (row) => ago(row.written_at)},
+  ];
+  columns[1].cell = columns[1].value;
+  root.append(card('Recorded games', about, table({columns, rows: data.rows, caption: 'Recorded games', id: 'replays'}),
+    data.damaged.map((sentence) => h('p', {class: 'bad'}, sentence))));
+}
