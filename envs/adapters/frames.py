@@ -17,7 +17,7 @@ Frame = NDArray[np.uint8] | str | None
 
 
 def frame_of(game: Any) -> Frame:
-    """What a game's `render()` returns: an image uint8 [H, W, 3] or text; None where it draws nothing."""
+    """The picture that `render()` of a game returns: an image uint8 [H, W, 3] or text; None where it draws nothing."""
     if getattr(game, "render_mode", None) not in ("rgb_array", "ansi"):
         return None
     try:

@@ -18,7 +18,7 @@ class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """What may be played against.
+    """The policies that may be played against.
 
     Fields:
       game: id of the run's env. policies: names, the one to play first; the newest snapshots before older ones.

@@ -122,7 +122,7 @@ export function render(root, data, context) {
     const parts = state.game && state.run === context.run ? [table(context, draw)] : [setUp(data, context, draw)];
     if (state.error) parts.unshift(h('p', {class: 'card bad-edge', role: 'alert'}, state.error));
     if (state.review) {
-      const box = h('div');
+      const box = h('div', {id: 'play-review'});
       parts.push(card('The whole game', box));
       player = mountPlayer(box, state.review);
     }

@@ -30,7 +30,7 @@ export async function render(root, data, context) {
   const about = filtered.length
     ? [note(`Games of ${filtered.join(' and ')}. `, h('a', {href: context.link('replays', {})}, 'Show all'))] : [];
   if (!data.rows.length) {
-    root.append(card('Recorded games', about, note(`No game is recorded in ${data.path}. `
+    root.append(card('Recorded games', about, note(filtered.length ? 'No game is recorded between them. ' : `No game is recorded in ${data.path}. `
       + '`league replays RUN` plays the most telling ones.')));
     return;
   }

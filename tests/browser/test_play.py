@@ -1,0 +1,64 @@
+"""A game played by hand in Chromium to its end, and a recorded one scrubbed through."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from envs.protocol import EnvConfig
+from league.eval.pairs import bot_entrant
+from league.replays.recorder import record_game
+from league.replays.replay import SeatHolder
+from league.replays.replay_file import write_replay
+from league.store.run_folder import RunFolder
+from tests.browser.conftest import OpenPage, check_axe, show
+from tests.league.page.live_page import Served
+
+LOADED_MS = 60_000
+"""The first game loads torch into the process of the page."""
+
+
+def test_a_game_is_played_to_its_end_by_clicks_and_keys(browser_page: OpenPage) -> None:
+    page = browser_page("play")
+    page.select_option("#play-policy", "bot:random")
+    page.click("text=Start")
+    page.wait_for_selector(".target", timeout=LOADED_MS)
+    assert page.locator(".target").count() == page.locator(".options button").count() == 9
+    page.locator(".target[data-action='4']").click()
+    moves = page.locator(".moves li")
+    expect(moves).to_have_count(2)
+    page.click("#play-back")
+    expect(moves).to_have_count(0)
+    said = page.locator("#play-said")
+    for _ in range(5):
+        if said.inner_text() != "Your move.":
+            break
+        before = moves.count()
+        page.locator(".options button").first.focus()
+        page.keyboard.press("Enter")
+        expect(moves).not_to_have_count(before)
+    expect(said).to_contain_text("You return")
+    check_axe(page)
+    page.click("text=Look back at the game")
+    page.locator("#play-review input[type=range]").focus()
+    page.keyboard.press("End")
+    expect(page.locator("#play-review .said")).to_contain_text("Ended after")
+
+
+def test_a_recorded_game_is_scrubbed(browser_page: OpenPage, live_page: tuple[Path, Served]) -> None:
+    bots = [bot_entrant("random", seed=0)] * 2
+    replay = record_game(EnvConfig("tic_tac_toe"), bots, 1, seats=[SeatHolder("main-0"), SeatHolder("bot:random")])
+    write_replay(RunFolder(live_page[0]).replays_path / "one.replay", replay)
+    page = browser_page("replays")
+    page.click("text=main-0 - bot:random")
+    page.wait_for_selector(".player", timeout=LOADED_MS)
+    said = page.locator("#replay-player .said")
+    expect(said).to_have_text("The start of the game.")
+    page.click("[aria-label='One step on']")
+    expect(said).to_contain_text("first (main-0): ")
+    page.keyboard.press("End")
+    expect(said).to_contain_text("Ended after")
+    check_axe(page)
+    show(page, "replays", home="nobody", away="main-0")
+    expect(page.locator("main")).to_contain_text("No game is recorded")
