@@ -40,6 +40,9 @@ PATIENCE_S = 0.5
 
 WAKE_S = 5.0
 """Longest sleep of the learners' thread."""
+PUBLISH_FRACTION = 0.1
+"""Most of the time that copying weights for actors may take: those of a large network are not copied after each update.
+"""
 
 
 class LearnersStoppedError(LearnerError):
@@ -51,8 +54,10 @@ class _Held:
     """A player between two resets.
 
     Fields:
+      newest: its weights are those published last; the rest is that of the last update.
       first_version: chunks of older weights are those of its past self and are dropped.
       whole: a batch was begun too early: wait for all of its rows.
+      asked: whether an actor has asked since weights were published. due_at: time before which none are.
     """
 
     learner: Learner
@@ -60,6 +65,8 @@ class _Held:
     newest: Newest
     first_version: int = 0
     whole: bool = False
+    asked: bool = True
+    due_at: float = 0.0
 
 
 class AsyncLearnerHost:
@@ -125,6 +132,7 @@ class AsyncLearnerHost:
             held = self._get(player)
             if not 1 <= num_rows <= held.feeder.capacity:
                 raise ChunkError(f"a chunk of {num_rows} rows does not fit a ring of {held.feeder.capacity}")
+            held.asked = True
             if header.version_max < held.first_version:
                 return held.newest.weights
             try:
@@ -135,9 +143,18 @@ class AsyncLearnerHost:
                 continue  # reset meanwhile
             return self._get(player).newest.weights
 
-    def newest(self, player: str) -> Newest:
+    def published(self, player: str) -> Weights:
         """As in the protocol."""
-        return self._get(player).newest
+        held = self._get(player)
+        held.asked = True
+        return held.newest.weights
+
+    def newest(self, player: str) -> Newest:
+        """As in the protocol; waits for an update in hand where weights are behind."""
+        held = self._get(player)
+        if held.newest.weights.version == held.learner.version:
+            return held.newest
+        return self._request(lambda: self._refreshed(player))
 
     def ema(self, player: str) -> Weights | None:
         """As in the protocol."""
@@ -247,9 +264,25 @@ class AsyncLearnerHost:
                 return
             raise
         held.whole = False
-        held.newest = _newest(player, held.learner, report)
+        if held.asked and self._clock() >= held.due_at:
+            self._publish(player, held, report)
+        else:
+            weights = held.newest.weights
+            held.newest = Newest(weights, _progress(player, held.learner), report, held.learner.skipped_updates)
         with self._changed:
             self._busy_s += report.update_s - report.waited_s
+
+    def _publish(self, player: str, held: _Held, report: UpdateReport | None) -> None:
+        begun, held.asked = self._clock(), False
+        held.newest = _newest(player, held.learner, report)
+        ended = self._clock()
+        held.due_at = ended + (ended - begun) * (1.0 / PUBLISH_FRACTION - 1.0)
+
+    def _refreshed(self, player: str) -> Newest:
+        held = self._get(player)
+        if held.newest.weights.version != held.learner.version:
+            self._publish(player, held, held.newest.update)
+        return held.newest
 
     def _install(self, task: InstallPlayer) -> None:
         self._drop(task.player)

@@ -58,7 +58,7 @@ class DirectClient:
 
     def weights(self, player: str) -> Weights:
         """As in the protocol."""
-        return self._learners.newest(player).weights
+        return self._learners.published(player)
 
 
 class InProcessRuntime:

@@ -75,6 +75,10 @@ class LearnerHost(Protocol):
         """
         ...
 
+    def published(self, player: str) -> Weights:
+        """The weights published last, for acting; they may be some updates behind. Raises UnknownPlayer."""
+        ...
+
     def newest(self, player: str) -> Newest:
         """The newest weights of a player, and how far it is. Raises UnknownPlayer."""
         ...

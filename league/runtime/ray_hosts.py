@@ -207,8 +207,8 @@ class LearnerHostProcess:
 
     @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     def weights(self, player: str, *, have: int) -> Weights | tuple[Any] | None:
-        """The newest weights of a player, as by `NewestObjects.answer`."""
-        return self._newest.answer(player, self._host.newest(player).weights, have=have)
+        """The weights of a player that were published last, as by `NewestObjects.answer`."""
+        return self._newest.answer(player, self._host.published(player), have=have)
 
     @ray.method(concurrency_group=PROGRESS)  # type: ignore[untyped-decorator]
     @logs_its_errors

@@ -79,6 +79,10 @@ class SyncLearnerHost:
         self._busy_s += self._clock() - start
         return self._published_weights(player)
 
+    def published(self, player: str) -> Weights:
+        """As in the protocol."""
+        return self._published_weights(player)
+
     def newest(self, player: str) -> Newest:
         """As in the protocol."""
         learner = self._learner(player)

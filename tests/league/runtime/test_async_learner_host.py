@@ -17,6 +17,7 @@ from agents.learner.step.optimizer import FlatOptimizer
 from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import Unrolls, UnrollSpec
+from agents.weights import Weights
 from envs.registry import make
 from league.config.deadlines import Deadlines
 from league.runtime.async_learner_host import AsyncLearnerHost
@@ -223,3 +224,34 @@ def test_time_without_rows_is_idle() -> None:
     (report,) = host.progress()
     assert report.idle_fraction == 0.75
     host.close()
+
+
+def test_weights_are_copied_when_actors_ask_and_for_a_tenth_of_the_time_at_most(
+    host: AsyncLearnerHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    copied: list[int] = []
+    held = host._held[PLAYER]
+    plain = held.learner.publish
+
+    def slow() -> Weights:
+        now[0] += 1.0
+        copied.append(held.learner.version)
+        return plain()
+
+    monkeypatch.setattr(host, "_clock", lambda: now[0])
+    monkeypatch.setattr(held.learner, "publish", slow)
+    for version in range(1, 5):
+        host.push(PLAYER, chunk_of(8, seed=version))
+        wait_until(lambda version=version: held.newest.progress.version == version, "an update")  # type: ignore[misc]
+    assert copied == [1], "it took a second: the next copy is due nine seconds after it"
+    now[0] = 10.0
+    host.push(PLAYER, chunk_of(8, seed=5))
+    wait_until(lambda: held.newest.progress.version == 5, "an update")
+    assert copied == [1, 5]
+    assert host.newest(PLAYER).weights.version == 5 and copied == [1, 5]
+    host.push(PLAYER, chunk_of(8, seed=6))
+    wait_until(lambda: held.newest.progress.version == 6, "an update")
+    assert host.published(PLAYER).version == 5
+    fresh = host.newest(PLAYER)
+    assert (fresh.weights.version, fresh.progress.version, copied) == (6, 6, [1, 5, 6])
