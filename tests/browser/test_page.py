@@ -8,6 +8,7 @@ from playwright.sync_api import Page, expect
 
 from league.page.registry import SECTIONS
 from tests.browser.conftest import SIZES, WAIT_MS, OpenPage, check_axe, show, shown
+from tests.league.commands import wait_until
 from tests.league.page.live_page import Served
 from tests.league.tiny_runs import events_of, state_of
 
@@ -19,7 +20,7 @@ def test_every_section_fits_three_sizes_and_has_no_axe_violation(browser_page: O
         page.emulate_media(color_scheme="dark" if number % 2 else "light")
         for name, (width, height) in SIZES.items():
             page.set_viewport_size({"width": width, "height": height})
-            assert page.evaluate("() => document.documentElement.scrollWidth") <= width, f"{section} on a {name}"
+            wait_until(lambda width=width: _width_of(page) <= width, f"{section} to fit a {name}")  # type: ignore[misc]
             check_axe(page)
 
 
@@ -116,6 +117,10 @@ def test_without_its_token_the_page_asks_for_it(browser_page: OpenPage, live_pag
     fresh.keyboard.press("Enter")
     shown(fresh, "overview")
     assert "token" not in fresh.url
+
+
+def _width_of(page: Page) -> int:
+    return int(page.evaluate("() => document.documentElement.scrollWidth"))
 
 
 def _focused(page: Page) -> str:

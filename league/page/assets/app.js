@@ -120,13 +120,14 @@ async function navigate() {
   const other = found.run !== place.run;
   Object.assign(place, {run: found.run, section: sections.includes(found.section) ? found.section : sections[0], query: found.query});
   byId('run-name').textContent = place.run;
-  drawNavigation();
+  if (!other) drawNavigation();
   if (other) {
     if (endNews) endNews();
     endNews = follow(place.run, () => { dirty = true; }, up => { byId('freshness').dataset.up = String(up); });
   }
   byId('main').setAttribute('aria-busy', 'true');
   await show(true);
+  if (other) drawNavigation(); // after the first picture, as it loads every section for its title
   byId('main').removeAttribute('aria-busy');
 }
 
