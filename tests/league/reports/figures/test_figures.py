@@ -10,7 +10,7 @@ import pytest
 
 from league.core.metagame.alpha_rank import alpha_rank
 from league.core.metagame.cycles import league_cycles
-from league.core.metagame.lineage import Lineage, LineageNode, lineage_of
+from league.core.metagame.lineage import Lineage, LineageNode, OpponentGames, lineage_of
 from league.core.metagame.meta_game import own_snapshots, snapshot_win_rates
 from league.core.metagame.ratings import league_ratings
 from league.core.state.commands import BeginProbe, EndProbe
@@ -99,6 +99,26 @@ def test_rows_that_fare_alike_stand_together() -> None:
     ordered = kinds[list(cluster_order(profiles))]
     assert np.count_nonzero(np.diff(ordered)) == 2
     assert cluster_order(np.zeros((0, 0))) == () and cluster_order(np.zeros((1, 1))) == (0,)
+
+
+def averages_linked(profiles: np.ndarray) -> tuple[int, ...]:
+    """Average linkage by its definition: the two groups of the least mean distance of their members are joined."""
+    groups = [(index,) for index in range(len(profiles))]
+    while len(groups) > 1:
+        pairs = [(a, b) for b in range(len(groups)) for a in range(b)]
+        means = {
+            (a, b): np.mean([np.linalg.norm(profiles[i] - profiles[j]) for i in groups[a] for j in groups[b]])
+            for a, b in pairs
+        }
+        first, second = min(pairs, key=means.__getitem__)
+        groups[first] += groups.pop(second)
+    return groups[0]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_order_is_that_of_average_linkage(seed: int) -> None:
+    profiles = np.random.default_rng(seed).normal(size=(9, 3))
+    assert cluster_order(profiles) == averages_linked(profiles)
 
 
 def test_a_wrong_group_or_seat_is_one_sentence() -> None:
@@ -264,6 +284,16 @@ def test_the_mix_of_a_player_holds_its_games_by_opponent() -> None:
                 assert span.shares[mix.opponents.index("itself")] * span.games == pytest.approx(itself)
 
 
+def test_opponents_met_rarely_are_one_share() -> None:
+    met = tuple(OpponentGames(f"bot:{number}", 10 * (number + 1), 2.0 * number) for number in range(10))
+    node = LineageNode("p-s1", "p", "main_agent", "timeout", None, "trained", None, 1, 100, (), (), opponent_mix=met)
+    mix = opponent_mix(Lineage((node,), ()), "p")
+    (span,) = mix.spans
+    assert mix.opponents == (*(f"bot:{number}" for number in range(9, 2, -1)), "others")
+    assert span.shares[-1] == pytest.approx((10 + 20 + 30) / 550)
+    assert span.scores[-1] == pytest.approx((0.0 + 2.0 + 4.0) / 60)
+
+
 def test_curves_take_the_reported_values_and_leave_out_what_was_never_reported() -> None:
     rows = [
         MetricRow(step, 0.0, {"league/games": 2.0 * step, "learner/main-0/entropy": 1.0 / (1 + step)})
@@ -298,6 +328,7 @@ def test_a_page_of_a_list_stays_inside_it() -> None:
     items = list(range(10))
     assert list(page_of(items, what="things", offset=8, limit=5, most=4)[0]) == [8, 9]
     assert list(page_of(items, what="things", offset=-3, limit=0, most=4)[0]) == [0]
+    assert list(page_of(items, what="things", offset=0, limit=99, most=4)[0]) == [0, 1, 2, 3]
     assert page_of(items, what="things", offset=99, limit=99, most=4)[1].offset == 9
     assert page_of([], what="things", offset=3, limit=3, most=4)[1].shown == 0
 
