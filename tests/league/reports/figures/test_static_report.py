@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, sync_playwright
 
 from league.reports.figures.report import Report, read_report
 from league.reports.figures.report_csv import LONG, report_files, report_long
@@ -21,17 +17,6 @@ from league.reports.figures.report_markdown import report_markdown
 from tests.league.commands import league
 from tests.league.page.page_runs import write_run
 from tests.league.tiny_runs import start, state_of, tiny
-
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="module")
@@ -132,60 +117,3 @@ def test_two_forms_on_one_screen_are_refused(run: Path, tmp_path: Path) -> None:
     assert ran.code == 2 and "--md and --json" in ran.err
     ran = league("report", tmp_path / "nothing")
     assert ran.code == 2 and "does not exist" in ran.err
-
-
-@pytest.fixture(scope="module")
-def browser_page() -> Iterator[Page]:
-    if not CHROMIUM.exists():
-        pytest.skip("there is no Chromium here")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser.new_context(viewport={"width": 1_200, "height": 900}, offline=True).new_page()
-        browser.close()
-
-
-def test_the_html_opens_without_a_network_and_without_a_fault(
-    run: Path, report: Report, browser_page: Page, tmp_path: Path
-) -> None:
-    file, faults, asked = tmp_path / "report.html", [], []
-    assert league("report", run, "--html", file).out == ""
-    browser_page.on("pageerror", lambda error: faults.append(str(error)))
-    browser_page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-    browser_page.on("request", lambda request: asked.append(request.url))
-    browser_page.goto(file.as_uri())
-    assert browser_page.locator("h1").inner_text() == "run"
-    assert browser_page.locator("canvas").count() >= 2
-    assert browser_page.locator(".lineage-node").count() == len(report.runs[0].lineage.nodes)
-    browser_page.locator("details.player > summary").first.click()
-    browser_page.locator("details.player[open] .plot-frame").first.wait_for()
-    assert faults == [] and asked == [file.as_uri()]
-    for scheme in ("light", "dark"):
-        browser_page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-        assert Axe().run(browser_page).generate_report() and axe_violations(browser_page) == []
-
-
-def test_arrow_keys_read_the_plots_aloud(run: Path, report: Report, browser_page: Page, tmp_path: Path) -> None:
-    file = tmp_path / "report.html"
-    league("report", run, "--html", file)
-    browser_page.goto(file.as_uri())
-    policies = report.runs[0].payoff.policies
-    heatmap = browser_page.locator(".heatmap")
-    heatmap.focus()
-    browser_page.keyboard.press("ArrowRight")
-    told = browser_page.locator(".plot-frame", has=heatmap).locator(".plot-readout")
-    assert told.inner_text().startswith(f"{policies[0].policy} against {policies[1].policy}: ")
-    browser_page.locator(".lineage").focus()
-    browser_page.keyboard.press("ArrowRight")
-    first = next(node for node in report.runs[0].lineage.nodes[1:] if node.lane == report.runs[0].lineage.nodes[0].lane)
-    told = browser_page.locator(".plot-frame", has=browser_page.locator(".lineage")).locator(".plot-readout")
-    assert told.inner_text().startswith(first.snapshot)
-    table = browser_page.locator(".plot-frame", has=heatmap).locator("details")
-    table.locator("summary").click()
-    assert table.locator("tbody tr").count() == len(report.runs[0].payoff.cells)
-
-
-def axe_violations(page: Page, *, rules: list[str] | None = None) -> list[str]:
-    """Accessibility rules that the page breaks, of all or of some, with the elements."""
-    options = {} if rules is None else {"runOnly": rules}
-    found = Axe().run(page, options=options).response["violations"]
-    return [f"{one['id']}: {json.dumps([node['html'][:120] for node in one['nodes']][:3])}" for one in found]
