@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agents.acting.policy import Policy
+from envs.plugins import admit
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from league.contenders.contender import Game, OpenConditions, UnknownContender, identity_of, plain_game
@@ -89,13 +90,19 @@ def trust_stored(written: str) -> None:
         trust_folder(folder)
 
 
-def contender_of_copies(name: str, reason: str, copies: Sequence[FrozenCopy], source: Path) -> StoredContender:
+def contender_of_copies(
+    name: str, reason: str, copies: Sequence[FrozenCopy], source: Path, *, trust: bool = False
+) -> StoredContender:
     """A contender from weights on hand.
 
+    Args:
+      trust: whether to load code that their manifests name.
     Raises:
       Untrusted: its game is code that this user has not trusted. EnvError: the game cannot be made.
     """
     manifest = copies[0].manifest
+    if trust:
+        admit(name.entry for copy in copies for name in names_of_manifest(copy.manifest))
     require_trusted(names_of_manifest(manifest), what=str(source))
     game = _game_of(EnvConfig(manifest.env_id, dict(manifest.env)))
     return StoredContender(name, stored_identity(copies), reason, game, tuple(copies), source)

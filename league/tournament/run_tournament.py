@@ -10,8 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+from envs.plugins import is_admitted
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
+from league.config.plugin_names import outside_names
 from league.contenders.contender import Contender, Game, plain_game
 from league.contenders.finding import find_contenders, game_of, require_playable, runs_a_program
 from league.errors import LeagueError
@@ -66,7 +68,7 @@ def play_tournament(
                 require_same(config, begun.created.config, path)
             elif not trust:
                 _require_no_program(begun.created, path)
-            contenders = tuple(folder.contender(enrolled) for enrolled in begun.created.contenders)
+            contenders = tuple(folder.contender(enrolled, trust=trust) for enrolled in begun.created.contenders)
         report = _play(folder, begun, contenders, jobs=jobs or _cores(), progress=progress)
         folder.write("report.json", report.to_json() + "\n")
         folder.write("standings.csv", tournament_csv(report))
@@ -75,10 +77,12 @@ def play_tournament(
 
 
 def _require_no_program(created: TournamentCreated, path: Path) -> None:
-    """Refuse to run programs that only the folder names: it may be somebody else's."""
-    program = next((one.name for one in created.contenders if runs_a_program(one.name)), None)
-    if program is not None:
-        raise LeagueError(f"{path} names the program {program}: give --trust to run it, or the contenders again.")
+    """Refuse to run programs and games that only the folder names: it may be somebody else's."""
+    games = outside_names({"env": {"id": created.env_id, "kwargs": created.env_kwargs}})
+    programs = (one.name for one in created.contenders if runs_a_program(one.name))
+    named = [*(game.name for game in games if not is_admitted(game.entry)), *programs]
+    if named:
+        raise LeagueError(f"{path} names the program {named[0]}: give --trust to run it, or the contenders again.")
 
 
 def _cores() -> int:

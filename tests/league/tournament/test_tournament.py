@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from envs.protocol import EnvConfig
+from league.contenders.finding import find_contenders
 from league.errors import LeagueError, RunInUse
 from league.tournament.folder import OtherTournament, TournamentFolder
 from league.tournament.processes import PlayersFailed, PlayInProcesses
-from league.tournament.records import BatchPlayed, TournamentConfig
+from league.tournament.records import BatchPlayed, TournamentConfig, TournamentCreated
 from league.tournament.report import TournamentReport, tournament_lines
 from league.tournament.run_tournament import play_tournament
 from tests.league.commands import league
@@ -184,6 +185,35 @@ def test_three_seats_are_rated_by_placements_and_one_by_its_return(tmp_path: Pat
     alone = TournamentConfig(names[:2], env_id="gymnasium:CartPole-v1", games=3)
     report = play_tournament(tmp_path / "one", alone, jobs=1)
     assert report.scale == "return" and all(row.rating and row.rating.value > 5 for row in report.standings)
+
+
+def test_a_game_that_only_the_folder_names_is_not_loaded(tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    (tmp_path / "own.py").write_text(
+        f"open({str(ran)!r}, 'a').write('x')\nfrom pettingzoo.classic import rps_v2\nmake = rps_v2.parallel_env\n"
+    )
+    config = TournamentConfig(("bot:random", "bot:mcts:1"), env_id=f"{tmp_path / 'own.py'}:make", games=2)
+    with TournamentFolder(tmp_path / "t") as folder:
+        contenders = tuple(folder.enrol(one) for one in find_contenders(config.written))
+        folder.record(TournamentCreated(config, contenders, config.env_id, {}, greedy=True))
+    with pytest.raises(LeagueError, match=r"names the program .*own.py:make: give --trust"):
+        play_tournament(tmp_path / "t", None, jobs=1)
+    assert not ran.exists()
+
+
+def test_batches_of_a_pairing_differ_and_pairings_share_their_openings(
+    config: TournamentConfig, tmp_path: Path
+) -> None:
+    play_tournament(tmp_path / "t", replace(config, record=True), jobs=1)
+    openings: dict[str, set[str]] = {}
+    for game in (tmp_path / "t" / "games.pgn").read_text().split("[Event ")[1:]:
+        number = re.search(r'\[Round "1\.(.*)"\]', game)
+        moves = re.search(r"^1\. (\S+ \S+)", game, re.MULTILINE)
+        assert number is not None and moves is not None
+        openings.setdefault(number[1], set()).add(moves[1])
+    assert sorted(openings) == ["1.1", "1.2", "2.1", "2.2"]
+    assert all(len(one) == 1 for one in openings.values()), "common to all pairings"
+    assert len(set.union(*openings.values())) > 2
 
 
 def test_the_command_prints_the_table_and_leaves_files_that_need_nothing_else(tmp_path: Path) -> None:
