@@ -211,7 +211,7 @@ def _no_network(plain: dict[str, Any]) -> None:
 
 
 HOSTILE = [_outside_file, _no_weight, _newer, _unknown_key, _huge_field, _other_network]
-HOSTILE += [_wide_network, _wide_memory, _wide_input, _many_actions, _no_network]
+HOSTILE += [_no_network]
 
 
 def test_the_bound_of_a_network_is_below_its_size() -> None:
@@ -225,6 +225,15 @@ def test_the_bound_of_a_network_is_below_its_size() -> None:
 def test_a_hostile_manifest_is_refused(copied: Path, change: Callable[[dict[str, Any]], None]) -> None:
     rewritten(copied, change)
     with pytest.raises(LeagueError):
+        verify_package(copied)
+
+
+@pytest.mark.parametrize("change", [_wide_network, _wide_memory, _wide_input, _many_actions])
+def test_a_network_larger_than_its_weights_is_refused_before_it_is_made(
+    copied: Path, change: Callable[[dict[str, Any]], None]
+) -> None:
+    rewritten(copied, change)
+    with pytest.raises(CorruptSnapshot, match="numbers or more"):
         verify_package(copied)
 
 

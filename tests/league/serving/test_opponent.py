@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from gymnasium.utils.env_checker import check_env
 from numpy.typing import NDArray
 
@@ -17,7 +18,10 @@ from envs.adapters.as_pettingzoo import as_pettingzoo
 from envs.adapters.single_seat import SingleSeatEnv
 from envs.protocol import EnvConfig, EnvError
 from league.policies.loading import PolicyMismatch
+from league.serving.opponent import PolicyOpponent
+from league.serving.served_policy import ServedPolicy
 from tests.league.eval.eval_runs import FOUR, TINY_LSTM, MadeRun, constant_network, network_of, scaled
+from tests.league.serving.test_serving import loaded
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +89,24 @@ def test_seats_alternate_are_drawn_or_stay() -> None:
         seats("north")
 
 
-def test_the_policy_answers_with_the_memory_of_its_own_seat(run: Path) -> None:
+def test_every_seat_has_a_memory_of_its_own() -> None:
+    boards = [np.zeros((2, 6, 7), np.bool_), np.eye(7, dtype=np.bool_)[:6][None].repeat(2, axis=0)]
+    policy = loaded(1)
+    opponent = PolicyOpponent(ServedPolicy(policy, greedy=True))
+    for _ in range(2):  # and none from one game to the next
+        opponent.reset(seed=0)
+        cores = [policy.network.initial_core(1) for _ in boards]
+        for _ in range(4):
+            for seat, board in enumerate(boards):
+                opponent.act(board, seat=seat)
+                with torch.inference_mode():
+                    step = policy.network.step({"board": torch.from_numpy(board[None])}, core=cores[seat])
+                cores[seat] = step.core
+                np.testing.assert_allclose(opponent._states[seat].core, step.core[0].numpy(), atol=1e-6)
+        assert not torch.allclose(cores[0], cores[1])
+
+
+def test_the_policy_sees_the_board_from_its_own_seat(run: Path) -> None:
     env = league.as_opponent(f"{run}:main-0-s0", env=FOUR, seat=0, greedy=True)
     alone = league.load_policy(run, "main-0-s0", greedy=True)
     alone.reset()
@@ -94,11 +115,9 @@ def test_the_policy_answers_with_the_memory_of_its_own_seat(run: Path) -> None:
         before = shown
         shown, _, ended, _, _ = env.step(action)
         assert not ended
-        theirs = np.stack([before[1], before[0]])  # the board from the other side, with the stone just placed
+        theirs = np.stack([before[1], before[0]])  # from the other side, with the stone just placed
         theirs[1, 5 - int(before[:, :, action].sum()), action] = 1
-        wanted = alone.act({"board": theirs})
-        placed = shown[1] - before[1]
-        assert int(np.argwhere(placed)[0][1]) == wanted
+        assert int(np.argwhere(shown[1] - before[1])[0][1]) == alone.act({"board": theirs})
 
 
 def test_rewards_are_those_of_the_learning_seat() -> None:
