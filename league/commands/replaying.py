@@ -1,4 +1,4 @@
-"""The commands that show games and play them: `league replay`, `league watch` and `league play`."""
+"""The commands that show games and play them: `league replay`, `replays`, `watch` and `play`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Annotated
 
 import typer
 
-from league.commands.options import Replays, RunArgument, Trust, names_in
+from league.commands.options import Json, Replays, RunArgument, Trust, names_in
 
 
 def add_replaying(app: typer.Typer) -> None:
     """Adds the commands to the `league` command."""
     app.command("replay")(replay)
+    app.command("replays")(replays)
     app.command("watch")(watch)
     app.command("play")(play)
 
@@ -59,6 +60,32 @@ def replay(
         states = ["\n".join(lines_of(frame, names, found.seats)) for frame in frames]
         states[-1] += f"\n\n{outcome_text(found, game, names)}"
         show_states(states, title=title_of(found), delay_s=delay)
+
+
+def replays(
+    run: RunArgument,
+    telling: Annotated[int, typer.Option(min=1, help="So many games, the most telling ones.")] = 9,
+    play_missing: Annotated[
+        bool, typer.Option("--play/--no-play", help="Play and record telling games that nobody has recorded.")
+    ] = True,
+    as_json: Json = False,
+    trust: Trust = False,
+) -> None:
+    """Find the most telling games of a run: upsets, first wins over an opponent, and the longest."""
+    import msgspec
+
+    from league.play.telling_games import telling_games
+
+    found = telling_games(run, count=telling, play=play_missing, trust=trust)
+    if as_json:
+        typer.echo(msgspec.json.encode({"games": found}).decode())
+        return
+    for game in found:
+        typer.echo(
+            f"{game.why:9}  {game.text}\n           league replay {run / 'replays' / game.file} --game {game.game}"
+        )
+    if not found:
+        typer.echo(f"{run} has no recorded game, and no rated results to find one by.")
 
 
 def watch(
