@@ -86,7 +86,7 @@ def exploit(
 ) -> None:
     """Train a new player only against a frozen policy and report its score; repeat the command to continue."""
     from league.config.run_config import BudgetConfig
-    from league.run.exploit import exploit_run
+    from league.exploit.exploit import exploit_run
 
     budget = BudgetConfig(
         seconds=None if for_time is None else seconds_of(for_time), core_seconds=core_seconds, env_steps=env_steps

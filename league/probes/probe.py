@@ -77,6 +77,7 @@ PROBES: Mapping[str, str] = {
     "yardsticks": "league.probes.yardsticks:Yardsticks",
     "exact": "league.probes.exact:Exact",
     "past": "league.probes.past:Past",
+    "exploiter": "league.exploit.probe:Exploiter",
 }
 """Name -> "module:attribute" of a class that is made with its options."""
 

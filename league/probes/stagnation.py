@@ -42,8 +42,8 @@ PERMUTATIONS = 1_999
 SEED = 20_240_607
 TELLING = (0.03, 0.97)
 """Mean scores between which a yardstick tells policies apart."""
-NOT_FIXED = ("past",)
-"""Probes whose opponents change with the league."""
+NOT_FIXED = ("past", "exploiter")
+"""Probes whose opponents change with the league, or by chance."""
 MIN_LOSS = 1e-6
 
 Array = NDArray[np.float64]

@@ -1,6 +1,7 @@
 """The process that measures: `python -m league.probes.worker RUN NICE`. Requests and answers are lines of JSON.
 
-It ends with its standard input, which closes with the daemon, however that died. It only ever reads the run folder.
+It ends with its standard input, which closes with the daemon, however that died. It reads the run folder,
+and writes nothing but the run of an exploiter in it.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def _yardsticks(run: Path, objective: Objective, *, seed: int) -> tuple[float, s
 
 
 def _exploiter(run: Path, rung: int, objective: Objective, *, seed: int) -> tuple[float, str]:
-    from league.run.exploit import exploit_run
+    from league.exploit.exploit import exploit_run
 
     report = exploit_run(
         run,

@@ -16,6 +16,8 @@ RAY_SHARE = 0.1
 DEADLINE_S = 120.0
 """Deadline of a lease whatever it should take."""
 DEADLINE_FACTOR = 20.0
+EXPLOITER_CORE_SECONDS = 40.0
+"""Core-seconds of one fresh exploiter, a little more than it takes."""
 PROBES_CORE_SECONDS = 6.0
 """Core-seconds of probes in a whole run below which starting their process would take most of them."""
 SMALL_TREES = (
@@ -113,8 +115,11 @@ def probes(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("probes.kinds", [], why)
     else:
         exact = ["exact"] if game.spec.env_id in SMALL_TREES else []
+        kinds = ["yardsticks", *exact, "past"]
         reason = "bots and its own past" + (", and its small tree exactly" if exact else "")
-        yield AutoValue("probes.kinds", ["yardsticks", *exact, "past"], reason)
+        if not exact and allowed >= EXPLOITER_CORE_SECONDS * (len(kinds) + 1):
+            kinds, reason = [*kinds, "exploiter"], f"{reason}, and a fresh exploiter, for which the budget lasts"
+        yield AutoValue("probes.kinds", kinds, reason)
 
 
 RULES = (name, placement)

@@ -108,7 +108,7 @@ def evil_snapshot(run: Path, folder: Path, **changes: object) -> Path:
 
 def exploit(run: Path, here: Path) -> object:
     from league.config.run_config import BudgetConfig
-    from league.run.exploit import exploit_run
+    from league.exploit.exploit import exploit_run
 
     budget = BudgetConfig(env_steps=10)
     return exploit_run(run, player="best", run_dir=here / "new", budget=budget, games=2, seed=0)

@@ -276,7 +276,9 @@ def test_probes_are_those_that_fit_the_game_where_their_share_pays_for_them() ->
     hour = BudgetConfig(core_seconds=3_600.0)
     kuhn = poker(spec=replace(poker().spec, env_id="kuhn_poker"))
     assert settled(kuhn, budget=hour)[0].probes.kinds == ("yardsticks", "exact", "past")
-    assert settled(board_game(), budget=hour)[0].probes.kinds == ("yardsticks", "past")
+    assert settled(board_game(), budget=hour)[0].probes.kinds == ("yardsticks", "past", "exploiter")
+    some = BudgetConfig(core_seconds=1_000.0)
+    assert settled(board_game(), budget=some)[0].probes.kinds == ("yardsticks", "past")
     assert settled(one_seat(), budget=hour)[0].probes.kinds == ()
     short, reasons = settled(board_game(), budget=BudgetConfig(core_seconds=60.0))
     assert short.probes.kinds == () and "2.4 core-seconds" in reasons["probes.kinds"]
