@@ -292,6 +292,21 @@ class RetentionConfig:
     floor_gib: float | Literal["auto"] = "auto"
 
 
+@dataclass(frozen=True)
+class PoolConfig:
+    """A rating pool that snapshots are pushed to while the run trains; training never waits for it.
+
+    Fields:
+      folder: of the pool, see `league pool`; empty for none.
+      what: "tagged" pushes the snapshots that `league tag` names, "all-main" every snapshot of a main agent.
+    """
+
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
+
+    folder: str = ""
+    what: Literal["tagged", "all-main"] = "tagged"
+
+
 def _default_learner() -> LearnerConfig:
     """With the options of its components, as in a configuration that was read."""
     return with_options(LearnerConfig())[0]
@@ -327,6 +342,7 @@ class RunConfig:
     monitor: MonitorConfig = field(default_factory=MonitorConfig)
     alerts: AlertsConfig = field(default_factory=AlertsConfig)
     retention: RetentionConfig = field(default_factory=RetentionConfig)
+    pool: PoolConfig = field(default_factory=PoolConfig)
     control: ControlConfig = field(default_factory=ControlConfig)
 
 

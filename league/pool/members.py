@@ -24,8 +24,8 @@ from league.pool.core.rules import AlreadyThere, PoolRefused
 from league.pool.folder import PoolFolder
 from league.pool.inbox import join_copy
 from league.pool.pool import Pool, PoolError, create_pool, open_pool
-from league.store.snapshots import write_snapshot_files
-from league.store.storage import Storage, temporary_path
+from league.pool.push import push_copy
+from league.store.storage import Storage
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 ALL_SNAPSHOTS = "snapshots"
@@ -102,18 +102,6 @@ def copies_of(text: str, *, trust: bool) -> list[tuple[str, FrozenCopy]]:
         home = contender.source.resolve().name
         found += [(home if _DIGEST.fullmatch(home) else f"{home}.{_short(copy)}", copy) for copy in contender.copies]
     return found
-
-
-def push_copy(folder: PoolFolder, name: str, copy: FrozenCopy, *, storage: Storage) -> str:
-    """Put one policy into the inbox, whole or not at all; returns a sentence."""
-    final = folder.inbox / re.sub(r"[^A-Za-z0-9._@+-]+", "-", name)
-    if final.exists():
-        return f"{final.name} lies in the inbox already."
-    temporary = temporary_path(final)
-    storage.make_folder(temporary)
-    write_snapshot_files(storage, temporary, copy.weights, copy.manifest)
-    storage.publish_folder(temporary, final)
-    return f"{final.name} lies in the inbox of {folder.path}."
 
 
 def _short(copy: FrozenCopy) -> str:

@@ -15,6 +15,7 @@ from league.monitor.console import RunConsole
 from league.monitor.sink import MetricSink
 from league.monitor.view import RunView
 from league.operations.disk_floor import DiskFloor
+from league.pool.push import PoolPusher
 from league.probes.series import yardstick_key
 from league.run.background_ratings import BackgroundRatings, in_thread
 from league.run.budget import ClockFile, Spent
@@ -48,7 +49,8 @@ class Observer:
       sink: metrics.
       wall_time: seconds since 1970, a label. monotonic: seconds that never go back.
       env_steps_target: kept in the clock file, see `ClockFile`.
-      floor: pauses training while the disk is nearly full. alerts: what to tell, closed by the caller.
+      floor: pauses training while the disk is nearly full.
+      alerts, pusher: what to tell, and snapshots for a rating pool; closed by the caller.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Observer:
         env_steps_target: int | None,
         floor: DiskFloor,
         alerts: AlertWatch,
+        pusher: PoolPusher,
         wall_time: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -73,6 +76,7 @@ class Observer:
         self._env_steps_target = env_steps_target
         self._floor = floor
         self._alerts = alerts
+        self._pusher = pusher
         self._wall_time = wall_time
         self._monotonic = monotonic
         self._started_at = wall_time()
@@ -93,6 +97,7 @@ class Observer:
         self._ratings.refresh(self._league.state)
         self._floor.look(self._league.state)
         self._alerts.look(self._seen(seen, now))
+        self._pusher.look(self._league.state)
         if self._is_due("status", STATUS_EVERY_S, now) or changed:
             self.write_status(seen, phase="running" if seen.phase == "training" else "draining")
         if self._is_due("view", VIEW_EVERY_S, now) or changed:
