@@ -24,7 +24,8 @@ class KnownGame:
 
     Fields:
       draws: part of the games of equals that end in a draw; of others it is this times 4 p (1 - p).
-      opening: standard deviation in Elo of what an opening adds to one side, which the other side has in the next game.
+      opening: largest part of the way to a certain result that an opening adds to one side. The other side has it in
+        the next game, so that the mean score of the two stays the one that the strengths give.
     """
 
     draws: float = 0.0
@@ -33,11 +34,12 @@ class KnownGame:
     def play(self, difference: float, games: int, rng: np.random.Generator) -> BatchResult:
         """Draw a batch of paired games. difference: in Elo, of home over away."""
         groups = games // 2
-        favour = rng.normal(0.0, 1.0, groups) * self.opening
+        even_score = win_probability(np.full(groups, difference / ELO_PER_LOGIT))
+        favour = rng.uniform(-self.opening, self.opening, groups) * np.minimum(even_score, 1.0 - even_score)
         points = np.zeros(groups)
         wins = draws = 0
         for sign in (1.0, -1.0):
-            expected = win_probability((difference + sign * favour) / ELO_PER_LOGIT)
+            expected = even_score + sign * favour
             drawn = np.minimum(
                 4.0 * self.draws * expected * (1.0 - expected), 2.0 * np.minimum(expected, 1.0 - expected)
             )

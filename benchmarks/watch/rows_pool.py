@@ -48,7 +48,7 @@ def two_crowds(rng: np.random.Generator) -> np.ndarray:
 KNOWN = (
     Known("no draws", uniform, KnownGame()),
     Known("30 % draws between equals", uniform, KnownGame(draws=0.3)),
-    Known("draws, and openings that favour a side by 150 Elo", uniform, KnownGame(draws=0.3, opening=150.0)),
+    Known("draws, and openings that favour a side", uniform, KnownGame(draws=0.3, opening=0.8)),
     Known("two crowds, draws", two_crowds, KnownGame(draws=0.3)),
     Known("three anchors, draws", uniform, KnownGame(draws=0.3), anchors=3),
 )

@@ -237,7 +237,6 @@ class _Model:
         gradient: Array = np.zeros(self.size)
         gradient += np.bincount(self.edges_first, flow, self.size)
         gradient -= np.bincount(self.edges_second, flow, self.size)
-        gradient[0] = 0.0
         played = self.games.games * won * lost / dispersion
         return gradient, np.concatenate([played, np.full(len(apart), 1.0 / spread**2), [MEAN_PRECISION]])
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from benchmarks.watch.simulated_pool import run_schedules
-from league.errors import JournalError
+from benchmarks.watch.simulated_pool import MEMORY, run_schedules
+from league.errors import DiskFull, JournalError, StorageError
 from league.pool.core.events import EVENTS, StateCarried
 from league.pool.core.records import BOT, BatchResult, PoolGame, PoolPolicy, result_problem
 from league.pool.core.rules import (
@@ -26,8 +30,9 @@ from league.pool.core.rules import (
 )
 from league.pool.core.state import from_plain, to_plain
 from league.pool.folder import PoolFolder
-from league.pool.journaled_pool import JournaledPool, JournalSizes, read_pool, verified_pool
+from league.pool.journaled_pool import DEFAULT_SIZES, JournaledPool, JournalSizes, read_pool, verified_pool
 from league.store.event_codec import EventCodec
+from league.store.storage import Storage
 
 RESULT = BatchResult(wins=2, draws=1, losses=1, squares=(1.0**2 + 0.25**2), seconds=1.5)
 
@@ -39,12 +44,13 @@ def pool(tmp_path: Path):  # type: ignore[no-untyped-def]
     made.close()
 
 
-def new_pool(path: Path, sizes: JournalSizes = JournalSizes()) -> JournaledPool:  # noqa: B008
+def new_pool(path: Path, sizes: JournalSizes = DEFAULT_SIZES, storage: Storage | None = None) -> JournaledPool:
     made = JournaledPool.create(
         PoolFolder(path),
         CreatePool(PoolGame("tic_tac_toe", 2, {"a": [1, {"b": None}]})),
         wall_time=lambda: 0.0,
         sizes=sizes,
+        storage=storage,
     )
     made.execute(OpenPool("first"))
     for name in ("bot:random", "bot:tactical", "bot:mcts:5"):
@@ -141,6 +147,39 @@ def test_files_stay_bounded_and_the_state_is_carried_over(tmp_path: Path) -> Non
     folder.journal(5).touch()  # what a death leaves that comes before the first event of the next file
     with pytest.raises(JournalError):
         JournaledPool.open(folder, wall_time=lambda: 0.0)
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+def test_a_full_disk_at_any_write_of_a_carried_state_loses_nothing(memory: Path) -> None:
+    reached = number = 1
+    while reached >= number:
+        number += 1
+        folder = PoolFolder(memory / str(number))
+        folder.path.mkdir()
+        passed = [0]
+
+        def trouble(point: str, at: int = number, passed: list[int] = passed) -> None:
+            if passed[0]:
+                passed[0] += 1
+                if passed[0] == at and point != "journal.after_commit":
+                    raise OSError(errno.ENOSPC, "no space")
+
+        sizes = JournalSizes(carry=6)  # the event after those of a new pool
+        pool = new_pool(folder.path, sizes, Storage(hook=trouble))
+        passed[0] = 1
+        with contextlib.suppress(DiskFull, StorageError):
+            pool.execute(GrantBatch("w", 0, 1, 4, 60.0))
+        reached, passed[0] = passed[0], 0
+        pool.execute(AddPolicy(PoolPolicy("bot:mcts:7", BOT)))
+        state = to_plain(pool.state)
+        pool._journal._connection.close()
+        assert to_plain(read_pool(folder)) == state, f"write {number}"
+    assert number > 10
 
 
 def test_records_come_back_the_same(pool: JournaledPool) -> None:

@@ -26,7 +26,7 @@ def some_pool(seed: int = 0, policies: int = 7, batches: int = 25) -> PoolState:
     rng = np.random.default_rng(seed)
     strengths = np.concatenate([[0.0, 500.0], rng.uniform(-100, 900, policies - 2)])
     state = known_pool(strengths, {0: 0.0, 1: 500.0})
-    game = KnownGame(draws=0.3, opening=80.0)
+    game = KnownGame(draws=0.3, opening=0.5)
     for _ in range(batches):
         home, away = rng.choice(policies, 2, replace=False)
         result = game.play(float(strengths[home] - strengths[away]), 8, rng)
