@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Self
 
 from league.config.run_config import PoolConfig
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot
 from league.policies.frozen import FrozenCopy
 from league.pool.folder import PoolFolder
+from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, write_snapshot_files
 from league.store.storage import Storage, temporary_path
 
@@ -44,6 +46,11 @@ def in_thread(job: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=job, name="pool-push", daemon=True)
     thread.start()
     return thread
+
+
+def open_pusher(config: PoolConfig, run: RunFolder, *, say: Callable[[str], object]) -> PoolPusher:
+    """The pusher of a run; leaving its context pushes what is left."""
+    return PoolPusher(config, run.path, LocalSnapshotStore(run.snapshots_path), say=say)
 
 
 class PoolPusher:
@@ -94,6 +101,12 @@ class PoolPusher:
         if self._thread is not None:
             self._thread.join(max(deadline - self._monotonic(), 0.0))
         self._last = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def _begin(self, state: LeagueState) -> None:
         wanted = [(name, state.snapshots[name].digest) for name in self._wanted(state) if name not in self._done]

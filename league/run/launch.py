@@ -37,7 +37,7 @@ from league.policies.imported import absent_imported, admit, find_imported, impo
 from league.policies.policy_store import PolicyStore, network_plain
 from league.policies.teacher import find_teacher, teacher_weights
 from league.policies.trust import mark, names_of_league, read_config, require_trusted, trust_folder
-from league.pool.push import PoolPusher
+from league.pool.push import open_pusher
 from league.probes.prober import open_prober
 from league.run.budget import BUDGET, Limits, Meter, Spent
 from league.run.config_changes import noted_config, settled_config
@@ -275,9 +275,7 @@ def _session(
             env_steps_target=None if limits.env_steps is None else begun.env_steps + limits.env_steps,
             floor=DiskFloor(folder.path, operator, snapshot_bytes=policies.snapshot_bytes, say=console.say),
             alerts=stack.enter_context(contextlib.closing(open_alerts(config.alerts, folder, say=console.say))),
-            pusher=stack.enter_context(
-                contextlib.closing(PoolPusher(config.pool, folder.path, _snapshot_store(folder), say=console.say))
-            ),
+            pusher=stack.enter_context(open_pusher(config.pool, folder, say=console.say)),
         )
         observer.write_status(None, phase="starting")
         daemon = Daemon(
@@ -299,8 +297,7 @@ def _session(
                 runtime.start()
                 reason = run_and_keep(daemon, league)
         except BaseException as error:
-            message = (str(error).splitlines() or [repr(error)])[0]
-            observer.write_status(None, phase="failed", message=message)
+            observer.write_status(None, phase="failed", message=(str(error).splitlines() or [repr(error)])[0])
             raise
         _save_stop(daemon, observer, runtime, folder, league, reason=reason)
         return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)
