@@ -9,12 +9,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 import uvicorn
 
 from agents.acting.policy import ActInputs
+from agents.nets.network import Network
 from envs.plugins import load
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make, spec_of
@@ -25,7 +27,7 @@ from league.policies.loading import load_policy
 from league.serving.app import PolicyApp, ServingConfig
 from league.serving.served_policy import ServedPolicy
 from tests.league.contenders.fake_engines import GTP, UCI, made
-from tests.league.eval.eval_runs import FOUR, MadeRun, constant_network
+from tests.league.eval.eval_runs import FOUR, TINY_LSTM, MadeRun, constant_network, network_of, scaled
 
 ROSHAMBO = EnvConfig("rock_paper_scissors")
 TOKEN = "a-token-of-some-length"
@@ -44,14 +46,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def serving(kind: str, run: Path, folder: Path) -> Iterator[dict[str, str]]:
+def serving(kind: str, run: Path, folder: Path, *, player: str = "main-0-s1") -> Iterator[dict[str, str]]:
     """Serves a policy, for the kinds that need it; yields the parts of its address."""
     if kind not in ("http", "unix"):
         yield {}
         return
     places = {"socket": str(folder / "policy.sock"), "token": str(folder / "token"), "port": ""}
     Path(places["token"]).write_text(f"{TOKEN}\n")
-    policy = load_policy(run, "main-0-s1")
+    policy = load_policy(run, player)
     app = PolicyApp(ServedPolicy(policy, greedy=True), ServingConfig(), token=TOKEN if kind == "http" else "")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         places["port"] = str(listener.getsockname()[1])
@@ -172,3 +174,15 @@ def test_a_policy_that_is_not_served_or_plays_another_game_is_refused_and_one_th
         assert whole.games == 8 and whole.aborted == (0, 0)
     gone = play_batch(game, [contender, bot], ContestConditions(), number=0, games=8)
     assert gone.games == 0 and gone.aborted == (8, 0)
+
+
+def test_a_served_policy_with_memory_plays_the_very_games_that_it_plays_from_its_folder(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "run", env=FOUR, network=TINY_LSTM)
+    made.snapshot("main-0", cast(Network, scaled(network_of(made.config, seed=2))), trained_steps=1)
+    run, game = made.close(), Game(FOUR, spec_of(FOUR))
+    with serving("unix", run, tmp_path, player="main-0-s0") as places:
+        stored, served, bot = find_contenders([f"{run}:main-0-s0", f"unix:{places['socket']}", "bot:random"])
+        ours, theirs = (
+            play_batch(game, [one, bot], ContestConditions(), number=0, games=16) for one in (stored, served)
+        )
+    assert ours.steps == theirs.steps and np.array_equal(ours.team_returns, theirs.team_returns)
