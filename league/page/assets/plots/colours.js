@@ -38,16 +38,26 @@ export function isDark() {
   return matchMedia('(prefers-color-scheme: dark)').matches;
 }
 
-/** The colour of a win rate in [0, 1]: [background, ink that is read on it]. */
-export function diverging(rate) {
-  const palette = isDark() ? DARK : LIGHT;
-  const far = rgb(rate < 0.5 ? palette.low : palette.high);
-  const near = rgb(palette.middle);
+/** The scale of win rates in [0, 1] as the page is now: rate => [background, ink that is read on it]. */
+export function diverging() {
+  const {low, middle, high} = isDark() ? DARK : LIGHT;
+  const ends = [rgb(low), rgb(middle), rgb(high)];
+  const known = new Map();
+  return (rate) => {
+    const step = Math.round(rate * 200);
+    if (!known.has(step)) known.set(step, mixed(step / 200, ends));
+    return known.get(step);
+  };
+}
+
+function mixed(rate, [low, near, high]) {
+  const far = rate < 0.5 ? low : high;
   // A root spreads the middle, where most win rates of equals lie.
   const amount = Math.min(Math.abs(rate - 0.5) * 2, 1) ** 0.75;
-  const mixed = near.map((part, place) => Math.round(part + (far[place] - part) * amount));
-  const dark = contrast(mixed, rgb('#0d1117'));
-  return [`rgb(${mixed.join(' ')})`, dark >= contrast(mixed, [255, 255, 255]) ? '#0d1117' : '#ffffff'];
+  const parts = near.map((part, place) => Math.round(part + (far[place] - part) * amount));
+  // Black or white: on any colour one of the two has a contrast of at least 4.58.
+  const dark = contrast(parts, [0, 0, 0]);
+  return [`rgb(${parts.join(' ')})`, dark >= contrast(parts, [255, 255, 255]) ? '#000000' : '#ffffff'];
 }
 
 /** Contrast of two colours by WCAG 2. */

@@ -26,10 +26,12 @@ export function draw(root, data, options = {}) {
   const holder = html('div', {class: 'plot-scroll heatmap', tabindex: 0, id: `${id}-grid`, role: 'application',
     'aria-label': 'Heatmap of win rates. Arrow keys move, Enter opens the pair.'});
   const controls = html('div', {class: 'plot-controls'}, orderSelect(data, state, redraw, id), forecastBox(state, redraw, id));
-  body.append(controls, holder, scale());
+  const scales = html('div');
+  body.append(controls, holder, scales);
 
   function redraw() {
     holder.replaceChildren(picture(data, known, state, point, pick));
+    scales.replaceChildren(scale());
   }
   function point(row, column) {
     state.row = Math.min(Math.max(row, 0), policies.length - 1);
@@ -57,6 +59,7 @@ export function draw(root, data, options = {}) {
 
 function picture(data, known, state, point, pick) {
   const order = data.orders[state.order];
+  const colours = diverging();
   const size = order.length;
   const cell = size <= 20 ? 28 : size <= 40 ? 17 : size <= 60 ? 12 : 9;
   const labels = size <= 60;
@@ -66,15 +69,12 @@ function picture(data, known, state, point, pick) {
   const place = new Map(order.map((index, position) => [index, position]));
   const grid = svg('g', {transform: `translate(${margin} ${margin})`});
   grid.append(svg('rect', {width: side, height: side, fill: ink('panel')}));
-  if (state.forecast) grid.append(forecasts(data, known, place, cell));
-  for (const [row, column, rate] of data.cells) {
-    const [fill, text] = diverging(rate);
-    const [x, y] = [place.get(column) * cell, place.get(row) * cell];
-    grid.append(svg('rect', {x, y, width: cell - GAP, height: cell - GAP, fill}));
-    if (cell >= 24) {
-      grid.append(svg('text', {x: x + cell / 2, y: y + cell / 2 + 4, fill: text, class: 'heatmap-number'},
-        Math.round(rate * 100)));
-    }
+  if (state.forecast) grid.append(...forecasts(data, known, place, cell, colours));
+  grid.append(...squares(data.cells.map(([row, column, rate]) =>
+    [place.get(column) * cell, place.get(row) * cell, cell - GAP, colours(rate)[0]])));
+  for (const [row, column, rate] of cell >= 24 ? data.cells : []) {
+    grid.append(svg('text', {x: (place.get(column) + 0.5) * cell, y: (place.get(row) + 0.5) * cell + 4,
+      fill: colours(rate)[1], class: 'heatmap-number'}, Math.round(rate * 100)));
   }
   const cursor = svg('rect', {class: 'heatmap-cursor', width: cell - GAP, height: cell - GAP, fill: 'none',
     stroke: ink('ink'), 'stroke-width': 2.5, visibility: 'hidden', 'data-cell': cell});
@@ -110,16 +110,22 @@ function names(data, order, cell, margin) {
 }
 
 // Pairs that have not met: a small mark in the colour that their ratings forecast.
-function forecasts(data, known, place, cell) {
-  const group = svg('g', {opacity: 0.85});
+function forecasts(data, known, place, cell, colours) {
   const inset = Math.max(cell * 0.36, 2);
+  const marks = [];
   data.policies.forEach((row, i) => data.policies.forEach((column, j) => {
     const rate = forecastRate(row, column);
     if (i === j || rate === null || known.has(i * data.policies.length + j)) return;
-    group.append(svg('rect', {x: place.get(j) * cell + inset, y: place.get(i) * cell + inset,
-      width: cell - GAP - 2 * inset, height: cell - GAP - 2 * inset, fill: diverging(rate)[0]}));
+    marks.push([place.get(j) * cell + inset, place.get(i) * cell + inset, cell - GAP - 2 * inset, colours(rate)[0]]);
   }));
-  return group;
+  return squares(marks);
+}
+
+// One path for all squares of a colour: thousands of elements would take a browser a second.
+function squares(list) {
+  const paths = new Map();
+  for (const [x, y, size, fill] of list) paths.set(fill, `${paths.get(fill) || ''}M${x} ${y}h${size}v${size}h${-size}z`);
+  return [...paths].map(([fill, d]) => svg('path', {d, fill}));
 }
 
 function forecastRate(row, column) {
@@ -174,8 +180,9 @@ function forecastBox(state, redraw, id) {
 
 function scale() {
   const steps = [0, 0.1, 0.25, 0.4, 0.5, 0.6, 0.75, 0.9, 1];
+  const colours = diverging();
   const boxes = steps.map((rate) => {
-    const [fill, text] = diverging(rate);
+    const [fill, text] = colours(rate);
     const box = html('span', {class: 'heatmap-step'}, `${Math.round(rate * 100)}`);
     box.style.background = fill;
     box.style.color = text;

@@ -43,9 +43,10 @@ export function drawDisc(root, data, options = {}) {
     ray.setAttribute('d', `M${SIZE / 2} ${SIZE / 2}L${at[index].x} ${at[index].y}`);
     for (const [name, value] of Object.entries({cx: at[index].x, cy: at[index].y, visibility: 'visible'})) ring.setAttribute(name, value);
     const gains = members.map((other) => members[index].x * other.y - members[index].y * other.x);
+    const colours = diverging();
     const largest = Math.max(...gains.map(Math.abs), 1e-6);
     members.forEach((other, number) => {
-      const fill = number === index ? ink('ink') : diverging(0.5 + gains[number] / (2 * largest))[0];
+      const fill = number === index ? ink('ink') : colours(0.5 + gains[number] / (2 * largest))[0];
       dots[number].setAttribute('fill', fill);
       dots[number].setAttribute('stroke', ink(number === index ? 'ground' : 'muted'));
     });
