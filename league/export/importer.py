@@ -43,7 +43,7 @@ class Imported:
             [
                 f"{self.path}: {what} of {manifest.game.id}, exported as {manifest.name} by league "
                 f"{manifest.league_version}",
-                f"  {len(manifest.files)} files, {self.num_bytes:,} bytes, every digest holds",
+                f"  {len(manifest.files) + 2} files, {self.num_bytes:,} bytes beside the manifest, every digest holds",
                 f"  {self.parameters:,} parameters, {manifest.outputs.head}, {memory}, graphs: {graphs}",
                 f"  {self.game_note}",
             ]
