@@ -8,9 +8,11 @@ from typing import Any
 
 import msgspec
 
+from envs.protocol import EnvError
 from league.alerts.sink import AlertNews
 from league.core.metagame.ratings import RatingRow, league_ratings
 from league.core.state.state import LeagueState
+from league.errors import LeagueError
 from league.monitor.names import ENV_STEPS
 from league.trackers.chronicle import Chronicle, GateDecision
 from league.trackers.heatmap import heatmap
@@ -29,6 +31,7 @@ MAX_POINTS = 200
 """Snapshots in a plot of ratings."""
 MAX_REPLAYS, MAX_REPLAY_BYTES = 10, 20 << 20
 """Replays sent at once, and the size of one."""
+REPLAY = ".replay"
 VIDEOS = {".gif": "gif", ".mp4": "mp4"}
 
 
@@ -102,16 +105,29 @@ class WandbContent:
     def replays(self, folder: Path, step: int, told: list[str]) -> list[str]:
         """Sends the new replays of a folder as media; returns the names of all that were sent."""
         found = sorted(folder.glob("*"), key=lambda path: path.stat().st_mtime) if folder.is_dir() else []
-        media = [path for path in found if path.suffix in (".html", *VIDEOS) and path.name not in told]
+        media = [path for path in found if path.suffix in (".html", REPLAY, *VIDEOS) and path.name not in told]
         sent = [path for path in media if path.stat().st_size <= MAX_REPLAY_BYTES][-MAX_REPLAYS:]
         for path in sent:
-            made: Any
-            if path.suffix == ".html":
-                made = self._wandb.Html(str(path), inject=False)
-            else:
-                made = self._wandb.Video(str(path), caption=path.stem, format=VIDEOS[path.suffix])
-            self._runs.league.log({f"replays/{path.suffix[1:]}": made, ENV_STEPS.name: step})
+            made = self._replay(path)
+            if made is not None:
+                kind = "html" if path.suffix == REPLAY else path.suffix[1:]
+                self._runs.league.log({f"replays/{kind}": made, ENV_STEPS.name: step})
         return [*(name for name in told if (folder / name).exists()), *(path.name for path in sent)]
+
+    def _replay(self, path: Path) -> Any:
+        """A replay as media; None for one that cannot be shown here, such as of a game in foreign code."""
+        if path.suffix in VIDEOS:
+            return self._wandb.Video(str(path), caption=path.stem, format=VIDEOS[path.suffix])
+        if path.suffix == ".html":
+            return self._wandb.Html(str(path), inject=False)
+        from league.replays.game_view import game_view
+        from league.replays.html import html_of
+        from league.replays.replay_file import read_replay
+
+        try:
+            return self._wandb.Html(html_of(game_view(read_replay(path))), inject=False)
+        except (LeagueError, EnvError):
+            return None
 
     def _table(self, table: TrackedTable) -> Any:
         return self._wandb.Table(columns=list(table.columns), data=[list(row) for row in table.rows])

@@ -128,8 +128,9 @@ def test_alerts_and_replays_are_forwarded(runs: dict[str, OfflineRun]) -> None:
     (alert,) = runs["run"].of("alert")
     assert alert["title"] == "gate_silent main-0 firing"
     assert (alert["text"], alert["level"]) == (ALERT.text, "WARN")
-    (replay,) = [row for row in runs["run"].rows if "replays/html.path" in row]
-    assert replay["replays/html._type"] == "html-file"
+    replays = [row for row in runs["run"].rows if "replays/html.path" in row]
+    assert [row["replays/html._type"] for row in replays] == 2 * ["html-file"]  # a page, and a recorded game as one
+    assert max(row["replays/html.size"] for row in replays) > 5_000
 
 
 def test_an_id_is_kept_for_ever_and_is_of_one_folder_alone(tmp_path: Path) -> None:
