@@ -16,14 +16,13 @@ from league.reports.figures.report_html import report_html
 from league.reports.figures.report_markdown import report_markdown
 from tests.league.commands import league
 from tests.league.page.page_runs import write_run
-from tests.league.tiny_runs import start, state_of, tiny
+from tests.league.tiny_runs import state_of
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("made")
-    start(folder, tiny(league={"ratings": {"step_fraction": 0.3, "final_leases": 0}}), env_steps=2_000)
-    return folder / "run"
+    """A run folder that no test changes."""
+    return write_run(tmp_path_factory.mktemp("made") / "run", leases=40).path
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +76,7 @@ def test_one_csv_file_holds_all_figures_in_one_table(run: Path, report: Report, 
     assert text == report_long(report)
     rows = list(csv.DictReader(io.StringIO(text)))
     assert tuple(rows[0]) == LONG
-    assert {row["figure"] for row in rows} == {"rating", "payoff", "meta_game", "curve", "opponent_mix"}
+    assert {row["figure"] for row in rows} == {"rating", "payoff", "meta_game", "yardstick", "curve", "opponent_mix"}
     nash = sum(float(row["value"]) for row in rows if row["metric"] == "nash")
     assert nash == pytest.approx(1.0)
 
@@ -96,13 +95,13 @@ def test_several_runs_stand_side_by_side(run: Path, tmp_path: Path) -> None:
     for name in ("config.yaml", "journal.db", "metrics.jsonl", "status.json"):
         (copy / name).write_bytes((run / name).read_bytes())
     text = (copy / "config.yaml").read_text()
-    (copy / "config.yaml").write_text(text.replace("seed: 5", "seed: 6"))
+    (copy / "config.yaml").write_text(text.replace("seed: 0", "seed: 6"))
     both = read_report([run, copy], now=0.0)
     assert both.comparison is not None
-    assert [(one.key, one.values) for one in both.comparison.settings] == [("seed", ("5", "6"))]
-    assert {curve.metric for curve in both.comparison.curves} >= {"league/games"}
+    assert [(one.key, one.values) for one in both.comparison.settings] == [("seed", ("0", "6"))]
+    assert {curve.metric for curve in both.comparison.curves} >= {"league/best_rating_elo"}
     assert all([one.run for one in curve.runs] == ["run", "other"] for curve in both.comparison.curves)
-    assert "| seed | 5 | 6 |" in report_markdown(both)
+    assert "| seed | 0 | 6 |" in report_markdown(both)
 
 
 def test_a_live_run_is_reported_as_it_is_now(tmp_path: Path) -> None:
