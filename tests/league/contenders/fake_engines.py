@@ -39,12 +39,10 @@ for line in sys.stdin:
 """
 
 UCI = """#!{python}
-import os, sys, time
-import chess
+import os, sys
 with open({log!r}, "a") as log:
     log.write(f"{{os.getpid()}}\\n")
-board = chess.Board()
-fail = False
+moves, fail = [], False
 for line in sys.stdin:
     words = line.split()
     if words[0] == "uci":
@@ -54,12 +52,14 @@ for line in sys.stdin:
     elif words[0] == "setoption":
         fail = words[-1] == "true"
     elif words[0] == "position":
-        board = chess.Board()
-        for move in words[3:]:
-            board.push_uci(move)
+        moves = words[3:]
     elif words[0] == "go":
-        if fail and len(board.move_stack) >= 4:
+        if fail and len(moves) >= 4:
             sys.exit(1)
+        import chess
+        board = chess.Board()
+        for move in moves:
+            board.push_uci(move)
         print("bestmove", min(move.uci() for move in board.legal_moves), flush=True)
     elif words[0] == "quit":
         break
