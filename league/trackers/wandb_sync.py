@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,12 +40,13 @@ def sync_run(path: Path, *, say: Callable[[str], None]) -> int:
     if not is_logged_in(os.environ):
         raise LeagueError("nobody is logged in to wandb: run `wandb login`, or set WANDB_API_KEY.")
     waiting = offline_folders(folder.wandb_path)
-    for number, offline in enumerate(waiting, 1):
-        say(f"{number} of {len(waiting)}: {offline.name}")
-        done = _call(["-m", "wandb", "sync", str(offline)])
-        if not is_synced(offline):
-            tail = " ".join(done.stdout.decode(errors="replace").split())[-300:]
-            raise LeagueError(f"{offline} was not taken: {tail or f'code {done.returncode}'}")
+    for together in rounds(waiting):
+        say(f"{len(together)} of {len(waiting)} offline runs, from {together[0].name}")
+        done = _call(["-m", "wandb", "sync", *map(str, together)])
+        for offline in together:
+            if not is_synced(offline):
+                tail = " ".join(done.stdout.decode(errors="replace").split())[-300:]
+                raise LeagueError(f"{offline} was not taken: {tail or f'code {done.returncode}'}")
     if (folder.wandb_path / "spool.jsonl").exists():
         say("the rows that wait")
         _hand_over(folder)
@@ -54,6 +56,19 @@ def sync_run(path: Path, *, say: Callable[[str], None]) -> int:
 def offline_folders(wandb_path: Path) -> list[Path]:
     """The offline runs that were not uploaded yet, oldest first: parts of one run must come in their order."""
     return [folder for folder in sorted(wandb_path.glob("offline-run-*")) if not is_synced(folder)]
+
+
+def rounds(waiting: Sequence[Path]) -> list[list[Path]]:
+    """The folders in groups that are uploaded one after the other: in each at most one part of any run."""
+    parts: Counter[str] = Counter()
+    made: list[list[Path]] = []
+    for folder in waiting:
+        run_id = folder.name.split("-", 3)[3]  # offline-run-20261122_160503-ID
+        if parts[run_id] == len(made):
+            made.append([])
+        made[parts[run_id]].append(folder)
+        parts[run_id] += 1
+    return made
 
 
 def is_synced(offline: Path) -> bool:

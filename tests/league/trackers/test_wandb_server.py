@@ -12,7 +12,7 @@ from league.errors import LeagueError
 from league.monitor.jsonl_sink import decode_row
 from league.monitor.spool import Spool
 from league.store.storage import Storage
-from league.trackers.wandb_sync import offline_folders, sync_run
+from league.trackers.wandb_sync import offline_folders, rounds, sync_run
 from tests.league.tiny_runs import state_of
 from tests.league.trackers.conftest import ALERT
 from tests.league.trackers.wandb_server import WandbServer
@@ -62,3 +62,14 @@ def test_a_user_who_is_not_logged_in_gets_a_sentence(
     monkeypatch.setenv("HOME", str(tmp_path))
     with pytest.raises(LeagueError, match="run `wandb login`"):
         sync_run(tracked_run, say=pytest.fail)
+
+
+def test_the_parts_of_a_run_are_uploaded_one_after_the_other() -> None:
+    parts = ("1_1-a", "1_1-a-main-0", "2_2-a", "3_3-a", "4_4-b")
+    names = [f"offline-run-{part}" for part in parts]
+    found = rounds([Path(name) for name in names])
+    assert [[path.name for path in together] for together in found] == [
+        [names[0], names[1], names[4]],
+        [names[2]],
+        [names[3]],
+    ]
