@@ -80,7 +80,8 @@ def _unix_listener(path: Path) -> socket.socket:
 def _tcp_listener(config: ControlConfig) -> socket.socket:
     host, port = config.address
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Without the protocol's number asyncio leaves Nagle's algorithm on, which costs an answer 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

@@ -10,6 +10,7 @@ import httpx
 
 from league.control.page_process import page_process
 from league.page.page_file import PAGE_FILE, live_page, read_page_file
+from league.page.server import listen
 from league.support.redaction import secrets_here
 from tests.league.commands import league, wait_until
 from tests.league.page.page_runs import write_run
@@ -49,3 +50,10 @@ def test_nothing_to_show_and_a_taken_port_are_sentences(tmp_path: Path) -> None:
         taken.listen()
         said = league("serve", folder.path, "--port", taken.getsockname()[1])
     assert (said.code, "--port" in said.err, "Traceback" in said.err) == (2, True, False)
+
+
+def test_answers_leave_at_once() -> None:
+    """asyncio turns Nagle's algorithm off only where a listener knows that it speaks TCP."""
+    with listen(0) as listener:
+        assert listener.proto == socket.IPPROTO_TCP
+        assert listener.getsockname()[0] == "127.0.0.1"
