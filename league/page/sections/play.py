@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from league.page.runs.opened_run import OpenedRun
-from league.policies.auto_export import AUTO, EXPORTS
+from league.policies.auto_export import AUTO, EXACT, EXPORTS
 
 BOTS = ("bot:random", "bot:mcts:50")
 MAX_SNAPSHOTS = 300
@@ -36,6 +36,6 @@ def read(run: OpenedRun, query: Query) -> Choices:
     env = run.config.get("env")
     game = str(env.get("id", "")) if isinstance(env, dict) else str(env or "")
     frozen = list(run.state.snapshots)[::-1][:MAX_SNAPSHOTS]
-    trained = (AUTO, *EXPORTS) if frozen else ()
+    trained = [AUTO, *(name for name in EXPORTS if name != EXACT)] if frozen else []
     names = tuple(dict.fromkeys((*trained, *run.state.players, *frozen)))
     return Choices(game, names if frozen else (), BOTS, run.state.num_seats)

@@ -147,6 +147,7 @@ RAW_WRITES = {
     "league/commands/evaluation.py": "a file that the user names and can have written again",
     "league/commands/judging.py": "a file that the user names and can have written again",
     "league/commands/replaying.py": "a file that the user names and can have written again",
+    "league/replays/video.py": "a film is made in a folder of its own, and read back",
     "league/commands/static_report.py": "a file that the user names and can have written again",
     "league/history/backup.py": "a backup that was cut off between two renames gets its name again",
     "agents/learner/workers/worker_group.py": "the meeting place of workers, gone with them",
