@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 
+import chess
 import chess.pgn
 import numpy as np
 import pytest
+from pettingzoo.classic.chess import chess_utils
 
+from envs.notation.chess_moves import PettingZooChess
 from envs.notation.game_record import game_record
 from envs.notation.go_moves import GoPosition
 from envs.notation.notation import CHESS, GO, NOTATIONS, notation_of
@@ -55,6 +58,20 @@ def test_each_legal_action_has_one_name_and_comes_back_from_it(env: EnvConfig) -
         position.push(action)
     with pytest.raises(ValueError, match="z9"):
         position.action("z9")
+
+
+@pytest.mark.parametrize("fen", ["1n2k3/P7/8/8/8/8/7p/4K1N1 w - - 0 1", "1n2k3/P7/8/8/8/8/7p/4K1N1 b - - 0 1"])
+def test_promotions_of_either_side_have_an_action_each(fen: str) -> None:
+    position = PettingZooChess()
+    position.board = chess.Board(fen)
+    moves = position.moves()
+    assert (
+        len(moves) == position.board.legal_moves.count() and sum(bool(move.promotion) for move in moves.values()) == 8
+    )
+    assert all(position.action(position.name(action)) == action for action in moves)
+    assert sorted(chess_utils.legal_moves(position.board)) == sorted(moves)
+    made = {action: chess_utils.action_to_move(position.board, action, int("b -" in fen)) for action in moves}
+    assert made == moves, "the env takes the action for the very move"
 
 
 def test_every_registered_pattern_is_tested() -> None:
