@@ -155,6 +155,7 @@ def _listener(where: Listening) -> socket.socket:
     family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # inherited: no answer waits for an acknowledgement
     try:
         listener.bind((where.host, where.port))
         listener.listen(128)
