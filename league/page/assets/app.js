@@ -81,6 +81,7 @@ async function show(isNew) {
     }
     shownAt = Date.now();
     main.dataset.shown = section;
+    performance.mark('shown');
   } catch (error) {
     if (mine === number) failed(error);
   }
