@@ -76,7 +76,7 @@ def test_kinds_take_turns_and_no_game_is_chosen_twice() -> None:
 
 def test_telling_games_of_a_run_are_recorded_once(tmp_path: Path) -> None:
     ratings = {"step_fraction": 0.5, "final_leases": 4}
-    start(tmp_path, tiny(league={**ONE_PLAYER, "ratings": ratings}), env_steps=3000)
+    start(tmp_path, tiny(league={**ONE_PLAYER, "ratings": ratings}), env_steps=1500)
     run = tmp_path / "run"
     assert league("replays", run, "--no-play", "--json").json == {"games": []}
     first = league("replays", run, "--telling", "4", "--json")
