@@ -178,8 +178,14 @@ def test_a_run_of_given_settings_alone_lists_none(tmp_path: Path) -> None:
 
 
 TUNED = ("cartpole", "connect_four", "connect_four_pipeline", "connect_four_strong", "kuhn", "leduc", "tic_tac_toe")
-MAY_BE_CHOSEN = {"env.workers", "league.payoff.score", "learner.bootstrap_time_limits", "learner.ema_share"}
-"""Settings of which the choice changes nothing in what a tuned configuration trains."""
+MAY_BE_CHOSEN = {
+    "env.workers",
+    "league.payoff.score",
+    "learner.bootstrap_time_limits",
+    "learner.ema_share",
+    "probes.kinds",
+}
+"""Settings of which the choice changes nothing in what a tuned configuration trains, but for the time of its probes."""
 
 
 @pytest.mark.parametrize("name", TUNED)
