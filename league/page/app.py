@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
-from typing import Protocol, cast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import msgspec
 from fastapi import APIRouter, FastAPI, HTTPException, Request, Response
@@ -12,6 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException as RoutingError
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
+from envs.plugins import load
 from league.errors import LeagueError
 from league.page.asset_files import Asset, read_assets
 from league.page.guard import API, App, Guard, Keys
@@ -22,22 +22,17 @@ from league.page.runs.opened_run import OpenedRun
 HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 
 
-class Section(Protocol):
-    """A module of a section. Query: record of its query parameters, all of which have defaults."""
+@dataclass(frozen=True)
+class Section:
+    """A section's module.
 
-    Query: type[msgspec.Struct]
+    Fields:
+      query: record of its query parameters, all of which have defaults.
+      read: the record that it shows, of a run and a query; called under the lock of the run.
+    """
 
-    def read(self, run: OpenedRun, query: msgspec.Struct) -> object:
-        """The record that the section shows; called under the lock of the run."""
-        ...
-
-
-class Routes(Protocol):
-    """A module of routes."""
-
-    def add_routes(self, router: APIRouter, library: Library, keys: Keys) -> None:
-        """Add them; their paths are relative to /api/v1."""
-        ...
+    query: type[msgspec.Struct]
+    read: Callable[[OpenedRun, msgspec.Struct], object]
 
 
 def make_page(library: Library, keys: Keys) -> App:
@@ -49,13 +44,13 @@ def make_page(library: Library, keys: Keys) -> App:
     router = APIRouter()
     _add_sections(router, library)
     for module in ROUTES.values():
-        cast(Routes, importlib.import_module(module)).add_routes(router, library, keys)
+        load(f"{module}:add_routes")(router, library, keys)
     page.include_router(router, prefix=API)
     return TrustedHostMiddleware(Guard(page, keys=keys), allowed_hosts=HOSTS, www_redirect=False)
 
 
 def _add_sections(router: APIRouter, library: Library) -> None:
-    sections = {name: cast(Section, importlib.import_module(module)) for name, module in SECTIONS.items()}
+    sections = {name: Section(load(f"{module}:Query"), load(f"{module}:read")) for name, module in SECTIONS.items()}
 
     @router.get("/runs/{run}/sections/{name}")
     def section(run: str, name: str, request: Request) -> Response:
@@ -63,7 +58,7 @@ def _add_sections(router: APIRouter, library: Library) -> None:
         if found is None:
             raise HTTPException(404, f"there is no section {name!r}")
         try:
-            query = msgspec.convert(dict(request.query_params), found.Query, strict=False)
+            query = msgspec.convert(dict(request.query_params), found.query, strict=False)
         except msgspec.ValidationError as error:
             raise HTTPException(422, f"{name}: {error}") from error
         opened = library.run(run)

@@ -39,9 +39,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
-    """Debian's Chromium, headless; started once."""
+    """Debian's Chromium, headless; it ends with this folder, as Playwright keeps the thread's event loop running."""
     if CHROMIUM is None:
         said = "the browser tests need Chromium: `apt-get install -y --no-install-recommends chromium`"
         if os.environ.get(REQUIRED):
@@ -53,7 +53,7 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def live_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Served]]:
     """A live run of simulated games, and its page."""
     with live_run(tmp_path_factory.mktemp("browser") / "made") as folder, served(folder.path) as page:

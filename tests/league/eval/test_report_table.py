@@ -98,7 +98,7 @@ def test_the_folder_of_a_snapshot_is_evaluated_as_a_run_is(made: MadeRun, tmp_pa
     folder = made.snapshot_folder("main-0-s1")
     ran = league("eval", folder, "--bots", "random", "--games", 4, "--csv", tmp_path / "matches.csv")
     assert (ran.code, ran.err) == (0, "")
-    assert "the one snapshot of its folder" in ran.out
+    assert "all that its folder holds" in ran.out
     assert [row["away"] for row in csv.DictReader((tmp_path / "matches.csv").open())] == ["random"]
 
 

@@ -14,13 +14,13 @@ from tests.league.page.page_runs import KEYS, page_of, write_run
 BASE = "http://127.0.0.1:8420"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def made_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run folder with 60 leases, which no test changes."""
     return write_run(tmp_path_factory.mktemp("page") / "made").path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def page_app(made_run: Path) -> Iterator[App]:
     """The page of that run."""
     library, page = page_of(made_run)

@@ -15,6 +15,7 @@ from league.store.snapshots import (
     SnapshotManifest,
     SnapshotStore,
     sha256_hex,
+    write_snapshot_files,
 )
 from league.store.storage import Storage
 from tests.league.store.store_faults import DieAt, Died, FailAt, Recorder
@@ -155,7 +156,7 @@ def test_a_manifest_of_another_snapshot_or_version_is_refused(tmp_path: Path) ->
     path.write_bytes((store.folder(other) / "manifest.json").read_bytes())
     with pytest.raises(CorruptSnapshot, match="describes the snapshot"):
         store.get(digest)
-    store._write_files(store.folder(digest), WEIGHTS, replace(manifest_of(WEIGHTS), schema_version=9))
+    write_snapshot_files(Storage(), store.folder(digest), WEIGHTS, replace(manifest_of(WEIGHTS), schema_version=9))
     with pytest.raises(CorruptSnapshot, match="schema version 9"):
         store.get(digest)
 
