@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 from tests.league.page.live_page import Served, live_run, served
 
@@ -27,6 +27,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 REQUIRED = "LEAGUE_BROWSER_REQUIRED"
 """Set where a missing Chromium is a failure and not a reason to skip: `.ci/run` does so."""
 WAIT_MS = 20_000
+expect.set_options(timeout=WAIT_MS)
 
 OpenPage = Callable[..., Page]
 

@@ -76,7 +76,7 @@ def test_the_page_works_by_keyboard(browser_page: OpenPage) -> None:
     assert page.locator("th[aria-sort=descending]").inner_text().startswith("Steps trained")
     steps = page.locator("tbody tr td:nth-child(7)").all_inner_texts()
     page.keyboard.press("Space")
-    assert page.locator("tbody tr td:nth-child(7)").all_inner_texts() == steps[::-1]
+    expect(page.locator("tbody tr td:nth-child(7)")).to_have_text(steps[::-1])
 
 
 def test_an_open_section_follows_the_journal(browser_page: OpenPage, live_page: tuple[Path, Served]) -> None:

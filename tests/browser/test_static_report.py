@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from league.reports.figures.report import Report, read_report
 from tests.browser.conftest import OpenPage, check_axe
@@ -69,7 +69,7 @@ def test_arrow_keys_read_the_plots_aloud(file: Path, report: Report, page: Page)
     one, other = run.payoff.policies[:2]
     assert frame.locator(".plot-readout").inner_text().startswith(f"{one.policy} against {other.policy}: ")
     frame.locator("details summary").click()
-    assert frame.locator("tbody tr").count() == min(len(run.payoff.cells), 500)
+    expect(frame.locator("tbody tr")).to_have_count(min(len(run.payoff.cells), 500))
     lineage = page.locator(".lineage")
     lineage.focus()
     page.keyboard.press("ArrowRight")
