@@ -74,7 +74,8 @@ async function show(isNew) {
     for (const [id, left] of scrolled) if (byId(id)) byId(id).scrollLeft = left;
     document.title = `${drawn.title} · ${place.run} · League`;
     if (isNew) {
-      heading.focus({preventScroll: true});
+      // Not with the first picture: there the Tab key begins at the link that skips the navigation.
+      if (shownAt) heading.focus({preventScroll: true});
       scrollTo(0, 0);
     } else if (focused && byId(focused)) {
       byId(focused).focus({preventScroll: true});

@@ -10,7 +10,7 @@ from league.core.metagame.ratings import RatingRow, strongest
 from league.monitor import names
 from league.page.runs.metric_history import Series
 from league.page.runs.opened_run import OpenedRun
-from league.page.sections.yardsticks import Yardstick, yardsticks
+from league.reports.figures.yardsticks import Yardsticks, yardsticks
 from league.store.run_folder import AlertStatus
 from league.store.supervision import read_supervision
 
@@ -64,7 +64,7 @@ class Overview(msgspec.Struct, frozen=True):
     best_rating: Series
     speed: Series
     checks: tuple[Check, ...]
-    yardsticks: tuple[Yardstick, ...]
+    yardsticks: Yardsticks
     counts: str
     heartbeat_at: float
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ from fastapi.testclient import TestClient
 
 from league.core.metagame.ratings import league_ratings
 from league.core.state.events import DirectiveIssued
-from league.page.sections.yardsticks import score_interval, yardsticks
 from league.reports.doctor import examine_run
+from league.reports.figures.yardsticks import yardsticks
 from league.reports.payoff import payoff_rows
 from league.reports.status import open_state
 from league.store.run_folder import RunFolder
@@ -49,20 +48,11 @@ def test_yardsticks_are_the_scores_against_fixed_opponents() -> None:
                 home = next(i for i, name in enumerate(pair) if name.startswith("main-0-s"))
                 wins += outcome.wins[home][1 - home] + 0.5 * outcome.draws[home][1 - home]
                 games += outcome.games
-    (found,) = yardsticks(league.state)
-    assert found.opponent == "bot:random"
-    assert games > 0 and sum(point.games for point in found.points) == games
-    assert sum(point.score * point.games for point in found.points) == pytest.approx(wins)
-    assert [point.steps for point in found.points] == sorted(point.steps for point in found.points)
-
-
-@pytest.mark.parametrize(("wins", "games"), [(0, 1), (3, 10), (70, 100), (10, 10)])
-def test_the_interval_of_a_score_solves_its_equation(wins: int, games: int) -> None:
-    """Its ends are the p with |score - p| = z sqrt(p (1 - p) / n): Wilson's own definition."""
-    score = wins / games
-    for end in score_interval(score, games):
-        if 0.0 < end < 1.0:
-            assert abs(score - end) == pytest.approx(1.96 * math.sqrt(end * (1.0 - end) / games), rel=1e-6)
+    found = yardsticks(league.state)
+    points = [point for curve in found.curves if curve.player == "main-0" for point in curve.points]
+    assert {curve.yardstick for curve in found.curves} == {"bot:random"}
+    assert games > 0 and sum(point.games for point in points) == games
+    assert sum(point.score * point.games for point in points) == pytest.approx(wins)
 
 
 def test_events_come_newest_first_and_page_back_to_the_first(client: TestClient, made_run: Path) -> None:

@@ -1,5 +1,6 @@
 import {badge, card, figure, h, note} from '../kit/dom.js';
 import {lineChart} from '../kit/chart.js';
+import {drawYardsticks} from '../plots/ratings.js';
 import {ago, count, duration, elo, percent} from '../kit/format.js';
 
 export const title = 'Overview';
@@ -26,16 +27,10 @@ export function render(root, data, context) {
   const stronger = card('Is it getting stronger?',
     note('Scores against opponents that never change need no rating model: where they stay level while ratings rise, the league only beats itself.'));
   root.append(stronger);
-  if (data.yardsticks.length) {
-    lineChart(stronger, {
-      title: 'Score of snapshots against fixed opponents, with 95 % intervals', x: 'steps trained', range: [0, 1],
-      series: data.yardsticks.map(each => ({
-        label: each.opponent, steps: each.points.map(p => p.steps), values: each.points.map(p => p.score),
-        low: each.points.map(p => p.low), high: each.points.map(p => p.high),
-      })),
-    });
+  if (data.yardsticks.curves.length || data.yardsticks.probes.length) {
+    drawYardsticks(stronger, data.yardsticks, {level: 3, onRemove: context.onRemove});
   } else {
-    stronger.append(note('No opponent of this league stays the same. `league.ratings.bots` names bots that are played beside training.'));
+    stronger.append(note('Nothing that never changes measures this league: `league.ratings.bots` names bots, `probes.kinds` probes.'));
   }
   lineChart(stronger, {title: 'Best rating, Elo', series: [{label: 'best', ...data.best_rating}]});
   const speed = card('Speed');
