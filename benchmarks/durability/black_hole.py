@@ -19,6 +19,7 @@ PAIRS = 5
 WINDOW_S = 30.0
 START_S = 300.0
 MAX_EXIT_S = 5.0
+RUNTIME: dict[str, object] = {"kind": "inprocess", "checkpoint_updates": 10**6}
 
 
 def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
@@ -43,8 +44,7 @@ def _measured(folder: Path, *, mode: str, url: str) -> tuple[float, float, float
     """Processor and wall seconds of the daemon per env step, and the seconds of its exit."""
     folder.mkdir()
     config = folder / "config.yaml"
-    runtime = {"kind": "inprocess", "checkpoint_updates": 10**6}
-    config.write_text(yaml.safe_dump({**SETTINGS, "runtime": runtime, "wandb": {"mode": mode}}))
+    config.write_text(yaml.safe_dump({**SETTINGS, "runtime": RUNTIME, "wandb": {"mode": mode}}))
     environment = {"WANDB_BASE_URL": url, "WANDB_API_KEY": "0" * 40}
     words = ("train", str(config), "--run-dir", str(folder / "run"), "--no-eval")
     command = Command(words, log=folder / "log", environment=environment)

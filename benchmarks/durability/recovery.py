@@ -19,6 +19,14 @@ from league.chaos.verdict import recovery_of
 DEADLINE_S = 20.0
 HANGS, KILLS = 20, 20
 RESULTS = 1_000_000
+RUNTIME: dict[str, object] = {
+    "kind": "ray",
+    "object_store_mb": 100,
+    "checkpoint_updates": 20,
+    "lease_deadline_s": DEADLINE_S,
+    "progress_deadline_s": 5.0,
+}
+"""A learner host that hangs has to be noticed within half of the lease's deadline."""
 
 
 def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
@@ -27,8 +35,7 @@ def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
     measure_restart(measured, folder / "restart.db", max(round(RESULTS * scale), 10_000))
     report.rows += [row for row in measured.rows if row.name.startswith("restart")]
     config = folder / "recovery.yaml"
-    runtime = {"kind": "ray", "object_store_mb": 100, "checkpoint_updates": 20, "lease_deadline_s": DEADLINE_S}
-    config.write_text(yaml.safe_dump({**SETTINGS, "runtime": runtime}))
+    config.write_text(yaml.safe_dump({**SETTINGS, "runtime": RUNTIME}))
     first = ("train", str(config), "--run-dir", str(folder / "run"), "--no-eval")
     chaos = Chaos(folder / "run", first=first, folder=folder)
     try:

@@ -28,6 +28,7 @@ SETTLED_S = 600.0
 
 START_S = 600.0
 SAMPLE_S = 5.0
+RUNTIME: dict[str, object] = {"kind": "ray", "object_store_mb": 100, "checkpoint_updates": 20, "actor_hosts": 2}
 MAX_PLAYERS = 6
 
 Arguments = dict[str, object]
@@ -132,8 +133,7 @@ class Soak:
     def run(self) -> None:
         """Start, operate until the time is over, stop."""
         config = self._folder / "soak.yaml"
-        runtime = {"kind": "ray", "object_store_mb": 100, "checkpoint_updates": 20, "actor_hosts": 2}
-        config.write_text(yaml.safe_dump({**SETTINGS, "runtime": runtime, "budget": {"seconds": 10 * SOAK_S}}))
+        config.write_text(yaml.safe_dump({**SETTINGS, "runtime": RUNTIME, "budget": {"seconds": 10 * SOAK_S}}))
         words = ("train", str(config), "--run-dir", str(self.path), "--no-eval")
         self._command = Command(words, log=self._folder / "log")
         self._command.start()

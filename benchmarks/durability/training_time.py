@@ -18,14 +18,14 @@ from league.store.run_folder import RunFolder
 WINDOW_S = 180.0
 EVERY_S = 10.0
 HOSTS = 4
+RUNTIME: dict[str, object] = {"kind": "ray", "object_store_mb": 100, "actor_hosts": HOSTS}
 
 
 def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
     """Add the rows. scale: part of a window of three minutes, of which there are two of each kind in turn."""
     rng = random.Random(seed)
     config = folder / "training-time.yaml"
-    runtime = {"kind": "ray", "object_store_mb": 100, "actor_hosts": HOSTS}
-    config.write_text(yaml.safe_dump({**SETTINGS, "runtime": runtime}))
+    config.write_text(yaml.safe_dump({**SETTINGS, "runtime": RUNTIME}))
     first = ("train", str(config), "--run-dir", str(folder / "run"), "--no-eval")
     chaos = Chaos(folder / "run", first=first, folder=folder)
     steps = {True: 0, False: 0}

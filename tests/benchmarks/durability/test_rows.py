@@ -7,13 +7,16 @@ import inspect
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from benchmarks.durability import kills, security, soak
+from benchmarks.durability import black_hole, kills, recovery, security, soak, training_time
 from benchmarks.durability.__main__ import ROWS
 from benchmarks.report import Report
 from league.chaos.verdict import Recovery, Verdict
+from league.config.loading import parse_config
 from league.operations.catalogue import OPERATIONS, complete
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 
@@ -44,6 +47,12 @@ def test_every_name_is_a_function_of_its_own(name: str) -> None:
     module, _, function = ROWS[name].partition(":")
     found = inspect.signature(getattr(importlib.import_module(module), function))
     assert list(found.parameters) == ["report", "scale", "seed", "folder"]
+
+
+@pytest.mark.parametrize("module", [black_hole, recovery, soak, training_time], ids=lambda module: module.__name__)
+def test_the_settings_of_a_row_are_a_configuration_that_is_taken(module: Any) -> None:
+    settings = yaml.safe_dump({**kills.SETTINGS, "runtime": module.RUNTIME})
+    assert parse_config(settings, source=module.__name__).runtime.kind == module.RUNTIME["kind"]
 
 
 @pytest.mark.parametrize(
