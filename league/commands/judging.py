@@ -12,6 +12,7 @@ from league.commands.options import Json, Trust, games_line
 from league.errors import LeagueError
 
 if TYPE_CHECKING:
+    from league.eval.sprt import SprtConfig
     from league.tournament.records import TournamentConfig
     from league.tournament.report import TournamentReport
 
@@ -34,6 +35,13 @@ Greedy = Annotated[
     ),
 ]
 OpeningPlies = Annotated[int, typer.Option("--opening-plies", min=0, help="Random legal moves before anyone acts.")]
+Sprt = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEST",
+        help="Stop as soon as a test decides: elo0=0 elo1=10, with alpha=0.05 beta=0.05 unless given.",
+    ),
+]
 TEST_WORDS = ("elo0=", "elo1=", "alpha=", "beta=")
 """Beginnings of the words of a test, which may follow --sprt as words of their own."""
 
@@ -51,13 +59,8 @@ def match(
     seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
     opening_plies: OpeningPlies = 2,
     greedy: Greedy = None,
-    sprt: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TEST",
-            help="Stop as soon as a test decides: elo0=0 elo1=10, with alpha=0.05 beta=0.05 unless given.",
-        ),
-    ] = None,
+    sprt: Sprt = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes that play; 0 for one per core.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write a line for each contender here.")] = None,
     trust: Trust = False,
@@ -67,12 +70,11 @@ def match(
     from envs.protocol import EnvConfig
     from league.contenders.finding import find_contenders, game_of, remarks_on, require_playable
     from league.eval.contest import ContestConditions, should_sample
-    from league.eval.head_to_head import head_to_head_csv, head_to_head_lines, play_head_to_head
+    from league.tournament.head_to_head import head_to_head_csv, head_to_head_lines, play_head_to_head
 
-    words = [word for word in contenders if sprt is not None and word.startswith(TEST_WORDS)]
     prepare_process()
-    test = None if sprt is None else sprt_of(" ".join([sprt, *words]))
-    found = find_contenders([name for name in contenders if name not in words], trust=trust)
+    names, test = names_and_test(contenders, sprt)
+    found = find_contenders(names, trust=trust)
     game = game_of(found, env=None if env is None else EnvConfig(env))
     require_playable(found, game)
     conditions = ContestConditions(seed, opening_plies, not should_sample(game.env) if greedy is None else greedy)
@@ -85,6 +87,7 @@ def match(
             sprt=test,
             notes=remarks_on(found, game),
             progress=progress,
+            jobs=jobs,
         )
     typer.echo("\n".join(head_to_head_lines(report)))
     if json_file is not None:
@@ -93,7 +96,14 @@ def match(
         csv_file.write_text(head_to_head_csv(report))
 
 
-def sprt_of(text: str):  # type: ignore[no-untyped-def]
+def names_and_test(words: Sequence[str], sprt: str | None) -> tuple[list[str], SprtConfig | None]:
+    """The contenders among some words, and the test that the others and the option ask for. Raises as `sprt_of`."""
+    test = [word for word in words if sprt is not None and word.startswith(TEST_WORDS)]
+    names = [word for word in words if word not in test]
+    return names, None if sprt is None else sprt_of(" ".join([sprt, *test]))
+
+
+def sprt_of(text: str) -> SprtConfig:
     """The test that words such as "elo0=0 elo1=10 alpha=0.05" ask for.
 
     Raises:
@@ -140,22 +150,25 @@ def tournament(
     seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
     opening_plies: OpeningPlies = 2,
     greedy: Greedy = None,
+    sprt: Sprt = None,
     record: Annotated[bool, typer.Option("--record", help="Keep every game as a replay, and as PGN.")] = False,
     as_json: Json = False,
     trust: Trust = False,
 ) -> None:
     """Play contenders in a tournament; the same command continues one that was interrupted.
 
-    DIR holds its journal, and at the end report.json, standings.csv and report.html.
+    DIR holds its journal, and at the end report.json, standings.csv and report.html. With --sprt each pairing ends as
+    soon as its test decides, after --games at the latest.
     """
     from agents.torch_runtime import prepare_process
     from league.tournament.records import TournamentConfig
     from league.tournament.report import tournament_lines
 
     prepare_process()
-    name, rating = anchor_of(anchor, contenders or [])
+    names, test = names_and_test(contenders or (), sprt)
+    name, rating = anchor_of(anchor, names)
     config = TournamentConfig(
-        written=tuple(contenders or ()),
+        written=tuple(names),
         env_id=env or "",
         format=form,
         rounds=rounds,
@@ -167,8 +180,9 @@ def tournament(
         anchor=name,
         anchor_elo=rating,
         record=record,
+        sprt=test,
     )
-    done = _shown_live(out, config if contenders else None, jobs=jobs, trust=trust)
+    done = _shown_live(out, config if names else None, jobs=jobs, trust=trust)
     typer.echo(done.to_json() if as_json else "\n".join(tournament_lines(done)))
 
 

@@ -65,6 +65,44 @@ class SprtConfig:
         return "H1" if ratio >= self.upper else "H0" if ratio <= self.lower else ""
 
 
+@dataclass(frozen=True)
+class SprtRow:
+    """A sequential test and what it says of the games so far.
+
+    Fields:
+      config: the hypotheses, on the first contender's strength over the second.
+      pairs: [K] pairs of games in which the first scored 0, 1/4, 1/2, 3/4 and 1 on average.
+      ratio: log-likelihood ratio of H1 over H0. lower, upper: where H0 or H1 is accepted.
+      decision: "H0", "H1" or "" where neither is accepted.
+    """
+
+    config: SprtConfig
+    pairs: tuple[int, ...]
+    ratio: float
+    lower: float
+    upper: float
+    decision: str
+
+    @property
+    def text(self) -> str:
+        """The test for people."""
+        verdict = {
+            "H1": f"H1 accepted: stronger by {self.config.elo1:g} Elo rather than {self.config.elo0:g}",
+            "H0": f"H0 accepted: stronger by {self.config.elo0:g} Elo rather than {self.config.elo1:g}",
+            "": "undecided: more games are needed",
+        }[self.decision]
+        pairs = ", ".join(str(count) for count in self.pairs)
+        bounds = f"[{self.lower:.2f}, {self.upper:.2f}]"
+        return f"{verdict} (log-likelihood ratio {self.ratio:.2f} in {bounds}, pairs {pairs})"
+
+
+def sequential_test(counts: NDArray[np.int64], config: SprtConfig) -> SprtRow:
+    """The test after these pairs. counts: int64 [K], as of `pair_counts`."""
+    ratio = float(log_likelihood_ratio(counts, config))
+    pairs = tuple(int(count) for count in counts)
+    return SprtRow(config, pairs, ratio, config.lower, config.upper, config.decision(ratio))
+
+
 def pair_counts(pair_scores: Array) -> NDArray[np.int64]:
     """int64 [K], pairs of each score. pair_scores: float64 [G], mean score of the first in the two games of a pair."""
     places = np.rint(pair_scores * (len(PAIR_SCORES) - 1)).astype(np.int64)

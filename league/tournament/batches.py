@@ -10,6 +10,7 @@ from envs.protocol import EnvConfig
 from league.contenders.contender import Contender, Game
 from league.eval.contest import ContestConditions, play_batch
 from league.eval.game_moves import PlayedGame
+from league.eval.match import Progress
 from league.eval.match_result import MatchResult
 from league.replays.recording import Recording
 from league.replays.replay import Replay, SeatHolder
@@ -83,7 +84,9 @@ class BatchPlayers(Protocol):
         ...
 
 
-def play_job(field: Field, game: Game, job: BatchJob, *, sign_of_life: Callable[[], None]) -> BatchOutcome:
+def play_job(
+    field: Field, game: Game, job: BatchJob, *, sign_of_life: Callable[[], None], progress: Progress | None = None
+) -> BatchOutcome:
     """Play a batch in this process. sign_of_life: called before every turn. Raises as `play_batch`."""
     played: list[PlayedGame] = []
     replays: list[Replay] = []
@@ -100,6 +103,7 @@ def play_job(field: Field, game: Game, job: BatchJob, *, sign_of_life: Callable[
         field.conditions,
         number=job.seed_number,
         games=job.games,
+        progress=progress,
         still=still,
         on_game=played.append if field.record else None,
         recording=Recording(seats, replays.append) if field.record else None,
@@ -108,11 +112,12 @@ def play_job(field: Field, game: Game, job: BatchJob, *, sign_of_life: Callable[
 
 
 class PlayHere:
-    """Plays batches in this process, one after the other."""
+    """Plays batches in this process, one after the other. progress: called with the games that have ended since."""
 
-    def __init__(self, field: Field, game: Game) -> None:
+    def __init__(self, field: Field, game: Game, *, progress: Progress | None = None) -> None:
         self._field = field
         self._game = game
+        self._progress = progress
         self._job: BatchJob | None = None
 
     def __enter__(self) -> PlayHere:
@@ -138,4 +143,6 @@ class PlayHere:
     def wait(self) -> Sequence[BatchOutcome]:
         """See `BatchPlayers`."""
         job, self._job = self._job, None
-        return () if job is None else (play_job(self._field, self._game, job, sign_of_life=lambda: None),)
+        if job is None:
+            return ()
+        return (play_job(self._field, self._game, job, sign_of_life=lambda: None, progress=self._progress),)

@@ -134,7 +134,7 @@ class TournamentFolder:
         """
         self._storage.make_folder(self.path / REPLAYS)
         for rotation, replay in enumerate(replays):
-            name = f"{key.round}-{'-'.join(map(str, key.lineup))}-{key.number}-{rotation}{SUFFIX}"
+            name = f"{_stem(key)}-{rotation}{SUFFIX}"
             write_replay(self.path / REPLAYS / name, replay, storage=self._storage)
         if records:
             self._storage.make_folder(self.path / RECORDS)
@@ -147,9 +147,22 @@ class TournamentFolder:
         if texts:
             self.write(PGN_FILE, "\n".join(texts))
 
+    def remove_games(self, keys: Sequence[BatchKey]) -> None:
+        """Remove the games of batches that do not count."""
+        for key in keys:
+            files = [*(self.path / REPLAYS).glob(f"{_stem(key)}-*{SUFFIX}"), self.path / RECORDS / _record_file(key)]
+            for file in files:
+                if file.exists():
+                    self._storage.remove(file)
+
 
 def _record_file(key: BatchKey) -> str:
-    return f"{key.round}-{'-'.join(map(str, key.lineup))}-{key.number}.pgn"
+    return f"{_stem(key)}.pgn"
+
+
+def _stem(key: BatchKey) -> str:
+    """Beginning of the names of the files of a batch."""
+    return f"{key.round}-{'-'.join(map(str, key.lineup))}-{key.number}"
 
 
 def require_same(asked: TournamentConfig, held: TournamentConfig, path: Path) -> None:

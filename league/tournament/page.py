@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from league.tournament.report import TournamentReport, table_of, tournament_head
+from league.tournament.report import TournamentReport, name_of_test, table_of, tournament_head
 
 WIDTH, ROW = 520, 26
 """Size of the plot of intervals, in CSS pixels."""
@@ -30,6 +30,7 @@ def tournament_page(report: TournamentReport) -> str:
         ("Standings", _standings(report)),
         ("Ratings with 95 % intervals", _plot(report)),
         ("Scores", _scores(report)),
+        *((("Sequential tests", _tests(report)),) if report.tests else ()),
     )
     sections = "".join(
         f'<h2>{name}</h2><div class="wide" tabindex="0" role="region" aria-label="{name}">{part}</div>'
@@ -103,6 +104,17 @@ def _score(score: float | None) -> str:
         return "<td></td>"
     hue, kind = (130, "won") if score >= 0.5 else (0, "lost")
     return f'<td class="{kind}" style="background: hsl({hue} 60% {92 - 44 * abs(score - 0.5):.0f}%)">{score:.2f}</td>'
+
+
+def _tests(report: TournamentReport) -> str:
+    """A line for each pairing with a sequential test."""
+    rows = "".join(
+        f'<tr><th scope="row" class="name">{escape(name_of_test(row))}</th><td>{row.games:,}</td>'
+        f'<td class="name">{escape(row.test.text)}</td></tr>'
+        for row in report.tests
+    )
+    head = '<tr><th scope="col" class="name">pairing</th><th scope="col">games</th><th scope="col">test</th></tr>'
+    return f"<table><caption>Each ends its pairing</caption><thead>{head}</thead><tbody>{rows}</tbody></table>"
 
 
 def _contenders(report: TournamentReport) -> str:

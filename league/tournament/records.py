@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from league.eval.match_result import MatchResult, score_games
+from league.eval.sprt import SprtConfig
 
 Lineup = tuple[int, ...]
 """Positions of the contenders that meet, the first on the first team; the last takes the teams that remain."""
@@ -28,6 +29,7 @@ class TournamentConfig:
       seed, opening_plies, greedy: as of `ContestConditions`; greedy null decides by the game.
       anchor: contender whose rating is fixed, "" for the first bot or contender. anchor_elo: at this.
       record: whether every game is kept.
+      sprt: test that ends each pairing of a round; None plays all of its games.
     """
 
     written: tuple[str, ...]
@@ -43,6 +45,7 @@ class TournamentConfig:
     anchor: str = ""
     anchor_elo: float = 0.0
     record: bool = False
+    sprt: SprtConfig | None = None
 
 
 @dataclass(frozen=True)

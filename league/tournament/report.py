@@ -10,12 +10,15 @@ from dataclasses import asdict, dataclass
 
 from league.eval.contest import MAX_FAILURES
 from league.eval.match_result import Interval
+from league.eval.sprt import SprtRow
 from league.tournament.formats import ladder_order, swiss_points
 from league.tournament.records import Enrolled, TournamentConfig, TournamentCreated
 from league.tournament.standings import ELO, RETURN, Anchor, scale_of, scores_between, standings
 from league.tournament.tournament import Tournament
 
 FIRST_ANCHOR = "bot:random"
+PAIRS = ("pairs_0", "pairs_1/4", "pairs_1/2", "pairs_3/4", "pairs_1")
+"""Columns of the pairs of games by the mean score of the first."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,22 @@ class ContenderStanding:
 
 
 @dataclass(frozen=True)
+class PairTestRow:
+    """The sequential test of a pairing.
+
+    Fields:
+      round: from 1. home, away: the contenders, the test being on the strength of home over away.
+      games: that count. test: what it says.
+    """
+
+    round: int
+    home: str
+    away: str
+    games: int
+    test: SprtRow
+
+
+@dataclass(frozen=True)
 class TournamentReport:
     """A tournament as far as it has been played. It holds no times: the same games make the same report.
 
@@ -52,6 +71,7 @@ class TournamentReport:
       rounds: that have ended. games: that were played.
       standings: highest rating first.
       scores: [C][C] score of the row's against the column's contender, both in the order of the standings.
+      tests: of every pairing, round by round; empty where none was asked for.
     """
 
     env_id: str
@@ -64,6 +84,7 @@ class TournamentReport:
     games: int
     standings: tuple[ContenderStanding, ...]
     scores: tuple[tuple[float | None, ...], ...]
+    tests: tuple[PairTestRow, ...] = ()
 
     def to_json(self) -> str:
         """The whole record as one JSON object."""
@@ -111,6 +132,16 @@ def report_of(created: TournamentCreated, state: Tournament, *, teams: int) -> T
             for row in rows
         ),
         scores=tuple(tuple(scores[first][second] for second in order) for first in order),
+        tests=tuple(
+            PairTestRow(
+                round=row.round + 1,
+                home=contenders[row.lineup[0]].name,
+                away=contenders[row.lineup[1]].name,
+                games=row.games,
+                test=row.test,
+            )
+            for row in state.tests()
+        ),
     )
 
 
@@ -126,7 +157,9 @@ def table_of(report: TournamentReport) -> tuple[tuple[str, ...], list[tuple[str,
     form = "+.0f" if report.scale == ELO else ".3g"
     own = [name for name in ("points", "rung") if any(getattr(row, name) is not None for row in report.standings)]
     aborted = ["aborted"] if any(row.aborted for row in report.standings) else []
-    heads = ("#", "contender", report.scale, "95 % interval", "score", "games", *own, *aborted)
+    decided = _decided_tests(report)
+    tested = ["decided"] if report.config.sprt is not None else []
+    heads = ("#", "contender", report.scale, "95 % interval", "score", "games", *own, *tested, *aborted)
     rows = []
     for number, row in enumerate(report.standings, 1):
         rating = row.rating
@@ -139,6 +172,7 @@ def table_of(report: TournamentReport) -> tuple[tuple[str, ...], list[tuple[str,
                 "" if row.score is None else f"{row.score:.3f}",
                 f"{row.games:,}",
                 *(f"{getattr(row, name):g}" for name in own),
+                *(decided.get(row.name, "0 of 0") for _ in tested),
                 *(str(row.aborted) for _ in aborted),
             )
         )
@@ -156,7 +190,12 @@ def tournament_lines(report: TournamentReport) -> list[str]:
             for column, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())
-    return lines
+    return [*lines, *(f"{name_of_test(row)}: {row.games:,} games, {row.test.text}" for row in report.tests)]
+
+
+def name_of_test(row: PairTestRow) -> str:
+    """The pairing of a test for people, with its round where there are several."""
+    return f"SPRT {row.home} - {row.away}" + (f", round {row.round}" if row.round > 1 else "")
 
 
 def tournament_csv(report: TournamentReport) -> str:
@@ -173,6 +212,26 @@ def tournament_csv(report: TournamentReport) -> str:
         cells = ["" if value is None else value for value in scores]
         writer.writerow([row.name, row.identity, *rating, score, row.games, row.aborted, *cells])
     return text.getvalue()
+
+
+def sprt_csv(report: TournamentReport) -> str:
+    """A line for each sequential test."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["round", "home", "away", "games", *PAIRS, "ratio", "lower", "upper", "decision"])
+    for row in report.tests:
+        test = row.test
+        bounds = (test.ratio, test.lower, test.upper)
+        writer.writerow([row.round, row.home, row.away, row.games, *test.pairs, *bounds, test.decision])
+    return text.getvalue()
+
+
+def _decided_tests(report: TournamentReport) -> dict[str, str]:
+    """Contender -> how many of its tests have decided."""
+    tests = [(name, bool(row.test.decision)) for row in report.tests for name in (row.home, row.away)]
+    names = dict.fromkeys(name for name, _ in tests)
+    counts = {name: [decided for one, decided in tests if one == name] for name in names}
+    return {name: f"{sum(decided)} of {len(decided)}" for name, decided in counts.items()}
 
 
 def _anchor_of(config: TournamentConfig, contenders: Sequence[Enrolled]) -> Anchor:

@@ -18,6 +18,7 @@ import pytest
 from envs.protocol import EnvConfig
 from league.contenders.finding import find_contenders
 from league.errors import LeagueError, RunInUse
+from league.eval.sprt import SprtConfig
 from league.tournament.folder import OtherTournament, TournamentFolder
 from league.tournament.processes import PlayersFailed, PlayInProcesses
 from league.tournament.records import BatchPlayed, TournamentConfig, TournamentCreated
@@ -81,16 +82,19 @@ def recorded(path: Path) -> list[BatchPlayed]:
         return list(begun.played)
 
 
-@pytest.mark.parametrize("format", ["round-robin", "swiss"])
+@pytest.mark.parametrize(
+    ("format", "sprt"), [("round-robin", None), ("swiss", None), ("round-robin", SprtConfig(0.0, 400.0))]
+)
 def test_killed_twice_it_ends_with_the_report_of_an_unbroken_one(
-    format: str, config: TournamentConfig, tmp_path: Path
+    format: str, sprt: SprtConfig | None, config: TournamentConfig, tmp_path: Path
 ) -> None:
-    config = replace(config, format=format, record=True)
+    config = replace(config, format=format, record=True, sprt=sprt, games=8 if sprt is None else 12)
     whole = play_tournament(tmp_path / "whole", config, jobs=1)
     killed_after(3, tmp_path / "broken", config)
     assert len(recorded(tmp_path / "broken")) == 3
     killed_after(2, tmp_path / "broken", config)
     assert play_tournament(tmp_path / "broken", config, jobs=1) == whole
+    assert bool(sprt) == any(row.test.decision for row in whole.tests)
     batches = recorded(tmp_path / "broken")
     assert len({batch.key for batch in batches}) == len(batches), "each batch once"
     assert sorted(batches, key=str) == sorted(recorded(tmp_path / "whole"), key=str)
@@ -118,7 +122,9 @@ def test_processes_play_the_same_games_and_one_that_dies_is_replaced(
         return worker
 
     monkeypatch.setattr(PlayInProcesses, "_start", start_and_kill_the_first)
-    monkeypatch.setattr("league.tournament.run_tournament.PlayHere", lambda field, game: PlayInProcesses(field, jobs=1))
+    monkeypatch.setattr(
+        "league.tournament.play_round.PlayHere", lambda field, game, **progress: PlayInProcesses(field, jobs=1)
+    )
     assert play_tournament(tmp_path / "t", config, jobs=1) == unbroken
     assert killed and not [child for child in multiprocessing.active_children() if child.pid in killed]
 

@@ -12,13 +12,17 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from league.contenders.contender import Contender, Game, UnknownContender
-from league.eval.contest import MAX_FAILURES, ContestConditions, play_batch
-from league.eval.match_result import Interval, MatchResult, merged
-from league.eval.sprt import SprtConfig, elo_of, log_likelihood_ratio, pair_counts
+from league.eval.contest import MAX_FAILURES, ContestConditions
+from league.eval.match_result import Interval
+from league.eval.sprt import SprtConfig, SprtRow, elo_of
+from league.tournament.play_round import field_of, play_round, players_of
+from league.tournament.records import TournamentConfig
+from league.tournament.tournament import Tournament
 
-BATCH_GAMES = 512
+BATCH_GAMES = 128
+"""Games of a batch: few enough that several processes share a match of a few hundred games."""
 SPRT_BATCH_GAMES = 64
-"""Games between two looks at the sequential test."""
+"""The same where they are the games between two looks at the sequential test."""
 
 Progress = Callable[[int, int], None]
 """Called with (games finished, games in all)."""
@@ -54,25 +58,6 @@ class PairCount:
     wins: int
     draws: int
     losses: int
-
-
-@dataclass(frozen=True)
-class SprtRow:
-    """The sequential test of a match.
-
-    Fields:
-      config: the hypotheses, on the first contender's strength over the second.
-      pairs: [5] pairs of games in which the first scored 0, 1/4, 1/2, 3/4 and 1 on average.
-      ratio: log-likelihood ratio of H1 over H0. lower, upper: where H0 or H1 is accepted.
-      decision: "H0", "H1" or "" where the games ended before.
-    """
-
-    config: SprtConfig
-    pairs: tuple[int, ...]
-    ratio: float
-    lower: float
-    upper: float
-    decision: str
 
 
 @dataclass(frozen=True)
@@ -114,43 +99,48 @@ def play_head_to_head(
     sprt: SprtConfig | None = None,
     notes: Sequence[str] = (),
     progress: Progress | None = None,
+    jobs: int = 1,
 ) -> HeadToHead:
-    """Play a match of at most `games` games.
+    """Play a match of at most `games` games: a tournament with one pairing, without a folder.
 
     Args:
       contenders: at least one, at most one for each team; the last one takes the teams that remain.
       games: rounded up to a multiple of the teams.
       sprt: ends the match as soon as a hypothesis is accepted; for games of two teams.
       notes: sentences for the report.
+      jobs: as of `players_of`; the result does not depend on it.
     Raises:
       UnknownContender: their number does not fit the game, or a test is asked for in a game without pairs.
       LeagueError, EnvError: a contender cannot play.
     """
     teams = len(set(game.spec.teams))
     _require_fitting(game, contenders, teams, sprt)
-    total = -(-games // teams) * teams
-    most = (SPRT_BATCH_GAMES if sprt is not None else BATCH_GAMES) // teams * teams or teams
-    parts: list[MatchResult] = []
-    played, remarks, test = 0, list(notes), None
+    everyone = tuple(range(len(contenders)))
+    config = TournamentConfig(
+        tuple(one.name for one in contenders),
+        games=games,
+        batch_games=BATCH_GAMES if sprt is None else SPRT_BATCH_GAMES,
+        seed=conditions.seed,
+        sprt=sprt,
+    )
+    state = Tournament(
+        config,
+        contenders=len(contenders),
+        teams=teams,
+        format=lambda contenders, teams, rounds, limit: () if rounds else (everyone,),
+    )
+    field = field_of(game.env, tuple(contenders), conditions, record=False)
+    shown, total = 0, state.games_known
 
     def count(ended: int) -> None:
-        nonlocal played
-        played += ended
+        nonlocal shown
+        shown += ended
         if progress is not None:
-            progress(played, total)
+            progress(shown, total)
 
-    for number, start in enumerate(range(0, total, most)):
-        size = min(most, total - start)
-        parts.append(play_batch(game, contenders, conditions, number=number, games=size, progress=count))
-        result = merged(parts)
-        failing = [one.name for one, lost in zip(contenders, result.aborted, strict=False) if lost >= MAX_FAILURES]
-        if sprt is not None:
-            test = _test(sprt, result)
-        if failing:
-            remarks.append(f"{failing[0]} failed in {MAX_FAILURES} games or more, which ended the match")
-        if failing or (test is not None and test.decision):
-            break
-    return _report(game, contenders, conditions, merged(parts), test, remarks)
+    with players_of(field, game, jobs=jobs, progress=count) as players:
+        play_round(state, players, tick=lambda: count(max(0, state.games_played - shown)))
+    return _report(game, contenders, conditions, state, notes)
 
 
 def _require_fitting(game: Game, contenders: Sequence[Contender], teams: int, sprt: SprtConfig | None) -> None:
@@ -163,38 +153,38 @@ def _require_fitting(game: Game, contenders: Sequence[Contender], teams: int, sp
         raise UnknownContender(f"--sprt needs a game of two teams, {game.env.id} has {teams}: leave it out.")
 
 
-def _test(config: SprtConfig, result: MatchResult) -> SprtRow:
-    pairs = pair_counts(result.group_scores[:, 0])
-    ratio = float(log_likelihood_ratio(pairs, config))
-    counts = tuple(int(count) for count in pairs)
-    return SprtRow(config, counts, ratio, config.lower, config.upper, config.decision(ratio))
-
-
 def _report(
     game: Game,
     contenders: Sequence[Contender],
     conditions: ContestConditions,
-    result: MatchResult,
-    test: SprtRow | None,
+    state: Tournament,
     notes: Sequence[str],
 ) -> HeadToHead:
-    teams, any_played = result.wins.shape[1], result.num_groups > 0
+    teams, result = len(set(game.spec.teams)), next(iter(state.results().values()), None)
     rows = []
     for place, one in enumerate(contenders):
-        score = result.score(place) if any_played and teams > 1 else None
-        by_team = result.by_team(place) if score is not None else ()
-        returned = result.mean_return(place) if any_played else None
-        lost = result.aborted[place] if result.aborted else 0
-        rows.append(ContenderRow(one.name, one.identity, one.reason, score, by_team, returned, lost))
+        score = result.score(place) if result is not None and teams > 1 else None
+        by_team = result.by_team(place) if result is not None and teams > 1 else ()
+        returned = None if result is None else result.mean_return(place)
+        rows.append(ContenderRow(one.name, one.identity, one.reason, score, by_team, returned, state.aborted[place]))
     pairs = [
-        PairCount(contenders[i].name, contenders[j].name, *result.counts(i, j))
+        PairCount(contenders[i].name, contenders[j].name, *((0, 0, 0) if result is None else result.counts(i, j)))
         for i, j in itertools.combinations(range(len(contenders)), 2)
     ]
     first = rows[0].score if teams == 2 else None
     elo = None if first is None else Interval(elo_of(first.value), elo_of(first.low), elo_of(first.high))
-    mean_steps = result.mean_steps if any_played else 0.0
+    failing = [one.name for place, one in enumerate(contenders) if state.is_retired(place)][:1]
+    remarks = [f"{name} failed in {MAX_FAILURES} games or more, which ended the match" for name in failing]
     return HeadToHead(
-        game.env.id, conditions, result.games, tuple(rows), tuple(pairs), elo, test, mean_steps, tuple(notes)
+        env_id=game.env.id,
+        conditions=conditions,
+        games=0 if result is None else result.games,
+        contenders=tuple(rows),
+        pairs=tuple(pairs),
+        elo=elo,
+        sprt=next((row.test for row in state.tests()), None),
+        mean_steps=0.0 if result is None else result.mean_steps,
+        notes=(*notes, *remarks),
     )
 
 
@@ -214,7 +204,7 @@ def head_to_head_lines(report: HeadToHead) -> list[str]:
     if report.elo is not None:
         lines.append(f"  Elo of {report.contenders[0].name}: {_shown(report.elo, '+.0f')}")
     if report.sprt is not None:
-        lines.append(_sprt_line(report.sprt))
+        lines.append(f"  SPRT: {report.sprt.text}")
     lines += [f"  {row.name}: {row.reason}" for row in report.contenders]
     return [*lines, *(f"  {note}" for note in report.notes)]
 
@@ -229,20 +219,6 @@ def head_to_head_csv(report: HeadToHead) -> str:
         returned = "" if row.mean_return is None else row.mean_return.value
         writer.writerow([row.name, row.identity, report.games, *score, returned, row.aborted])
     return text.getvalue()
-
-
-def _sprt_line(test: SprtRow) -> str:
-    config = test.config
-    verdict = {
-        "H1": f"H1 accepted: stronger by {config.elo1:g} Elo rather than {config.elo0:g}",
-        "H0": f"H0 accepted: stronger by {config.elo0:g} Elo rather than {config.elo1:g}",
-        "": "undecided: more games are needed",
-    }[test.decision]
-    pairs = ", ".join(str(count) for count in test.pairs)
-    return (
-        f"  SPRT: {verdict} (log-likelihood ratio {test.ratio:.2f} in [{test.lower:.2f}, {test.upper:.2f}],"
-        f" pairs {pairs})"
-    )
 
 
 def _shown(value: Interval, form: str) -> str:

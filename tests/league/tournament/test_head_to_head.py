@@ -18,9 +18,9 @@ from league.contenders.contender import Game, OpenConditions, UnknownContender
 from league.contenders.finding import find_contenders
 from league.eval.contest import ContestConditions, play_batch
 from league.eval.game_moves import PlayedGame
-from league.eval.head_to_head import HeadToHead, head_to_head_csv, head_to_head_lines, play_head_to_head
 from league.eval.sprt import SprtConfig
 from league.policies.frozen import FrozenCopy
+from league.tournament.head_to_head import HeadToHead, head_to_head_csv, head_to_head_lines, play_head_to_head
 from tests.league.commands import league
 from tests.league.eval.eval_runs import RulePolicy, first_legal
 
@@ -120,7 +120,7 @@ def test_a_failure_aborts_its_group_counts_for_nobody_and_the_third_ends_the_mat
     assert result.aborted == (2, 0) and result.games == 18, "the pair of game 0, which failed from both seats"
     assert all(len(moves) >= 2 for moves in seen) and {len(moves) % 2 for moves in seen} == {0, 1}
     report = play_head_to_head(TIC_TAC_TOE, [failing, bot], CONDITIONS, games=4000)
-    assert report.games == 1020 and report.contenders[0].aborted == 4, "ended after the second batch of 512"
+    assert report.games == 252 and report.contenders[0].aborted == 4, "ended after the second batch of 128"
     assert "failing failed in 3 games" in report.notes[0]
     nothing = play_head_to_head(TIC_TAC_TOE, [failing, bot], CONDITIONS, games=2)
     assert (

@@ -1,0 +1,68 @@
+"""Deals the batches of a round out to those who play them, and takes each in as it ends."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import cast
+
+from envs.protocol import EnvConfig
+from league.contenders.contender import Contender, Game
+from league.eval.contest import ContestConditions
+from league.eval.match import Progress
+from league.policies.trust import names_of_manifest
+from league.tournament.batches import BatchJob, BatchOutcome, BatchPlayers, Field, PlayHere
+from league.tournament.processes import PlayInProcesses
+from league.tournament.records import BatchPlayed, played_batch
+from league.tournament.tournament import Tournament
+
+
+def play_round(
+    state: Tournament,
+    players: BatchPlayers,
+    *,
+    record: Callable[[BatchOutcome, BatchPlayed], object] = lambda outcome, event: None,
+    tick: Callable[[], object] = lambda: None,
+) -> None:
+    """Play every batch of the present round.
+
+    Args:
+      record: called when a batch has ended, before it counts. tick: after every batch and every moment of waiting.
+    """
+    due = deque(state.due())
+    while due or players.num_busy:
+        while due and players.has_room:
+            key, games = due.popleft()
+            if state.is_due(key):
+                players.give(BatchJob(key, state.seed_number(key), games))
+        if players.num_busy:
+            for outcome in players.wait():
+                job = outcome.job
+                event = played_batch(job.key, job.seed_number, job.games, outcome.result)
+                record(outcome, event)
+                state.add(event)
+        tick()
+
+
+def field_of(
+    env: EnvConfig, contenders: tuple[Contender, ...], conditions: ContestConditions, *, record: bool
+) -> Field:
+    """The field of these contenders, with the code that their manifests name, which was admitted here."""
+    names = (name.entry for one in contenders for copy in one.copies for name in names_of_manifest(copy.manifest))
+    return Field(env, contenders, conditions, record, tuple(dict.fromkeys(names)))
+
+
+def players_of(
+    field: Field, game: Game, *, jobs: int, progress: Progress | None = None
+) -> AbstractContextManager[BatchPlayers]:
+    """Players of batches.
+
+    Args:
+      jobs: processes, 0 for one per core; 1 plays in this process.
+      progress: called with the games that have ended since, where they are played in this process.
+    """
+    jobs = jobs or len(os.sched_getaffinity(0))
+    players = PlayHere(field, game, progress=progress) if jobs == 1 else PlayInProcesses(field, jobs=jobs)
+    return cast(AbstractContextManager[BatchPlayers], players)
