@@ -14,6 +14,7 @@ from pathlib import Path
 from envs.bots import is_own_bot
 from envs.plugins import absolute
 from envs.registry import ADAPTERS
+from league.config.contender_names import runs_outside_code, with_absolute_folder
 from league.core.state.records import BOT_PREFIX, bot_name, is_bot
 
 PLACES: Mapping[tuple[str, ...], str] = {
@@ -38,6 +39,7 @@ PLACES: Mapping[tuple[str, ...], str] = {
     ("alerts", "conditions", "*"): "condition",
     ("alerts", "sinks", "*"): "alert_sink",
     ("probes", "kinds", "*"): "probe",
+    ("probes", "kinds", "*", "against", "*"): "yardstick",
 }
 """Path in a configuration ("*" is any place of a list) -> what is named there: text, or a mapping with a `kind`."""
 
@@ -63,7 +65,7 @@ def outside_names(plain: object) -> Iterator[OutsideName]:
     found: list[OutsideName] = []
 
     def note(path: Sequence[str], kind: str, text: str, own: object) -> str:
-        name = bot_name(text) if kind == "bot" else text
+        name = bot_name(text) if kind in ("bot", "yardstick") else text
         given = options if kind == "env" else own
         if _is_imported(kind, name, text, options):
             entry = f"{name} {json.dumps(given, sort_keys=True, default=str)}" if kind == "env" or given else name
@@ -81,8 +83,8 @@ def with_absolute_files(plain: object, folders: Iterable[Path]) -> None:
 
     def replace(path: Sequence[str], kind: str, text: str, own: object) -> str:
         del own
-        prefix = BOT_PREFIX if kind == "bot" and is_bot(text) else ""
-        name = text.removeprefix(prefix)
+        prefix = BOT_PREFIX if kind in ("bot", "yardstick") and is_bot(text) else ""
+        name = with_absolute_folder(text, starts) if kind == "yardstick" else text.removeprefix(prefix)
         if kind == "env" and name.partition(":")[0] in ADAPTERS:
             return text
         return prefix + absolute(name, starts)
@@ -94,6 +96,8 @@ def with_absolute_files(plain: object, folders: Iterable[Path]) -> None:
 def _is_imported(kind: str, name: str, text: str, options: object) -> bool:
     if kind == "bot":
         return not text.startswith("imported:") and is_own_bot(name)
+    if kind == "yardstick":
+        return runs_outside_code(text)
     if kind == "alert_sink":
         return name != "log"  # the others run a program, or send variables of the environment to an address
     if kind != "env":

@@ -9,13 +9,13 @@ from typing import cast
 import numpy as np
 
 from agents.acting.policy import ActInputs
-from envs.bots import is_own_bot
 from envs.plugins import load
 from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import make, spec_of
+from league.config.contender_names import PROGRAMS, is_folder, runs_outside_code
 from league.contenders.contender import Contender, Fallible, Finder, Game, OpenConditions, UnknownContender, plain_game
 from league.contenders.stored import find_stored, trust_stored
-from league.core.state.records import bot_name
+from league.core.state.records import BOT_PREFIX
 from league.policies.policy_store import spec_hash
 
 CONTENDERS: Mapping[str, str] = {
@@ -63,7 +63,12 @@ def _kind_of(written: str) -> str | None:
 def runs_a_program(written: str) -> bool:
     """True if a written contender is a program or a bot of the user's own, which runs as soon as it is found."""
     kind = _kind_of(written)
-    return kind in ("uci", "gtp") or (kind == "bot" and is_own_bot(bot_name(written)))
+    return kind in PROGRAMS or (kind == "bot" and runs_outside_code(written))
+
+
+def with_bot_prefix(written: str) -> str:
+    """A contender as a configuration names it, where `tactical` stands for `bot:tactical`, as this room writes it."""
+    return written if _kind_of(written) is not None or is_folder(written) else BOT_PREFIX + written
 
 
 def game_of(contenders: Sequence[Contender], *, env: EnvConfig | None = None) -> Game:

@@ -47,7 +47,7 @@ def end_probe(state: LeagueState, command: EndProbe, rng: np.random.Generator) -
     if len(outcome.readings) > MAX_READINGS or bool(outcome.readings) == bool(outcome.problem):
         raise Refused(f"{what}: it has either a problem or 1 to {MAX_READINGS} readings")
     names = [reading.yardstick for reading in outcome.readings]
-    texts = [*names, *(reading.note for reading in outcome.readings), outcome.problem]
+    texts = [*names, *(reading.note for reading in outcome.readings), outcome.problem, outcome.remark]
     if len(set(names)) < len(names) or max(map(len, texts)) > MAX_TEXT:
         raise Refused(f"{what}: a yardstick is named twice, or a text is too long")
     for reading in outcome.readings:
@@ -77,7 +77,13 @@ def apply_ended(state: LeagueState, event: ProbeEnded) -> None:
         probes.unfit[task.probe] = outcome.problem
     snapshot = state.snapshots[task.snapshot]
     result = ProbeResult(
-        task, outcome.readings, outcome.core_seconds, probes.open_env_steps, snapshot.trained_steps, outcome.problem
+        task=task,
+        readings=outcome.readings,
+        core_seconds=outcome.core_seconds,
+        env_steps=probes.open_env_steps,
+        trained_steps=snapshot.trained_steps,
+        problem=outcome.problem,
+        remark=outcome.remark,
     )
     probes.results = _thinned((*probes.results, result))
 

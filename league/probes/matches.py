@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
 from agents.acting.policy import Policy
+from league.contenders.contender import Fallible
+from league.core.probes import MAX_TEXT
 from league.core.state.records import ProbeReading
 from league.core.state.scoring import Scoring
 from league.errors import LeagueError
 from league.eval.match import team_places
 from league.eval.match_result import Z_95, Interval, MatchResult
 from league.eval.timed import Count, Deadline, Meeting, Play, play_all
+from league.probes.clock import ProbeClock
 from league.probes.probe import Subject
 
 SUBJECT = "the snapshot"
@@ -48,35 +51,51 @@ def score_of(result: MatchResult, scoring: Scoring, *, teams: Sequence[int]) -> 
 
 def readings_against(
     subject: Subject,
-    opponents: Mapping[str, Callable[[int], Policy]],
+    opponents: Mapping[str, Policy],
     *,
     games: int,
     limit_s: float,
-    clock: Callable[[], float] = time.process_time,
+    notes: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ProbeReading, ...]:
     """Scores of the snapshot against each opponent, from every team alike.
 
+    Games in which an opponent fails are aborted, with all games of their opening. One that fails in all is left out.
+
     Args:
-      opponents: name -> makes it, from the seed of whatever it draws.
+      opponents: name -> who it is. notes: name -> a few words on it.
       games: against each; rounded up to a multiple of the teams. limit_s: processor seconds.
-      clock: processor time.
     Raises:
-      LeagueError: no match has ended in time.
+      LeagueError: no match has ended in time, or every opponent failed.
     """
     teams = len(set(team_places(subject.spec).tolist()))
     policy = subject.policy.as_seat_policy(greedy=subject.greedy)
 
     def seated(meeting: Meeting, seed: int) -> Sequence[Policy]:
-        return [policy, opponents[meeting[1]](seed)]
+        del seed  # they draw from the stream of the match, or were made with the seed of the probe
+        return [policy, opponents[meeting[1]]]
 
     play = Play(subject.env, seated, -(-games // teams) * teams, subject.seed, OPENING_PLIES)
     meetings = [(SUBJECT, name) for name in opponents]
-    deadline = Deadline.after(limit_s, clock=clock)
+    deadline = Deadline.after(limit_s, clock=ProbeClock(limit_s, ends_at=subject.ends_at))
     results = play_all(play, meetings, Count(0, None), teams=teams, deadline=deadline)
-    if not results:
-        raise LeagueError(f"no match ended within {limit_s:.1f} processor seconds")
-    readings = []
-    for (_, name), result in results.items():
+    readings, missing = [], []
+    for name, opponent in opponents.items():
+        result, failure = results.get((SUBJECT, name)), _failure(opponent)
+        if result is None or not result.games:
+            missing.append(f"{name} {failure or f'ended no game within {limit_s:.1f} s'}")
+            continue
         score = score_of(result, subject.scoring, teams=subject.spec.teams)
-        readings.append(ProbeReading(name, score.value, score.low, score.high, result.games))
+        aborted = sum(result.aborted)
+        failed = [f"aborted games: {aborted}, it {failure}"] if aborted else []
+        note = "; ".join(filter(None, [notes.get(name, ""), *failed]))[:MAX_TEXT]
+        readings.append(ProbeReading(name, score.value, score.low, score.high, result.games, note=note))
+    if not readings:
+        raise LeagueError("; ".join(missing))
+    for sentence in missing:
+        subject.remark(sentence)
     return tuple(readings)
+
+
+def _failure(opponent: Policy) -> str:
+    """A clause on how an opponent failed last; empty for one that has not."""
+    return opponent.last_failure if isinstance(opponent, Fallible) else ""

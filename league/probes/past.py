@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from agents.acting.policy import Policy
 from league.core.state.records import ProbeReading
 from league.errors import LeagueError
 from league.probes.matches import readings_against
-from league.probes.probe import Subject
+from league.probes.probe import Subject, require_opponents
 
 WORST = "worst_past"
 FIRST_PART = 0.6
@@ -55,7 +53,8 @@ class Past:
 
     def measure(self, subject: Subject) -> tuple[ProbeReading, ...]:
         """One reading, with the name of the opponent."""
-        past = {name: functools.partial(_entrant, subject, name) for name in subject.task.against}
+        require_opponents(subject)
+        past = {name: subject.load(name).as_seat_policy(greedy=subject.greedy) for name in subject.task.against}
         if not past:
             raise LeagueError("the league has no earlier snapshot yet")
         games, limit_s = self._options.games, min(self._options.core_seconds, subject.limit_s)
@@ -64,8 +63,3 @@ class Past:
         again = replace(subject, seed=subject.seed + 1)
         (worst,) = readings_against(again, {name: past[name]}, games=games, limit_s=(1.0 - FIRST_PART) * limit_s)
         return (replace(worst, yardstick=WORST, note=name),)
-
-
-def _entrant(subject: Subject, name: str, seed: int) -> Policy:
-    del seed  # it draws from the stream of the match
-    return subject.load(name).as_seat_policy(greedy=subject.greedy)

@@ -30,8 +30,11 @@ class Subject:
       load: the policy of one of these snapshots. Raises LeagueError.
       bots: of `evaluation.bots`.
       scoring: what the league counts. limit_s: processor seconds that the probe may take.
+      ends_at: in seconds of `time.monotonic`, by when it must have ended, however little it has computed.
       seed: of games and openings, the same for every probe of a run, so that their results compare.
       greedy: whether policies take the likeliest action, as in games that hide nothing.
+      place: dotted path of the probe in the configuration, for messages.
+      remark: takes a sentence on what the probe leaves out while it measures the rest.
     """
 
     run: Path
@@ -42,13 +45,28 @@ class Subject:
     bots: tuple[str, ...]
     scoring: Scoring
     limit_s: float
+    ends_at: float
     seed: int
     greedy: bool
+    place: str
+    remark: Callable[[str], None]
 
     @property
     def policy(self) -> LoadedPolicy:
         """The policy of the snapshot that is measured."""
         return self.load(self.task.snapshot)
+
+
+def require_opponents(subject: Subject) -> None:
+    """Refuse a game of one team for a probe that plays matches.
+
+    Raises:
+      DoesNotFit: there is one.
+    """
+    if len(set(subject.spec.teams)) < 2:
+        raise DoesNotFit(
+            f"{subject.env.id} is a game of one team without an opponent: the probe mean_return measures it"
+        )
 
 
 class Probe(Protocol):
@@ -77,6 +95,7 @@ PROBES: Mapping[str, str] = {
     "yardsticks": "league.probes.yardsticks:Yardsticks",
     "exact": "league.probes.exact:Exact",
     "past": "league.probes.past:Past",
+    "mean_return": "league.probes.returns:MeanReturn",
     "exploiter": "league.exploit.probe:Exploiter",
 }
 """Name -> "module:attribute" of a class that is made with its options."""

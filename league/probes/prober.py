@@ -25,7 +25,7 @@ from league.core.state.records import ProbeOutcome, ProbeTask
 from league.core.state.state import LeagueState
 from league.probes.probe import Probe, make_probes
 from league.probes.request import ProbeRequest
-from league.runtime.processor_time import cpu_seconds
+from league.runtime.processor_time import children_cpu_seconds, cpu_seconds
 
 START_CORE_SECONDS = 3.0
 """Processor time of starting the process, until it has been measured."""
@@ -99,8 +99,9 @@ class ProbeProcess:
         return msgspec.json.decode(line, type=ProbeOutcome)
 
     def core_seconds(self) -> float:
-        """Processor time that it has used."""
-        return 0.0 if self._process is None else cpu_seconds(self._process.pid)
+        """Processor time that it and the programs that it started have used."""
+        pid = self.pid
+        return 0.0 if pid is None else cpu_seconds(pid) + children_cpu_seconds(pid)
 
     def end(self) -> None:
         """End the process and what it started; may be called twice."""
@@ -143,6 +144,7 @@ class Prober:
         self._say = say
         self._monotonic = monotonic
         self._start_s = START_CORE_SECONDS
+        self._remarks: dict[str, str] = {}
         self._asked: tuple[ProbeTask, float, float] | None = None
         """The task, when it was asked, and the processor time of its process until then."""
 
@@ -238,6 +240,9 @@ class Prober:
             execute(EndProbe(ProbeOutcome(task.number, problem="its answer was refused")))
         if outcome.problem:
             self._say(f"The probe {task.probe} could not measure {task.snapshot}: {outcome.problem.rstrip('.')}.")
+        elif outcome.remark and self._remarks.get(task.probe) != outcome.remark:
+            self._remarks[task.probe] = outcome.remark
+            self._say(f"The probe {task.probe} leaves something out: {outcome.remark.rstrip('.')}.")
 
 
 @contextlib.contextmanager

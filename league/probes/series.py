@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
+from league.core.state.records import ReadingScale
 from league.core.state.state import LeagueState
 
 _NO_KEY = re.compile(r"[^A-Za-z0-9_.:-]+")
@@ -35,11 +35,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """A yardstick. probe: which measured it; scale: "score" (more is better) or "loss"; points: oldest first."""
+    """A yardstick. probe: which measured it; scale: as of `ProbeReading`; points: oldest first."""
 
     probe: str
     yardstick: str
-    scale: Literal["score", "loss"]
+    scale: ReadingScale
     points: tuple[Point, ...]
 
     @property
@@ -55,7 +55,7 @@ def yardstick_key(probe: str, yardstick: str) -> str:
 
 def series_of(state: LeagueState) -> Mapping[str, Series]:
     """Key -> course of every yardstick, in the order in which they first came."""
-    found: dict[str, tuple[str, str, Literal["score", "loss"], list[Point]]] = {}
+    found: dict[str, tuple[str, str, ReadingScale, list[Point]]] = {}
     for result in state.probes.results:
         for reading in result.readings:
             key = yardstick_key(result.task.probe, reading.yardstick)

@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,10 +27,13 @@ from league.policies.loading import build_policy
 from league.policies.trust import read_config
 from league.probes.probe import DoesNotFit, Subject, make_probes
 from league.probes.request import ProbeRequest
+from league.runtime.processor_time import children_cpu_seconds
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore
 
 MAX_TEXT = 400
+WALL_PART = 0.5
+"""Of `probes.deadline_s`, after which a probe ends its games with what it has."""
 
 
 class Measurer:
@@ -54,10 +57,11 @@ class Measurer:
 
     def measure(self, request: ProbeRequest, *, begun: float) -> ProbeOutcome:
         """The outcome of a request. begun: processor seconds that are not of this measurement."""
-        start_s, before = begun, time.process_time()
-        outcome = ProbeOutcome(request.task.number)
+        start_s, before = begun, _processor_seconds()
+        outcome, remarks = ProbeOutcome(request.task.number), list[str]()
         try:
-            readings = tuple(self._probes[request.task.probe].measure(self._subject(request)))
+            subject = self._subject(request, remarks.append)
+            readings = tuple(self._probes[request.task.probe].measure(subject))
             outcome = replace(outcome, readings=readings, problem="" if readings else "it measured nothing")
         except DoesNotFit as error:
             outcome = replace(outcome, problem=_line(error), unfit=True)
@@ -65,9 +69,11 @@ class Measurer:
             outcome = replace(outcome, problem=_line(error))
         except Exception as error:  # boundary: probes, bots and games may be code of others
             outcome = replace(outcome, problem=f"it raised {type(error).__name__}: {_line(error)}")
-        return replace(outcome, core_seconds=time.process_time() - before, start_core_seconds=start_s)
+        used = max(_processor_seconds() - before, 0.0)
+        remark = "; ".join(remarks)[:MAX_TEXT]
+        return replace(outcome, core_seconds=used, start_core_seconds=start_s, remark=remark)
 
-    def _subject(self, request: ProbeRequest) -> Subject:
+    def _subject(self, request: ProbeRequest, remark: Callable[[str], None]) -> Subject:
         config = self._config
 
         def load(name: str) -> LoadedPolicy:
@@ -83,8 +89,11 @@ class Measurer:
             bots=config.evaluation.bots,
             scoring=self._scoring,
             limit_s=request.limit_s,
+            ends_at=time.monotonic() + WALL_PART * config.probes.deadline_s,
             seed=config.seed % 2**31,
             greedy=self._greedy,
+            place=f"probes.kinds.{list(self._probes).index(request.task.probe)}",
+            remark=remark,
         )
 
 
@@ -120,6 +129,11 @@ def _requests_or_exit() -> Iterator[bytes]:
             there.wait_for(lambda: bool(arrived))
             line = arrived.pop(0)
         yield line
+
+
+def _processor_seconds() -> float:
+    """Processor time of this process and of every program that it has started."""
+    return time.process_time() + children_cpu_seconds(os.getpid())
 
 
 def _line(error: Exception) -> str:

@@ -1,21 +1,21 @@
-"""The probe against fixed yardsticks: bots, and frozen references of other runs. None of them ever changes."""
+"""The probe against fixed yardsticks: bots, engines, served policies and frozen references of other runs."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
-from agents.acting.policy import Policy
+from envs.protocol import EnvError
+from league.contenders.bots import BotContender
+from league.contenders.contender import Contender, Game, OpenConditions, plain_game
+from league.contenders.finding import find_contenders, require_playable, shape_of, with_bot_prefix
+from league.core.probes import MAX_READINGS
 from league.core.state.records import ProbeReading, bot_name
-from league.eval.entrants import FROM
-from league.eval.pairs import bot_entrant
-from league.eval.report import fitting_bots
+from league.errors import LeagueError
 from league.eval.timed import affordable
-from league.policies.loading import build_policy, copies_at
 from league.probes.matches import readings_against
-from league.probes.probe import DoesNotFit, Subject
+from league.probes.probe import DoesNotFit, Subject, require_opponents
 
 DECISIONS = 20.0
 """Decisions of a bot in a game, for an estimate of its cost."""
@@ -26,7 +26,7 @@ class YardsticksOptions:
     """Options.
 
     Fields:
-      against: bots, and FOLDER:NAME for a policy of another run or snapshot folder; empty for `evaluation.bots`.
+      against: contenders as `league match` takes them; a name without a kind is a bot. Empty for `evaluation.bots`.
       games: against each, half from either seat.
       core_seconds: most processor time of one probe; a bot too slow for its part of that is left out.
     """
@@ -44,43 +44,79 @@ class YardsticksOptions:
 
 
 class Yardsticks:
-    """Score of the snapshot against each yardstick."""
+    """Score of the snapshot against each yardstick that can play; the others are named, and asked again next time."""
 
     least_core_seconds = 1.0
     num_past = 0
 
     def __init__(self, options: YardsticksOptions) -> None:
         self._options = options
+        self._found: dict[str, tuple[Contender, ...]] = {}
+        """Written name -> whom it stands for, once they have shown that they can play."""
 
     def measure(self, subject: Subject) -> tuple[ProbeReading, ...]:
         """One reading for each yardstick that can be played in time."""
-        names = self._options.against or subject.bots
-        references = [name for name in names if _is_reference(name)]
-        bots = [bot_name(name) for name in names if not _is_reference(name)]
-        fitting, notes = fitting_bots(subject.env, bots, seed=subject.seed)
-        if not fitting and not references:
-            raise DoesNotFit("; ".join(notes) or "no yardstick is named: give probes.kinds.N.against")
+        require_opponents(subject)
         limit_s = min(self._options.core_seconds, subject.limit_s)
-        fitting, _ = affordable(
-            subject.env, fitting, limit_s=limit_s, players=1, decisions=DECISIONS, seed=subject.seed
-        )
-        opponents: dict[str, Callable[[int], Policy]] = {}
-        opponents.update({bot: functools.partial(_bot, bot) for bot in fitting})
-        opponents.update({name: functools.partial(_reference, subject, name) for name in references})
-        return readings_against(subject, opponents, games=self._options.games, limit_s=limit_s)
+        known = self._playable(subject, limit_s=limit_s)
+        conditions = OpenConditions(subject.seed, subject.greedy)
+        with ExitStack() as opened:
+            game = _game(subject)
+            opponents = {name: opened.enter_context(one.open(game, conditions)) for name, one in known.items()}
+            notes = {name: _note(one) for name, one in known.items()}
+            return readings_against(subject, opponents, games=self._options.games, limit_s=limit_s, notes=notes)
+
+    def _playable(self, subject: Subject, *, limit_s: float) -> dict[str, Contender]:
+        """Name of the yardstick -> the contender.
+
+        Raises:
+          DoesNotFit: none of them plays this game. LeagueError: none can be had now.
+        """
+        key = f"{subject.place}.against" if self._options.against else "evaluation.bots"
+        unfit, lost, known = list[str](), list[str](), dict[str, Contender]()
+        for number, written in enumerate(self._options.against or subject.bots):
+            try:
+                found = self._find(written)
+            except (LeagueError, EnvError) as error:
+                lost.append(f"{key}.{number}: {error}")
+                continue
+            try:
+                self._require_fit(written, found, subject)
+            except (LeagueError, EnvError) as error:
+                unfit.append(f"{key}.{number}: {written} does not play {subject.env.id}: {error}")
+                continue
+            known.update({bot_name(one.name): one for one in found})
+        bots = [name for name, one in known.items() if isinstance(one, BotContender)]
+        kept, slow = affordable(subject.env, bots, limit_s=limit_s, players=1, decisions=DECISIONS, seed=subject.seed)
+        playable = {name: one for name, one in known.items() if name not in bots or name in kept}
+        problems = [*lost, *unfit, *slow]
+        if not playable:
+            text = "; ".join(problems) or f"no yardstick is named: give {subject.place}.against"
+            raise (LeagueError if lost or slow else DoesNotFit)(text)
+        if len(playable) > MAX_READINGS:
+            raise LeagueError(f"{key}: {len(playable)} yardsticks are more than {MAX_READINGS}: name fewer of them.")
+        for sentence in problems:
+            subject.remark(sentence)
+        return playable
+
+    def _find(self, written: str) -> tuple[Contender, ...]:
+        return self._found.get(written) or find_contenders([with_bot_prefix(written)])
+
+    def _require_fit(self, written: str, found: tuple[Contender, ...], subject: Subject) -> None:
+        """Raises LeagueError or EnvError where one of them cannot play this game; asked once of each."""
+        if written in self._found:
+            return
+        for one in found:
+            if one.game is not None and shape_of(one.game.spec) != shape_of(subject.spec):
+                raise LeagueError(f"{one.name} was trained on {one.game.env.id}, which has another form.")
+        require_playable(found, _game(subject))
+        self._found[written] = found
 
 
-def _is_reference(name: str) -> bool:
-    return FROM in name and Path(name.rpartition(FROM)[0]).exists()
+def _game(subject: Subject) -> Game:
+    return plain_game(subject.env, subject.spec)
 
 
-def _bot(name: str, seed: int) -> Policy:
-    return bot_entrant(name, seed=seed)
-
-
-def _reference(subject: Subject, name: str, seed: int) -> Policy:
-    """A policy of another folder; of a mixture its heaviest member, so that the yardstick stays the same."""
-    folder, _, player = name.rpartition(FROM)
-    copy = copies_at(Path(folder), player)[0]
-    policy = build_policy(copy.name, copy.weights, copy.manifest, subject.spec, seed=seed, source=Path(folder))
-    return policy.as_seat_policy(greedy=subject.greedy)
+def _note(contender: Contender) -> str:
+    """A few words on a yardstick that is no bot: its identity shows whether it has stayed the same."""
+    return "" if isinstance(contender, BotContender) else f"{contender.reason} ({contender.identity[:8]})"

@@ -24,6 +24,7 @@ class ProbesReport:
       ended: how many; core_seconds: of all of them, the start of their processes included.
       open: the probe that is open, with its snapshot; empty for none.
       unfit: probe -> why it cannot measure this league. problems: newest failure of each probe that failed last.
+      remarks: probe -> what it left out last, and why.
     """
 
     run: str
@@ -33,6 +34,7 @@ class ProbesReport:
     open: str
     unfit: dict[str, str]
     problems: dict[str, str]
+    remarks: dict[str, str]
 
     def to_json(self) -> str:
         """As one JSON object."""
@@ -44,12 +46,13 @@ class ProbesReport:
             return f"{self.run}: nothing was probed yet; probes.kinds says what is, and `league explain` why"
         lines = [f"{self.run}: {self.ended} probes in {self.core_seconds:.1f} core-seconds"]
         for one in self.series:
-            better = "more is better" if one.scale == "score" else "less is better"
+            better = "less is better" if one.scale == "loss" else "more is better"
             lines.append(f"{one.probe}: {one.yardstick} ({one.scale}, {better})")
             lines += [f"  {_point_text(point)}" for point in one.points[-SHOWN:]]
         lines += [f"open: {self.open}"] if self.open else []
         lines += [f"{probe} does not fit: {reason}" for probe, reason in self.unfit.items()]
         lines += [f"{probe} failed: {reason}" for probe, reason in self.problems.items() if probe not in self.unfit]
+        lines += [f"{probe} left out: {remark}" for probe, remark in self.remarks.items()]
         return "\n".join(lines)
 
 
@@ -72,7 +75,7 @@ def read_probes(path: Path) -> ProbesReport:
 def probes_of(state: LeagueState, *, run: str) -> ProbesReport:
     """The probes of a league."""
     probes = state.probes
-    newest = {result.task.probe: result.problem for result in probes.results}
+    newest = {result.task.probe: (result.problem, result.remark) for result in probes.results}
     return ProbesReport(
         run=run,
         series=tuple(series_of(state).values()),
@@ -80,5 +83,6 @@ def probes_of(state: LeagueState, *, run: str) -> ProbesReport:
         core_seconds=probes.core_seconds,
         open="" if probes.open is None else f"{probes.open.probe} of {probes.open.snapshot}",
         unfit=dict(probes.unfit),
-        problems={probe: problem for probe, problem in newest.items() if problem},
+        problems={probe: problem for probe, (problem, _) in newest.items() if problem},
+        remarks={probe: remark for probe, (_, remark) in newest.items() if remark},
     )

@@ -108,11 +108,11 @@ def probes(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     game, allowed = situation.game, draft.number("probes.max_share") * (situation.core_seconds or HORIZON_CORE_SECONDS)
     if situation.is_exact:
         yield AutoValue("probes.kinds", [], "a run that repeats exactly looks at no clock")
-    elif not game.is_competitive:
-        yield AutoValue("probes.kinds", [], "a game of one team: its return says how strong it is")
     elif allowed < PROBES_CORE_SECONDS:
         why = f"their share of the budget, {allowed:.1f} core-seconds, would go into starting them"
         yield AutoValue("probes.kinds", [], why)
+    elif not game.is_competitive:
+        yield AutoValue("probes.kinds", ["mean_return"], "a game of one team: its return says how strong it is")
     else:
         exact = ["exact"] if game.spec.env_id in SMALL_TREES else []
         kinds = ["yardsticks", *exact, "past"]

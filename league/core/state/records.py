@@ -208,16 +208,19 @@ class ProbeTask:
     against: tuple[str, ...] = ()
 
 
+ReadingScale = Literal["score", "loss", "return"]
+
+
 @dataclass(frozen=True)
 class ProbeReading:
     """A number that a probe measured.
 
     Fields:
       yardstick: what the snapshot was measured by, such as "tactical" or "nash_conv".
-      value: the number. low, high: its 95 % interval; equal to it where it is exact.
+      value: the number. low, high: its 95 % interval, 90 % for a return; equal to it where it is exact.
       games: that it rests on; 0 where it is computed.
       scale: "score" for a share of points in [0, 1], of which more is better; "loss" for a number of which less is
-        better.
+        better; "return" for a mean return, of which more is better.
       note: a few words for people.
     """
 
@@ -226,7 +229,7 @@ class ProbeReading:
     low: float
     high: float
     games: int = 0
-    scale: Literal["score", "loss"] = "score"
+    scale: ReadingScale = "score"
     note: str = ""
 
 
@@ -237,6 +240,7 @@ class ProbeOutcome:
     Fields:
       number: of the probe.
       readings: its results; none where `problem` says why. unfit: whether it can never measure this league.
+      remark: what it left out while it measured the rest, and why.
       core_seconds: processor time of the measurement. start_core_seconds: of starting its process, where it was the
         first there.
     """
@@ -247,3 +251,4 @@ class ProbeOutcome:
     start_core_seconds: float = 0.0
     problem: str = ""
     unfit: bool = False
+    remark: str = ""

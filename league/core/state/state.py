@@ -128,7 +128,7 @@ class ProbeResult:
     """A probe that has ended.
 
     Fields:
-      task: what was measured. readings, core_seconds, problem: as of `ProbeOutcome`.
+      task: what was measured. readings, core_seconds, problem, remark: as of `ProbeOutcome`.
       env_steps: of the league when it began. trained_steps: of the snapshot.
     """
 
@@ -138,6 +138,7 @@ class ProbeResult:
     env_steps: int
     trained_steps: int
     problem: str = ""
+    remark: str = ""
 
 
 @dataclass

@@ -55,7 +55,7 @@ class ProbePoint(msgspec.Struct, frozen=True):
 
 
 class ProbeCurve(msgspec.Struct, frozen=True):
-    """A yardstick that a probe measures while training goes. scale: "score" (more is better) or "loss"."""
+    """A yardstick that a probe measures while training goes. scale: as of `ProbeReading`."""
 
     probe: str
     yardstick: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,10 @@ def subject_of(env_id: str, **changes: Any) -> Subject:
         "bots": ("random",),
         "scoring": BY_WINS,
         "limit_s": 5.0,
+        "ends_at": time.monotonic() + 300.0,
         "seed": 1,
         "greedy": False,
+        "place": "probes.kinds.0",
+        "remark": lambda sentence: None,
     }
     return Subject(**{**settings, **changes})

@@ -15,10 +15,12 @@ from league.core.state.records import ProbeOutcome, ProbeTask
 from league.core.state.scoring import Scoring
 from league.errors import ConfigError, LeagueError
 from league.eval.exploitability import members_of, nash_conv
+from league.eval.match import play_match
 from league.eval.match_result import score_games
 from league.probes.matches import score_of
 from league.probes.past import Past, PastOptions
 from league.probes.probe import PROBES, DoesNotFit, make_probe, make_probes
+from league.probes.returns import MeanReturn, MeanReturnOptions
 from league.probes.series import series_of
 from league.probes.yardsticks import Yardsticks, YardsticksOptions
 from league.run.metric_sinks import require_working_sinks
@@ -26,6 +28,8 @@ from tests.league.core.simulated_league import SimulatedLeague, three_roles
 from tests.league.probes.subjects import OLD, subject_of
 
 CHEAP = [name for name in PROBES if name != "exploiter"]
+GAMES = {"mean_return": "gymnasium:CartPole-v1"}
+"""Game that a probe measures in these tests; kuhn_poker for the others."""
 OWN = """
 from league.core.state.records import ProbeReading
 
@@ -42,7 +46,7 @@ class Length:
 def test_every_probe_gives_readings_that_the_league_takes(name: str) -> None:
     probe = make_probe(name, place="probes.kinds.0")
     assert probe.least_core_seconds > 0.0 and probe.num_past >= 0
-    readings = tuple(probe.measure(subject_of("kuhn_poker")))
+    readings = tuple(probe.measure(subject_of(GAMES.get(name, "kuhn_poker"))))
     league = SimulatedLeague(three_roles())
     league.run(4)
     league.ask(BeginProbe(name, "main-0-s0"))
@@ -54,7 +58,8 @@ def test_every_probe_gives_readings_that_the_league_takes(name: str) -> None:
 @pytest.mark.parametrize("name", CHEAP)
 def test_the_same_seed_measures_the_same(name: str) -> None:
     probe = make_probe(name, place="probes.kinds.0")
-    assert probe.measure(subject_of("kuhn_poker")) == probe.measure(subject_of("kuhn_poker"))
+    game = GAMES.get(name, "kuhn_poker")
+    assert probe.measure(subject_of(game)) == probe.measure(subject_of(game))
 
 
 def test_the_exact_probe_is_the_nash_conv_and_says_where_there_is_none() -> None:
@@ -79,6 +84,30 @@ def test_yardsticks_are_the_bots_of_the_evaluation_or_those_named_and_unknown_ga
 def test_games_end_with_the_time_of_the_probe() -> None:
     few = Yardsticks(YardsticksOptions(games=100_000)).measure(subject_of("tic_tac_toe", limit_s=0.2))
     assert 2 <= few[0].games < 100_000
+
+
+def test_the_mean_return_is_that_of_games_of_fixed_seeds_with_its_interval() -> None:
+    """A policy of one action in a game that counts its steps; the oracle plays the very games alone."""
+    subject = subject_of(GAMES["mean_return"], greedy=True)
+    (reading,) = MeanReturn(MeanReturnOptions(games=20)).measure(subject)
+    assert (reading.yardstick, reading.games, reading.scale) == ("mean_return", 20, "return")
+    policy = subject.policy.as_seat_policy(greedy=True)
+    returns = []
+    for number, games in enumerate((1, 4, 15)):
+        seed = subject.seed if number == 0 else int(np.random.default_rng([subject.seed, number]).integers(2**31))
+        match = play_match(subject.env, [policy], games=games, seed=seed, opening_plies=0)
+        returns += match.team_returns.ravel().tolist()
+    assert reading.value == pytest.approx(np.mean(returns))
+    half = 1.644854 * float(np.std(returns, ddof=1)) / math.sqrt(20)
+    assert reading.high - reading.value == pytest.approx(half) == pytest.approx(reading.value - reading.low)
+    with pytest.raises(DoesNotFit, match="has opponents"):
+        MeanReturn(MeanReturnOptions()).measure(subject_of("kuhn_poker"))
+
+
+@pytest.mark.parametrize("name", [name for name in PROBES if name != "mean_return"])
+def test_a_game_of_one_team_is_refused_by_every_probe_that_needs_opponents(name: str) -> None:
+    with pytest.raises(DoesNotFit, match=r"one team|no exact value"):
+        make_probe(name, place="probes.kinds.0").measure(subject_of(GAMES["mean_return"]))
 
 
 def test_the_past_is_met_at_its_worst_and_an_empty_one_cannot_be() -> None:

@@ -26,7 +26,7 @@ export function drawYardsticks(root, data, options = {}) {
   for (const {probe, yardstick, scale, points} of data.probes) {
     const steps = points.map((point) => point.env_steps);
     const series = [{label: yardstick, ...columns(points, 'value'), steps}];
-    const better = scale === 'score' ? 'More is better' : 'Less is better';
+    const better = scale === 'loss' ? 'Less is better' : 'More is better';
     const last = points[points.length - 1];
     const now = last ? ` Now ${short(last.value)} (${last.snapshot}${last.note ? `, ${last.note}` : ''}).` : '';
     lines(root, {title: `Probe ${probe}: ${yardstick}`, x: 'env steps', y: scale, series,
