@@ -32,7 +32,10 @@ DEADLINE_S = 60.0
 
 @dataclass(frozen=True)
 class ServedContender:
-    """A policy behind an address; fields as of `Contender`. facts: JSON of what it said of itself when it was found."""
+    """A policy behind an address; fields as of `Contender`. facts: JSON of what it said of itself when it was found.
+
+    Its identity is that of its weights. A server that was started again with others is noticed with the batch.
+    """
 
     name: str
     identity: str
@@ -51,7 +54,21 @@ class ServedContender:
                 f"{self.name} plays {facts['game']}, whose observations are not those of {game.env.id}."
             )
         with client_of(self.name) as client, ThreadPoolExecutor(REQUESTS) as threads:
+            self._require_same(client)
             yield ServedPolicy(client, threads, game, greedy=conditions.greedy)
+            self._require_same(client)
+
+    def _require_same(self, client: PolicyClient) -> None:
+        """Raise UnknownContender where the server has other weights now. Without an answer its games are aborted."""
+        try:
+            facts = client.facts()
+        except ServedPolicyError:
+            return
+        if _identity_by(facts) != self.identity:
+            raise UnknownContender(
+                f"{self.name} serves other weights now than when it was found: start `league serve-policy` with those"
+                " from before, or begin another match or tournament."
+            )
 
 
 class ServedPolicy:
@@ -130,7 +147,7 @@ class ServedPolicy:
 
 
 def find_served(written: str) -> tuple[ServedContender, ...]:
-    """The policy behind an address; its identity is what it says of itself.
+    """The policy behind an address; its identity is that of its weights, as it says itself.
 
     Raises:
       UnknownContender: it does not answer, or refuses its token.
@@ -143,7 +160,12 @@ def find_served(written: str) -> tuple[ServedContender, ...]:
         raise UnknownContender(f"{written}: {str(error).rstrip('.')}; start it with `league serve-policy`.") from error
     name, game, _ = known
     plain = json.dumps(facts, sort_keys=True)
-    return (ServedContender(written, identity_of("served", facts), f"{name} of {game}, served", plain),)
+    return (ServedContender(written, _identity_by(facts), f"{name} of {game}, served", plain),)
+
+
+def _identity_by(facts: dict[str, Any]) -> str:
+    """The identity by the weights; by all that a server says of itself where it is too old to tell them."""
+    return identity_of("served", facts.get("identity") or facts)
 
 
 def client_of(written: str) -> PolicyClient:

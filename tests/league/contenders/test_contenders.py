@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +25,7 @@ from league.contenders.finding import CONTENDERS, find_contenders, finder_of, ga
 from league.eval.contest import ContestConditions, play_batch
 from league.policies.loading import load_policy
 from league.serving.app import PolicyApp, ServingConfig
+from league.serving.client import PolicyClient
 from league.serving.served_policy import ServedPolicy
 from tests.league.contenders.fake_engines import GTP, UCI, made
 from tests.league.eval.eval_runs import FOUR, TINY_LSTM, MadeRun, constant_network, network_of, scaled
@@ -174,6 +175,39 @@ def test_a_policy_that_is_not_served_or_plays_another_game_is_refused_and_one_th
         assert whole.games == 8 and whole.aborted == (0, 0)
     gone = play_batch(game, [contender, bot], ContestConditions(), number=0, games=8)
     assert gone.games == 0 and gone.aborted == (8, 0)
+
+
+def test_a_server_that_was_started_again_with_other_weights_is_noticed(runs: Path, tmp_path: Path) -> None:
+    game, bot = Game(FOUR, spec_of(FOUR)), find_contenders(["bot:random"])[0]
+    with serving("unix", runs / "a", tmp_path, player="main-0-s0") as places:
+        (contender,) = find_contenders([f"unix:{places['socket']}"])
+    with (
+        serving("unix", runs / "a", tmp_path, player="main-0-s1"),
+        pytest.raises(UnknownContender, match="serves other weights now"),
+    ):
+        play_batch(game, [contender, bot], ContestConditions(), number=0, games=2)
+    with pytest.raises(UnknownContender, match="serves other weights now"), ExitStack() as stack:
+        with serving("unix", runs / "a", tmp_path, player="main-0-s0"):
+            stack.enter_context(contender.open(game, OpenConditions(seed=0, greedy=True)))
+        servers = stack.pop_all()
+        with serving("unix", runs / "a", tmp_path, player="main-0-s1"):
+            servers.close()
+
+
+def test_the_identity_of_a_served_policy_is_that_of_its_weights_alone(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = f"unix:{tmp_path / 'policy.sock'}"
+    with serving("unix", runs / "a", tmp_path, player="main-0-s0"):
+        (first,) = find_contenders([written])
+        told = PolicyClient.facts
+        monkeypatch.setattr(PolicyClient, "facts", lambda client: {**told(client), "max_batch": 3, "name": "other"})
+        assert find_contenders([written])[0].identity == first.identity
+        monkeypatch.setattr(PolicyClient, "facts", lambda client: {**told(client), "identity": ""})
+        old = find_contenders([written])[0]
+        assert old.identity != first.identity and old.identity == find_contenders([written])[0].identity
+    with serving("unix", runs / "a", tmp_path, player="main-0-s1"):
+        assert find_contenders([written])[0].identity not in (first.identity, old.identity)
 
 
 def test_a_served_policy_with_memory_plays_the_very_games_that_it_plays_from_its_folder(tmp_path: Path) -> None:
