@@ -163,6 +163,10 @@ class ManyHosts:
         """Not used here."""
         raise NotImplementedError
 
+    def remove_learner_host(self, name: str) -> tuple[str, ...]:
+        """Not used here."""
+        raise NotImplementedError
+
     def nodes(self) -> tuple[NodeInfo, ...]:
         """None that matter."""
         return ()

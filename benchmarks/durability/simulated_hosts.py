@@ -205,6 +205,10 @@ class SimulatedRuntime:
         """One host fewer; late answers of it may still come."""
         del self._hosts[name]
 
+    def remove_learner_host(self, name: str) -> tuple[str, ...]:
+        """There is one, which stays."""
+        raise NotImplementedError
+
     def workers(self) -> tuple[WorkerStatus, ...]:
         """None that a person could look at."""
         return ()

@@ -159,7 +159,7 @@ def hosts(
     count: Annotated[int | None, typer.Option("--count", metavar="N", help="So many actor hosts from now on.")] = None,
     park: Annotated[str, typer.Option(metavar="HOST", help="No further lease for it; its process stays.")] = "",
     unpark: Annotated[str, typer.Option(metavar="HOST", help="Let it work again.")] = "",
-    drain: Annotated[str, typer.Option(metavar="HOST", help="End it with the lease in hand.")] = "",
+    drain: Annotated[str, typer.Option(metavar="HOST", help="End it; no game and no learning is lost.")] = "",
     reason: Reason = "",
     as_json: Json = False,
 ) -> None:

@@ -271,7 +271,7 @@ _LISTED = (
     ),
     Operation(
         "drain",
-        "Ends an actor host with the lease in hand; there is one fewer from then on.",
+        "Ends an actor host with the lease in hand, or a learner host once the others can take its players.",
         (HOST,),
         lambda now, given: plan_drain(now, str(given["host"])),
     ),

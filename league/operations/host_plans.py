@@ -7,6 +7,8 @@ from dataclasses import replace
 from league.core.marks import DRAINED, PARKED, WORKING
 from league.operations.plans import OperationRefused, Plan, Situation, plan_set
 
+LEARNER_HOSTS = "runtime.learner_hosts"
+
 FOLLOWS = "runtime.actor_hosts follows the machines of the cluster"
 
 
@@ -29,10 +31,12 @@ def plan_unpark(now: Situation, host: str) -> Plan:
 
 
 def plan_drain(now: Situation, host: str) -> Plan:
-    """A host ends with the lease in hand, and there is one fewer from then on."""
-    _require_actor_host(now, host)
+    """An actor host ends with the lease in hand, a learner host once its players are saved; there is one fewer."""
     if now.state.hosts.get(host) == DRAINED:
         raise OperationRefused(f"{host} is drained already")
+    if host in now.learner_hosts:
+        return _plan_drain_learner(now, host)
+    _require_actor_host(now, host)
     _require_others(now, host)
     pairs: list[tuple[str, object]] = [(f"hosts.{host}", DRAINED)]
     number = now.config.runtime.actor_hosts
@@ -53,11 +57,26 @@ def plan_actor_hosts(now: Situation, number: int) -> Plan:
     return plan_set(now, [("runtime.actor_hosts", number)])
 
 
+def _plan_drain_learner(now: Situation, host: str) -> Plan:
+    if not any(now.state.hosts.get(name) != DRAINED for name in now.learner_hosts if name != host):
+        raise OperationRefused(f"{host} is the only learner host and holds every player; pause those instead")
+    if now.config.learner.pipeline.num_workers:
+        raise OperationRefused(
+            f"{host} has workers for the stages or replicas of its players, which cannot move while the run goes; "
+            f"stop it, then `league resume RUN -s {LEARNER_HOSTS}=N`"
+        )
+    pairs: list[tuple[str, object]] = [(f"hosts.{host}", DRAINED)]
+    pairs.append((LEARNER_HOSTS, now.config.runtime.learner_hosts - 1))
+    plan = plan_set(now, pairs, allowed=LEARNER_HOSTS)
+    return replace(plan, words=f"drains {host}; the other learner hosts take its players", is_undoable=False)
+
+
 def _require_actor_host(now: Situation, host: str) -> None:
-    if host.startswith("learner-"):
-        raise OperationRefused(f"{host} holds players and cannot be parked; pause or freeze those instead")
+    if host in now.learner_hosts:
+        raise OperationRefused(f"{host} holds players and cannot be parked; pause those, or drain the host")
     if host not in now.hosts:
-        raise OperationRefused(f"no actor host {host!r}; there are {', '.join(now.hosts) or 'none'}")
+        names = ", ".join((*now.hosts, *now.learner_hosts))
+        raise OperationRefused(f"no host {host!r}; there are {names or 'none'}")
 
 
 def _require_others(now: Situation, host: str) -> None:

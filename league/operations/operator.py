@@ -61,7 +61,7 @@ class Operator:
 
     Fields:
       has_changed: whether config.yaml has still to follow a change of this turn.
-      hosts: names the actor hosts; the daemon sets it.
+      hosts, learner_hosts: name the actor and the learner hosts; the daemon sets them.
     """
 
     def __init__(self, folder: RunFolder, league: JournaledLeague, config: RunConfig) -> None:
@@ -73,6 +73,7 @@ class Operator:
         self._is_closed = False
         self.has_changed = False
         self.hosts: Callable[[], tuple[str, ...]] = tuple
+        self.learner_hosts: Callable[[], tuple[str, ...]] = tuple
 
     def submit(self, name: str, arguments: Mapping[str, Value], *, by: str, reason: str = "") -> Future[Done]:
         """Ask for an operation; the answer comes once it is durable, or is `OperationRefused`.
@@ -118,7 +119,8 @@ class Operator:
 
     def situation(self, *, by: str, reason: str) -> Situation:
         """The situation from which a plan is made now."""
-        return Situation(self._league.state, self.config, by, reason, self._event_of, self.hosts())
+        hosts = self.hosts(), self.learner_hosts()
+        return Situation(self._league.state, self.config, by, reason, self._event_of, *hosts)
 
     def change(
         self,
@@ -180,7 +182,7 @@ class Operator:
             request.answer.set_exception(error)
         else:
             self._take_over(plan.config)
-            undoable = OPERATIONS[request.name].is_undoable
+            undoable = OPERATIONS[request.name].is_undoable and plan.is_undoable
             self._done.append((request, Done(plan.words, first, self._league.next_seq - 1, undoable)))
 
     def _event_of(self, number: int) -> Event | None:

@@ -46,7 +46,7 @@ class Situation:
       state: of the league. config: of the run as it is now.
       by: user and machine, or the run itself. reason: for people; may be empty.
       event_of: the event of a number in the journal; None for none.
-      hosts: names of the actor hosts.
+      hosts: names of the actor hosts. learner_hosts: of the learner hosts.
     """
 
     state: LeagueState
@@ -55,6 +55,7 @@ class Situation:
     reason: str
     event_of: Callable[[int], Event | None]
     hosts: tuple[str, ...] = ()
+    learner_hosts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -65,20 +66,25 @@ class Plan:
       words: what it does, one sentence without a full stop. commands: in order.
       config: of the run afterwards.
       stored: weights with their manifests that lie in the run's store before the commands are carried out.
+      is_undoable: whether `undo` takes it back, where it takes back operations of this kind.
     """
 
     words: str
     commands: tuple[Command, ...]
     config: RunConfig
     stored: tuple[tuple[bytes, SnapshotManifest], ...] = ()
+    is_undoable: bool = True
 
 
-def plan_set(now: Situation, pairs: Sequence[tuple[str, object]], *, undoes: int = 0, remedy: str = "") -> Plan:
+def plan_set(
+    now: Situation, pairs: Sequence[tuple[str, object]], *, undoes: int = 0, remedy: str = "", allowed: str = ""
+) -> Plan:
     """Settings get other values: of the configuration, of one player, or of the league's pauses.
 
     Args:
       pairs: (key, value) each. `league.players.NAME.*` may name a group by the prefix of its players' ids;
         `players.NAME.*` are one player's own.
+      allowed: a key that this operation may change live although nobody else may.
     Raises:
       OperationRefused: a key may not change live, or not to that value.
     """
@@ -89,7 +95,7 @@ def plan_set(now: Situation, pairs: Sequence[tuple[str, object]], *, undoes: int
     if others:
         config = overridden(now.config, others)
         found = tuple(differences(config_plain(now.config), config_plain(config)))
-        _require_live(found, now.config, config)
+        _require_live([change for change in found if change.key != allowed], now.config, config)
         changes += found
         text = recommented(config, now.state.config_text) if found else ""
     if not changes:

@@ -28,6 +28,7 @@ from league.core.state.events import DirectiveIssued, Event
 from league.errors import LeagueError
 from league.operations.adapter import Adapter
 from league.operations.host_numbers import HostNumbers
+from league.operations.learner_drain import LearnerDrain
 from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
 from league.probes.prober import Prober
@@ -107,14 +108,7 @@ class Daemon:
         self._exact = isinstance(runtime, DeterministicRuntime)
         self._hosts = HostTable(leased={lease.host: number for number, lease in league.state.leases.items()})
         self._effects = Effects(
-            league,
-            runtime,
-            policies,
-            self._frozen,
-            self._hosts,
-            learner=config.learner,
-            execute=self._do,
-            say=say,
+            league, runtime, policies, self._frozen, self._hosts, learner=config.learner, execute=self._do, say=say
         )
         self._snapshots = SnapshotRequests(
             config.runtime.snapshot_seconds, per_budget=config.runtime.snapshots_per_budget, execute=self._do
@@ -123,8 +117,11 @@ class Daemon:
         self._unacted: list[Event] = []
         self._numbers = HostNumbers(runtime, number=config.runtime.actor_hosts, execute=self._do, say=say)
         self._adapter = None
+        self._learner_drain = LearnerDrain(
+            runtime, self._restart_states, number=config.runtime.learner_hosts, install=self._effects.install, say=say
+        )
         if operator is not None:
-            operator.hosts = lambda: self._numbers.names
+            operator.hosts, operator.learner_hosts = lambda: self._numbers.names, lambda: self._learner_drain.names
             leases = league.state.totals.leases_finished
             self._adapter = Adapter(operator, execute=self._execute, say=say, leases=leases)
         self._spent = meter.read(env_steps=league.state.totals.env_steps)
@@ -196,6 +193,7 @@ class Daemon:
         if self._prober is not None:
             self._prober.look(self._league.state, self._spent.core_seconds, execute=self._do, phase=phase)
         if grant is not None:
+            self._learner_drain.settle(self._league.state, installed=self._hosts.installed)
             self._grant(grant)
             if phase == "training":
                 self._snapshots.request_by_budget(self._league.state, budget_fraction=self._budget_fraction())
@@ -330,7 +328,8 @@ class Daemon:
         An exact runtime first carries out every directive, so that a lease decided after a stop sees the same
         population as one decided without it.
         """
-        if not self._ready() or (self._exact and self._league.state.directives):
+        state = self._league.state
+        if not self._ready() or self._learner_drain.leaving(state) or (self._exact and state.directives):
             return
         if not self._metering:
             if not self._hosts.actors:  # the clock of the budget starts with the first host that can play

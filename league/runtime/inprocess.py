@@ -127,6 +127,10 @@ class InProcessRuntime:
         """As in the protocol; its one host stays until the end."""
         raise LeagueError("runtime.kind: inprocess has one actor host, which stays")
 
+    def remove_learner_host(self, name: str) -> tuple[str, ...]:
+        """As in the protocol; its one host stays until the end."""
+        raise LeagueError("runtime.kind: inprocess has one learner host, which stays")
+
     def workers(self) -> tuple[WorkerStatus, ...]:
         """Both hosts are this process."""
         hosts = (("actor_host", ACTOR_HOST), ("learner_host", LEARNER_HOST))

@@ -331,6 +331,16 @@ class Runtime(Protocol):
         """
         ...
 
+    def remove_learner_host(self, name: str) -> tuple[str, ...]:
+        """End a learner host and forget it; returns the players that it held. No report comes.
+
+        Those belong to the other learner hosts from then on. `InstallPlayer` has one hold a player.
+
+        Raises:
+          LeagueError: this runtime has one for good.
+        """
+        ...
+
     def nodes(self) -> tuple[NodeInfo, ...]:
         """The machines of the runtime, as last seen."""
         ...

@@ -60,6 +60,13 @@ class Host:
     answered_at: float = 0.0
 
 
+def first_hosts(*, learners: int, actors: int) -> dict[str, Host]:
+    """The hosts at the start of a run, by name: learner hosts first."""
+    numbers = (("learner_host", "learner", learners), ("actor_host", "actor", actors))
+    hosts = [Host(f"{stem}-{place}", kind) for kind, stem, number in numbers for place in range(number)]
+    return {host.name: host for host in hosts}
+
+
 @dataclass
 class Call:
     """A call on its way.

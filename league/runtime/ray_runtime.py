@@ -36,6 +36,7 @@ from league.runtime.ray_calls import (
     Host,
     cause_text,
     directive_of,
+    first_hosts,
     first_line,
     has_learnt,
     is_late,
@@ -105,14 +106,7 @@ class RayRuntime:
             own_names=own_names,
         )
         self._reaper = Reaper(self._cluster.folder)
-        self._hosts = {
-            name: Host(name, kind)
-            for kind, stem, number in (
-                ("learner_host", "learner", settings.learner_hosts),
-                ("actor_host", "actor", settings.actor_hosts),
-            )
-            for name in (f"{stem}-{place}" for place in range(number))
-        }
+        self._hosts = first_hosts(learners=settings.learner_hosts, actors=settings.actor_hosts)
         self._learner_of = {player: f"learner-{place % settings.learner_hosts}" for place, player in enumerate(players)}
         self._calls: dict[Any, Call] = {}
         self._deadlines = setup.deadlines
@@ -186,6 +180,16 @@ class RayRuntime:
         host = self._hosts.pop(name, None)
         if host is not None:
             self._end(host)
+
+    def remove_learner_host(self, name: str) -> tuple[str, ...]:
+        """As in the protocol; each player comes to a host with the fewest."""
+        host = self._hosts.pop(name)
+        players = self._players_of(host)
+        self._end(host)
+        self._learner_of = {player: held for player, held in self._learner_of.items() if held != name}
+        for player in players:
+            self._learner_host_of(player)
+        return players
 
     def nodes(self) -> tuple[NodeInfo, ...]:
         """As in the protocol."""
@@ -299,8 +303,7 @@ class RayRuntime:
         """The host of a player; one that joins late comes to a host with the fewest."""
         if player not in self._learner_of:
             held = list(self._learner_of.values())
-            names = [name for name, host in self._hosts.items() if host.kind == "learner_host"]
-            self._learner_of[player] = min(names, key=held.count)
+            self._learner_of[player] = min(self._learner_hosts, key=held.count)
         return self._learner_of[player]
 
     def _players_of(self, host: Host) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def intended(run: OpenedRun, name: str, wanted: Wanted) -> Intended:
             plan = plan_of(name, wanted.arguments, _situation(run, wanted.reason))
         except LeagueError as error:
             raise HTTPException(409, str(error)) from error
-        return Intended(plan.words, OPERATIONS[name].is_undoable, run.seq)
+        return Intended(plan.words, OPERATIONS[name].is_undoable and plan.is_undoable, run.seq)
 
 
 def _situation(run: OpenedRun, reason: str) -> Situation:
@@ -83,8 +83,9 @@ def _situation(run: OpenedRun, reason: str) -> Situation:
 
     text = run.state.config_text or run.folder.read_config()
     workers = () if run.status is None else run.status.workers
-    hosts = tuple(worker.name for worker in workers if worker.kind == "actor_host")
-    return Situation(run.state, parse_config(text, source="config.yaml"), this_user(), reason, event_of, hosts)
+    actors, learners = (tuple(w.name for w in workers if w.kind == kind) for kind in ("actor_host", "learner_host"))
+    config = parse_config(text, source="config.yaml")
+    return Situation(run.state, config, this_user(), reason, event_of, actors, learners)
 
 
 def _wanted(name: str, body: bytes) -> Wanted:

@@ -82,8 +82,10 @@ def test_a_smaller_number_drains_the_last_hosts_and_a_restart_forgets_what_was_d
     [
         ("park", {"host": "actor-0"}, "no actor host would work any more"),
         ("drain", {"host": "actor-0"}, "no actor host would work any more"),
-        ("park", {"host": "actor-9"}, "no actor host 'actor-9'; there are actor-0"),
-        ("drain", {"host": "learner-0"}, "holds players"),
+        ("park", {"host": "actor-9"}, "no host 'actor-9'; there are actor-0, learner-0"),
+        ("park", {"host": "learner-0"}, "learner-0 holds players and cannot be parked; pause those"),
+        ("drain", {"host": "learner-0"}, "learner-0 is the only learner host"),
+        ("drain", {"host": "learner-7"}, "no host 'learner-7'; there are actor-0, learner-0"),
         ("unpark", {"host": "actor-0"}, "is not parked"),
         ("actor_hosts", {"number": 0}, "needs one actor host at least"),
         ("actor_hosts", {"number": 1}, "is 1 already"),

@@ -65,6 +65,7 @@ class FakeRuntime:
       delay: polls between a task and its answer.
       now: seconds; every poll takes one.
       added: actor hosts that were added. removed: names of those that were ended.
+      held_by: players of each learner host, for a test that ends one.
       varied: whether the weights of every version are others, so that no two snapshots share a file.
     """
 
@@ -82,6 +83,7 @@ class FakeRuntime:
         self.abandoned = False
         self.added = 0
         self.removed: list[str] = []
+        self.held_by: dict[str, tuple[str, ...]] = {}
         self._later: list[tuple[int, list[Report]]] = []
         self.versions: dict[str, int] = {}
         self._weights = weights
@@ -117,6 +119,10 @@ class FakeRuntime:
 
     def remove_actor_host(self, name: str) -> None:
         self.removed.append(name)
+
+    def remove_learner_host(self, name: str) -> tuple[str, ...]:
+        self.removed.append(name)
+        return self.held_by.pop(name)
 
     def workers(self) -> tuple[WorkerStatus, ...]:
         return (WorkerStatus("actor_host", os.getpid()),)

@@ -25,6 +25,10 @@ HEAD, ONE, TWO = (
 )
 
 
+NO_PID = 2**30
+"""More than any process has: what a host is ended with must not meet another process."""
+
+
 class Following:
     """A runtime whose hosts come up at once on the machine that they are placed on."""
 
@@ -52,7 +56,7 @@ class Following:
         host.handle = Handle()
         strategy = self.runtime._placement.actor_options(host.name).get("scheduling_strategy")
         where = HEAD.node_id if strategy is None else strategy.node_id
-        self.runtime._reports.extend(self.runtime._ready(host, 7, where))
+        self.runtime._reports.extend(self.runtime._ready(host, NO_PID, where))
 
     def poll(self) -> list[Report]:
         self.watch.look()

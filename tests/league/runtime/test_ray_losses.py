@@ -190,3 +190,27 @@ def test_a_lease_is_not_overdue_while_its_learner_gives_no_sign() -> None:
     learner.answered_at = clock[0]
     runtime._end_overdue()
     assert actor.handle is None
+
+
+def test_players_of_a_removed_learner_host_belong_to_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[Any] = []
+    monkeypatch.setattr(ray_runtime.ray, "kill", lambda handle, **_: ended.append(handle))
+    settings = RuntimeConfig(kind="ray", actor_hosts=1, learner_hosts=3)
+    names = tuple(f"main-{number}" for number in range(5))
+    runtime = RayRuntime(setup_of(), settings, players=names, cluster=NoCluster())  # type: ignore[arg-type]
+    handles = {name: Handle() for name in ("learner-0", "learner-1", "learner-2")}
+    for name, handle in handles.items():
+        runtime._hosts[name].handle = handle
+    assert runtime.remove_learner_host("learner-0") == ("main-0", "main-3")
+    assert ended == [handles["learner-0"]]
+    for name in ("main-0", "main-3", "main-1"):
+        runtime.submit(InstallPlayer(name))
+    assert runtime._learner_of == {
+        "main-0": "learner-2",
+        "main-1": "learner-1",
+        "main-2": "learner-2",
+        "main-3": "learner-1",
+        "main-4": "learner-1",
+    }
+    assert handles["learner-2"].asked == [("install", "main-0")]
+    assert handles["learner-0"].asked == []
