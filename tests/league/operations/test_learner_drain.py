@@ -45,6 +45,13 @@ def test_a_drained_learner_host_ends_with_its_players_saved_and_moved(tmp_path: 
     moved = bench.runtime.held_by["learner-1"]
     answers = ask(bench, (DRAIN_AT, "drain", {"host": "learner-1"}))
     said: list[str] = []
+    remove = bench.runtime.remove_learner_host
+
+    def remove_between_leases(name: str) -> tuple[str, ...]:
+        assert not bench.league.state.leases
+        return remove(name)
+
+    bench.runtime.remove_learner_host = remove_between_leases  # type: ignore[method-assign]
     daemon = bench.daemon(Limits(env_steps=5_000))
     daemon.say = said.append
     daemon.run()
