@@ -10,7 +10,7 @@ import numpy as np
 from league.core import directives, leases, lifecycle, probes, quarantine, retention, settings
 from league.core.metagame import meta_game
 from league.core.pbt import pbt
-from league.core.state import commands, events
+from league.core.state import commands, events, probe_events
 from league.core.state.bounds import check_numbers
 from league.core.state.commands import Command, CreateLeague, FinishLease, Refused, RequestLease
 from league.core.state.events import Event
@@ -44,6 +44,7 @@ DECIDERS: dict[type[Command], Decider] = {
     commands.AddPlayer: settings.add_player,
     commands.RequestReset: settings.request_reset,
     commands.BeginProbe: probes.begin_probe,
+    commands.SpendProbe: probes.spend_probe,
     commands.EndProbe: probes.end_probe,
 }
 
@@ -71,8 +72,9 @@ APPLIERS: dict[type[Event], Applier] = {
     events.LeagueRewound: lifecycle.apply_rewound,
     events.ConfigChanged: lifecycle.apply_config,
     events.SettingsChanged: settings.apply_settings,
-    events.ProbeBegun: probes.apply_begun,
-    events.ProbeEnded: probes.apply_ended,
+    probe_events.ProbeBegun: probes.apply_begun,
+    probe_events.ProbeSpent: probes.apply_spent,
+    probe_events.ProbeEnded: probes.apply_ended,
 }
 
 

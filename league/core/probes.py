@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from league.core.state.commands import BeginProbe, EndProbe, Refused
-from league.core.state.events import Event, ProbeBegun, ProbeEnded
+from league.core.state.commands import BeginProbe, EndProbe, Refused, SpendProbe
+from league.core.state.events import Event
+from league.core.state.probe_events import ProbeBegun, ProbeEnded, ProbeSpent
 from league.core.state.records import ProbeTask
 from league.core.state.state import LeagueState, ProbeResult
 
@@ -30,6 +33,22 @@ def begin_probe(state: LeagueState, command: BeginProbe, rng: np.random.Generato
         if not state.is_present(name):
             raise Refused(f"{name} is no snapshot whose weights are there")
     return [ProbeBegun(ProbeTask(state.probes.begun + 1, command.probe, command.snapshot, command.against))]
+
+
+def spend_probe(state: LeagueState, command: SpendProbe, rng: np.random.Generator) -> list[Event]:
+    """Note what an attempt at the open probe has used.
+
+    Raises:
+      Refused: the probe is not the open one, or the attempt would have used less than before.
+    """
+    task, known = state.probes.open, state.probes.open_core_seconds
+    if task is None or task.number != command.number:
+        raise Refused(f"probe {command.number} is not open")
+    if not known <= command.core_seconds < math.inf:
+        raise Refused(
+            f"probe {command.number}: {command.core_seconds} core-seconds are less than {known}, or no number"
+        )
+    return [ProbeSpent(command.number, command.core_seconds, command.is_lost)]
 
 
 def end_probe(state: LeagueState, command: EndProbe, rng: np.random.Generator) -> list[Event]:
@@ -65,11 +84,21 @@ def apply_begun(state: LeagueState, event: ProbeBegun) -> None:
     state.probes.open_env_steps = state.totals.env_steps
 
 
+def apply_spent(state: LeagueState, event: ProbeSpent) -> None:
+    """The time of the attempt is known; that of an interrupted one counts at once."""
+    probes = state.probes
+    assert probes.open is not None
+    if event.is_lost:
+        probes.core_seconds += event.core_seconds
+        probes.costs[probes.open.probe] = probes.costs.get(probes.open.probe, 0.0) + event.core_seconds
+    probes.open_core_seconds = 0.0 if event.is_lost else event.core_seconds
+
+
 def apply_ended(state: LeagueState, event: ProbeEnded) -> None:
-    """The probe is over, and its cost counts."""
+    """The probe is over, and its cost counts, which includes what was known of its last attempt."""
     probes, task, outcome = state.probes, state.probes.open, event.outcome
     assert task is not None
-    probes.open = None
+    probes.open, probes.open_core_seconds = None, 0.0
     probes.core_seconds += outcome.core_seconds + outcome.start_core_seconds
     probes.costs[task.probe] = probes.costs.get(task.probe, 0.0) + outcome.core_seconds
     probes.failures[task.probe] = probes.failures.get(task.probe, 0) + 1 if outcome.problem else 0

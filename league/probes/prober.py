@@ -2,7 +2,8 @@
 
 Each kind of probe has an equal part of the share. One begins once its part allows what is left to spend, and only for a
 snapshot that it has not measured. A probe is in the journal before it is acted on; one that a crash interrupts is run
-again, and an answer counts once.
+again, and an answer counts once. What an attempt has used is in the journal too, from time to time, so that the time of
+an interrupted one counts.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import msgspec
 
 from league.config.run_config import ProbesConfig
 from league.core.matchmaking.roles import MAIN_ROLE
-from league.core.state.commands import BeginProbe, Command, EndProbe
+from league.core.state.commands import BeginProbe, Command, EndProbe, SpendProbe
 from league.core.state.records import ProbeOutcome, ProbeTask
 from league.core.state.state import LeagueState
 from league.probes.probe import Probe, make_probes
@@ -29,6 +30,8 @@ from league.runtime.processor_time import children_cpu_seconds, cpu_seconds
 
 START_CORE_SECONDS = 3.0
 """Processor time of starting the process, until it has been measured."""
+NOTE_EVERY_S = 5.0
+"""Time between two looks at what a running attempt has used, which is all that a crash can leave uncounted."""
 MAX_FAILURES = 3
 """Failures in a row after which a probe is not asked again before the next start of the run."""
 NICE = 15
@@ -147,6 +150,7 @@ class Prober:
         self._remarks: dict[str, str] = {}
         self._asked: tuple[ProbeTask, float, float] | None = None
         """The task, when it was asked, and the processor time of its process until then."""
+        self._noted_s, self._used = 0.0, 0.0
 
     def look(self, state: LeagueState, core_seconds: float, *, execute: Execute, phase: str) -> None:
         """Do what is due. Only while the league trains a further probe begins.
@@ -159,6 +163,9 @@ class Prober:
         task, begins = state.probes.open, phase == TRAINING
         if self._asked is not None:
             self._mind(*self._asked, execute)
+            self._note(execute)
+        elif task is not None and state.probes.open_core_seconds:
+            execute(SpendProbe(task.number, state.probes.open_core_seconds, is_lost=True))
         elif task is not None and begins:
             self._ask(state, task, core_seconds, execute)
         elif begins:
@@ -212,6 +219,7 @@ class Prober:
             self._finish(ProbeOutcome(task.number, problem=f"its process could not be asked: {error}"), task, execute)
         else:
             self._asked = (task, self._monotonic(), before)
+            self._noted_s, self._used = self._monotonic(), 0.0
 
     def _mind(self, task: ProbeTask, since: float, before: float, execute: Execute) -> None:
         """Take the answer, or give the probe up."""
@@ -229,8 +237,16 @@ class Prober:
         elif self._monotonic() - since > self._config.deadline_s:
             self._give_up(task, before, f"it took more than probes.deadline_s ({self._config.deadline_s:g} s)", execute)
 
+    def _note(self, execute: Execute) -> None:
+        """Have the cost of the running attempt so far in the journal, from time to time."""
+        now = self._monotonic()
+        if self._asked is not None and now - self._noted_s >= NOTE_EVERY_S:
+            task, _, before = self._asked
+            self._noted_s, self._used = now, max(self._process.core_seconds() - before, self._used)
+            execute(SpendProbe(task.number, self._used))
+
     def _give_up(self, task: ProbeTask, before: float, problem: str, execute: Execute) -> None:
-        used = max(self._process.core_seconds() - before, 0.0)
+        used = max(self._process.core_seconds() - before, self._used)
         self._process.end()
         self._finish(ProbeOutcome(task.number, core_seconds=used, problem=problem[:MAX_PROBLEM]), task, execute)
 

@@ -266,6 +266,15 @@ class BeginProbe:
 
 
 @dataclass(frozen=True)
+class SpendProbe:
+    """Note the cost of an attempt at the open probe; fields as of `ProbeSpent`."""
+
+    number: int
+    core_seconds: float
+    is_lost: bool = False
+
+
+@dataclass(frozen=True)
 class EndProbe:
     """The open probe is over."""
 
@@ -297,5 +306,6 @@ Command = (
     | AddPlayer
     | RequestReset
     | BeginProbe
+    | SpendProbe
     | EndProbe
 )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from league.core.state.league_config import LeagueConfig
+from league.core.state.probe_events import ProbeBegun, ProbeEnded, ProbeSpent
 from league.core.state.records import (
     AssignmentOutcome,
     Directive,
     Hyperparameter,
     Lease,
-    ProbeOutcome,
-    ProbeTask,
     Progress,
     SnapshotInfo,
 )
@@ -326,20 +325,6 @@ class SettingsChanged:
     remedy: str = ""
 
 
-@dataclass(frozen=True)
-class ProbeBegun:
-    """A probe is open until it ends; after a crash it is run again."""
-
-    task: ProbeTask
-
-
-@dataclass(frozen=True)
-class ProbeEnded:
-    """The open probe is over."""
-
-    outcome: ProbeOutcome
-
-
 Event = (
     LeagueCreated
     | PlayerAdded
@@ -365,6 +350,7 @@ Event = (
     | ConfigChanged
     | SettingsChanged
     | ProbeBegun
+    | ProbeSpent
     | ProbeEnded
 )
 
@@ -393,6 +379,7 @@ EVENTS: dict[str, type[Event]] = {
     "ConfigChanged": ConfigChanged,
     "SettingsChanged": SettingsChanged,
     "ProbeBegun": ProbeBegun,
+    "ProbeSpent": ProbeSpent,
     "ProbeEnded": ProbeEnded,
 }
 """Kind written in the journal -> its class. Kinds are for ever: a journal of last year must still be readable."""

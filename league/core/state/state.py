@@ -149,7 +149,9 @@ class Probes:
       begun: how many have begun. open: the one that runs; None for none. open_env_steps: of the league when it began.
       results: of those that have ended, oldest first; of many the older ones stand farther apart, see
         `league.core.probes`.
-      core_seconds: of all of them, their processes included. costs: probe -> of its measurements.
+      core_seconds: of all of them, their processes included. costs: probe -> of its measurements, and of attempts that
+        were interrupted, their processes included.
+      open_core_seconds: of the attempt that runs, as far as it is known; in no sum before it ends or is interrupted.
       unfit: probe -> why it cannot measure this league. failures: probe -> how many in a row failed.
     """
 
@@ -161,6 +163,7 @@ class Probes:
     costs: dict[str, float] = field(default_factory=dict)
     unfit: dict[str, str] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
+    open_core_seconds: float = 0.0
 
 
 @dataclass

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from league.core import probes
-from league.core.state.commands import BeginProbe, EndProbe, Refused
+from league.core.state.commands import BeginProbe, EndProbe, Refused, SpendProbe
 from league.core.state.records import ProbeOutcome, ProbeReading
 from league.core.state.state import Probes, digest, from_plain, to_plain
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
@@ -40,6 +40,27 @@ def test_an_answer_counts_once_and_with_its_cost() -> None:
     league.ask(BeginProbe("yardsticks", FIRST))
     with pytest.raises(Refused, match="probe 1 is not open"):
         league.ask(EndProbe(outcome()))
+
+
+def test_the_time_of_an_interrupted_attempt_counts_and_that_of_the_answering_one_once() -> None:
+    league = begun()
+    league.ask(SpendProbe(1, 4.0))
+    league.ask(SpendProbe(1, 6.0))
+    assert league.state.probes.core_seconds == 0.0
+    league.ask(SpendProbe(1, 6.0, is_lost=True))
+    assert (league.state.probes.core_seconds, league.state.probes.open_core_seconds) == (6.0, 0.0)
+    league.ask(SpendProbe(1, 1.0))
+    league.ask(EndProbe(outcome()))
+    known = league.state.probes
+    assert (known.core_seconds, known.costs, known.open_core_seconds) == (6.0 + 3.0, {"yardsticks": 6.0 + 2.0}, 0.0)
+
+
+@pytest.mark.parametrize("wrong", [SpendProbe(2, 9.0), SpendProbe(1, 3.0), SpendProbe(1, float("nan"))])
+def test_a_cost_that_is_not_of_the_open_probe_or_shrinks_is_refused(wrong: SpendProbe) -> None:
+    league = begun()
+    league.ask(SpendProbe(1, 4.0))
+    with pytest.raises(Refused):
+        league.ask(wrong)
 
 
 def test_one_probe_is_open_at_a_time_and_only_of_a_snapshot_that_is_there() -> None:

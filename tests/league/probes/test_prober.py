@@ -14,11 +14,12 @@ import pytest
 from league.config.run_config import ProbesConfig
 from league.core.league import apply, decide
 from league.core.state.commands import Command
-from league.core.state.events import ConfigChanged, ProbeBegun, ProbeEnded
+from league.core.state.events import ConfigChanged
+from league.core.state.probe_events import ProbeBegun, ProbeEnded
 from league.core.state.records import ProbeOutcome, ProbeReading
 from league.monitor import names
 from league.monitor.jsonl_sink import last_row
-from league.probes.prober import MAX_FAILURES, ProbeProcess, Prober
+from league.probes.prober import MAX_FAILURES, NOTE_EVERY_S, ProbeProcess, Prober
 from league.probes.request import ProbeRequest
 from league.reports.probes import read_probes
 from league.reports.status import read_status
@@ -37,7 +38,7 @@ class FakeProcess(ProbeProcess):
         self.asked: list[ProbeRequest] = []
         self.ready: list[ProbeOutcome] = []
         self.running = self.died = False
-        self.ended = 0
+        self.ended, self.used = 0, 7.0
 
     @property
     def is_running(self) -> bool:
@@ -59,7 +60,7 @@ class FakeProcess(ProbeProcess):
         self.ready.append(ProbeOutcome(number, (ProbeReading("tactical", 0.5, 0.4, 0.6, 40),), self.cost))
 
     def core_seconds(self) -> float:
-        return 7.0
+        return self.used
 
     def end(self) -> None:
         self.running = self.died = False
@@ -137,7 +138,7 @@ def test_one_that_takes_too_long_is_ended_and_its_cost_counts(beside: Beside) ->
     beside.look(1_000.0)
     beside.look(1_000.0)
     beside.now = 61.0
-    beside.process.core_seconds = lambda: 9.5  # type: ignore[method-assign]
+    beside.process.used = 9.5
     beside.look(1_000.0)
     assert beside.process.ended == 1
     (result,) = beside.league.state.probes.results
@@ -155,6 +156,32 @@ def test_one_that_a_crash_interrupts_is_run_again_and_counts_once(beside: Beside
     beside.look(1_000.0)
     assert [result.task for result in beside.league.state.probes.results] == [task]
     assert beside.league.state.probes.begun == 1
+
+
+def test_what_an_interrupted_attempt_is_known_to_have_used_counts_before_it_is_asked_again(beside: Beside) -> None:
+    beside.look(1_000.0)
+    beside.look(1_000.0)
+    beside.process.used = 7.0 + 2.5
+    beside.now = NOTE_EVERY_S
+    beside.look(1_000.0)
+    assert beside.league.state.probes.open_core_seconds == 2.5
+    beside.restart()
+    beside.look(1_000.0)
+    assert beside.league.state.probes.core_seconds == 2.5 and not beside.process.asked
+    beside.look(1_000.0)
+    beside.process.reply()
+    beside.look(1_000.0)
+    assert beside.league.state.probes.core_seconds == 2.5 + 1.0
+
+
+def test_the_time_of_a_process_that_died_counts_as_far_as_it_was_known(beside: Beside) -> None:
+    beside.look(1_000.0)
+    beside.look(1_000.0)
+    beside.process.used, beside.now = 7.0 + 2.5, NOTE_EVERY_S
+    beside.look(1_000.0)
+    beside.process.died, beside.process.used = True, 0.0
+    beside.look(1_000.0)
+    assert beside.league.state.probes.core_seconds == 2.5
 
 
 def test_one_that_fails_again_and_again_is_left_alone_until_the_next_start() -> None:
@@ -239,6 +266,7 @@ def test_a_run_with_probes_trains_as_one_without_and_shows_what_they_found(
     start(tmp_path, tiny(league=ONE_PLAYER, probes={"kinds": ["yardsticks"]}), env_steps=2_000)
     history = history_of(tmp_path / "run")
     mine = [event for event in history if isinstance(event, ProbeBegun | ProbeEnded)]
+    del mine[2 * (len(mine) // 2) :]  # one that begins with the last turn stays open
     assert mine and [type(event) for event in mine] == [ProbeBegun, ProbeEnded] * (len(mine) // 2)
     differing = (ProbeBegun, ProbeEnded, ConfigChanged)
     rest, plain = (
