@@ -60,12 +60,7 @@ HOMES = {
     ),
     "prometheus_client": ("league/control/exposition.py", "league/serving/app.py"),
     "starlette": ("league/control/", "league/page/", "league/pool/service/app.py"),
-    "uvicorn": (
-        "league/control/door.py",
-        "league/page/server.py",
-        "league/pool/service/server.py",
-        "league/serving/server.py",
-    ),
+    "uvicorn": ("league/http/server.py",),
     "typer": ("league/cli.py", "league/commands/", "league/reports/run_summary.py"),
     "PIL": ("league/replays/raster.py", "league/trackers/heatmap.py"),
     "imageio": ("league/replays/video.py",),

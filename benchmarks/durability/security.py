@@ -20,6 +20,7 @@ from league.control.door import open_door
 from league.control.door_file import read_door_file
 from league.core.state.commands import Refused
 from league.errors import LeagueError
+from league.http.token_file import tokens_in
 from league.operations.operator import Done
 from league.policies.loading import load_policy
 from league.store.run_folder import RunFolder
@@ -74,14 +75,14 @@ def door_cases(folder: Path) -> Iterator[tuple[str, bool]]:
         found.bind(("127.0.0.1", 0))
         port = int(found.getsockname()[1])
     with open_door(run, queue, ControlConfig(listen=f"127.0.0.1:{port}"), say=print):
-        door = read_door_file(run)
-        right = {"authorization": f"Bearer {door.operator_token}"}
+        door, tokens = read_door_file(run), tokens_in(run.tokens_path)
+        right = {"authorization": f"Bearer {tokens.operator}"}
         bad: dict[str, dict[str, str]] = {
             "no token": {},
-            "short token": {"authorization": f"Bearer {door.operator_token[:-1]}"},
-            "wrong token": {"authorization": "Bearer " + "0" * len(door.operator_token)},
-            "token in a cookie": {"cookie": f"token={door.operator_token}"},
-            "basic": {"authorization": f"Basic {door.operator_token}"},
+            "short token": {"authorization": f"Bearer {tokens.operator[:-1]}"},
+            "wrong token": {"authorization": "Bearer " + "0" * len(tokens.operator)},
+            "token in a cookie": {"cookie": f"token={tokens.operator}"},
+            "basic": {"authorization": f"Basic {tokens.operator}"},
             "forwarded": {"x-forwarded-for": "127.0.0.1", "x-real-ip": "127.0.0.1"},
             "rebound host": {**right, "host": "evil.example"},
             "rebound host with a port": {**right, "host": f"evil.example:{port}"},
@@ -92,7 +93,7 @@ def door_cases(folder: Path) -> Iterator[tuple[str, bool]]:
                 body = {"what": "training"} if method == "POST" else None
                 status = client.request(method, path, headers=headers, json=body).status_code
                 yield f"{what}: {method} {path} was answered {status}", 400 <= status < 500 and queue.asked == before
-            reader = {"authorization": f"Bearer {door.reader_token}"}
+            reader = {"authorization": f"Bearer {tokens.reader}"}
             for method, path in itertools.product(METHODS[1:], PATHS):
                 before = queue.asked
                 body = {"what": "training"} if path.endswith("pause") else {"key": "adapt", "value": False}

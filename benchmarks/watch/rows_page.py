@@ -28,6 +28,7 @@ from league.config.run_config import dump_config
 from league.core.state.events import EVENTS, LeaseFinished
 from league.core.state.records import AssignmentOutcome
 from league.core.state.state import to_plain
+from league.http.token_file import Tokens
 from league.monitor import names
 from league.page.page_file import PageAddress
 from league.page.registry import SECTIONS
@@ -123,7 +124,7 @@ def served(run: RunFolder) -> Iterator[tuple[PageAddress, int, float]]:
         assert process.stdout is not None
         line = process.stdout.readline().strip()
         base, _, token = line.partition("/#token=")
-        yield PageAddress(int(base.rpartition(":")[2]), token), process.pid, began
+        yield PageAddress(base, Tokens(token, "")), process.pid, began
     finally:
         process.terminate()
         process.wait(30.0)
@@ -132,8 +133,8 @@ def served(run: RunFolder) -> Iterator[tuple[PageAddress, int, float]]:
 @contextlib.contextmanager
 def entered(address: PageAddress) -> Iterator[httpx.Client]:
     """A client with a session."""
-    with httpx.Client(base_url=f"http://127.0.0.1:{address.port}", timeout=WAIT_S) as client:
-        client.post("/api/v1/session", json={"token": address.token}).raise_for_status()
+    with httpx.Client(base_url=address.base, timeout=WAIT_S) as client:
+        client.post("/api/v1/session", json={"token": address.tokens.operator}).raise_for_status()
         yield client
 
 

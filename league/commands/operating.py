@@ -13,6 +13,9 @@ from league.commands.options import Json, NoEval, Overrides, RunArgument, Trust
 from league.errors import LeagueError
 
 Wait = Annotated[float, typer.Option("--wait", min=0.0, help="Longest wait in seconds.")]
+NewTokens = Annotated[
+    bool, typer.Option("--new-tokens", help="Make other tokens for its control door and its page; the old ones end.")
+]
 NoRestart = Annotated[bool, typer.Option("--no-restart", help="Do not start again after a crash.")]
 
 
@@ -35,6 +38,7 @@ def up(
     no_eval: NoEval = False,
     trust: Trust = False,
     page: Annotated[bool, typer.Option("--page", help="Serve its web page too, as control.page says.")] = False,
+    new_tokens: NewTokens = False,
     wait: Wait = 60.0,
 ) -> None:
     """Start a run in the background, or continue one; it survives its terminal and is started again after a crash."""
@@ -57,7 +61,7 @@ def up(
         source = str(target.absolute()) if target.is_file() else str(target)
         first = ["train", source, "--run-dir", str(path), *words, *paged, *options]
     again = ["resume", str(path), *paged, *options]
-    status = bring_up(path, first=first, again=again, restart=not no_restart, wait_s=wait)
+    status = bring_up(path, first=first, again=again, restart=not no_restart, new_tokens=new_tokens, wait_s=wait)
     if status is None:
         typer.echo(f"{path} is still starting: `league logs -f {path}` shows how far it is.")
     else:
@@ -79,10 +83,16 @@ def down(
     typer.echo(take_down(run, now=now, wait_s=wait))
 
 
-def restart(run: RunArgument, no_restart: NoRestart = False, trust: Trust = False, wait: Wait = 180.0) -> None:
+def restart(
+    run: RunArgument,
+    no_restart: NoRestart = False,
+    trust: Trust = False,
+    new_tokens: NewTokens = False,
+    wait: Wait = 180.0,
+) -> None:
     """Stop a run and start it again in the background."""
     down(run, wait=wait)
-    up(run, no_restart=no_restart, trust=trust)
+    up(run, no_restart=no_restart, trust=trust, new_tokens=new_tokens)
 
 
 def ps(

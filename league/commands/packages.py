@@ -103,7 +103,7 @@ def serve_policy(
         ),
     ],
     listen: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="HOST:PORT, with a token; or unix:PATH, for this user alone.")
+        str, typer.Option(metavar="ADDRESS", help="HOST:PORT, with a token; unix:PATH, for this user alone.")
     ] = "127.0.0.1:8421",
     token_file: Annotated[
         Path | None, typer.Option("--token-file", help="Holds the token; made where it is missing. By default printed.")
@@ -111,6 +111,8 @@ def serve_policy(
     host: Annotated[
         list[str] | None, typer.Option("--host", metavar="NAME", help="Also answer to this name; repeatable.")
     ] = None,
+    tls_cert: Annotated[str, typer.Option(metavar="FILE", help="Certificate in PEM.")] = "",
+    tls_key: Annotated[str, typer.Option(metavar="FILE", help="Its key in PEM.")] = "",
     max_batch: Annotated[int, typer.Option("--max-batch", min=1, help="Decisions computed together.")] = 64,
     deadline_ms: Annotated[
         float, typer.Option("--deadline-ms", min=0.0, help="Longest wait of a decision for others.")
@@ -122,12 +124,15 @@ def serve_policy(
     trust: Trust = False,
 ) -> None:
     """Serve a policy over HTTP: observations in, actions out, computed in batches; a signal ends it."""
+    from league.http.address import Listening
     from league.policies.loading import load_policy
     from league.policies.source_text import parse_source
     from league.serving.app import ServingConfig
     from league.serving.served_policy import ServedPolicy
     from league.serving.server import Address, serve_policy
 
+    unix = Path(listen.removeprefix("unix:")) if listen.startswith("unix:") else None
+    where = unix or Listening.at(listen, tls_cert=tls_cert, tls_key=tls_key, hosts=tuple(host or ()))
     path, player = parse_source(source)
     policy = ServedPolicy(load_policy(path, player, trust=trust), greedy=greedy, seed=seed)
     config = ServingConfig(
@@ -135,7 +140,7 @@ def serve_policy(
     )
 
     def tell(address: Address) -> None:
-        where = f"{address.url} (token {address.token})" if address.token else f"unix:{address.socket_path}"
-        typer.echo(f"{policy.name} of {policy.spec.env_id} is served at {where}")
+        at = f"{address.url} (token {address.token})" if address.token else f"unix:{address.socket_path}"
+        typer.echo(f"{policy.name} of {policy.spec.env_id} is served at {at}")
 
-    serve_policy(policy, config, listen=listen, token_file=token_file, hosts=tuple(host or ()), ready=tell)
+    serve_policy(policy, config, where=where, token_file=token_file, ready=tell)

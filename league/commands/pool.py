@@ -120,17 +120,19 @@ def serve(
     trust: Trust = False,
 ) -> None:
     """Serve a pool to workers, until a signal. It plays nothing itself."""
+    from league.http.address import Listening
     from league.pool.service.run_command import serve_pool
-    from league.pool.service.server import listening_at
 
-    where = listening_at(listen, tls_cert=tls_cert, tls_key=tls_key, hosts=tuple(host or ()))
+    where = Listening.at(listen, tls_cert=tls_cert, tls_key=tls_key, hosts=tuple(host or ()))
     typer.echo(serve_pool(folder, where, token_file=token_file, trust=trust))
 
 
 def work(
     url: Annotated[str, typer.Argument(metavar="URL", help="Of a served pool.", show_default=False)],
     token_file: Annotated[Path, typer.Option(help="File with the pool's token.", show_default=False)],
-    ca_file: Annotated[str, typer.Option(metavar="FILE", help="Certificates to trust for https.")] = "",
+    tls_ca: Annotated[
+        str, typer.Option(metavar="FILE", help="Certificates to trust for https, in the place of the system's.")
+    ] = "",
     for_time: For = None,
     with_parent: Annotated[
         bool, typer.Option("--with-parent", help="End with the process that started this one.")
@@ -143,7 +145,7 @@ def work(
     ended = work_for(
         url,
         token_file=token_file,
-        ca_file=ca_file,
+        ca_file=tls_ca,
         seconds=_seconds(for_time),
         with_parent=with_parent,
         trust=trust,

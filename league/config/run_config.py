@@ -6,8 +6,7 @@ The component records live beside the components; the records here are those of 
 from __future__ import annotations
 
 import dataclasses
-import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -19,6 +18,7 @@ from envs.plugin_options import Component
 from envs.protocol import EnvConfig
 from league.config.learner_options import with_options
 from league.core.state.league_config import LeagueConfig
+from league.http.address import host_and_port, is_loopback
 
 
 @dataclass(frozen=True)
@@ -205,12 +205,14 @@ class ControlConfig:
 
     Fields:
       door: whether the run has one. It listens on a unix socket that only its user can open.
-      listen: "HOST:PORT" of a TCP address beside it, empty for none; each request there needs a token of
-        RUN/control.json. An address that other machines reach also needs a certificate.
+      listen: "HOST:PORT" of a TCP address beside it, empty for none; each request there needs a token, from
+        a file of RUN/tokens. An address that other machines reach also needs a certificate.
       hosts: names by which it may be called there, beside those of loopback.
       tls_cert, tls_key: files of the certificate and its key, in PEM.
       page: whether a process beside the daemon serves the web page on this machine; `league serve RUN` prints its
         address.
+      page_listen: "HOST:PORT" of the page, empty for a free port of this machine. Beyond this machine it needs the
+        certificate too.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
@@ -221,6 +223,7 @@ class ControlConfig:
     tls_cert: str = ""
     tls_key: str = ""
     page: bool = False
+    page_listen: str = ""
 
     @property
     def address(self) -> tuple[str, int]:
@@ -229,22 +232,7 @@ class ControlConfig:
         Raises:
           ValueError: it is not of that form.
         """
-        host, colon, port = self.listen.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]")
-        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-            raise ValueError(f"{self.listen!r} is not HOST:PORT")
-        return host, int(port)
-
-    @property
-    def is_loopback(self) -> bool:
-        """True if only this machine reaches `listen`."""
-        host, _ = self.address
-        if host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            return False
+        return host_and_port(self.listen)
 
     @property
     def url(self) -> str:
@@ -255,18 +243,27 @@ class ControlConfig:
         """Every invalid setting, one sentence each that starts with the field's name."""
         if bool(self.tls_cert) != bool(self.tls_key):
             return ["tls_cert: a certificate needs its key, and a key its certificate; give both or neither"]
-        if not self.listen:
-            return []
+        return [
+            *self._listen_problems("listen", self.listen, has_port=True),
+            *self._listen_problems("page_listen", self.page_listen, has_port=False),
+        ]
+
+    def _listen_problems(self, key: str, text: str, *, has_port: bool) -> Iterator[str]:
+        """Problems of one address. has_port: whether it must name its port, as nobody says which one is taken."""
+        if not text:
+            return
         try:
-            is_open = not self.is_loopback
+            host, port = host_and_port(text)
         except ValueError as error:
-            return [f"listen: {error}"]
-        if is_open and not self.tls_cert:
-            return [
-                f"listen: {self.listen} is reached by other machines, where tokens travel in the clear; set "
+            yield f"{key}: {error}"
+            return
+        if has_port and not port:
+            yield f"{key}: {text} has no port; give one from 1 to 65535"
+        if not self.tls_cert and not is_loopback(host):
+            yield (
+                f"{key}: {text} is reached by other machines, where tokens travel in the clear; set "
                 "control.tls_cert and control.tls_key, or listen on 127.0.0.1"
-            ]
-        return []
+            )
 
 
 @dataclass(frozen=True)

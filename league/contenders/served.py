@@ -19,14 +19,13 @@ from numpy.typing import NDArray
 from agents.acting.policy import ActInputs, ActOutputs, Policy
 from league.contenders.contender import Game, OpenConditions, UnknownContender, identity_of
 from league.contenders.engine import MAX_STRIKES
-from league.errors import StorageError
+from league.errors import LeagueError
+from league.http.token_file import token_in
 from league.policies.frozen import FrozenCopy
 from league.serving.client import PolicyClient, ServedPolicyError
-from league.store.storage import Storage
 
 REQUESTS = 16
 """Requests at once, so that the server can answer them in batches."""
-MAX_TOKEN_BYTES = 1 << 12
 DEADLINE_S = 60.0
 
 
@@ -169,17 +168,21 @@ def _identity_by(facts: dict[str, Any]) -> str:
 
 
 def client_of(written: str) -> PolicyClient:
-    """A client for ADDRESS or ADDRESS?token-file=PATH.
+    """A client for ADDRESS, ADDRESS?token-file=PATH or ADDRESS?token-file=PATH&tls-ca=PATH.
 
     Raises:
-      UnknownContender: the file of the token cannot be read, or there is another option.
+      UnknownContender: a file cannot be used, there is another option, or the token would travel in the clear.
     """
     address, _, query = written.partition("?")
-    option, _, file = query.partition("=")
-    if query and option != "token-file":
-        raise UnknownContender(f"{written}: {option!r} is no option; write {address}?token-file=PATH.")
+    options = {name: file for name, _, file in (part.partition("=") for part in query.split("&") if part)}
+    unknown = [name for name in options if name not in ("token-file", "tls-ca")]
+    if unknown:
+        raise UnknownContender(
+            f"{written}: {unknown[0]!r} is no option; write {address}?token-file=PATH&tls-ca=PATH, or one of them."
+        )
     try:
-        token = Storage().read_bytes(Path(file), max_bytes=MAX_TOKEN_BYTES).decode().strip() if file else ""
-    except (StorageError, UnicodeDecodeError) as error:
-        raise UnknownContender(f"{written}: the token cannot be read: {error}") from error
-    return PolicyClient(address, token=token, timeout_s=DEADLINE_S)
+        file = options.get("token-file", "")
+        token = token_in(Path(file), make=False) if file else ""
+        return PolicyClient(address, token=token, ca_file=options.get("tls-ca", ""), timeout_s=DEADLINE_S)
+    except LeagueError as error:
+        raise UnknownContender(f"{written}: {error}") from error

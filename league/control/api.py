@@ -21,9 +21,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from league.control.door_file import DoorFile
 from league.control.exposition import CONTENT_TYPE, exposition
 from league.errors import LeagueError
+from league.http.token_file import Tokens
 from league.operations.catalogue import OPERATIONS, Argument, Operation
 from league.operations.operator import Done
 from league.store.run_folder import RunFolder
@@ -68,16 +68,14 @@ class Refusal(BaseModel):
     error: str
 
 
-def make_api(
-    folder: RunFolder, queue: Queue, door: DoorFile, *, needs_token: bool, hosts: tuple[str, ...] = ()
-) -> FastAPI:
+def make_api(folder: RunFolder, queue: Queue, *, tokens: Tokens | None, hosts: tuple[str, ...] = ()) -> FastAPI:
     """The application behind one listener of the door of a run.
 
     Args:
-      queue: of the daemon. door: the tokens.
-      needs_token: True unless only the run's own user can reach the listener, as a unix socket of mode 0600. A property
-        of the listener: what a request says about its origin can be forged.
-      hosts: names by which the door may be called beside those of this machine's loopback.
+      queue: of the daemon.
+      tokens: None where only the run's own user can reach the listener, as a unix socket of mode 0600. A property of
+        the listener: what a request says about its origin can be forged.
+      hosts: names by which the door may be called, beside those of this machine's loopback.
     """
     api = FastAPI(title="league", version=__version__, docs_url=None, redoc_url=None)
     allowed = ["localhost", "127.0.0.1", "[::1]", *hosts]
@@ -86,7 +84,7 @@ def make_api(
     api.exception_handler(HTTPException)(_refused)
     api.exception_handler(RequestValidationError)(_misshapen)
     api.exception_handler(LeagueError)(_told)
-    guard = _token_guard(door) if needs_token else _owner
+    guard = _owner if tokens is None else _token_guard(tokens)
     _add_reading(api, folder, Depends(guard))
     for operation in OPERATIONS.values():
         _add_operation(api, operation, queue, guard)
@@ -97,14 +95,14 @@ def _owner() -> Caller:
     return Caller("", may_change=True)
 
 
-def _token_guard(door: DoorFile) -> Callable[[Request], Caller]:
+def _token_guard(tokens: Tokens) -> Callable[[Request], Caller]:
     def guard(request: Request) -> Caller:
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        for token, may_change in ((door.operator_token, True), (door.reader_token, False)):
-            if token and secrets.compare_digest(given.encode(), token.encode()):
+        for token, may_change in ((tokens.operator, True), (tokens.reader, False)):
+            if secrets.compare_digest(given.encode(), token.encode()):
                 host = "unknown" if request.client is None else request.client.host
                 return Caller(f"token@{host}", may_change)
-        raise HTTPException(401, "this door wants a token: `Authorization: Bearer TOKEN`, from RUN/control.json")
+        raise HTTPException(401, "this door wants a token: `Authorization: Bearer TOKEN`, from a file of RUN/tokens")
 
     return guard
 

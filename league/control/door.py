@@ -6,30 +6,21 @@ The server is a thread of the daemon's process with an event loop of its own; se
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
-
-import uvicorn
 
 from league.config.run_config import ControlConfig
 from league.control.api import Queue, make_api
-from league.control.door_file import DoorFile, new_door_file, write_door_file
-from league.errors import LeagueError
+from league.control.door_file import new_door_file, write_door_file
+from league.http.address import Listening
+from league.http.listeners import remove_socket, tcp_listener, unix_listener
+from league.http.server import ServerLimits, make_server, served_in_threads
+from league.http.token_file import tokens_in
 from league.store.run_folder import RunFolder
 
-START_S, STOP_S = 10.0, 5.0
-MAX_REQUESTS = 32
-"""Requests in hand at once; further ones are refused."""
-IDLE_S = 5
-"""Seconds after which a silent connection is closed."""
-
-
-class DoorError(LeagueError):
-    """The control door cannot be opened as configured."""
+LIMITS = ServerLimits(max_requests=32, idle_s=5)
+KEYS = ("control.listen", "control.tls_cert", "control.tls_key")
 
 
 @contextlib.contextmanager
@@ -39,94 +30,40 @@ def open_door(
     """Serve the door for as long as the block takes. A run whose unix socket cannot be made continues without.
 
     Raises:
-      DoorError: the configured address cannot be listened on.
+      AddressError: the configured address cannot be listened on, or not with its certificate.
+      TokenFileError, StorageError: the tokens of the run cannot be used.
     """
     door = new_door_file(folder, url=config.url)
+    path = Path(door.socket)
+    where = _address(config)
+    tokens = None if where is None else tokens_in(folder.tokens_path, storage=folder.storage)
     listeners: list[socket.socket] = []
     try:
         try:
-            listeners.append(_unix_listener(Path(door.socket)))
+            remove_socket(path)  # of a daemon that died: the run's lock is ours
+            listeners.append(unix_listener(path))
         except OSError as error:
-            say(f"{door.socket} cannot be made ({error.strerror}): this run has no control door on a unix socket.")
-        if config.listen:
-            listeners.append(_tcp_listener(config))
+            say(f"{path} cannot be made ({error.strerror}): this run has no control door on a unix socket.")
+        if where is not None:
+            listeners.append(tcp_listener(where))
+        servers = []
+        for listener in listeners:
+            is_unix = listener.family == socket.AF_UNIX
+            hosts = () if where is None else where.names
+            api = make_api(folder, queue, tokens=None if is_unix else tokens, hosts=hosts)
+            servers.append((make_server(api, LIMITS, where=None if is_unix else where), listener))
         write_door_file(folder, door)
-        servers = [_server(folder, queue, door, config, listener) for listener in listeners]
-        with _serving(servers, listeners):
+        with served_in_threads(servers, name="control door"):
             yield
     finally:
         for listener in listeners:
             listener.close()
-        with contextlib.suppress(FileNotFoundError):
-            Path(door.socket).unlink()
+        remove_socket(path)
         folder.storage.remove(folder.door_path)
 
 
-def _unix_listener(path: Path) -> socket.socket:
-    with contextlib.suppress(FileNotFoundError):
-        path.unlink()  # of a daemon that died: the run's lock is ours
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    before = os.umask(0o177)
-    try:
-        listener.bind(str(path))
-    except OSError:
-        listener.close()
-        raise
-    finally:
-        os.umask(before)
-    return listener
-
-
-def _tcp_listener(config: ControlConfig) -> socket.socket:
+def _address(config: ControlConfig) -> Listening | None:
+    if not config.listen:
+        return None
     host, port = config.address
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Without the protocol's number asyncio leaves Nagle's algorithm on, which costs an answer 40 ms.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        raise DoorError(f"control.listen: {config.listen} cannot be listened on: {error.strerror}.") from error
-    return listener
-
-
-def _server(
-    folder: RunFolder, queue: Queue, door: DoorFile, config: ControlConfig, listener: socket.socket
-) -> uvicorn.Server:
-    is_unix = listener.family == socket.AF_UNIX
-    tls = {"ssl_certfile": config.tls_cert, "ssl_keyfile": config.tls_key} if config.tls_cert and not is_unix else {}
-    return uvicorn.Server(
-        uvicorn.Config(
-            make_api(folder, queue, door, needs_token=not is_unix, hosts=tuple(config.hosts)),
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,  # the address of a caller is the connection's, whatever its headers say
-            limit_concurrency=MAX_REQUESTS,
-            timeout_keep_alive=IDLE_S,
-            timeout_graceful_shutdown=1,
-            **tls,  # type: ignore[arg-type]  # paths
-        )
-    )
-
-
-@contextlib.contextmanager
-def _serving(servers: Sequence[uvicorn.Server], listeners: Sequence[socket.socket]) -> Iterator[None]:
-    threads = [
-        threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="control-door", daemon=True)
-        for server, listener in zip(servers, listeners, strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    deadline = time.monotonic() + START_S
-    while not all(server.started for server in servers) and time.monotonic() < deadline:
-        time.sleep(0.005)
-    try:
-        yield
-    finally:
-        for server in servers:
-            server.should_exit = True
-        for thread in threads:
-            thread.join(STOP_S)
+    return Listening(host, port, config.tls_cert, config.tls_key, config.hosts, KEYS)

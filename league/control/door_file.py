@@ -1,10 +1,9 @@
-"""RUN/control.json: where the control door of a live run is, and the tokens for it. Only the run's user may read it."""
+"""RUN/control.json: where the control door of a live run is. Only the run's user may read it."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import secrets
 import stat
 import tempfile
 from pathlib import Path
@@ -25,15 +24,12 @@ class DoorFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Fields:
       daemon: the process behind it. socket: path of its unix socket.
-      url: of its TCP address, empty where it has none.
-      operator_token, reader_token: for TCP; the first may change the league, the second may read.
+      url: of its TCP address, empty where it has none; the tokens for it lie in RUN/tokens.
     """
 
     daemon: Holder
     socket: str
     url: str = ""
-    operator_token: str = ""
-    reader_token: str = ""
 
 
 class NoDoor(LeagueError):  # noqa: N818
@@ -41,9 +37,8 @@ class NoDoor(LeagueError):  # noqa: N818
 
 
 def new_door_file(folder: RunFolder, *, url: str) -> DoorFile:
-    """The file of a new door; with fresh tokens where it has a TCP address."""
-    tokens = [secrets.token_urlsafe(32) for _ in range(2)] if url else ["", ""]
-    return DoorFile(this_process(), str(socket_path(folder)), url, *tokens)
+    """The file of a new door."""
+    return DoorFile(this_process(), str(socket_path(folder)), url)
 
 
 def write_door_file(folder: RunFolder, door: DoorFile) -> None:

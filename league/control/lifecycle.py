@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from league.errors import LeagueError
+from league.http.token_file import remove_tokens
 from league.monitor.console import duration
 from league.store.known_runs import known_runs, note_run
 from league.store.lock import Holder, is_alive, is_of_this_host
@@ -56,13 +57,15 @@ def bring_up(
     first: Sequence[str] = (),
     again: Sequence[str],
     restart: bool,
+    new_tokens: bool = False,
     wait_s: float,
 ) -> RunStatus | None:
     """Start a supervisor for a run and wait until the run trains.
 
     Args:
       first: `league` arguments that make the run where the folder holds none; again: those that continue it.
-      restart: whether it starts again after a crash. wait_s: longest wait; the run keeps starting after it.
+      restart: whether it starts again after a crash. new_tokens: whether its tokens are made again.
+      wait_s: longest wait; the run keeps starting after it.
     Returns:
       The heartbeat of the training run; None where the wait was too short to see one.
     Raises:
@@ -72,6 +75,8 @@ def bring_up(
     folder = RunFolder(path)
     folder.make_logs_folder()
     _require_free(folder)
+    if new_tokens:
+        remove_tokens(folder.tokens_path, storage=folder.storage)
     before = _size(folder.console_log_path)
     command = [sys.executable, "-m", "league.control.supervisor", "--run", str(folder.path)]
     command += ["--first", json.dumps(list(first)), "--again", json.dumps(list(again))]

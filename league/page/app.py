@@ -19,8 +19,6 @@ from league.page.registry import ROUTES, SECTIONS
 from league.page.runs.library import Library, UnknownRun
 from league.page.runs.opened_run import OpenedRun
 
-HOSTS = ["localhost", "127.0.0.1", "[::1]"]
-
 
 @dataclass(frozen=True)
 class Section:
@@ -35,8 +33,8 @@ class Section:
     read: Callable[[OpenedRun, msgspec.Struct], object]
 
 
-def make_page(library: Library, keys: Keys) -> App:
-    """The application, as uvicorn serves it."""
+def make_page(library: Library, keys: Keys, *, hosts: tuple[str, ...]) -> App:
+    """The application, as uvicorn serves it. hosts: names by which it may be called."""
     page = FastAPI(title="league", docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
     page.exception_handler(RoutingError)(_refused)
     page.exception_handler(LeagueError)(_told)
@@ -46,7 +44,7 @@ def make_page(library: Library, keys: Keys) -> App:
     for module in ROUTES.values():
         load(f"{module}:add_routes")(router, library, keys)
     page.include_router(router, prefix=API)
-    return TrustedHostMiddleware(Guard(page, keys=keys), allowed_hosts=HOSTS, www_redirect=False)
+    return TrustedHostMiddleware(Guard(page, keys=keys), allowed_hosts=list(hosts), www_redirect=False)
 
 
 def _add_sections(router: APIRouter, library: Library) -> None:

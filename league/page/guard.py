@@ -2,14 +2,14 @@
 
 The address that is printed holds a token behind `#`, which a browser sends to nobody. The page's script gives it to
 `POST /api/v1/session` once and gets a cookie that no script can read. It also gets a second word, which every change
-must bring in a header. A site of somebody else has neither.
+must bring in a header. A site of somebody else has neither. One token is an operator's, the other may only read.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import secrets
+import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -17,6 +17,8 @@ from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
+
+from league.http.token_file import Tokens
 
 API = "/api/v1"
 SESSION = f"{API}/session"
@@ -44,16 +46,16 @@ HEADERS = {
 }
 
 
-@dataclass(frozen=True)
-class Keys:
-    """The secrets of one page, all made from its token.
+READERS_POST = re.compile(rf"{API}/runs/[^/]+/play(?:/[^/]+)?")
+"""Paths to which a reader may send requests: games against a policy change nothing of the run."""
 
-    Fields:
-      token: behind `#` in the address. cookie_name: with the port, as browsers share cookies between ports.
-    """
+
+@dataclass(frozen=True)
+class Entrance:
+    """The way in by one token, from which all its secrets are made. may_change: whether operations are allowed."""
 
     token: str
-    cookie_name: str
+    may_change: bool
 
     @property
     def session(self) -> str:
@@ -69,9 +71,41 @@ class Keys:
         return hmac.new(self.token.encode(), purpose.encode(), hashlib.sha256).hexdigest()
 
 
-def new_token() -> str:
-    """A token that nobody can guess."""
-    return secrets.token_urlsafe(32)
+@dataclass(frozen=True)
+class Keys:
+    """The secrets of one page.
+
+    Fields:
+      tokens: behind `#` in its addresses. port: in the name of the cookie, as browsers share cookies between ports.
+      is_secure: whether browsers may send the cookie over TLS alone.
+    """
+
+    tokens: Tokens
+    port: int
+    is_secure: bool = False
+
+    @property
+    def cookie_name(self) -> str:
+        """The name of the session's cookie."""
+        return f"league-page-{self.port}"
+
+    @property
+    def entrances(self) -> tuple[Entrance, Entrance]:
+        """An operator's and a reader's."""
+        return Entrance(self.tokens.operator, may_change=True), Entrance(self.tokens.reader, may_change=False)
+
+    def by_token(self, token: str) -> Entrance | None:
+        """The way in by a token; None for any other word."""
+        return next((way for way in self.entrances if _equal(token, way.token)), None)
+
+    def by_session(self, session: str) -> Entrance | None:
+        """The way in by the value of a cookie; None for any other word."""
+        return next((way for way in self.entrances if _equal(session, way.session)), None)
+
+
+def _equal(given: str, secret: str) -> bool:
+    """Compare words in a time that tells nothing of the secret."""
+    return hmac.compare_digest(given.encode(), secret.encode())
 
 
 class Guard:
@@ -92,13 +126,18 @@ class Guard:
                 headers["cache-control"] = "no-store" if is_api else "no-cache"
             await send(message)
 
-        refusal = self._refusal(str(scope["method"]), str(scope["path"]), str(scope["scheme"]), Headers(scope=scope))
+        refusal = self._refusal(scope, Headers(scope=scope))
         if refusal is not None:
             await refusal(scope, receive, send_guarded)
             return
         await self._app(scope, receive, send_guarded)
 
-    def _refusal(self, method: str, path: str, scheme: str, headers: Headers) -> JSONResponse | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> JSONResponse | None:
+        """The refusal of a request; a request that is let in has its `Entrance` in its state.
+
+        Only the way in itself, POST of the session, has none.
+        """
+        method, path, scheme = str(scope["method"]), str(scope["path"]), str(scope["scheme"])
         if method not in ("GET", "HEAD", "POST"):
             return _refused(405, f"the page knows no {method} requests")
         origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
@@ -116,12 +155,14 @@ class Guard:
                 return _refused(415, "a request is JSON")
         if path == SESSION and method == "POST":
             return None
-        if not hmac.compare_digest(self._cookie(headers).encode(), self._keys.session.encode()):
+        entrance = self._keys.by_session(self._cookie(headers))
+        if entrance is None:
             return _refused(401, "open the page by the address that `league serve` prints")
-        if method == "POST" and not hmac.compare_digest(
-            headers.get(CSRF_HEADER, "").encode(), self._keys.csrf.encode()
-        ):
+        if method == "POST" and not _equal(headers.get(CSRF_HEADER, ""), entrance.csrf):
             return _refused(403, f"a change needs the header {CSRF_HEADER}")
+        if method == "POST" and not entrance.may_change and not READERS_POST.fullmatch(path):
+            return _refused(403, "this address of the page is read-only: operations need the operator's")
+        scope.setdefault("state", {})["entrance"] = entrance
         return None
 
     def _cookie(self, headers: Headers) -> str:

@@ -8,38 +8,38 @@ from pathlib import Path
 import msgspec
 
 from league.errors import StorageError
+from league.http.token_file import Tokens, known_tokens
 from league.store.lock import Holder, is_alive
+from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 
-HOST = "127.0.0.1"
 PAGE_FILE = "page.json"
 MAX_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
 class PageAddress:
-    """The address of a page. url: with its token, for a browser."""
+    """The address of a page. base: without a token. tokens: of an operator and a reader."""
 
-    port: int
-    token: str
+    base: str
+    tokens: Tokens
 
     @property
     def url(self) -> str:
-        """The whole address; what stands behind `#` is sent to nobody."""
-        return f"http://{HOST}:{self.port}/#token={self.token}"
+        """The whole address for an operator; what stands behind `#` is sent to nobody."""
+        return f"{self.base}/#token={self.tokens.operator}"
+
+    @property
+    def reader_url(self) -> str:
+        """The whole address for somebody who may see all and change nothing."""
+        return f"{self.base}/#token={self.tokens.reader}"
 
 
 class PageFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The page of a run. server: the process that serves it; port, token: of its address."""
+    """The page of a run. server: the process that serves it. base: its address; the tokens lie in RUN/tokens."""
 
     server: Holder
-    port: int
-    token: str
-
-    @property
-    def address(self) -> PageAddress:
-        """Its address."""
-        return PageAddress(self.port, self.token)
+    base: str
 
 
 def read_page_file(path: Path) -> PageFile | None:
@@ -53,5 +53,7 @@ def read_page_file(path: Path) -> PageFile | None:
 
 def live_page(path: Path) -> PageAddress | None:
     """The address of the page that is served beside a run now; None where there is none."""
-    known = read_page_file(path)
-    return known.address if known is not None and is_alive(known.server) else None
+    known, tokens = read_page_file(path), known_tokens(RunFolder(path).tokens_path)
+    if known is None or tokens is None or not is_alive(known.server):
+        return None
+    return PageAddress(known.base, tokens)

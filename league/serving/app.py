@@ -95,7 +95,7 @@ class PolicyApp:
         self._policy = policy
         self._config = config
         self._token = token
-        self._hosts = (*LOCAL_HOSTS, *hosts)
+        self._hosts = {*LOCAL_HOSTS, *(host.strip("[]") for host in hosts)}
         self._clock = clock
         self._registry = CollectorRegistry()
         self._requests = Counter("league_policy_requests", "Requests answered.", ["status"], registry=self._registry)

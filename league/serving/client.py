@@ -9,6 +9,7 @@ import httpx
 import msgspec
 
 from league.errors import LeagueError
+from league.http.trust import trust_of
 from league.serving.wire import ACT, POLICY, SESSIONS, to_json
 
 WAIT_S = 30.0
@@ -27,13 +28,19 @@ class PolicyClient:
     """Plays by a served policy.
 
     Args:
-      address: "http://HOST:PORT" or "unix:PATH". token: for TCP.
+      address: "http://127.0.0.1:PORT", "https://HOST:PORT" or "unix:PATH". token: for TCP.
+      ca_file: certificates to trust in the place of the system's, in PEM; empty for the system's.
       timeout_s: longest wait for an answer.
+    Raises:
+      AddressError: the token would travel in the clear, or the file cannot be used.
     """
 
-    def __init__(self, address: str, *, token: str = "", timeout_s: float = WAIT_S) -> None:
+    def __init__(self, address: str, *, token: str = "", ca_file: str = "", timeout_s: float = WAIT_S) -> None:
         is_unix = address.startswith(UNIX)
-        transport = httpx.HTTPTransport(uds=address.removeprefix(UNIX)) if is_unix else httpx.HTTPTransport()
+        if is_unix:
+            transport = httpx.HTTPTransport(uds=address.removeprefix(UNIX))
+        else:  # a transport of our own leaves out the proxies of the environment, which would see the token
+            transport = httpx.HTTPTransport(verify=trust_of(address, ca_file=ca_file, key="ca_file"))
         self._http = httpx.Client(
             base_url="http://localhost" if is_unix else address,
             headers={"authorization": f"Bearer {token}"} if token else {},

@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import secrets
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import uvicorn
-
-from league.errors import LeagueError
+from league.http.address import AddressError, Listening
+from league.http.listeners import remove_socket, tcp_listener, unix_listener
+from league.http.server import ServerLimits, make_server
+from league.http.token_file import new_token, token_in
 from league.serving.app import PolicyApp, ServingConfig
 from league.serving.served_policy import ServedPolicy
-from league.store.storage import Storage
 
-UNIX = "unix:"
-DEFAULT_LISTEN = "127.0.0.1:8421"
-MAX_CONNECTIONS = 2048
-IDLE_S = 30
-"""Seconds after which a silent connection is closed."""
-STOP_S = 10
-"""Longest wait for answers in hand when the server stops."""
-BACKLOG = 1024
-MAX_TOKEN_BYTES = 1 << 12
-
-
-class ServingError(LeagueError):
-    """A policy cannot be served as asked."""
+LIMITS = ServerLimits(max_requests=2048, stop_s=10)
 
 
 @dataclass(frozen=True)
@@ -45,126 +31,50 @@ def serve_policy(
     policy: ServedPolicy,
     config: ServingConfig,
     *,
-    listen: str = DEFAULT_LISTEN,
+    where: Listening | Path,
     token_file: Path | None = None,
-    hosts: tuple[str, ...] = (),
     ready: Callable[[Address], object] = lambda address: None,
 ) -> None:
     """Serve a policy; answers in hand are given before it ends.
 
     Args:
-      listen: "HOST:PORT" (port 0 for a free one) or "unix:PATH". hosts: further names by which it may be called.
+      where: a TCP address, or the path of a unix socket.
       token_file: holds the token for TCP; made where it is missing. None makes a token for this start alone.
       ready: called once requests are taken.
     Raises:
-      ServingError: the address cannot be listened on.
+      AddressError: the address is not safe, or cannot be listened on. TokenFileError: the file holds no token.
     """
-    with _listener(listen) as (listener, is_unix):
-        token = "" if is_unix else _token(token_file)
-        host = listener.getsockname()[0] if not is_unix else "localhost"
-        app = PolicyApp(policy, config, token=token, hosts=(host, *hosts))
-        server = uvicorn.Server(
-            uvicorn.Config(
-                app,
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,
-                ws="none",
-                limit_concurrency=MAX_CONNECTIONS,
-                timeout_keep_alive=IDLE_S,
-                timeout_graceful_shutdown=STOP_S,
-            )
-        )
+    with listening(where) as listener:
+        tcp = where if isinstance(where, Listening) else None
+        if tcp is None:
+            address = Address("http://localhost", "", str(where))
+        else:
+            token = new_token() if token_file is None else token_in(token_file, make=True)
+            address = Address(tcp.url(listener.getsockname()[1]), token)
+        app = PolicyApp(policy, config, token=address.token, hosts=() if tcp is None else tcp.names)
+        server = make_server(app, LIMITS, where=tcp)
         app.callers = lambda: len(server.server_state.connections)
-        address = (
-            Address("http://localhost", "", listen.removeprefix(UNIX)) if is_unix else _tcp_address(listener, token)
-        )
         ready(address)  # connections queue in the listener from here on
         server.run(sockets=[listener])
 
 
-def _tcp_address(listener: socket.socket, token: str) -> Address:
-    host, port = listener.getsockname()[:2]
-    return Address(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}", token)
-
-
 @contextlib.contextmanager
-def _listener(listen: str) -> Iterator[tuple[socket.socket, bool]]:
-    """A listening socket, and whether it is a unix socket of this user alone.
+def listening(where: Listening | Path) -> Iterator[socket.socket]:
+    """A listening socket; that of a path is removed in the end.
 
     Raises:
-      ServingError.
+      AddressError: it cannot be listened on.
     """
-    is_unix = listen.startswith(UNIX)
+    if isinstance(where, Listening):
+        with contextlib.closing(tcp_listener(where)) as listener:
+            yield listener
+        return
     try:
-        listener = _unix(Path(listen.removeprefix(UNIX))) if is_unix else _tcp(listen)
+        listener = unix_listener(where)
     except OSError as error:
-        raise ServingError(f"--listen {listen}: it cannot be listened on ({error.strerror or error}).") from error
+        raise AddressError(f"--listen unix:{where}: it cannot be listened on: {error.strerror or error}.") from error
     try:
-        yield listener, is_unix
+        with contextlib.closing(listener):
+            yield listener
     finally:
-        listener.close()
-        if is_unix:
-            with contextlib.suppress(FileNotFoundError):
-                Path(listen.removeprefix(UNIX)).unlink()
-
-
-def _unix(path: Path) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    if path.is_socket():  # left by a server that was killed, unless somebody answers
-        with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as trial:
-            if trial.connect_ex(str(path)) == 0:
-                listener.close()
-                raise ServingError(f"--listen {UNIX}{path}: a server listens there already.")
-        path.unlink()
-    before = os.umask(0o177)
-    try:
-        listener.bind(str(path))
-        listener.listen(BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    finally:
-        os.umask(before)
-    return listener
-
-
-def _tcp(listen: str) -> socket.socket:
-    host, colon, port = listen.rpartition(":")
-    if not colon or not port.isdecimal() or int(port) > 65535:
-        raise ServingError(f"--listen {listen}: give HOST:PORT, such as {DEFAULT_LISTEN}, or {UNIX}PATH.")
-    host = host.strip("[]")
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, int(port)))
-        listener.listen(BACKLOG)
-    except OSError:
-        listener.close()
-        raise
-    return listener
-
-
-def _token(file: Path | None) -> str:
-    """The token in a file, which is made where it is missing; a new one without a file.
-
-    Raises:
-      ServingError: the file holds no token.
-    """
-    if file is None:
-        return secrets.token_urlsafe(32)
-    storage = Storage()
-    try:
-        token = storage.read_bytes(file, max_bytes=MAX_TOKEN_BYTES).decode("ascii").strip()
-    except FileNotFoundError:
-        token = secrets.token_urlsafe(32)
-        storage.atomic_write_bytes(file, token.encode() + b"\n", private=True)
-    except UnicodeDecodeError as error:
-        raise ServingError(f"--token-file {file} holds no token of letters and digits.") from error
-    if len(token) < 16:
-        raise ServingError(f"--token-file {file} holds a token of {len(token)} characters, 16 are the least.")
-    return token
+        remove_socket(where)

@@ -146,6 +146,7 @@ class RunFolder:
         self.supervisor_path = self.path / "supervisor.json"
         self.supervisor_lock = RunLock(self.path / "supervisor.lock")
         self.door_path = self.path / "control.json"
+        self.tokens_path = self.path / "tokens"
         self.console_log_path = self.logs_path / "console.log"
 
     @classmethod

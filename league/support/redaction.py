@@ -8,9 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from league.control.door_file import NoDoor, read_door_file
-from league.errors import LeagueError
-from league.page.page_file import read_page_file
+from league.http.token_file import known_tokens
 from league.store.known_runs import state_folder
 from league.store.run_folder import RunFolder
 
@@ -71,16 +69,11 @@ def _without_value(found: re.Match[str]) -> str:
 def secrets_here(folder: RunFolder, environment: Mapping[str, str] = os.environ) -> set[str]:
     """Values that are secret on this machine, as far as this user can see them.
 
-    Those of environment variables with such a name, the run's door and page, the user's key, Ray's token, and .netrc.
+    Those of environment variables with such a name, the run's tokens, the user's key, Ray's token, and .netrc.
     """
     found = {value for name, value in environment.items() if _SECRET_NAME.search(name)}
-    try:
-        door = read_door_file(folder)
-        found |= {door.operator_token, door.reader_token}
-    except (NoDoor, LeagueError):
-        pass
-    page = read_page_file(folder.path)
-    found |= set() if page is None else {page.token}
+    tokens = known_tokens(folder.tokens_path)
+    found |= set() if tokens is None else {tokens.operator, tokens.reader}
     home = Path("~").expanduser()
     for path in (state_folder() / "secret", home / ".ray" / "auth_token"):
         content = _content(path)

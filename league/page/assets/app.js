@@ -7,7 +7,7 @@ import {duration} from './kit/format.js';
 const REFRESH_MS = 2000;
 const modules = new Map();
 const place = {run: null, section: null, query: {}};
-let sections = [], runs = [], leave = [], endNews = null, dirty = false, refreshedAt = 0, shownAt = 0, number = 0;
+let sections = [], runs = [], readOnly = false, leave = [], endNews = null, dirty = false, refreshedAt = 0, shownAt = 0, number = 0;
 
 const byId = id => document.getElementById(id);
 const announce = text => { byId('announce').textContent = text; };
@@ -39,7 +39,7 @@ async function module(section) {
 }
 
 function context() {
-  return {...place, runs, link, go, read, get, post, announce, onRemove: end => leave.push(end), refresh: () => show(false)};
+  return {...place, runs, readOnly, link, go, read, get, post, announce, onRemove: end => leave.push(end), refresh: () => show(false)};
 }
 
 function isBusy(root) {
@@ -179,6 +179,8 @@ function askForToken(error) {
 
 async function begin(session) {
   sections = session.sections;
+  readOnly = !session.may_change;
+  byId('read-only').hidden = !readOnly;
   runs = (await get('/runs')).runs;
   addEventListener('hashchange', () => { if (location.hash !== '#main') navigate().catch(failed); });
   setInterval(tick, 500);

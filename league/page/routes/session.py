@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import time
 from collections.abc import AsyncIterator
 
@@ -12,7 +11,7 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from league.control.lifecycle import row_of
-from league.page.guard import CSRF_HEADER, Keys
+from league.page.guard import CSRF_HEADER, Entrance, Keys
 from league.page.registry import SECTIONS
 from league.page.runs.library import Library
 from league.page.runs.opened_run import OpenedRun
@@ -42,15 +41,24 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
             entry = msgspec.json.decode(await request.body(), type=Entry)
         except msgspec.DecodeError as error:
             raise HTTPException(422, str(error)) from error
-        if not hmac.compare_digest(entry.token.encode(), keys.token.encode()):
+        entrance = keys.by_token(entry.token)
+        if entrance is None:
             raise HTTPException(401, "this is not the token of this page: open the address that was printed last")
-        answer = JSONResponse(_session(keys))
-        answer.set_cookie(keys.cookie_name, keys.session, max_age=COOKIE_S, httponly=True, samesite="strict", path="/")
+        answer = JSONResponse(_session(entrance))
+        answer.set_cookie(
+            keys.cookie_name,
+            entrance.session,
+            max_age=COOKIE_S,
+            httponly=True,
+            samesite="strict",
+            path="/",
+            secure=keys.is_secure,
+        )
         return answer
 
     @router.get("/session")
-    def session() -> Response:
-        return JSONResponse(_session(keys))
+    def session(request: Request) -> Response:
+        return JSONResponse(_session(request.state.entrance))
 
     @router.get("/runs")
     def runs() -> Response:
@@ -65,8 +73,14 @@ def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
         return StreamingResponse(_stream(opened, watching), media_type="text/event-stream")
 
 
-def _session(keys: Keys) -> dict[str, object]:
-    return {"csrf": keys.csrf, "header": CSRF_HEADER, "sections": list(SECTIONS), "version": __version__}
+def _session(entrance: Entrance) -> dict[str, object]:
+    return {
+        "csrf": entrance.csrf,
+        "header": CSRF_HEADER,
+        "may_change": entrance.may_change,
+        "sections": list(SECTIONS),
+        "version": __version__,
+    }
 
 
 async def _stream(run: OpenedRun, watching: asyncio.Semaphore) -> AsyncIterator[bytes]:

@@ -45,11 +45,11 @@ class _Refused(Exception):  # noqa: N818 - it is an answer, not a failure
         self.status = status
 
 
-def make_app(pool: Pool, token: str, *, hosts: tuple[str, ...] = ()) -> Starlette:
+def make_app(pool: Pool, token: str, *, hosts: tuple[str, ...]) -> Starlette:
     """The application behind the listener of a pool.
 
     Args:
-      token: which every request but /healthz carries. hosts: names by which it may be called beside loopback's.
+      token: which every request but /healthz carries. hosts: names by which it may be called.
     """
     routes = _Routes(pool, token)
     app = Starlette(
@@ -63,8 +63,7 @@ def make_app(pool: Pool, token: str, *, hosts: tuple[str, ...] = ()) -> Starlett
             Route("/v1/weights/{digest}", routes.guarded(routes.weights)),
         ]
     )
-    allowed = ["localhost", "127.0.0.1", "[::1]", *hosts]
-    app.add_middleware(TrustedHostMiddleware, allowed_hosts=allowed, www_redirect=False)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
     return app
 
 

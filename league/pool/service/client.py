@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Callable
 from typing import Self, TypeVar
-from urllib.parse import urlsplit
 
 import httpx
 import msgspec
 
+from league.errors import LeagueError
+from league.http.trust import trust_of
 from league.pool.core.records import BatchLease, BatchResult, PoolGame
 from league.pool.pool import GrantedBatch
 from league.pool.service.messages import (
@@ -26,7 +26,6 @@ from league.pool.service.messages import (
     Welcome,
     version_mark,
 )
-from league.pool.service.server import PoolServiceError, is_loopback
 from league.runtime.nodes.host_version import this_version
 from league.store.snapshots import SnapshotManifest, sha256_hex
 
@@ -38,6 +37,10 @@ FIRST_PAUSE_S, MAX_PAUSE_S = 0.1, 10.0
 Record = TypeVar("Record")
 
 
+class PoolServiceError(LeagueError):
+    """A pool does not answer, or has nobody left to play."""
+
+
 class AnswerRefused(PoolServiceError):  # noqa: N818
     """The pool answered, and its answer is no, for good."""
 
@@ -47,11 +50,11 @@ class PoolClient:
 
     Args:
       url: http of loopback, or https. token: of the pool. worker: a name for people.
-      ca_file: certificates to trust beside the system's; empty for none.
+      ca_file: certificates to trust in the place of the system's; empty for the system's.
       still: asked before a request is repeated; says no once the worker is to end.
       pause: waits so many seconds. clock: monotonic seconds.
     Raises:
-      PoolServiceError: the URL would carry the token in the clear.
+      AddressError: the URL would carry the token in the clear, or the file cannot be used.
     """
 
     def __init__(
@@ -66,21 +69,12 @@ class PoolClient:
         clock: Callable[[], float] = time.monotonic,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise PoolServiceError(f"{url} is no URL of a pool: write http://127.0.0.1:PORT or https://HOST:PORT.")
-        if parts.scheme == "http" and not is_loopback(parts.hostname):
-            raise PoolServiceError(f"{url} would carry the token in the clear: use https, or a tunnel to 127.0.0.1.")
         version = this_version()
-        try:
-            context = ssl.create_default_context(cafile=ca_file or None) if parts.scheme == "https" else True
-        except OSError as error:
-            raise PoolServiceError(f"--ca-file {ca_file} cannot be read: {error}.") from error
         self._http = httpx.Client(
             base_url=url,
             headers={"authorization": f"Bearer {token}", VERSION_HEADER: version_mark(version)},
             timeout=TIMEOUT_S,
-            verify=context,
+            verify=trust_of(url, ca_file=ca_file),
             trust_env=False,  # a proxy of the environment would see the token
         )
         self._url = url
@@ -160,6 +154,8 @@ class PoolClient:
                 answer = send()
             except httpx.TransportError as error:
                 problem = str(error) or type(error).__name__
+                if "CERTIFICATE_VERIFY_FAILED" in problem:  # as no later try changes
+                    raise AnswerRefused(f"the certificate of {self._url} is not trusted: {problem}.") from error
             else:
                 if answer.is_success:
                     return answer

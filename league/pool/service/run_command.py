@@ -14,12 +14,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
+from league.http.address import Listening
+from league.http.token_file import token_in
 from league.monitor.progress import ProgressLine
 from league.pool.folder import PoolFolder
 from league.pool.pool import Pool, open_pool
 from league.pool.run import run_here
-from league.pool.service.client import PoolClient
-from league.pool.service.server import Listening, PoolServiceError, serving, token_of
+from league.pool.service.client import PoolClient, PoolServiceError
+from league.pool.service.server import serving
 from league.pool.service.worker import work
 
 TEND_S = 1.0
@@ -49,7 +51,7 @@ def serve_pool(path: Path, where: Listening, *, token_file: Path | None, trust: 
     """Serve a pool to workers until a signal; returns a sentence for the end."""
     with _opened(path, trust) as pool, stopped_by_signals(None) as stop:
         token = token_file or PoolFolder(path).token
-        with serving(pool, token_of(token, make=True), where) as url, _progress(pool) as progress:
+        with serving(pool, token_in(token, make=True), where) as url, _progress(pool) as progress:
             _say(f"Workers join by `league pool work {url} --token-file {token}`.")
             while not stop.wait(TEND_S):
                 pool.tend()
@@ -71,7 +73,7 @@ def work_for(url: str, *, token_file: Path, ca_file: str, seconds: float | None,
         def still() -> bool:
             return not stop.is_set() and not (with_parent and os.getppid() != parent)
 
-        token = token_of(token_file, make=False)
+        token = token_in(token_file, make=False)
         with PoolClient(url, token, worker=worker, ca_file=ca_file, still=still, pause=stop.wait) as client:
             games = work(client, still=still, idle=stop.wait, trust=trust, progress=lambda n: line.show(f"{n:,} games"))
     line.close()
@@ -83,7 +85,7 @@ def _run_processes(
 ) -> None:
     """Serve the pool on loopback to workers of this machine, and end them with it."""
     token_file = PoolFolder(path).token
-    with serving(pool, token_of(token_file, make=True), Listening()) as url:
+    with serving(pool, token_in(token_file, make=True), Listening()) as url:
         order = ["pool", "work", url, "--token-file", str(token_file), "--with-parent", *(["--trust"] if trust else [])]
         workers = [
             subprocess.Popen(

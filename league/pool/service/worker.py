@@ -16,8 +16,7 @@ from league.pool.core.records import PoolGame
 from league.pool.play import env_of, play_batch, seed_of
 from league.pool.policies import ReadyPolicies
 from league.pool.pool import GrantedBatch
-from league.pool.service.client import AnswerRefused, PoolClient
-from league.pool.service.server import PoolServiceError
+from league.pool.service.client import AnswerRefused, PoolClient, PoolServiceError
 from league.store.snapshots import SnapshotManifest
 
 IDLE_S = 1.0

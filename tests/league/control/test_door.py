@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import ssl
 import stat
-import subprocess
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -21,14 +19,18 @@ from hypothesis import strategies as st
 
 from league.config.run_config import ControlConfig
 from league.control import api, client
-from league.control.door import DoorError, open_door
+from league.control.door import open_door
 from league.control.door_file import DoorFile, NoDoor, read_door_file, socket_path, write_door_file
 from league.control.exposition import exposition
+from league.http.address import AddressError
+from league.http.token_file import remove_tokens, tokens_in
+from league.http.trust import trust_of
 from league.operations.catalogue import OPERATIONS
 from league.operations.operator import Done
 from league.operations.plans import OperationRefused
 from league.store.lock import Holder, this_process
 from league.store.run_folder import RunFolder, RunStatus
+from tests.league.http.certificates import make_certificates
 
 OPERATION = "/api/v1/operations"
 
@@ -54,6 +56,7 @@ class Door:
 
     def __init__(self, folder: RunFolder, desk: Desk) -> None:
         self.folder, self.desk, self.file = folder, desk, read_door_file(folder)
+        self.tokens = tokens_in(folder.tokens_path)
 
     def unix(self, method: str, path: str, **options: Any) -> httpx.Response:
         with httpx.Client(transport=httpx.HTTPTransport(uds=self.file.socket), timeout=10.0) as way:
@@ -115,7 +118,7 @@ def test_arguments_are_checked_before_the_league_sees_them(door: Door) -> None:
     ("token", "read", "change"), [("", 401, 401), ("wrong", 401, 401), ("reader", 200, 403), ("operator", 200, 200)]
 )
 def test_tokens_over_tcp(door: Door, token: str, read: int, change: int) -> None:
-    given_token = {"reader": door.file.reader_token, "operator": door.file.operator_token}.get(token, token)
+    given_token = {"reader": door.tokens.reader, "operator": door.tokens.operator}.get(token, token)
     asked = len(door.desk.asked)
     for path in ("/api/v1/run", "/metrics"):
         assert door.tcp("GET", path, given_token).status_code == read
@@ -135,14 +138,14 @@ def test_tokens_over_tcp(door: Door, token: str, read: int, change: int) -> None
 def test_what_a_request_says_of_its_origin_opens_nothing(door: Door, headers: dict[str, str]) -> None:
     assert door.tcp("GET", "/api/v1/run", headers=headers).status_code == 401
     assert door.tcp("POST", f"{OPERATION}/pause", headers=headers, json={"what": "training"}).status_code == 401
-    found = door.tcp("POST", f"{OPERATION}/pause", door.file.operator_token, headers=headers, json={"what": "rating"})
+    found = door.tcp("POST", f"{OPERATION}/pause", door.tokens.operator, headers=headers, json={"what": "rating"})
     assert found.status_code == 200
     assert door.desk.asked[-1][2].endswith("token@127.0.0.1")
 
 
 @pytest.mark.parametrize(("needs_token", "status"), [(True, 401), (False, 200)])
 def test_the_listener_decides_whether_a_token_is_wanted(door: Door, needs_token: bool, status: int) -> None:
-    app = api.make_api(door.folder, door.desk, door.file, needs_token=needs_token)
+    app = api.make_api(door.folder, door.desk, tokens=door.tokens if needs_token else None)
     without_address = httpx.ASGITransport(app, client=None)  # type: ignore[arg-type]
 
     async def call() -> tuple[int, int]:
@@ -155,7 +158,7 @@ def test_the_listener_decides_whether_a_token_is_wanted(door: Door, needs_token:
 
 
 def test_a_page_of_another_site_reaches_nothing(door: Door) -> None:
-    token = door.file.operator_token
+    token = door.tokens.operator
     assert door.tcp("GET", "/api/v1/run", token, headers={"host": "evil.example"}).status_code == 400
     plain = door.tcp(
         "POST", f"{OPERATION}/pause", content=b'{"what": "training"}', headers={"content-type": "text/plain"}
@@ -253,7 +256,7 @@ def test_an_address_in_use_is_told(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         config = ControlConfig(listen=f"127.0.0.1:{taken.getsockname()[1]}")
-        with pytest.raises(DoorError, match=r"control\.listen"), open_door(folder, Desk(), config, say=pytest.fail):
+        with pytest.raises(AddressError, match=r"control\.listen"), open_door(folder, Desk(), config, say=pytest.fail):
             pytest.fail("it opened")
 
 
@@ -277,18 +280,43 @@ def test_addresses_of_loopback(listen: str) -> None:
     assert ControlConfig(listen=listen).problems() == []
 
 
-def test_tls(tmp_path: Path) -> None:
-    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
-    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "1"]
-    made += ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(cert)]
-    subprocess.run(made, check=True, capture_output=True, timeout=60)
+def test_the_tokens_stay_over_restarts_in_files_of_their_own(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
-    config = ControlConfig(listen=f"localhost:{free_port()}", tls_cert=str(cert), tls_key=str(key))
+    config, seen = ControlConfig(listen=f"127.0.0.1:{free_port()}"), []
+    for _ in range(2):
+        with open_door(folder, Desk(), config, say=pytest.fail):
+            seen.append((folder.tokens_path / "reader").read_text().strip())
+            found = httpx.get(
+                f"{read_door_file(folder).url}/api/v1/run", headers={"authorization": f"Bearer {seen[0]}"}
+            )
+            assert found.status_code == 200
+            holders = [
+                path for path in folder.path.rglob("*") if path.is_file() and seen[0] in path.read_text("latin1")
+            ]
+            assert holders == [folder.tokens_path / "reader"]
+            assert stat.S_IMODE(holders[0].stat().st_mode) == 0o600
+    remove_tokens(folder.tokens_path, storage=folder.storage)
     with open_door(folder, Desk(), config, say=pytest.fail):
-        token = read_door_file(folder).operator_token
-        trusted = ssl.create_default_context(cafile=str(cert))
+        old = {"authorization": f"Bearer {seen[0]}"}
+        assert httpx.get(f"{read_door_file(folder).url}/api/v1/run", headers=old).status_code == 401
+
+
+def test_a_door_on_its_socket_alone_has_no_tokens(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run")
+    with open_door(folder, Desk(), ControlConfig(), say=pytest.fail):
+        assert not folder.tokens_path.exists()
+
+
+def test_tls(tmp_path: Path) -> None:
+    made = make_certificates(tmp_path)
+    folder = run_folder(tmp_path / "run")
+    config = ControlConfig(listen=f"localhost:{free_port()}", tls_cert=made.cert, tls_key=made.key)
+    with open_door(folder, Desk(), config, say=pytest.fail):
         url = f"{read_door_file(folder).url}/api/v1/run"
-        answer = httpx.get(url, headers={"authorization": f"Bearer {token}"}, verify=trusted, timeout=10.0)
-        assert answer.status_code == 200
-        with pytest.raises(httpx.TransportError):
-            httpx.get(url.replace("https", "http"), timeout=10.0)
+        bearer = {"authorization": f"Bearer {tokens_in(folder.tokens_path).operator}"}
+        trusted = trust_of(url, ca_file=made.ca)
+        assert httpx.get(url, headers=bearer, verify=trusted, timeout=10.0).status_code == 200
+        assert httpx.get(url, verify=trusted, timeout=10.0).status_code == 401
+        for address, trust in ((url, True), (url.replace("https", "http"), True)):
+            with pytest.raises(httpx.TransportError):
+                httpx.get(address, headers=bearer, verify=trust, timeout=10.0)

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from league.page.guard import App
-from tests.league.page.page_runs import KEYS, page_of, write_run
+from tests.league.page.page_runs import OPERATOR, page_of, write_run
 
 BASE = "http://127.0.0.1:8420"
 
@@ -37,6 +37,6 @@ def stranger(page_app: App) -> TestClient:
 @pytest.fixture
 def client(stranger: TestClient) -> TestClient:
     """A client that has entered."""
-    answer = stranger.post("/api/v1/session", json={"token": KEYS.token})
+    answer = stranger.post("/api/v1/session", json={"token": OPERATOR.token})
     assert answer.status_code == 200
     return stranger

@@ -12,6 +12,8 @@ from pathlib import Path
 from league.config.loading import parse_config
 from league.config.run_config import ControlConfig
 from league.control.door import open_door
+from league.http.address import Listening
+from league.http.token_file import Tokens
 from league.operations.operator import Operator
 from league.page.guard import Keys
 from league.page.runs.library import Library
@@ -50,9 +52,10 @@ def live_run(path: Path, *, leases: int = 60) -> Iterator[RunFolder]:
 
 @dataclass(frozen=True)
 class Served:
-    """A page that is being served. url: with its token."""
+    """A page that is being served. url, reader_url: with the token of an operator, and of a reader."""
 
     url: str
+    reader_url: str
     port: int
 
 
@@ -60,13 +63,15 @@ class Served:
 def served(path: Path) -> Iterator[Served]:
     """The page of a run or of a folder, on a free port."""
     library = Library(path)
-    listener = listen(0)
+    where = Listening()
+    listener = listen(where)
     port = listener.getsockname()[1]
-    server = page_server(library, Keys("the-token", f"league-page-{port}"))
+    server = page_server(library, Keys(Tokens("the-token", "the-reader"), port), where)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        yield Served(f"http://127.0.0.1:{port}/#token=the-token", port)
+        base = f"http://127.0.0.1:{port}/#token="
+        yield Served(f"{base}the-token", f"{base}the-reader", port)
     finally:
         server.should_exit = True
         thread.join(10.0)

@@ -11,6 +11,8 @@ import yaml
 from league.config.loading import parse_config
 from league.config.run_config import dump_config
 from league.core.state.events import EVENTS
+from league.http.address import Listening
+from league.http.token_file import Tokens
 from league.monitor import names
 from league.page.app import make_page
 from league.page.guard import App, Keys
@@ -21,7 +23,8 @@ from league.store.lock import this_process
 from league.store.run_folder import RunFolder, RunStatus, WorkerStatus
 from tests.league.core.simulated_league import SimulatedLeague
 
-KEYS = Keys("the-token", "league-page-8420")
+KEYS = Keys(Tokens("the-token", "the-reader"), 8420)
+OPERATOR, READER = KEYS.entrances
 PLAIN = {
     "env": {"id": "tic_tac_toe"},
     "name": "made",
@@ -102,4 +105,4 @@ def write_metrics(folder: RunFolder, *, players: list[str], rows: int = 30) -> N
 def page_of(path: Path) -> tuple[Library, App]:
     """The application over a run or a folder of runs, with the token "the-token"."""
     library = Library(path)
-    return library, make_page(library, KEYS)
+    return library, make_page(library, KEYS, hosts=Listening().names)

@@ -9,6 +9,8 @@ from pathlib import Path
 import httpx
 
 from league.control.page_process import page_process
+from league.http.address import Listening
+from league.http.token_file import tokens_in
 from league.page.page_file import PAGE_FILE, live_page, read_page_file
 from league.page.server import listen
 from league.support.redaction import secrets_here
@@ -24,16 +26,22 @@ def test_it_is_served_while_the_daemon_lives_and_keeps_its_token(tmp_path: Path)
         address = live_page(folder.path)
         assert address is not None
         assert stat.S_IMODE((folder.path / PAGE_FILE).stat().st_mode) == 0o600
-        base = f"http://127.0.0.1:{address.port}"
+        base = address.base
         assert httpx.get(base).status_code == 200
         assert httpx.get(f"{base}/api/v1/runs").status_code == 401
-        assert httpx.post(f"{base}/api/v1/session", json={"token": address.token}).status_code == 200
+        assert httpx.post(f"{base}/api/v1/session", json={"token": address.tokens.operator}).status_code == 200
         said = league("serve", folder.path)
-        assert (said.code, said.out.splitlines()[0]) == (0, address.url)
+        assert (said.code, said.out.splitlines()[::2]) == (0, [address.url, address.reader_url])
     assert live_page(folder.path) is None
-    known = read_page_file(folder.path)
-    assert known is not None and known.token == address.token
-    assert address.token in secrets_here(folder)
+    assert tokens_in(folder.tokens_path) == address.tokens
+    assert {address.tokens.operator, address.tokens.reader} <= secrets_here(folder)
+    holders = [path for path in folder.path.rglob("*") if path.is_file() and _holds(path, address.tokens.operator)]
+    assert holders == [folder.tokens_path / "operator"]
+    assert stat.S_IMODE(holders[0].stat().st_mode) == 0o600
+
+
+def _holds(path: Path, word: str) -> bool:
+    return word.encode() in path.read_bytes()
 
 
 def test_a_damaged_page_file_is_no_page(tmp_path: Path) -> None:
@@ -54,6 +62,6 @@ def test_nothing_to_show_and_a_taken_port_are_sentences(tmp_path: Path) -> None:
 
 def test_answers_leave_at_once() -> None:
     """asyncio turns Nagle's algorithm off only where a listener knows that it speaks TCP."""
-    with listen(0) as listener:
+    with listen(Listening()) as listener:
         assert listener.proto == socket.IPPROTO_TCP
         assert listener.getsockname()[0] == "127.0.0.1"

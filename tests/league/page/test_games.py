@@ -18,7 +18,7 @@ from league.replays.recorder import record_game
 from league.replays.replay import SeatHolder
 from league.replays.replay_file import write_replay
 from league.store.run_folder import RunFolder
-from tests.league.page.page_runs import KEYS
+from tests.league.page.page_runs import OPERATOR
 
 RUN = "/api/v1/runs/made"
 
@@ -26,7 +26,7 @@ RUN = "/api/v1/runs/made"
 @pytest.fixture
 def player(client: TestClient) -> TestClient:
     """A client whose requests carry the word of the page."""
-    client.headers[CSRF_HEADER] = KEYS.csrf
+    client.headers[CSRF_HEADER] = OPERATOR.csrf
     return client
 
 

@@ -8,19 +8,19 @@ import pytest
 from fastapi.testclient import TestClient
 
 from league.page.guard import CSRF_HEADER, HEADERS, MAX_BODY_BYTES
-from tests.league.page.page_runs import KEYS
+from tests.league.page.page_runs import KEYS, OPERATOR, READER
 
 RUN = "/api/v1/runs/made"
 PAUSE = f"{RUN}/operations/pause"
 JSON = {"content-type": "application/json"}
-CSRF = {CSRF_HEADER: KEYS.csrf}
+CSRF = {CSRF_HEADER: OPERATOR.csrf}
 
 
 def test_the_token_opens_a_session_that_scripts_cannot_read(stranger: TestClient) -> None:
     assert stranger.get("/api/v1/runs").status_code == 401
-    answer = stranger.post("/api/v1/session", json={"token": KEYS.token})
+    answer = stranger.post("/api/v1/session", json={"token": OPERATOR.token})
     cookie = answer.headers["set-cookie"]
-    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and KEYS.token not in cookie
+    assert "HttpOnly" in cookie and "SameSite=strict" in cookie and OPERATOR.token not in cookie
     assert stranger.get("/api/v1/runs").status_code == 200
 
 
@@ -28,7 +28,7 @@ def test_the_token_opens_a_session_that_scripts_cannot_read(stranger: TestClient
     ("status", "method", "path", "headers", "body"),
     [
         (401, "GET", "/api/v1/runs", {}, None),
-        (401, "GET", f"{RUN}/sections/overview", {"cookie": f"{KEYS.cookie_name}={KEYS.token}"}, None),
+        (401, "GET", f"{RUN}/sections/overview", {"cookie": f"{KEYS.cookie_name}={OPERATOR.token}"}, None),
         (401, "GET", f"{RUN}/news", {"cookie": f"{KEYS.cookie_name}=x"}, None),
         (401, "GET", "/api/v1/session", {}, None),
         (401, "GET", "/api/v1/no/such/thing", {}, None),
@@ -37,11 +37,11 @@ def test_the_token_opens_a_session_that_scripts_cannot_read(stranger: TestClient
         (401, "POST", PAUSE, CSRF, {}),
         (422, "POST", "/api/v1/session", {}, {"token": 1}),
         (422, "POST", "/api/v1/session", {}, {"token": "x", "more": 1}),
-        (403, "POST", "/api/v1/session", {"origin": "http://evil.example"}, {"token": KEYS.token}),
-        (403, "POST", "/api/v1/session", {"origin": "http://127.0.0.1:9999"}, {"token": KEYS.token}),
-        (403, "POST", "/api/v1/session", {"sec-fetch-site": "cross-site"}, {"token": KEYS.token}),
+        (403, "POST", "/api/v1/session", {"origin": "http://evil.example"}, {"token": OPERATOR.token}),
+        (403, "POST", "/api/v1/session", {"origin": "http://127.0.0.1:9999"}, {"token": OPERATOR.token}),
+        (403, "POST", "/api/v1/session", {"sec-fetch-site": "cross-site"}, {"token": OPERATOR.token}),
         (400, "GET", "/", {"host": "evil.example"}, None),
-        (400, "POST", "/api/v1/session", {"host": "evil.example:8420"}, {"token": KEYS.token}),
+        (400, "POST", "/api/v1/session", {"host": "evil.example:8420"}, {"token": OPERATOR.token}),
     ],
 )
 def test_a_stranger_is_refused(
@@ -55,7 +55,7 @@ def test_a_stranger_is_refused(
     [
         (403, "POST", PAUSE, JSON, b"{}"),
         (403, "POST", PAUSE, {**JSON, CSRF_HEADER: "wrong"}, b"{}"),
-        (403, "POST", PAUSE, {**JSON, CSRF_HEADER: KEYS.session}, b"{}"),
+        (403, "POST", PAUSE, {**JSON, CSRF_HEADER: OPERATOR.session}, b"{}"),
         (403, "POST", PAUSE, {**JSON, **CSRF, "origin": "http://evil.example"}, b"{}"),
         (403, "POST", PAUSE, {**JSON, **CSRF, "origin": "null"}, b"{}"),
         (403, "POST", PAUSE, {**JSON, **CSRF, "sec-fetch-site": "same-site"}, b"{}"),
@@ -91,6 +91,43 @@ def test_a_session_alone_is_not_enough(
     answer = client.request(method, path, headers=headers, content=content)
     assert answer.status_code == status, answer.text
     assert all(answer.headers.get(name) == value for name, value in HEADERS.items()) or status == 400
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "path", "headers", "body"),
+    [
+        (200, "GET", "/api/v1/runs", {}, None),
+        (200, "GET", f"{RUN}/sections/overview", {}, None),
+        (200, "GET", f"{RUN}/sections/operations", {}, None),
+        (422, "POST", f"{RUN}/play", {CSRF_HEADER: READER.csrf}, {"policy": 3}),
+        (403, "POST", f"{RUN}/play", CSRF, {"policy": "best"}),
+        (403, "POST", PAUSE, {CSRF_HEADER: READER.csrf}, {}),
+        (403, "POST", f"{PAUSE}/plan", {CSRF_HEADER: READER.csrf}, {}),
+        (403, "POST", PAUSE, CSRF, {}),
+        (403, "POST", f"{RUN}/play/../operations/pause", {CSRF_HEADER: READER.csrf}, {}),
+        (403, "POST", f"{RUN}/play/%2e%2e/operations/pause", {CSRF_HEADER: READER.csrf}, {}),
+        (403, "POST", f"{RUN}/play%0a/operations/pause", {CSRF_HEADER: READER.csrf}, {}),
+        (403, "POST", f"{RUN}/nothing", {CSRF_HEADER: READER.csrf}, {}),
+    ],
+)
+def test_a_reader_sees_everything_and_changes_nothing(
+    stranger: TestClient, status: int, method: str, path: str, headers: dict[str, str], body: Any
+) -> None:
+    entered = stranger.post("/api/v1/session", json={"token": READER.token})
+    assert entered.json()["may_change"] is False and entered.json()["csrf"] == READER.csrf != OPERATOR.csrf
+    answer = stranger.request(method, path, headers=headers, json=body)
+    assert answer.status_code == status, answer.text
+    if status == 403 and headers[CSRF_HEADER] == READER.csrf:
+        assert "read-only" in answer.json()["error"]
+
+
+def test_a_readers_cookie_with_an_operators_word_is_no_operator(stranger: TestClient) -> None:
+    """Neither secret of one way in tells anything of the other's."""
+    stranger.cookies.set(KEYS.cookie_name, READER.session)
+    assert stranger.post(PAUSE, headers=CSRF, json={}).status_code == 403
+    stranger.cookies.clear()
+    stranger.cookies.set(KEYS.cookie_name, READER.token)
+    assert stranger.get("/api/v1/runs").status_code == 401
 
 
 def test_answers_carry_the_policy_and_are_not_kept(client: TestClient) -> None:

@@ -15,10 +15,10 @@ from league.store.known_runs import this_user
 from league.store.run_folder import RunFolder
 from tests.league.page.conftest import BASE
 from tests.league.page.live_page import live_run
-from tests.league.page.page_runs import KEYS, page_of
+from tests.league.page.page_runs import OPERATOR, page_of
 from tests.league.tiny_runs import events_of, state_of
 
-HEADERS = {CSRF_HEADER: KEYS.csrf}
+HEADERS = {CSRF_HEADER: OPERATOR.csrf}
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunFolder, 
     with live_run(tmp_path_factory.mktemp("live") / "made", leases=20) as folder:
         library, page = page_of(folder.path)
         client = TestClient(page, base_url=BASE)  # type: ignore[arg-type]
-        client.post("/api/v1/session", json={"token": KEYS.token})
+        client.post("/api/v1/session", json={"token": OPERATOR.token})
         yield folder, client
         library.close()
 

@@ -23,7 +23,7 @@ from league.reports.figures.yardsticks import yardsticks
 from league.store.journal import Journal
 from league.store.run_folder import RunFolder
 from tests.league.page.conftest import BASE
-from tests.league.page.page_runs import KEYS, made_league, page_of, write_run
+from tests.league.page.page_runs import OPERATOR, made_league, page_of, write_run
 from tests.league.tiny_runs import events_of, state_of
 
 DEADLINE_S = 20.0
@@ -121,7 +121,7 @@ def test_runs_of_one_folder_are_compared(two_runs: Path) -> None:
     library, page = page_of(two_runs)
     try:
         client = TestClient(page, base_url=BASE)  # type: ignore[arg-type]
-        client.post("/api/v1/session", json={"token": KEYS.token})
+        client.post("/api/v1/session", json={"token": OPERATOR.token})
         found = client.get("/api/v1/compare", params={"run": ["one", "two"]}).json()
         assert found["runs"] == ["one", "two"] and found["settings"] == []
         best = next(curve for curve in found["curves"] if curve["metric"] == "league/best_rating_elo")

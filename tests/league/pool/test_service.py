@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,15 +11,17 @@ import httpx
 import msgspec
 import pytest
 
+from league.http.address import AddressError, Listening
 from league.pool.core.records import BOT, BatchResult, PoolGame, PoolPolicy
 from league.pool.folder import PoolFolder
 from league.pool.pool import Pool, create_pool, open_pool
 from league.pool.service import client as client_module
-from league.pool.service.client import AnswerRefused, PoolClient
+from league.pool.service.client import AnswerRefused, PoolClient, PoolServiceError
 from league.pool.service.messages import MAX_BODY_BYTES, VERSION_HEADER, Hello, version_mark
-from league.pool.service.server import Listening, PoolServiceError, listening_at, serving, token_of
+from league.pool.service.server import serving
 from league.pool.service.worker import work
 from league.runtime.nodes.host_version import this_version
+from tests.league.http.certificates import make_certificates
 from tests.league.pool.frozen_copies import frozen_copy, snapshot_folder
 
 TOKEN = "t" * 32
@@ -165,33 +166,18 @@ def test_a_pool_that_does_not_answer_is_named_after_a_while() -> None:
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:8710", "192.168.1.5:80", "example.org:80", "8710", "127.0.0.1:99999"])
 def test_addresses_that_others_reach_need_a_certificate(listen: str) -> None:
-    with pytest.raises(PoolServiceError):
-        listening_at(listen, tls_cert="", tls_key="", hosts=())
-    with pytest.raises(PoolServiceError, match="in the clear"):
+    with pytest.raises(AddressError, match="--listen"):
+        Listening.at(listen)
+    with pytest.raises(AddressError, match="in the clear"):
         PoolClient("http://example.org:80", TOKEN, worker="w")
 
 
-def test_a_token_is_for_its_user_alone(tmp_path: Path) -> None:
-    token = token_of(tmp_path / "token", make=True)
-    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
-    assert token_of(tmp_path / "token", make=False) == token and len(token) > 30
-    (tmp_path / "token").write_text("short")
-    with pytest.raises(PoolServiceError):
-        token_of(tmp_path / "token", make=False)
-
-
 def test_a_worker_joins_over_tls_and_only_with_a_certificate_it_trusts(tmp_path: Path, served: Served) -> None:
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    order = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost"
-    subprocess.run(
-        [*order.split(), "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)],
-        check=True,
-        capture_output=True,
-    )
-    with serving(served.pool, TOKEN, Listening(tls_cert=str(cert), tls_key=str(key))) as url:
+    made = make_certificates(tmp_path)
+    with serving(served.pool, TOKEN, Listening(tls_cert=made.cert, tls_key=made.key)) as url:
         assert url.startswith("https://")
-        with PoolClient(url, TOKEN, worker="w", ca_file=str(cert)) as client:
+        with PoolClient(url, TOKEN, worker="w", ca_file=made.ca) as client:
             assert client.hello().env_id == "tic_tac_toe"
         client = PoolClient(url, TOKEN, worker="w", patience_s=0.0)
-        with client, pytest.raises(PoolServiceError, match="certificate"):
+        with client, pytest.raises(AnswerRefused, match="not trusted"):
             client.hello()

@@ -16,11 +16,12 @@ from agents.nets.config import NetworkConfig
 from agents.nets.network import build_network
 from envs.protocol import EnvConfig
 from envs.registry import make, spec_of
+from league.http.address import AddressError
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.serving.app import PolicyApp, ServingConfig
 from league.serving.batching import Batcher, Overloaded
 from league.serving.served_policy import BadRequest, Decided, Row, ServedPolicy
-from league.serving.server import ServingError, _listener, _token
+from league.serving.server import listening
 from league.serving.sessions import SessionError, Sessions
 from league.serving.wire import ActAnswer, ActRequest, State
 from tests.agents.learner.learner_cases import weights_in
@@ -289,21 +290,10 @@ def test_a_policy_without_memory_needs_no_session() -> None:
         ServedPolicy(loaded(1)).row(ActRequest(board, mask), None)
 
 
-def test_a_unix_socket_is_its_users_alone_and_is_removed(tmp_path: Path) -> None:
+def test_the_unix_socket_is_removed_in_the_end(tmp_path: Path) -> None:
     path = tmp_path / "policy.sock"
-    with _listener(f"unix:{path}"):
+    with listening(path):
         assert path.stat().st_mode & 0o777 == 0o600
-        with pytest.raises(ServingError, match="listens there already"), _listener(f"unix:{path}"):
+        with pytest.raises(AddressError, match="listens there already"), listening(path):
             pass
     assert not path.exists()
-    with pytest.raises(ServingError, match="HOST:PORT"), _listener("8421"):
-        pass
-
-
-def test_a_token_file_is_made_private_and_kept(tmp_path: Path) -> None:
-    token = _token(tmp_path / "token")
-    assert _token(tmp_path / "token") == token and len(token) > 30
-    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
-    (tmp_path / "token").write_text("short")
-    with pytest.raises(ServingError, match="16 are the least"):
-        _token(tmp_path / "token")

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from league.control.door_file import new_door_file, write_door_file
 from league.errors import LeagueError
+from league.http.token_file import tokens_in
 from league.store.run_folder import RunFolder
 from league.support.bundle import bundle_run
 from league.support.redaction import GONE, Redactor, secrets_here
@@ -65,9 +65,8 @@ def test_no_file_of_a_run_holds_a_secret_of_its_user(run: Path) -> None:
 def test_a_bundle_has_its_parts_and_no_secret(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch, tmp_path)
     folder = RunFolder.open(run)
-    door = new_door_file(folder, url="http://127.0.0.1:1")
-    write_door_file(folder, door)
-    log = [*SECRETS.values(), door.operator_token, door.reader_token, "canary-of-netrc"]
+    tokens = tokens_in(folder.tokens_path)
+    log = [*SECRETS.values(), tokens.operator, tokens.reader, "canary-of-netrc"]
     log += [f"password={GONE[1:-1]}-canary", "Authorization: Bearer canary.of-a-header", "postgres://me:canary@host/x"]
     log += ['{"api_key": "canary-in-json"}', "https://hooks.example.org/services/canary", "hf_" + "canaryCANARY" * 3]
     log += ["-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----", "the last line"]

@@ -20,7 +20,7 @@ export function render(root, data, context) {
       {key: 'player', label: 'Works for', cell: row => row.player || row.device || null},
       {key: 'lease', label: 'Lease', number: true, cell: row => row.lease || null},
       {key: 'pid', label: 'Process', number: true, cell: row => row.pid || null},
-      {key: 'change', label: 'Change', value: row => row.state, cell: row => (row.kind !== 'actor_host' ? null
+      {key: 'change', label: 'Change', value: row => row.state, cell: row => (row.kind !== 'actor_host' || context.readOnly ? null
         : h('a', {href: context.link('operations', {name: row.state === 'parked' ? 'unpark' : 'park', value: row.name})}, row.state === 'parked' ? 'Unpark' : 'Park'))},
     ],
   }) : note('The run is not live: it has no hosts now.')));

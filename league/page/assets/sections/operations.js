@@ -87,6 +87,12 @@ function opened(form, data, context) {
 }
 
 export function render(root, data, context) {
+  if (context.readOnly) root.append(h('section', {class: 'card', id: 'op-read-only'}, h('p', null, badge('read-only'), ' This address shows everything and changes nothing. Operations need the operator’s address.')));
+  else drawForms(root, data, context);
+  drawChanges(root, data, context);
+}
+
+function drawForms(root, data, context) {
   if (data.refusal) root.append(h('section', {class: 'card bad-edge'}, h('p', null, data.refusal)));
   const form = data.forms.find(each => each.name === data.name);
   const choice = h('nav', {class: 'card choices', 'aria-label': 'Operations'}, h('ul', null, data.forms.map(each => h('li', null, h('a', {
@@ -95,10 +101,13 @@ export function render(root, data, context) {
   if (form && !data.refusal) root.append(opened(form, data, context));
   else if (form) root.append(card(form.name.replaceAll('_', ' '), h('p', null, form.what)));
   else root.append(note('Choose an operation. What it will do is said before anything is done.'));
+}
+
+function drawChanges(root, data, context) {
   root.append(card('Changes so far', data.changes.length ? h('ol', {class: 'events'}, data.changes.map(each => h('li', null,
     h('a', {href: context.link('events', {before: each.seq + 1})}, each.seq.toLocaleString('en-GB')), ' ',
     h('span', {class: 'muted'}, clock(each.wall_time)), ` ${each.text}`, each.by ? h('span', {class: 'muted'}, ` by ${each.by}`) : null, each.reason ? `: ${each.reason}` : null, ' ',
-    each.is_undone ? badge('taken back') : each.is_undoable && !data.refusal
+    each.is_undone ? badge('taken back') : each.is_undoable && !data.refusal && !context.readOnly
       ? h('a', {href: context.link('operations', {name: 'undo', value: String(each.seq)})}, 'Take back') : null)))
     : note('Nobody has changed this league.')));
 }
