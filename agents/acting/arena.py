@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
-from agents.acting.policy import ActInputs, ActOutputs, Policy
+from agents.acting.policy import ActInputs, ActOutputs, CoreRows, Policy
 from agents.unroll.builder import UnrollBuilder, turn_rewards
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs import calls
@@ -46,6 +46,7 @@ class Arena:
       bootstrap_time_limits: whether unrolls show a truncated episode's final observation; if False they record the
         episode as terminated.
       seed: of the games, the assignments and the sampled actions.
+      core_table: number of this arena among those of its host, for policies that keep core states themselves.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Arena:
         seed: int,
         max_core: int = 0,
         bootstrap_time_limits: bool = True,
+        core_table: int = 0,
     ) -> None:
         spec = env.spec
         self._env = env
@@ -67,6 +69,8 @@ class Arena:
         self._bootstrap_time_limits = bootstrap_time_limits
         self._builder = UnrollBuilder(unrolls, num_rows=env.num_envs * spec.num_seats)
         self._core = np.zeros((env.num_envs * spec.num_seats, max(unrolls.core_size, max_core)), np.float32)
+        self._core_given = np.ones(len(self._core), np.bool_)
+        self._core_table = core_table
         self._counter = OutcomeCounter(spec.teams)
         self._assignments: list[AssignmentLike] = []
         self._policies: list[Policy] = []
@@ -148,6 +152,7 @@ class Arena:
         self._turn = self._env.load({k.removeprefix("env."): v for k, v in saved.items() if k.startswith("env.")})
         self._builder.load({k.removeprefix("builder."): v for k, v in saved.items() if k.startswith("builder.")})
         self._core[...] = saved["arena.core"]
+        self._core_given[:] = True
         self._decisions[...] = saved["arena.decisions"]
         self._place(np.arange(self._env.num_envs), np.asarray(saved["arena.assignment_of"], np.int64))
 
@@ -199,6 +204,7 @@ class Arena:
         choice, versions = self._choose(turn, rows)
         if self._core.shape[1]:
             self._core[rows, : choice.core.shape[1]] = choice.core
+            self._core_given[rows] = False
         if len(recorded):
             self._builder.act(
                 rows[recorded],
@@ -244,11 +250,13 @@ class Arena:
     def _choose(self, turn: Turn, rows: NDArray[np.int64]) -> tuple[ActOutputs, NDArray[np.int32]]:
         """Act for every slot, one call per policy; returns also the version that acted in each slot."""
         holders = self._policy_of[turn.env_index, turn.seat]
-        core = self._core[rows]
+        core, places = self._core[rows], None
+        if core.shape[1]:
+            places = CoreRows(self._core_table, rows, self._core_given[rows], self._builder.completes(rows))
         present = np.flatnonzero(np.bincount(holders, minlength=len(self._policies)))
         if len(present) == 1:  # the usual case in self-play: no copies of slots and results
             policy = self._policies[int(present[0])]
-            choice = policy.act(ActInputs(self._env, turn, np.arange(len(rows)), core), self._rng)
+            choice = policy.act(ActInputs(self._env, turn, np.arange(len(rows)), core, core_rows=places), self._rng)
             return choice, np.full(len(rows), policy.version, np.int32)
         actions: NDArray[np.generic] | None = None
         log_probs = np.zeros(len(rows), np.float32)
@@ -257,7 +265,8 @@ class Arena:
         versions = np.zeros(len(rows), np.int32)
         for index in present:
             policy, slots = self._policies[int(index)], np.flatnonzero(holders == index)
-            part = policy.act(ActInputs(self._env, turn, slots, core[slots]), self._rng)
+            of_slots = None if places is None else places.at(slots)
+            part = policy.act(ActInputs(self._env, turn, slots, core[slots], core_rows=of_slots), self._rng)
             if actions is None:
                 actions = np.zeros((len(rows), *part.actions.shape[1:]), part.actions.dtype)
             actions[slots], log_probs[slots], versions[slots] = part.actions, part.log_probs, policy.version
@@ -275,7 +284,7 @@ class Arena:
         )
         self._decisions[ended] = 0
         rows = (ended[:, None] * self._seats + np.arange(self._seats)).reshape(-1)
-        self._core[rows] = 0.0
+        self._core[rows], self._core_given[rows] = 0.0, True
         recorded = np.flatnonzero(self._records[ended].reshape(-1))
         if not len(recorded):
             return None
@@ -293,7 +302,7 @@ class Arena:
         self._counter.add_aborted(self._counter_of[self._assignment_of[games]])
         self._decisions[games] = 0
         rows = (games[:, None] * self._seats + np.arange(self._seats)).reshape(-1)
-        self._core[rows] = 0.0
+        self._core[rows], self._core_given[rows] = 0.0, True
         self._builder.abandon(rows[self._records[games].reshape(-1)])
 
     def _final_by_row(

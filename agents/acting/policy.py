@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from agents.nets.distributions import log_softmax
+from agents.nets.heads import Head
 from agents.nets.network import Network
 from agents.nets.sub_actions import SubActionsHead
 from agents.weights import Weights, adopt
@@ -27,6 +28,27 @@ The matrix library builds and keeps a kernel for every number it meets, which wo
 
 
 @dataclass(frozen=True)
+class CoreRows:
+    """Places of core states, for a policy that keeps these states itself.
+
+    Fields:
+      table: number of the table, one for each arena of a host.
+      rows: int64 [K], the slots' rows in it.
+      given: bool [K], True where the state in `ActInputs.core` counts: at the start of an episode.
+      wanted: bool [K], True where the state after this decision is read: an unroll begins with it.
+    """
+
+    table: int
+    rows: NDArray[np.int64]
+    given: NDArray[np.bool_]
+    wanted: NDArray[np.bool_]
+
+    def at(self, slots: NDArray[np.int64]) -> CoreRows:
+        """Those of some of the slots."""
+        return CoreRows(self.table, self.rows[slots], self.given[slots], self.wanted[slots])
+
+
+@dataclass(frozen=True)
 class ActInputs:
     """Inputs of a policy: some of the slots of a turn.
 
@@ -35,6 +57,7 @@ class ActInputs:
       slots: int64 [K], positions in the turn.
       core: float32 [K, C], the slots' core states (zero at the start of an episode).
       history: [N] actions so far of each game of the env, numbered ones; None where the caller keeps none.
+      core_rows: of the slots; None where the caller keeps every core state.
     """
 
     env: BatchedEnv
@@ -42,6 +65,7 @@ class ActInputs:
     slots: NDArray[np.int64]
     core: NDArray[np.float32]
     history: Sequence[Sequence[int]] | None = None
+    core_rows: CoreRows | None = None
 
 
 @dataclass(frozen=True)
@@ -139,11 +163,13 @@ class NetworkPolicy:
             log_probs = head.log_prob(dist_params, actions)
             return ActOutputs(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
         noise = torch.from_numpy(rng.random((len(view.slots), head.num_noise), dtype=np.float32))
-        if isinstance(head, SubActionsHead):
-            actions, by_sub_action = head.sample_sub_actions(dist_params, noise)
-            return ActOutputs(actions.numpy(), by_sub_action.sum(0).numpy(), core, by_sub_action.t().numpy())
-        actions, log_probs = head.sample(dist_params, noise)
-        return ActOutputs(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
+        actions, log_probs, by_sub_action = sample_actions(head, dist_params, noise)
+        return ActOutputs(
+            actions=actions.numpy(),
+            log_probs=log_probs.numpy(),
+            core=core,
+            sub_action_log_probs=None if by_sub_action is None else by_sub_action.numpy(),
+        )
 
     @torch.inference_mode()
     def evaluate(self, view: ActInputs) -> Evaluation:
@@ -170,7 +196,26 @@ class NetworkPolicy:
         return output.logits[:count], output.values[:count], core
 
 
+def sample_actions(
+    head: Head, dist_params: torch.Tensor, noise: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+    """Actions [K, ...], log-probabilities float32 [K], and terms of sub-actions float32 [K, H] or None.
+
+    Args:
+      dist_params: [K, P]. noise: float32 [K, num_noise], uniform in [0, 1).
+    """
+    if isinstance(head, SubActionsHead):
+        actions, by_sub_action = head.sample_sub_actions(dist_params, noise)
+        return actions, by_sub_action.sum(0), by_sub_action.t()
+    return (*head.sample(dist_params, noise), None)
+
+
+def padded_size(count: int) -> int:
+    """Rows of the forward pass for so many slots."""
+    return count + (-count % BLOCK_SLOTS if count > BLOCK_SLOTS else 0)
+
+
 def _filled(slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Pad the slots to a whole number of blocks by repeating the first one."""
-    missing = -len(slots) % BLOCK_SLOTS if len(slots) > BLOCK_SLOTS else 0
+    missing = padded_size(len(slots)) - len(slots)
     return np.concatenate([slots, np.full(missing, slots[0])]) if missing else slots

@@ -76,6 +76,10 @@ class UnrollBuilder:
             self._buffer.core[rows[starting]] = core[starting]
         return done
 
+    def completes(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """bool [K], True where the next decision is the last of its unroll, and another unroll begins after it."""
+        return np.equal(self._cursor[rows], self.unroll_length - 1)
+
     def act(self, rows: NDArray[np.int64], **decided: NDArray[np.generic] | None) -> None:
         """Record the decisions of the rows just observed.
 

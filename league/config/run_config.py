@@ -44,11 +44,14 @@ class ActorConfig:
 
     Fields:
       num_envs: games that one actor host steps together.
+      inference: where policies decide: "local" in each actor host, on its core; "central" in one inference host for all
+        actor hosts of the machine, on a GPU where there is one.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
     num_envs: int = 256
+    inference: Literal["local", "central"] = "local"
 
 
 @dataclass(frozen=True)

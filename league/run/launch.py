@@ -6,6 +6,7 @@ A run is a folder. Starting it makes the folder, resuming it opens it; from ther
 from __future__ import annotations
 
 import contextlib
+import secrets
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -219,6 +220,7 @@ def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
         chunk_rows=batches * config.learner.batch_rows,
         seed=config.seed,
         deadlines=run_deadlines(config),
+        inference=secrets.token_hex(16) if config.actors.inference == "central" else "",
     )
 
 

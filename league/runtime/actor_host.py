@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 import numpy as np
 import torch
 
 from agents.acting.arena import Arena
+from agents.acting.central.central_policy import CentralPolicy, InferenceClient, InferenceLost
 from agents.acting.outcome_counter import AssignmentTotals
 from agents.acting.policy import BotPolicy, NetworkPolicy, Policy
 from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
+from agents.nets.network import Network, build_network
 from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
 from agents.weights import Weights
 from envs.bots import make_bot
 from envs.failures import GameFailure
-from envs.protocol import EnvError
+from envs.protocol import EnvError, EnvSpec
 from envs.registry import make, spec_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import Assignment, AssignmentOutcome, Lease, bot_name, is_bot
@@ -33,6 +34,10 @@ RATING_ARENA = ""
 
 MAX_FROZEN = 64
 """Frozen networks kept ready; older ones are built again when a lease names them."""
+
+
+Connect = Callable[[EnvSpec, Network, int], InferenceClient]
+"""Makes the way to an inference host, given the most rows of a request."""
 
 
 class LearnerClient(Protocol):
@@ -54,9 +59,10 @@ class ActorHost:
       setup: what to build.
       name: of this host; with the run's seed it seeds the games.
       dtype: compute type of the forward passes.
+      connect: makes the way to the inference host; None for policies that act here.
     """
 
-    def __init__(self, setup: HostSetup, *, name: str, dtype: torch.dtype) -> None:
+    def __init__(self, setup: HostSetup, *, name: str, dtype: torch.dtype, connect: Connect | None = None) -> None:
         self._setup = setup
         self._name = name
         self._dtype = dtype
@@ -65,11 +71,14 @@ class ActorHost:
         self._imported_networks = {
             name: build_network(self._spec, network, seed=0) for name, network in setup.imported_networks.items()
         }
+        rows = setup.num_envs * self._spec.num_seats
+        self._inference = None if connect is None else connect(self._spec, self._network, rows)
         self._codec = Lz4Codec()
         self._arenas: dict[str, Arena] = {}
         self._generations: dict[str, int] = {}
         self._pending: dict[str, list[Unrolls]] = {}
-        self._live: dict[str, NetworkPolicy] = {}
+        self._core_tables: dict[str, int] = {}
+        self._live: dict[str, NetworkPolicy | CentralPolicy] = {}
         self._frozen: dict[str, Policy] = {}
 
     def add_networks(self, networks: Mapping[str, NetworkConfig]) -> None:
@@ -87,7 +96,15 @@ class ActorHost:
           learners: where unrolls go and live weights come from.
         Raises:
           EnvError: from the env.
+          InferenceLost: the inference host was lost, and with it every game in flight.
         """
+        try:
+            return self._play(lease, frozen, learners)
+        except InferenceLost:
+            self.close()
+            raise
+
+    def _play(self, lease: Lease, frozen: Mapping[str, Weights], learners: LearnerClient) -> FinishLease:
         policies = self._policies(lease.assignments, frozen, learners)
         key = lease.home if lease.home is not None else RATING_ARENA
         self._forget_before(key, lease.generation)
@@ -166,6 +183,7 @@ class ActorHost:
                 max_core=max((network.core_size for network in self._imported_networks.values()), default=0),
                 bootstrap_time_limits=self._setup.learner.bootstrap_time_limits,
                 seed=seed,
+                core_table=self._core_tables.setdefault(key, len(self._core_tables)),
             )
         return self._arenas[key]
 
@@ -179,7 +197,7 @@ class ActorHost:
         if name in frozen or name in self._frozen or is_bot(name):
             return self._frozen_policy(name, frozen)
         if name not in self._live:
-            self._live[name] = NetworkPolicy(self._network, dtype=self._dtype)
+            self._live[name] = self._network_policy(name)
         self._live[name].adopt(learners.weights(name))
         return self._live[name]
 
@@ -195,9 +213,15 @@ class ActorHost:
         if is_bot(name):
             bot = bot_name(name)
             return BotPolicy(make_bot(bot, seed=zlib.crc32(f"{self._setup.seed}/{self._name}/{bot}".encode())))
-        policy = NetworkPolicy(self._imported_networks.get(name, self._network), dtype=self._dtype)
+        policy = self._network_policy(name)
         policy.adopt(frozen[name])
         return policy
+
+    def _network_policy(self, name: str) -> NetworkPolicy | CentralPolicy:
+        """A policy without weights; one with a network of its own acts here in any case."""
+        if self._inference is not None and name not in self._imported_networks:
+            return CentralPolicy(name, self._inference)
+        return NetworkPolicy(self._imported_networks.get(name, self._network), dtype=self._dtype)
 
     def _adopt(self, player: str, weights: Weights | None) -> None:
         if weights is not None and player in self._live:

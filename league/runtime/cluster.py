@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from league.config.ray_address import AUTO, CLIENT, OWN
-from league.errors import RayHeadLost, RayUnguarded, RayUnreachable
+from league.errors import LeagueError, RayHeadLost, RayUnguarded, RayUnreachable
 from league.runtime.nodes.shipped_files import runtime_env
 
 logger = logging.getLogger(__name__)
@@ -144,6 +144,14 @@ class Cluster:
     def is_own(self) -> bool:
         """True for a Ray of our own, whose processes are all on this machine."""
         return self.folder is not None
+
+    def require_one_machine(self) -> None:
+        """Raises LeagueError where the hosts may be on several machines, for a run with an inference host."""
+        if not self.is_own:
+            raise LeagueError(
+                "actors.inference: central shares memory between the processes of one machine, and this run joins a "
+                "Ray cluster; use actors.inference: local, or runtime.address: local"
+            )
 
     def _start_local(self) -> None:
         os.environ.update(LOCAL_ENVIRONMENT)

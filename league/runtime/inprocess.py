@@ -9,9 +9,13 @@ import time
 from collections import deque
 from collections.abc import Mapping
 
+from agents.acting.central.central_policy import DirectClient as DirectInference
+from agents.acting.central.inference_host import InferenceHost
 from agents.learner.build import choose_dtype
+from agents.nets.network import Network
 from agents.torch_runtime import prepare_process
 from agents.weights import Weights
+from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.errors import LeagueError
 from league.runtime.actor_host import ActorHost
@@ -186,7 +190,13 @@ class InProcessRuntime:
         spec = spec_of(self._setup.env)
         dtype = choose_dtype(spec, self._setup.network, self._setup.learner.precision)
         self._learners = SyncLearnerHost(self._setup, dtype=dtype)
-        self._actor = ActorHost(self._setup, name=ACTOR_HOST, dtype=dtype)
+
+        def connect(spec: EnvSpec, network: Network, capacity: int) -> DirectInference:
+            return DirectInference(InferenceHost(network, dtype=dtype), spec, network, capacity=capacity)
+
+        self._actor = ActorHost(
+            self._setup, name=ACTOR_HOST, dtype=dtype, connect=connect if self._setup.inference else None
+        )
         self._client = DirectClient(self._learners)
 
     def _run(self, task: Task) -> None:

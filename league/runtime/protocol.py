@@ -42,6 +42,7 @@ class HostSetup:
       imported_networks: policy id -> network of each frozen policy from outside, where it need not be the run's.
       deadlines: how long hosts wait for each other.
       logs: folder for the hosts' logs; empty for none.
+      inference: name of the inference host's address, where policies act there; empty where they act at the actors.
     """
 
     run: str
@@ -55,6 +56,7 @@ class HostSetup:
     imported_networks: Mapping[str, NetworkConfig] = field(default_factory=dict)
     deadlines: Deadlines = field(default_factory=Deadlines)
     logs: str = ""
+    inference: str = ""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class Host:
     """One Ray actor and what it owes.
 
     Fields:
-      kind: "actor_host" or "learner_host". pid: 0 until it is ready.
+      kind: "actor_host", "learner_host" or "inference_host". pid: 0 until it is ready.
       is_added: whether it came while the run went.
       failures: losses in a row. parked: whether these are too many, so that it is tried again only now and then.
       tasks: of a learner host, in order; the first of them is under way where `is_busy`.
@@ -60,9 +60,13 @@ class Host:
     answered_at: float = 0.0
 
 
-def first_hosts(*, learners: int, actors: int) -> dict[str, Host]:
-    """The hosts at the start of a run, by name: learner hosts first."""
-    numbers = (("learner_host", "learner", learners), ("actor_host", "actor", actors))
+def first_hosts(*, learners: int, actors: int, inference: int = 0) -> dict[str, Host]:
+    """The hosts at the start of a run, by name: learner hosts first, and actor hosts last."""
+    numbers = (
+        ("learner_host", "learner", learners),
+        ("inference_host", "inference", inference),
+        ("actor_host", "actor", actors),
+    )
     hosts = [Host(f"{stem}-{place}", kind) for kind, stem, number in numbers for place in range(number)]
     return {host.name: host for host in hosts}
 

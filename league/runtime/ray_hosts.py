@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
+import threading
+import time
 from collections import deque
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +13,18 @@ from typing import Any
 import ray
 import torch
 
+from agents.acting.central.central_policy import InferenceLost
+from agents.acting.central.inference_host import InferenceHost
+from agents.acting.central.inference_server import InferenceServer
+from agents.acting.central.socket_client import SocketClient
 from agents.learner.build import choose_dtype
 from agents.learner.errors import LearnerError
 from agents.nets.config import NetworkConfig
+from agents.nets.network import Network, build_network
 from agents.torch_runtime import prepare_process
 from agents.weights import Weights
 from envs.failures import GameFailure
+from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.core.state.commands import FinishLease
 from league.core.state.records import Lease
@@ -46,6 +54,11 @@ ACTORS = "actors"
 PROGRESS = "progress"
 """The same for the one thread that says how far the learners are: an answer shows that the host lives."""
 
+MIN_ACTORS = 16
+"""Actor hosts for which a learner host has threads at least, so that more can be added to a small run."""
+
+MAX_THREADS = 768
+
 
 LEARNER_LOST = (
     ray.exceptions.RayActorError,
@@ -59,7 +72,8 @@ LEARNER_LOST = (
 class LeaseUnplayable(Exception):  # noqa: N818
     """The lease at hand cannot be played on, through no fault of its host.
 
-    A learner host died, did not answer in time, or holds the player no more; or a snapshot's weights did not come.
+    A learner host or the inference host died, did not answer in time, or holds the player no more; or a snapshot's
+    weights did not come.
     """
 
 
@@ -144,8 +158,13 @@ class ActorHostProcess:
         prepare_process()
         open_log(setup.logs, name)
         spec = spec_of(setup.env)
-        self._host = ActorHost(setup, name=name, dtype=choose_dtype(spec, setup.network, setup.learner.precision))
         self._push_s = setup.deadlines.push_s
+
+        def connect(spec: EnvSpec, network: Network, capacity: int) -> SocketClient:
+            return SocketClient(setup.inference, spec, network, capacity=capacity, deadline_s=self._push_s)
+
+        dtype = choose_dtype(spec, setup.network, setup.learner.precision)
+        self._host = ActorHost(setup, name=name, dtype=dtype, connect=connect if setup.inference else None)
         self._client = RemoteClient({}, push_s=self._push_s)
 
     def ready(self) -> tuple[int, str]:
@@ -169,8 +188,42 @@ class ActorHostProcess:
         self._client.use(learners)
         missing = [name for name in self._host.missing(lease.assignments) if name in frozen]
         weights = frozen_weights({name: frozen[name] for name in missing}, timeout_s=self._push_s)
-        answer = self._host.play(lease, frozen=weights, learners=self._client)
+        try:
+            answer = self._host.play(lease, frozen=weights, learners=self._client)
+        except InferenceLost as error:
+            raise LeaseUnplayable(str(error)) from error
         return answer, self._host.take_failures()
+
+
+class InferenceHostProcess:
+    """An inference host in a process of its own, on the last GPU of its machine where there is one."""
+
+    @logs_its_errors
+    def __init__(self, setup: HostSetup, name: str) -> None:
+        prepare_process()
+        open_log(setup.logs, name)
+        spec = spec_of(setup.env)
+        network = build_network(spec, setup.network, seed=setup.seed)
+        gpus = torch.cuda.device_count()
+        device = torch.device("cuda", gpus - 1) if gpus else torch.device("cpu")
+        dtype = choose_dtype(spec, setup.network, setup.learner.precision)
+        host = InferenceHost(network, dtype=dtype, device=device)
+        self._server = InferenceServer(host, spec, network, name=setup.inference)
+        self._silence_s = setup.deadlines.progress_s
+        self._thread = threading.Thread(target=self._server.serve, name="inference", daemon=True)
+        self._thread.start()
+
+    def ready(self) -> tuple[int, str]:
+        """The process id and the machine, once everything is built."""
+        return os.getpid(), ray.get_runtime_context().get_node_id()
+
+    @logs_its_errors
+    def progress(self, *, budget_fraction: float) -> list[LearnerProgress]:
+        """Nothing to report: the answer shows that it serves. Raises RuntimeError where it does not."""
+        silence_s = time.monotonic() - self._server.lived_at
+        if not self._thread.is_alive() or silence_s > self._silence_s:
+            raise RuntimeError(f"the inference host has not served for {silence_s:.0f} s")
+        return []
 
 
 class LearnerHostProcess:
@@ -236,6 +289,13 @@ class LearnerHostProcess:
     def checkpoint(self, player: str) -> CheckpointTaken:
         """As `LearnerHost.checkpoint`."""
         return self._host.checkpoint(player)
+
+
+def learner_host_class(options: Mapping[str, Any], *, num_actors: int) -> Any:
+    """The Ray actor class of a learner host with these options, which serves so many actor hosts."""
+    # Every chunk on its way may wait for room, and one question more of each actor host must still get through.
+    threads = min(max(num_actors, MIN_ACTORS) * (CREDITS + 2), MAX_THREADS)
+    return ray.remote(**options, concurrency_groups={ACTORS: threads, PROGRESS: 1})(LearnerHostProcess)
 
 
 def _workers(place: WorkerPlace | None) -> Workers:

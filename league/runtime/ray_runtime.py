@@ -16,7 +16,7 @@ from league.config.ray_address import ray_address
 from league.config.run_config import RuntimeConfig
 from league.runtime.cluster import Cluster
 from league.runtime.frozen_objects import FrozenObjects
-from league.runtime.nodes.host_placement import HostPlacement
+from league.runtime.nodes.host_placement import LIMITS, HostPlacement
 from league.runtime.nodes.node_watch import NodeWatch, agree, ask_versions
 from league.runtime.protocol import (
     HostLost,
@@ -44,12 +44,10 @@ from league.runtime.ray_calls import (
     require_others,
 )
 from league.runtime.ray_hosts import (
-    ACTORS,
-    CREDITS,
-    PROGRESS,
     ActorHostProcess,
-    LearnerHostProcess,
+    InferenceHostProcess,
     LeaseUnplayable,
+    learner_host_class,
 )
 from league.runtime.reaper import Reaper
 from league.store.run_folder import WorkerStatus
@@ -64,11 +62,6 @@ PARK_RETRY_S = 180.0
 
 BACK_OFF_S = 0.5
 """Wait before a host is started again; doubles with each failure in a row."""
-
-MIN_ACTORS = 16
-"""Actor hosts for which a learner host has threads at least, so that more can be added to a small run."""
-
-MAX_THREADS = 768
 
 
 class RayRuntime:
@@ -100,13 +93,15 @@ class RayRuntime:
         self._shares_cluster = cluster is not None
         self._cluster = cluster or Cluster(
             ray_address(settings.address, os.environ),
-            num_hosts=(settings.actor_hosts or os.cpu_count() or 1) + settings.learner_hosts,
+            num_hosts=(settings.actor_hosts or os.cpu_count() or 1) + settings.learner_hosts + bool(setup.inference),
             object_store_mb=settings.object_store_mb,
             allow_tokenless=settings.allow_tokenless,
             own_names=own_names,
         )
         self._reaper = Reaper(self._cluster.folder)
-        self._hosts = first_hosts(learners=settings.learner_hosts, actors=settings.actor_hosts)
+        self._hosts = first_hosts(
+            learners=settings.learner_hosts, actors=settings.actor_hosts, inference=int(bool(setup.inference))
+        )
         self._learner_of = {player: f"learner-{place % settings.learner_hosts}" for place, player in enumerate(players)}
         self._calls: dict[Any, Call] = {}
         self._deadlines = setup.deadlines
@@ -121,7 +116,10 @@ class RayRuntime:
 
         Raises:
           RayUnreachable: no cluster answers. RayUnguarded: it demands no token.
+          LeagueError: policies are to act at an inference host, and the cluster may have several machines.
         """
+        if self._setup.inference:
+            self._cluster.require_one_machine()
         if not self._shares_cluster:
             self._reaper.start()
             self._cluster.start()
@@ -263,11 +261,10 @@ class RayRuntime:
 
     def _spawn(self, host: Host) -> None:
         if host.kind == "learner_host":
-            # Every chunk on its way may wait for room, and one question more of each actor host must still get through.
-            threads = min(max(self._num_actors(), MIN_ACTORS) * (CREDITS + 2), MAX_THREADS)
-            options = self._placement.learner_options(host.name)
-            make_learner = ray.remote(**options, concurrency_groups={ACTORS: threads, PROGRESS: 1})(LearnerHostProcess)
+            make_learner = learner_host_class(self._placement.learner_options(host.name), num_actors=self._num_actors())
             host.handle = make_learner.remote(self._setup, host.name, self._placement.worker_places(host.name))
+        elif host.kind == "inference_host":
+            host.handle = ray.remote(**LIMITS)(InferenceHostProcess).remote(self._setup, host.name)
         else:
             is_extra = host.is_added and self._cluster.is_own and not self._placement.follows
             options = self._placement.actor_options(host.name, is_extra=is_extra)
@@ -278,7 +275,7 @@ class RayRuntime:
     def _num_actors(self) -> int:
         """Actor hosts that there may be; where they follow the machines, as many as these have CPUs by now."""
         if not self._placement.follows:
-            return len(self._hosts) - len(self._learner_hosts)
+            return sum(host.kind == "actor_host" for host in self._hosts.values())
         return int(sum(node.cpus for node in self._placement.nodes()))
 
     @property
@@ -288,7 +285,7 @@ class RayRuntime:
     def _follow_machines(self) -> None:
         """Start hosts on machines that have joined, and give those up whose machine is gone."""
         self._reports.extend(map(Remark, self._placement.take_remarks()))
-        change = self._placement.change(self._learner_hosts)
+        change = self._placement.change(tuple(name for name, host in self._hosts.items() if host.kind != "actor_host"))
         for name in change.remove:
             if name in self._hosts:
                 self._end(self._hosts.pop(name))
@@ -380,7 +377,7 @@ class RayRuntime:
         now = self._monotonic()
         for host in self._hosts.values():
             due = now - host.asked_at >= PROGRESS_EVERY_S and not host.is_asked
-            if host.kind == "learner_host" and host.pid and due:
+            if host.kind != "actor_host" and host.pid and due:
                 host.asked_at, host.is_asked = now, True
                 self._expect(
                     host.handle.progress.remote(budget_fraction=budget_fraction),

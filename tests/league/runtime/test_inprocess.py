@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from agents.nets.config import NetworkConfig
+from envs.protocol import EnvConfig
 from league.runtime.inprocess import InProcessRuntime
-from league.runtime.protocol import InstallPlayer, LearnerProgress, PlayLease, Report, ResetDone, TakeCheckpoint, Task
+from league.runtime.protocol import (
+    Arrays,
+    CheckpointTaken,
+    HostSetup,
+    InstallPlayer,
+    LearnerProgress,
+    LeaseDone,
+    PlayLease,
+    Report,
+    ResetDone,
+    TakeCheckpoint,
+    Task,
+)
 from tests.league.runtime.host_cases import lease_of, setup_of
 
 
@@ -76,3 +92,41 @@ def test_games_that_were_given_up_leave_nothing_to_save_whatever_still_waits(mon
     assert runtime.save_hosts() is None
     released.set()
     runtime.close()
+
+
+def learnt(setup: HostSetup, *, stop: bool = False) -> Arrays:
+    """The restart state of the player after two leases; with `stop` in two runtimes, the second continues the first."""
+    runtime = InProcessRuntime(setup, players=("main-0",), deadline_s=60.0)
+    runtime.start()
+    runtime.submit(InstallPlayer("main-0"))
+    for lease_id in (1, 2):
+        if stop and lease_id == 2:
+            state, saved = runtime.save_hosts(), checkpoint_of(runtime)
+            runtime.close()
+            runtime = InProcessRuntime(setup, players=("main-0",), deadline_s=60.0)
+            runtime.start()
+            runtime.submit(InstallPlayer("main-0", saved=saved))
+            assert state is not None
+            runtime.load_hosts(state, {})
+        runtime.submit(PlayLease(lease_of(lease_id=lease_id, steps=21), frozen={}))
+        polled(runtime, LeaseDone, budget_fraction=0.0)
+    found = checkpoint_of(runtime)
+    runtime.close()
+    return found
+
+
+def checkpoint_of(runtime: InProcessRuntime) -> Arrays:
+    runtime.submit(TakeCheckpoint("main-0"))
+    found = polled(runtime, CheckpointTaken, budget_fraction=0.0)
+    assert isinstance(found, CheckpointTaken)
+    return found.saved
+
+
+def test_an_inference_host_changes_nothing_that_is_learnt_also_over_a_stop() -> None:
+    setup = setup_of(EnvConfig("probe_turns", {"episode_length": [5, 3, 8], "truncate": True}))
+    setup = replace(setup, network=NetworkConfig(hidden=(8,), core="lstm", core_size=4))
+    central = replace(setup, inference="tests")
+    local = learnt(setup)
+    for found in (learnt(central), learnt(central, stop=True)):
+        assert found.keys() == local.keys()
+        assert all(np.array_equal(found[name], local[name]) for name in local)

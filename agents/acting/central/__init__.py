@@ -1,0 +1,1 @@
+"""Central inference: one process decides for the games of many actor hosts."""

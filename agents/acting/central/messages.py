@@ -1,0 +1,82 @@
+"""Messages between an actor host and its inference host, over a local socket that keeps them apart.
+
+A client first sends `HELLO` with the sizes of its rows and the file of the shared memory. From then on each message
+has one answer. Rows, answers and weights are in the shared memory; messages only say what is there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import struct
+from dataclasses import asdict
+
+from agents.acting.central.shared_rows import RowSizes
+
+HELLO, HOLD, WEIGHTS, DECIDE = b"H", b"P", b"W", b"D"
+"""From a client: sizes as JSON; a policy's newest version; its weights are in the memory; rows are to be decided."""
+
+DONE, WANTED, UNKNOWN, FAILED = b"d", b"w", b"u", b"e"
+"""Answers: done; the weights are wanted; a policy of the request is not held; an error, as text."""
+
+MAX_BYTES = 1 << 16
+MAX_NAME = 1 << 12
+
+_HOLD = struct.Struct("<cq?")
+_DECIDE = struct.Struct("<cII")
+
+
+def local_address(name: str) -> str:
+    """An address without a file: nothing of it outlives the process that listens there."""
+    return f"\0league-{name}"
+
+
+def peer_is_own(end: socket.socket) -> bool:
+    """True if the process at the other end belongs to the same user."""
+    found = end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", found)[1]) == os.getuid()
+
+
+def hello(sizes: RowSizes) -> bytes:
+    """The first message of a client."""
+    return HELLO + json.dumps(asdict(sizes)).encode()
+
+
+def read_hello(message: bytes) -> RowSizes:
+    """Raises ValueError: it is none."""
+    if message[:1] != HELLO:
+        raise ValueError("the first message is no hello")
+    plain = json.loads(message[1:])
+    names = set(RowSizes.__dataclass_fields__)
+    if not isinstance(plain, dict) or set(plain) != names or not all(type(value) is int for value in plain.values()):
+        raise ValueError("a hello with other fields")
+    return RowSizes(**plain)
+
+
+def hold(kind: bytes, policy: str, *, version: int, replace: bool) -> bytes:
+    """A `HOLD` or `WEIGHTS` message."""
+    return _HOLD.pack(kind, version, replace) + policy.encode()
+
+
+def read_hold(message: bytes) -> tuple[str, int, bool]:
+    """Policy, version and `replace`. Raises ValueError, struct.error: the message is none."""
+    _, version, replace = _HOLD.unpack_from(message)
+    return _name(message[_HOLD.size :]), version, replace
+
+
+def decide(policy: str, *, count: int, table: int) -> bytes:
+    """A `DECIDE` message."""
+    return _DECIDE.pack(DECIDE, count, table) + policy.encode()
+
+
+def read_decide(message: bytes) -> tuple[str, int, int]:
+    """Policy, number of rows and table. Raises ValueError, struct.error: the message is none."""
+    _, count, table = _DECIDE.unpack_from(message)
+    return _name(message[_DECIDE.size :]), count, table
+
+
+def _name(text: bytes) -> str:
+    if not 0 < len(text) <= MAX_NAME:
+        raise ValueError(f"a name of {len(text)} bytes")
+    return text.decode()

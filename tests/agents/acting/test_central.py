@@ -1,0 +1,252 @@
+"""Central inference: an inference host decides as a policy in the same process does, for many clients at once."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agents.acting.arena import Arena
+from agents.acting.central.central_policy import CentralPolicy, DirectClient, InferenceClient, InferenceLost
+from agents.acting.central.inference_host import InferenceHost
+from agents.acting.central.inference_server import InferenceServer
+from agents.acting.central.messages import local_address
+from agents.acting.central.shared_rows import RowSizes
+from agents.acting.central.socket_client import SocketClient
+from agents.acting.policy import NetworkPolicy
+from agents.nets.config import NetworkConfig
+from agents.nets.network import Network, build_network
+from agents.unroll.unroll import Unrolls, UnrollSpec, concatenate
+from agents.weights import Weights
+from envs.protocol import EnvConfig
+from envs.registry import make, spec_of
+from tests.agents.acting.probe_cases import Assignment
+from tests.agents.learner.learner_cases import weights_in
+
+MLP = NetworkConfig(hidden=(16,))
+LSTM = NetworkConfig(hidden=(16,), core="lstm", core_size=8)
+
+CASES = {
+    "turns": (EnvConfig("connect_four"), MLP),
+    "turns_core": (EnvConfig("probe_turns", {"episode_length": [5, 3, 8], "truncate": True}), LSTM),
+    "mask_core": (EnvConfig("probe_mask", {"episode_length": [5, 3, 8], "truncate": True}), LSTM),
+    "simultaneous_core": (EnvConfig("probe_simultaneous", {"episode_length": [5, 3, 8]}), LSTM),
+    "box": (EnvConfig("gymnasium:Pendulum-v1"), LSTM),
+}
+NUM_ENVS = 6
+TABLE = (
+    Assignment(("main", "old"), (True, False), 0.5),
+    Assignment(("old", "main"), (False, True), 0.25),
+    Assignment(("main", "main"), (True, True), 0.25),
+)
+
+
+@dataclasses.dataclass
+class Served:
+    """A server in a thread of this process, and the clients that were made for it."""
+
+    server: InferenceServer
+    host: InferenceHost
+    connect: Callable[[], SocketClient]
+    thread: threading.Thread
+
+    def end(self) -> None:
+        self.server.end()
+        self.thread.join(timeout=5.0)
+        assert not self.thread.is_alive()
+
+
+@contextlib.contextmanager
+def served(env: EnvConfig, config: NetworkConfig, *, name: str = "", max_wait_s: float = 0.002) -> Iterator[Served]:
+    spec, network = spec_of(env), build_network(spec_of(env), config, seed=0)
+    name = name or secrets.token_hex(8)
+    host = InferenceHost(network)
+    server = InferenceServer(host, spec, network, name=name, max_wait_s=max_wait_s)
+    thread = threading.Thread(target=server.serve, daemon=True)
+    thread.start()
+    clients: list[SocketClient] = []
+
+    def connect() -> SocketClient:
+        clients.append(SocketClient(name, spec, network, capacity=NUM_ENVS * spec.num_seats, deadline_s=5.0))
+        return clients[-1]
+
+    found = Served(server, host, connect, thread)
+    try:
+        yield found
+    finally:
+        for client in clients:
+            client.close()
+        found.end()
+
+
+def network_of(env: EnvConfig, config: NetworkConfig, *, seed: int) -> Network:
+    """A network far from uniform."""
+    network = build_network(spec_of(env), config, seed=seed)
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if "heads" in name and name.endswith("weight"):
+                parameter.mul_(30.0)
+    return network
+
+
+def table_of(env: EnvConfig) -> tuple[Assignment, ...]:
+    return TABLE if spec_of(env).num_seats == 2 else (Assignment(("main",), (True,)),)
+
+
+def weights_of(env: EnvConfig, config: NetworkConfig) -> dict[str, Weights]:
+    names = {"main": 1, "old": 2}
+    return {
+        name: dataclasses.replace(weights_in(network_of(env, config, seed=seed)), version=seed)
+        for name, seed in names.items()
+    }
+
+
+def played(
+    env: EnvConfig, config: NetworkConfig, client: InferenceClient | None, *, seed: int = 4, renewed: int = 7
+) -> Unrolls:
+    """Unrolls of two leases; the main policy has new weights of this version in the second."""
+    game, network = make(env, num_envs=NUM_ENVS), build_network(spec_of(env), config, seed=0)
+    arena = Arena(game, UnrollSpec.of(game.spec, network, unroll_length=4), seed=seed)
+    weights = weights_of(env, config)
+    policies: dict[str, Any] = {
+        name: NetworkPolicy(network) if client is None else CentralPolicy(name, client) for name in weights
+    }
+    for name, policy in policies.items():
+        policy.adopt(weights[name])
+    found = list(arena.run(table_of(env), policies, steps=14))
+    if renewed:
+        policies["main"].adopt(dataclasses.replace(weights["old"], version=renewed))
+    found += arena.run(table_of(env), policies, steps=14)
+    arena.close()
+    return concatenate(found)
+
+
+def assert_equal(one: Unrolls, two: Unrolls) -> None:
+    assert one.num_rows == two.num_rows
+    assert {1, 7} <= set(np.unique(one.versions).tolist())
+    for name, array in one.arrays().items():
+        assert np.array_equal(array, two.arrays()[name]), name
+    for name, observed in one.obs.items():
+        assert np.array_equal(observed, two.obs[name]), name
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_inference_host_gives_the_unrolls_of_local_acting(case: str) -> None:
+    """Byte for byte, in the same process and behind shared memory."""
+    env, config = CASES[case]
+    network, spec = build_network(spec_of(env), config, seed=0), spec_of(env)
+    local = played(env, config, None)
+    direct = DirectClient(InferenceHost(network), spec, network, capacity=NUM_ENVS * spec.num_seats)
+    assert_equal(local, played(env, config, direct))
+    with served(env, config) as found:
+        assert_equal(local, played(env, config, found.connect()))
+
+
+def test_two_clients_at_once_have_their_own_games_and_core_states() -> None:
+    env, config = CASES["turns_core"]
+    with served(env, config) as found:
+        results: dict[int, Unrolls] = {}
+        threads = [
+            threading.Thread(
+                target=lambda s=seed: results.update({s: played(env, config, found.connect(), seed=s, renewed=0)})
+            )
+            for seed in (4, 5)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=20.0)
+        alone = {seed: played(env, config, None, seed=seed, renewed=0) for seed in (4, 5)}
+    assert found.server.counts.requests > found.server.counts.batches  # some were decided together
+    for seed in (4, 5):
+        assert np.array_equal(results[seed].actions, alone[seed].actions)
+        assert np.allclose(results[seed].core, alone[seed].core, atol=1e-5)
+        assert np.allclose(results[seed].log_probs, alone[seed].log_probs, atol=1e-5)
+
+
+def test_a_lost_host_is_an_error_and_the_next_one_is_used() -> None:
+    env, config = CASES["turns"]
+    name = secrets.token_hex(8)
+    with served(env, config, name=name) as found:
+        client = found.connect()
+        first = played(env, config, client)
+        found.end()
+        with pytest.raises(InferenceLost, match="has ended"):
+            played(env, config, client)
+    with served(env, config, name=name):
+        assert_equal(first, played(env, config, client))
+        client.close()
+
+
+def test_a_client_that_leaves_frees_its_core_states() -> None:
+    env, config = CASES["turns_core"]
+    with served(env, config) as found:
+        client = found.connect()
+        played(env, config, client)
+        assert found.host.num_core_tables == 1
+        client.close()
+        until = time.monotonic() + 5.0
+        while found.host.num_core_tables and time.monotonic() < until:
+            time.sleep(0.01)
+        assert found.host.num_core_tables == 0
+
+
+def test_newer_weights_stay_unless_a_learner_went_back() -> None:
+    env, config = CASES["turns"]
+    weights = weights_of(env, config)["main"]
+    with served(env, config) as found:
+        one, two = found.connect(), found.connect()
+        for client, version, kept in ((one, 9, 9), (two, 8, 9), (two, 10, 10), (one, 4, 4)):
+            client.hold("main", dataclasses.replace(weights, version=version))
+            assert found.host.version_of("main") == kept
+
+
+def test_a_policy_that_was_given_up_is_handed_over_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.acting.central.inference_host.MAX_POLICIES", 1)
+    env, config = CASES["turns"]
+    with served(env, config) as found:
+        assert_equal(played(env, config, None), played(env, config, found.connect()))
+
+
+def test_a_client_with_another_network_is_refused() -> None:
+    env, config = CASES["turns"]
+    other = build_network(spec_of(env), NetworkConfig(hidden=(8,)), seed=0)
+    with served(env, config, name="refused-" + secrets.token_hex(4)) as found:
+        name = found.server.name
+        client = SocketClient(name, spec_of(env), other, capacity=4, deadline_s=5.0)
+        with pytest.raises(InferenceLost, match="the network here needs"):
+            client.hold("main", weights_in(other))
+
+
+@pytest.mark.parametrize("message", [b"", b"X", b"D", b"D\xff\xff\xff\xff\x00\x00\x00\x00main", b"P\x00"])
+def test_a_message_that_is_none_ends_no_server(message: bytes) -> None:
+    env, config = CASES["turns"]
+    with served(env, config) as found:
+        client = found.connect()
+        client.hold("main", weights_of(env, config)["main"])
+        assert client._end is not None
+        if message:
+            client._end.send(message)
+            assert client._end.recv(1 << 12)[:1] == b"e"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger:
+            stranger.settimeout(5.0)
+            stranger.connect(local_address(found.server.name))
+            stranger.send(b"H{}")
+            assert stranger.recv(1 << 12)[:1] == b"e"
+        client.hold("main", weights_of(env, config)["main"])
+
+
+def test_sizes_travel_as_they_are() -> None:
+    from agents.acting.central.messages import hello, read_hello
+
+    sizes = RowSizes(3, 1, 2, 4, 5)
+    assert read_hello(hello(sizes)) == sizes
