@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.acting.outcome_counter import AssignmentTotals, OutcomeCounter
-from agents.acting.policy import ActInputs, ActOutputs, CoreRows, Policy
+from agents.acting.policy import ActInputs, CoreRows, Policy
+from agents.acting.turn_policies import TurnPolicies
 from agents.unroll.builder import UnrollBuilder, turn_rewards
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs import calls
@@ -74,6 +75,7 @@ class Arena:
         self._counter = OutcomeCounter(spec.teams)
         self._assignments: list[AssignmentLike] = []
         self._policies: list[Policy] = []
+        self._actors = TurnPolicies([])
         self._policy_ids: list[str] = []
         self._policy_table = np.zeros((0, spec.num_seats), np.int64)
         self._record_table = np.zeros((0, spec.num_seats), np.bool_)
@@ -170,6 +172,7 @@ class Arena:
         wanted = dict.fromkeys(policy for assignment in self._assignments for policy in assignment.policies)
         self._policy_ids = list(wanted)
         self._policies = [names[policy] for policy in wanted]
+        self._actors = TurnPolicies(self._policies)
         index_of = {policy: index for index, policy in enumerate(self._policy_ids)}
         self._policy_table = np.array(
             [[index_of[p] for p in assignment.policies] for assignment in self._assignments], np.int64
@@ -201,7 +204,9 @@ class Arena:
             done = self._observe(turn, rows, recorded)
             if done is not None:
                 yield done
-        choice, versions = self._choose(turn, rows)
+        holders = self._policy_of[turn.env_index, turn.seat]
+        num_sub_actions = self._unrolls.num_sub_actions
+        choice, versions = self._actors.act(self._view(turn, rows), holders, self._rng, num_sub_actions=num_sub_actions)
         if self._core.shape[1]:
             self._core[rows, : choice.core.shape[1]] = choice.core
             self._core_given[rows] = False
@@ -247,34 +252,12 @@ class Arena:
             core=self._core[chosen, :core_size] if core_size else None,
         )
 
-    def _choose(self, turn: Turn, rows: NDArray[np.int64]) -> tuple[ActOutputs, NDArray[np.int32]]:
-        """Act for every slot, one call per policy; returns also the version that acted in each slot."""
-        holders = self._policy_of[turn.env_index, turn.seat]
+    def _view(self, turn: Turn, rows: NDArray[np.int64]) -> ActInputs:
+        """Every slot of the turn."""
         core, places = self._core[rows], None
         if core.shape[1]:
             places = CoreRows(self._core_table, rows, self._core_given[rows], self._builder.completes(rows))
-        present = np.flatnonzero(np.bincount(holders, minlength=len(self._policies)))
-        if len(present) == 1:  # the usual case in self-play: no copies of slots and results
-            policy = self._policies[int(present[0])]
-            choice = policy.act(ActInputs(self._env, turn, np.arange(len(rows)), core, core_rows=places), self._rng)
-            return choice, np.full(len(rows), policy.version, np.int32)
-        actions: NDArray[np.generic] | None = None
-        log_probs = np.zeros(len(rows), np.float32)
-        num_sub_actions = self._unrolls.num_sub_actions
-        by_sub_action = np.zeros((len(rows), num_sub_actions), np.float32) if num_sub_actions else None
-        versions = np.zeros(len(rows), np.int32)
-        for index in present:
-            policy, slots = self._policies[int(index)], np.flatnonzero(holders == index)
-            of_slots = None if places is None else places.at(slots)
-            part = policy.act(ActInputs(self._env, turn, slots, core[slots], core_rows=of_slots), self._rng)
-            if actions is None:
-                actions = np.zeros((len(rows), *part.actions.shape[1:]), part.actions.dtype)
-            actions[slots], log_probs[slots], versions[slots] = part.actions, part.log_probs, policy.version
-            core[slots, : part.core.shape[1]] = part.core
-            if by_sub_action is not None and part.sub_action_log_probs is not None:
-                by_sub_action[slots] = part.sub_action_log_probs
-        assert actions is not None, "a turn without slots"
-        return ActOutputs(actions=actions, log_probs=log_probs, core=core, sub_action_log_probs=by_sub_action), versions
+        return ActInputs(self._env, turn, np.arange(len(rows)), core, core_rows=places)
 
     def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Unrolls | None:
         """Count the episodes that ended in this turn, close their rows, clear their core states."""

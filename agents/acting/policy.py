@@ -136,40 +136,37 @@ class NetworkPolicy:
       network: has no tensor in common with any learner; converted here to `dtype`.
       dtype: compute type of the forward pass; log-probabilities are always float32.
       greedy: take the likeliest action instead of sampling.
+
+    Attributes:
+      network: the copy that acts.
+      version: of the weights adopted last.
     """
 
     def __init__(self, network: Network, *, dtype: torch.dtype = torch.float32, greedy: bool = False) -> None:
-        self._network = copy.deepcopy(network).to(dtype).eval().requires_grad_(False)
-        self._greedy = greedy
+        self.network = copy.deepcopy(network).to(dtype).eval().requires_grad_(False)
+        self.greedy = greedy
+        self.dtype = dtype
         self.version = 0
 
     @property
     def core_size(self) -> int:
         """C."""
-        return self._network.core_size
+        return self.network.core_size
 
     def adopt(self, weights: Weights) -> None:
         """Copy published weights. Raises WeightsError if they do not fit."""
-        adopt(self._network, weights)
+        adopt(self.network, weights)
         self.version = weights.version
 
     @torch.inference_mode()
     def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """One batched forward pass and one draw for each slot."""
         dist_params, _, core = self._forward(view)
-        head = self._network.head
-        if self._greedy:
-            actions = head.mode(dist_params)
-            log_probs = head.log_prob(dist_params, actions)
-            return ActOutputs(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
-        noise = torch.from_numpy(rng.random((len(view.slots), head.num_noise), dtype=np.float32))
-        actions, log_probs, by_sub_action = sample_actions(head, dist_params, noise)
-        return ActOutputs(
-            actions=actions.numpy(),
-            log_probs=log_probs.numpy(),
-            core=core,
-            sub_action_log_probs=None if by_sub_action is None else by_sub_action.numpy(),
-        )
+        return choose_actions(self.network.head, dist_params, self.draw_noise(len(view.slots), rng), core=core)
+
+    def draw_noise(self, num_slots: int, rng: np.random.Generator) -> NDArray[np.float32] | None:
+        """The uniform numbers float32 [num_slots, num_noise] of its samples; None for a greedy policy."""
+        return None if self.greedy else rng.random((num_slots, self.network.head.num_noise), dtype=np.float32)
 
     @torch.inference_mode()
     def evaluate(self, view: ActInputs) -> Evaluation:
@@ -184,14 +181,14 @@ class NetworkPolicy:
         turn, slots = view.turn, view.slots
         core = np.ascontiguousarray(view.core[:, : self.core_size])  # rows fit the largest core state of all policies
         count = len(slots)
-        filled = _filled(slots)
+        filled = fill_blocks(slots)
         whole = count == len(filled) == len(turn.env_index)
         obs = {name: torch.from_numpy(array if whole else array[filled]) for name, array in turn.obs.items()}
         mask = turn.action_mask
         legal = None if mask is None else torch.from_numpy(mask if whole else mask[filled])
         if len(filled) > count:
             core = np.concatenate([core, np.zeros((len(filled) - count, core.shape[1]), np.float32)])
-        output = self._network.step(obs, core=torch.from_numpy(core), action_mask=legal)
+        output = self.network.step(obs, core=torch.from_numpy(core), action_mask=legal)
         core = output.core[:count].numpy() if self.core_size else view.core
         return output.logits[:count], output.values[:count], core
 
@@ -215,7 +212,24 @@ def padded_size(count: int) -> int:
     return count + (-count % BLOCK_SLOTS if count > BLOCK_SLOTS else 0)
 
 
-def _filled(slots: NDArray[np.int64]) -> NDArray[np.int64]:
+def fill_blocks(slots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Pad the slots to a whole number of blocks by repeating the first one."""
     missing = padded_size(len(slots)) - len(slots)
     return np.concatenate([slots, np.full(missing, slots[0])]) if missing else slots
+
+
+def choose_actions(
+    head: Head, dist_params: torch.Tensor, noise: NDArray[np.float32] | None, *, core: NDArray[np.float32]
+) -> ActOutputs:
+    """Sample actions under dist_params [K, P] with uniform noise [K, num_noise]; without noise take the likeliest."""
+    if noise is None:
+        actions = head.mode(dist_params)
+        log_probs = head.log_prob(dist_params, actions)
+        return ActOutputs(actions=actions.numpy(), log_probs=log_probs.numpy(), core=core)
+    actions, log_probs, by_sub_action = sample_actions(head, dist_params, torch.from_numpy(noise))
+    return ActOutputs(
+        actions=actions.numpy(),
+        log_probs=log_probs.numpy(),
+        core=core,
+        sub_action_log_probs=None if by_sub_action is None else by_sub_action.numpy(),
+    )

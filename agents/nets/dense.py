@@ -29,15 +29,20 @@ def product(inputs: Tensor, weight: Tensor, bias: Tensor | None = None, *, activ
       inputs: [N, I]; weight: [O, I]; bias: [O] or None; all of one dtype and device.
       activation: "none" or "relu".
     """
-    # An exported graph holds for any number of rows, and other programs do not have the fused kernel.
-    min_work = None if torch.compiler.is_exporting() else _MIN_WORK.get(inputs.dtype)
-    enough = min_work is not None and inputs.shape[0] * weight.numel() >= min_work
-    if _ONEDNN and enough and inputs.device.type == "cpu":
+    if prefers_fused(inputs, weight):
         operands = _packed(inputs), _packed(weight)
         fused: Tensor = torch.ops.mkldnn._linear_pointwise(*operands, bias, activation, [], "")
         return fused
     output = nn.functional.linear(inputs, weight, bias)
     return output.relu_() if activation == "relu" else output
+
+
+def prefers_fused(inputs: Tensor, weight: Tensor) -> bool:
+    """True if the fused kernel multiplies inputs [N, I] by weight [O, I] fastest."""
+    # An exported graph holds for any number of rows, and other programs do not have the fused kernel.
+    min_work = None if torch.compiler.is_exporting() else _MIN_WORK.get(inputs.dtype)
+    enough = min_work is not None and inputs.shape[0] * weight.numel() >= min_work
+    return _ONEDNN and enough and inputs.device.type == "cpu"
 
 
 def _packed(matrix: Tensor) -> Tensor:

@@ -61,10 +61,12 @@ class Network(nn.Module):
     Attributes:
       blocks: in the order in which they run; a pipeline cuts between them.
       core_size: C.
+      config: that it was built from; None for one that was put together in another way.
     """
 
-    def __init__(self, blocks: tuple[Block, ...], *, core_size: int) -> None:
+    def __init__(self, blocks: tuple[Block, ...], *, core_size: int, config: NetworkConfig | None = None) -> None:
         super().__init__()
+        self.config = config
         names = [block.name for block in blocks]
         if len(set(names)) != len(names):
             raise ValueError(f"block names must differ, got {names}")
@@ -187,7 +189,7 @@ def build_network(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
         widths = (policy.num_features, trunks[1].num_features)
         heads = TwinHeads(head, *widths, value_output=config.value_output, generator=generator)
     blocks = (*trunk.encoder, *trunk.core, Block("heads", heads, ("action_mask",)))
-    return Network(blocks, core_size=trunk.core_size)
+    return Network(blocks, core_size=trunk.core_size, config=config)
 
 
 def _build_groups(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:
@@ -210,7 +212,7 @@ def _build_groups(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network
         Block("seat_groups", inside, SIDE_INPUTS),
         Block("heads", SeatGroupHeads(head, members), ("action_mask",)),
     )
-    return Network(blocks, core_size=inside.core_size)
+    return Network(blocks, core_size=inside.core_size, config=config)
 
 
 def _encoder(

@@ -28,8 +28,9 @@ from agents.learner.build import choose_dtype
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
 from benchmarks.report import Report
+from benchmarks.throughput.opponents import GAMES, OPPONENTS, REQUIRED, opponents_rate
 from benchmarks.throughput.rate_window import Measured, measure_run
-from benchmarks.throughput.roofline import Bench, Parts, measure_parts, middle_of, opponents_rate
+from benchmarks.throughput.roofline import Bench, Parts, measure_parts, middle_of
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.chaos.follower import RunFailed
@@ -44,7 +45,6 @@ LEASE_STEPS = 128
 """Short enough that a window holds a dozen leases, so that every player has its share of it."""
 
 SNAPSHOT_STEPS = 250_000
-OPPONENTS, OPPONENT_GAMES = 8, 256
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Session:
             return
         bench = replace(self._bench, seconds=4 * BOUND_SECONDS)
         for number in (1, OPPONENTS):
-            rate = opponents_rate(bench, opponents=number, num_envs=OPPONENT_GAMES, seed=0)
+            rate = opponents_rate(bench, opponents=number, num_envs=GAMES, seed=0)
             self.opponents.setdefault(number, []).append(rate)
 
     def half_reason(self) -> str | None:
@@ -201,9 +201,10 @@ def rows_of(session: Session, workload: Workload, *, env: str, reason: str | Non
     if session.opponents:
         pairs = zip(session.opponents[OPPONENTS], session.opponents[1], strict=True)
         report.add(
-            f"{env} acting against {OPPONENTS} networks against one, {OPPONENT_GAMES} games",
+            f"{env} acting against {OPPONENTS} networks against one, {GAMES} games",
             _middle(a / b for a, b in pairs),
             "ratio",
+            at_least=REQUIRED,
         )
     return report
 

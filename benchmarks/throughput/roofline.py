@@ -128,33 +128,6 @@ def codec_rate(bench: Bench, unrolls: Unrolls) -> float:
     return block.num_steps * rate
 
 
-def opponents_rate(bench: Bench, *, opponents: int, num_envs: int, seed: int) -> float:
-    """Plies per core-second of acting alone (env, forward, unrolls) where one player meets so many frozen networks."""
-    env = make(bench.env, num_envs=num_envs)
-    seats, probability = env.spec.num_seats, 1.0 / (opponents * env.spec.num_seats)
-    names = ["home", *(f"frozen-{number}" for number in range(opponents))]
-    policies: dict[str, Policy] = {
-        name: new_policy(env.spec, bench.network, dtype=torch.float32, seed=seed + place)
-        for place, name in enumerate(names)
-    }
-    assignments = [
-        Assignment(
-            tuple("home" if seat == home else name for seat in range(seats)),
-            tuple(seat == home for seat in range(seats)),
-            probability,
-        )
-        for name in names[1:]
-        for home in range(seats)
-    ]
-    arena = Arena(env, UnrollSpec(env.spec, bench.learner.unroll_length), seed=seed)
-    steps = 16
-    rate = calls_per_core_second(
-        lambda: sum(1 for _ in arena.run(assignments, policies, steps=steps)), seconds=bench.seconds
-    )
-    arena.close()
-    return num_envs * steps * rate
-
-
 def ready_unrolls(bench: Bench, *, rows: int) -> Unrolls:
     """`rows` unrolls of an untrained network against itself."""
     num_envs = max(min(bench.num_envs), 1)

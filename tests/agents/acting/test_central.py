@@ -134,7 +134,10 @@ def assert_equal(one: Unrolls, two: Unrolls) -> None:
     assert one.num_rows == two.num_rows
     assert {1, 7} <= set(np.unique(one.versions).tolist())
     for name, array in one.arrays().items():
-        assert np.array_equal(array, two.arrays()[name]), name
+        if array.dtype == np.float32:  # local policies of one architecture act together, which rounds differently
+            np.testing.assert_allclose(array, two.arrays()[name], rtol=1e-5, atol=1e-5, err_msg=name)
+        else:
+            assert np.array_equal(array, two.arrays()[name]), name
     for name, observed in one.obs.items():
         assert np.array_equal(observed, two.obs[name]), name
 

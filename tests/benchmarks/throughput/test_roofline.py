@@ -6,7 +6,7 @@ import torch
 
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
-from benchmarks.throughput import roofline
+from benchmarks.throughput import opponents, roofline
 from envs.protocol import EnvConfig
 from envs.registry import make
 
@@ -70,14 +70,14 @@ def test_a_ready_batch_never_grows_too_old_to_be_learnt_from(monkeypatch: pytest
 
 def test_every_opponent_meets_home_from_both_seats(monkeypatch: pytest.MonkeyPatch):
     met = set()
-    run = roofline.Arena.run
+    run = opponents.Arena.run
 
     def spy(self, assignments, policies, *, steps):
         met.update((assignment.policies, assignment.records) for assignment in assignments)
         return run(self, assignments, policies, steps=steps)
 
-    monkeypatch.setattr(roofline.Arena, "run", spy)
-    assert roofline.opponents_rate(TINY, opponents=2, num_envs=8, seed=0) > 0
+    monkeypatch.setattr(opponents.Arena, "run", spy)
+    assert opponents.opponents_rate(TINY, opponents=2, num_envs=8, seed=0) > 0
     assert met == {
         (("home", "frozen-0"), (True, False)),
         (("frozen-0", "home"), (False, True)),

@@ -1,0 +1,180 @@
+"""Acts for all slots of a turn: one call per policy, or one for all policies of an architecture together.
+
+Shape letters: K slots of the turn, P policies, C core state size, H sub-actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agents.acting.network_group import NetworkGroup, can_group
+from agents.acting.policy import ActInputs, ActOutputs, NetworkPolicy, Policy, choose_actions, fill_blocks
+
+ALONE = -1
+"""Group of a policy that acts for itself."""
+
+
+class PolicyGroup:
+    """Network policies of one architecture. Args: policies: any two of them `can_join`."""
+
+    def __init__(self, policies: Sequence[NetworkPolicy]) -> None:
+        self._policies = policies
+        self._networks = NetworkGroup([policy.network for policy in policies])
+
+    @torch.inference_mode()
+    def act(self, view: ActInputs, slots: Mapping[int, NDArray[np.int64]], rng: np.random.Generator) -> ActOutputs:
+        """One forward pass and one draw for several of them.
+
+        Args:
+          view: every slot of the turn. slots: place in the group -> positions in the turn, by rising place.
+        Returns:
+          Outputs for the slots in this order. They are those of `NetworkPolicy.act`, called in this order.
+        """
+        blocks = {place: fill_blocks(own) for place, own in slots.items()}
+        rows = np.concatenate(list(blocks.values()))
+        turn, core_size = view.turn, self._policies[0].core_size
+        output = self._networks.step(
+            {name: torch.from_numpy(array[rows]) for name, array in turn.obs.items()},
+            core=torch.from_numpy(view.core[rows, :core_size]),
+            action_mask=None if turn.action_mask is None else torch.from_numpy(turn.action_mask[rows]),
+            sizes=[len(blocks.get(place, ())) for place in range(len(self._policies))],
+        )
+        logits, cores = output.logits, output.core
+        count = sum(map(len, slots.values()))
+        if len(rows) > count:
+            kept = torch.from_numpy(_without_padding(slots, blocks))
+            logits, cores = logits[kept], cores[kept]
+        first = self._policies[0]
+        return choose_actions(first.network.head, logits, first.draw_noise(count, rng), core=cores.numpy())
+
+
+class TurnPolicies:
+    """The policies of an arena. Args: policies: P of them, in the order in which `act` counts them."""
+
+    def __init__(self, policies: Sequence[Policy]) -> None:
+        self._policies = policies
+        self._members: list[list[int]] = []
+        for index in range(len(policies)):
+            self._join(index)
+        self._members = [members for members in self._members if len(members) > 1]
+        self._group_of = np.full(len(policies), ALONE, np.int64)
+        for group, members in enumerate(self._members):
+            self._group_of[members] = group
+        self._groups: dict[int, PolicyGroup] = {}
+
+    def act(
+        self, view: ActInputs, holders: NDArray[np.int64], rng: np.random.Generator, *, num_sub_actions: int
+    ) -> tuple[ActOutputs, NDArray[np.int32]]:
+        """Act for every slot; returns also the version int32 [K] that acted in each.
+
+        Args:
+          view: every slot of a turn in its order; its core states are overwritten with those after the decisions.
+          holders: int64 [K], index of the policy of each slot.
+          num_sub_actions: H of the recorded policies.
+        """
+        counts = np.bincount(holders, minlength=len(self._policies))
+        present = np.flatnonzero(counts)
+        if len(present) == 1:  # the usual case in self-play: no copies of slots and results
+            policy = self._policies[int(present[0])]
+            choice = policy.act(view, rng)
+            return choice, np.full(len(holders), policy.version, np.int32)
+        order = np.argsort(holders, kind="stable")
+        slots = dict(zip(present.tolist(), np.split(order, np.cumsum(counts[present])[:-1]), strict=True))
+        outputs = _Outputs(view.core, num_sub_actions)
+        for group, indices in self._calls(present):
+            if group == ALONE:
+                own = slots[indices[0]]
+                outputs.put(own, self._policies[indices[0]].act(_part(view, own), rng))
+            else:
+                places = {self._members[group].index(index): slots[index] for index in indices}
+                outputs.put(np.concatenate(list(places.values())), self._group(group).act(view, places, rng))
+        versions = np.array([policy.version for policy in self._policies], np.int32)
+        return outputs.whole(), versions[holders]
+
+    def _join(self, index: int) -> None:
+        """Put a policy into the first group that takes it, or into one of its own."""
+        policy = self._policies[index]
+        if not isinstance(policy, NetworkPolicy) or not can_group(policy.network):
+            return
+        for members in self._members:
+            other = self._policies[members[0]]
+            if isinstance(other, NetworkPolicy) and _can_join(other, policy):
+                members.append(index)
+                return
+        self._members.append([index])
+
+    def _calls(self, present: NDArray[np.int64]) -> list[tuple[int, list[int]]]:
+        """Calls as (group, indices of the policies that act together), in the order of their first index."""
+        calls: list[tuple[int, list[int]]] = []
+        joined: dict[int, list[int]] = {}
+        for index, group in zip(present.tolist(), self._group_of[present].tolist(), strict=True):
+            if group in joined:
+                joined[group].append(index)
+                continue
+            calls.append((group, [index]))
+            if group != ALONE:
+                joined[group] = calls[-1][1]
+        return [(group if len(indices) > 1 else ALONE, indices) for group, indices in calls]
+
+    def _group(self, group: int) -> PolicyGroup:
+        if group not in self._groups:
+            members = [self._policies[index] for index in self._members[group]]
+            self._groups[group] = PolicyGroup([policy for policy in members if isinstance(policy, NetworkPolicy)])
+        return self._groups[group]
+
+
+class _Outputs:
+    """Collects the outputs of several calls in the order of the slots. Args: core: overwritten with the new ones."""
+
+    def __init__(self, core: NDArray[np.float32], num_sub_actions: int) -> None:
+        self._core = core
+        self._log_probs = np.zeros(len(core), np.float32)
+        self._by_sub_action = np.zeros((len(core), num_sub_actions), np.float32) if num_sub_actions else None
+        self._actions: NDArray[np.generic] | None = None
+
+    def put(self, slots: NDArray[np.int64], part: ActOutputs) -> None:
+        """Take over the outputs for some slots."""
+        if self._actions is None:
+            self._actions = np.zeros((len(self._core), *part.actions.shape[1:]), part.actions.dtype)
+        self._actions[slots], self._log_probs[slots] = part.actions, part.log_probs
+        if part.core.shape[1]:
+            self._core[slots, : part.core.shape[1]] = part.core
+        if self._by_sub_action is not None and part.sub_action_log_probs is not None:
+            self._by_sub_action[slots] = part.sub_action_log_probs
+
+    def whole(self) -> ActOutputs:
+        """The outputs for every slot of the turn."""
+        assert self._actions is not None, "a turn without slots"
+        return ActOutputs(self._actions, self._log_probs, self._core, self._by_sub_action)
+
+
+def _part(view: ActInputs, slots: NDArray[np.int64]) -> ActInputs:
+    """The view of some of the slots."""
+    places = None if view.core_rows is None else view.core_rows.at(slots)
+    return ActInputs(view.env, view.turn, slots, view.core[slots], core_rows=places)
+
+
+def _can_join(one: NetworkPolicy, other: NetworkPolicy) -> bool:
+    """True if two policies of the same game differ in their weights alone."""
+    config = one.network.config
+    return (
+        config is not None
+        and config == other.network.config
+        and one.greedy == other.greedy
+        and one.dtype == other.dtype
+    )
+
+
+def _without_padding(
+    slots: Mapping[int, NDArray[np.int64]], blocks: Mapping[int, NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """Positions of the slots among the rows of the blocks, which repeat a slot at their ends."""
+    parts, begin = [], 0
+    for place, own in slots.items():
+        parts.append(np.arange(begin, begin + len(own)))
+        begin += len(blocks[place])
+    return np.concatenate(parts)
