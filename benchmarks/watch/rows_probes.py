@@ -3,26 +3,51 @@
 A run of 60 probed snapshots is looked at after each of them, as the alert does. Four yardsticks of fixed strength are
 met over 200 games each. Each snapshot does better or worse against each than its strength says (40 Elo), and its
 rating errs (25 Elo). An alarm at any of the looks counts.
+
+Beside it the probe against engines that are installed, with a new network: what it reads, costs and leaves behind.
 """
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.nets.config import NetworkConfig
+from agents.nets.network import build_network
+from agents.weights import Weights, layout_of
 from benchmarks.report import Report, Row
+from envs.protocol import EnvConfig
+from envs.registry import spec_of
+from league.contenders.contender import UnknownContender
+from league.contenders.finding import find_contenders
 from league.core.metagame.ratings import RatingRow
+from league.core.state.records import ProbeTask
+from league.core.state.scoring import BY_WINS
+from league.policies.loaded_policy import LoadedPolicy
+from league.probes.probe import Subject
 from league.probes.series import Point, Series
 from league.probes.stagnation import MIN_GAIN, MIN_SNAPSHOTS, WINDOW, find_stagnation
+from league.probes.yardsticks import Yardsticks, YardsticksOptions
+from league.runtime.processor_time import children_cpu_seconds
+from league.runtime.reaper import descendants
 
 SNAPSHOTS, GAMES, RUNS, SEED = 60, 200, 200, 16
 YARDSTICKS = (-200.0, 0.0, 200.0, 400.0)
 PER_YARDSTICK, RATING_ERROR = 40.0, 25.0
 TURN = 30
 """Snapshot after which a league of the third kind stops getting stronger."""
+
+ENGINES = (
+    ("uci:stockfish?nodes=20", EnvConfig("openspiel:chess")),
+    ("gtp:gnugo?level=1", EnvConfig("openspiel:go(board_size=9)")),
+)
+ENGINE_GAMES, LIMIT_S = 32, 12.0
+MISSING = "uci:an-engine-that-is-not-here"
 
 Array = NDArray[np.float64]
 Course = Callable[[Array], tuple[Array, Array]]
@@ -89,4 +114,58 @@ def _first_alarm(strength: Array, ratings: Array, rng: np.random.Generator) -> i
     return None
 
 
-ROWS: dict[str, Callable[[Path], list[Row]]] = {"probes": detection}
+def engines(folder: Path) -> list[Row]:
+    """Probes of a network with random weights against engines, a missing one beside them."""
+    del folder
+    report = Report()
+    for written, env in ENGINES:
+        name = f"probe against {written}, {env.id}"
+        try:
+            find_contenders([written])
+        except UnknownContender:
+            report.add(f"{name}: games", None, "", at_least=2)
+            continue
+        remarks: list[str] = []
+        probe = Yardsticks(YardsticksOptions(against=(written, MISSING), games=ENGINE_GAMES, core_seconds=LIMIT_S))
+        before = _processor_seconds()
+        (reading,) = probe.measure(_new_network(env, remarks.append))
+        used = _processor_seconds() - before
+        report.add(f"{name}: games", reading.games, f"of {ENGINE_GAMES}", at_least=2)
+        report.add(f"{name}: score of the network", reading.value, "", at_most=0.25)
+        report.add(f"{name}: processor time over its limit, the engine's included", used / LIMIT_S, "", at_most=1.5)
+        report.add(f"{name}: missing engines that it names", len(remarks), "", at_least=1)
+        report.add(f"{name}: processes left", len(descendants(os.getpid())), "", at_most=0)
+    return report.rows
+
+
+def _new_network(env: EnvConfig, remark: Callable[[str], None]) -> Subject:
+    """A snapshot with random weights, as a probe is given one."""
+    spec = spec_of(env)
+
+    def load(name: str) -> LoadedPolicy:
+        network = build_network(spec, NetworkConfig(), seed=SEED)
+        values = np.concatenate([parameter.detach().numpy().ravel() for parameter in network.parameters()])
+        return LoadedPolicy(name, network, Weights(values.astype(np.float32), layout_of(network), 0), spec)
+
+    return Subject(
+        run=Path(),
+        env=env,
+        spec=spec,
+        task=ProbeTask(1, "yardsticks", "main-0-s0"),
+        load=load,
+        bots=(),
+        scoring=BY_WINS,
+        limit_s=LIMIT_S,
+        ends_at=time.monotonic() + 600.0,
+        seed=SEED,
+        greedy=True,
+        place="probes.kinds.0",
+        remark=remark,
+    )
+
+
+def _processor_seconds() -> float:
+    return time.process_time() + children_cpu_seconds(os.getpid())
+
+
+ROWS: dict[str, Callable[[Path], list[Row]]] = {"probes": detection, "probe_engines": engines}

@@ -136,16 +136,24 @@ def play_all(
 
 
 def affordable(
-    env: EnvConfig, bots: Sequence[str], *, limit_s: float, players: int, decisions: float, seed: int
+    env: EnvConfig,
+    bots: Sequence[str],
+    *,
+    limit_s: float,
+    players: int,
+    decisions: float,
+    seed: int,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Bots that play `MIN_GAMES` games against each player in their part of a time, and a sentence on each other one.
 
     Args:
       bots: that can play the game. players: whom each meets. decisions: of a bot in one game.
+      clock: in whose seconds the time is given.
     """
     kept, notes = [], []
     for bot in bots:
-        seconds = seconds_a_move(env, bot, seed=seed) * decisions * MIN_GAMES * players
+        seconds = seconds_a_move(env, bot, seed=seed, clock=clock) * decisions * MIN_GAMES * players
         if seconds <= limit_s / len(bots):
             kept.append(bot)
         else:

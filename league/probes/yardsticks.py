@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -87,7 +88,15 @@ class Yardsticks:
                 continue
             known.update({bot_name(one.name): one for one in found})
         bots = [name for name, one in known.items() if isinstance(one, BotContender)]
-        kept, slow = affordable(subject.env, bots, limit_s=limit_s, players=1, decisions=DECISIONS, seed=subject.seed)
+        kept, slow = affordable(
+            subject.env,
+            bots,
+            limit_s=limit_s,
+            players=1,
+            decisions=DECISIONS,
+            seed=subject.seed,
+            clock=time.process_time,
+        )
         playable = {name: one for name, one in known.items() if name not in bots or name in kept}
         problems = [*lost, *unfit, *slow]
         if not playable:

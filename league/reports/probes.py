@@ -57,7 +57,7 @@ class ProbesReport:
 
 
 def _point_text(point: Point) -> str:
-    interval = f"[{point.low:.3f}, {point.high:.3f}]" if point.low < point.high else "exact"
+    interval = f"[{point.low:.3f}, {point.high:.3f}]" if point.games else "exact"
     games = f"{point.games:,} games" if point.games else ""
     note = f"  {point.note}" if point.note else ""
     return f"{point.snapshot:<20} {point.value:>8.3f}  {interval:<16} {games:>12}  {point.core_seconds:.2f} s{note}"

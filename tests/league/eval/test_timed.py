@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from pathlib import Path
 
 import pytest
@@ -80,3 +82,11 @@ def test_an_evaluation_with_a_limit_says_that_it_stopped(tmp_path: Path, monkeyp
     report = evaluate_run(made.close(), players=["best"], bots=["random"], games=10_000, limit_s=1.0)
     assert 0 < report.pairs[0].games < 10_000
     assert "stopped at the time limit of 1 s" in report.notes[-1]
+
+
+def test_the_cost_of_a_bot_is_in_the_seconds_of_the_clock_that_is_given() -> None:
+    """On a loaded machine the wall clock runs on; a limit in processor seconds does not."""
+    for step_s, kept in ((100.0, ()), (0.0, ("random",))):
+        ticks = itertools.count(0.0, step_s)
+        clock = functools.partial(next, ticks)
+        assert affordable(FOUR, ["random"], limit_s=2.0, players=1, decisions=1.0, seed=0, clock=clock)[0] == kept

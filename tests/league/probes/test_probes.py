@@ -11,7 +11,7 @@ import pytest
 
 from league.config.loading import parse_config
 from league.core.state.commands import BeginProbe, EndProbe
-from league.core.state.records import ProbeOutcome, ProbeTask
+from league.core.state.records import ProbeOutcome, ProbeReading, ProbeTask
 from league.core.state.scoring import Scoring
 from league.errors import ConfigError, LeagueError
 from league.eval.exploitability import members_of, nash_conv
@@ -23,6 +23,7 @@ from league.probes.probe import PROBES, DoesNotFit, make_probe, make_probes
 from league.probes.returns import MeanReturn, MeanReturnOptions
 from league.probes.series import series_of
 from league.probes.yardsticks import Yardsticks, YardsticksOptions
+from league.reports.probes import probes_of
 from league.run.metric_sinks import require_working_sinks
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 from tests.league.probes.subjects import OLD, subject_of
@@ -126,6 +127,17 @@ def test_scores_by_returns_are_half_the_margin_over_its_scale() -> None:
     assert value == pytest.approx(sum(by_hand) / 4)
     sizes = score_of(score_games(returns * [2.0, 1.0], 8), Scoring("returns", 40.0), teams=(0, 0, 1))
     assert math.isfinite(sizes.low) and sizes.low <= sizes.value <= sizes.high
+
+
+def test_a_reading_of_games_shows_its_interval_also_where_all_ended_alike() -> None:
+    league = SimulatedLeague(three_roles())
+    league.run(4)
+    played, computed = ProbeReading("random", 0.5, 0.5, 0.5, 40), ProbeReading("nash_conv", 0.25, 0.25, 0.25)
+    league.ask(BeginProbe("own", "main-0-s0"))
+    league.ask(EndProbe(ProbeOutcome(1, (played, computed), 1.0, remark="tactical is too slow")))
+    text = probes_of(league.state, run="made up").text()
+    assert text.count("[0.500, 0.500]") == text.count("exact") == 1
+    assert "own left out: tactical is too slow" in text
 
 
 def test_an_own_probe_is_one_line_of_the_configuration(tmp_path: Path) -> None:

@@ -113,3 +113,9 @@ def test_a_snapshot_that_loses_to_its_past_is_a_finding() -> None:
     assert "the past is unlearnt" not in checks_of(league.state, league.journal)
     league.lose_to_the_past("main-0-s2", "main-0-s0")
     assert "the past is unlearnt" in checks_of(league.state, league.journal)
+
+
+def test_mean_returns_of_a_game_of_one_team_are_no_evidence_against_ratings() -> None:
+    returns = series([7.0] * 24, scale="return", probe="mean_return", name="mean_return")
+    assert find_stagnation(returns, RISING) is None
+    assert saturated(returns) == ()
