@@ -50,17 +50,18 @@ def grouped_vtrace(
     num_groups, num_steps, num_rows = grouped_log_rhos.shape
 
     def side_by_side(tensor: Tensor) -> Tensor:
-        return tensor if num_groups == 1 else tensor.repeat(1, num_groups)
+        return tensor if num_groups == 1 else tensor.repeat(*[1] * (tensor.dim() - 1), num_groups)
 
     def apart(tensor: Tensor) -> Tensor:
-        return tensor.view(num_steps, num_groups, num_rows).transpose(0, 1)
+        return tensor[None] if num_groups == 1 else tensor.view(num_steps, num_groups, num_rows).transpose(0, 1)
 
+    one_group = num_groups == 1
     returns = vtrace(
-        grouped_log_rhos.transpose(0, 1).reshape(num_steps, -1),
+        grouped_log_rhos[0] if one_group else grouped_log_rhos.transpose(0, 1).reshape(num_steps, -1),
         side_by_side(discounts),
         side_by_side(rewards),
         side_by_side(values),
-        bootstrap_value.repeat(num_groups),
+        side_by_side(bootstrap_value),
         clip_rho=clip_rho,
         clip_c=clip_c,
         clip_pg_rho=clip_pg_rho,
@@ -104,5 +105,7 @@ def grouped_policy_gradient_loss(
       advantages: float [G, T, B], importance weight of the group included; taken as constants.
       valid: bool [T, B], None when every step is valid.
     """
+    if len(grouped_log_probs) == 1:
+        return policy_gradient_loss(grouped_log_probs[0], advantages[0], valid=valid)
     pairs = zip(grouped_log_probs, advantages, strict=True)
     return torch.stack([policy_gradient_loss(*pair, valid=valid) for pair in pairs]).sum()

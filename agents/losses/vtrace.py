@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from agents.losses.policy import MAX_LOG_RATIO
 from agents.losses.shapes import check_bootstrap, check_time_major
+
+Floats = NDArray[Any]
+"""float32 or float64."""
 
 MAX_RATIO = math.exp(MAX_LOG_RATIO)
 
@@ -66,24 +72,107 @@ def vtrace(
     """
     check_time_major(values, log_rhos=log_rhos, discounts=discounts, rewards=rewards, valid=valid)
     check_bootstrap(values, bootstrap_value)
+    clips = Clips(clip_rho, clip_c, clip_pg_rho)
+    given = (log_rhos, discounts, rewards, values, bootstrap_value)
+    if not on_host(values):
+        return vtrace_by_torch(*given, clips=clips, lambda_=lambda_, valid=valid)
+    targets, advantages = vtrace_by_numpy(
+        *(tensor.detach().numpy() for tensor in given),
+        clips=clips,
+        lambda_=lambda_,
+        valid=None if valid is None else valid.numpy(),
+    )
+    return VTraceReturns(targets=torch.from_numpy(targets), advantages=torch.from_numpy(advantages))
+
+
+def on_host(tensor: Tensor) -> bool:
+    """True if numpy reads the tensor without a copy."""
+    return tensor.device.type == "cpu"
+
+
+class Clips(NamedTuple):
+    """Upper bounds of the ratios in the temporal difference, in the trace and in the advantages; None for none."""
+
+    rho: float | None
+    c: float | None
+    pg_rho: float | None
+
+
+def vtrace_by_torch(
+    log_rhos: Tensor,
+    discounts: Tensor,
+    rewards: Tensor,
+    values: Tensor,
+    bootstrap_value: Tensor,
+    *,
+    clips: Clips,
+    lambda_: float,
+    valid: Tensor | None,
+) -> VTraceReturns:
+    """`vtrace` on the device of its arguments."""
     rhos = log_rhos.exp()
-    clipped_rhos = clip_ratios(rhos, clip_rho)
-    next_values = torch.cat([values[1:], bootstrap_value[None]])
-    corrections = (discounts * next_values).add_(rewards).sub_(values).mul_(clipped_rhos)
-    traces = discounts * clip_ratios(rhos, clip_c)
-    if lambda_ != 1.0:
-        traces.mul_(lambda_)
+    corrections = _one_step_returns(discounts, rewards, values, bootstrap_value).sub_(values)
+    corrections.mul_(clip_ratios(rhos, clips.rho))
+    traces = clip_ratios(rhos, clips.c).mul_(discounts).mul_(lambda_)
     invalid = None if valid is None else valid.logical_not()
     if invalid is not None:
         corrections.masked_fill_(invalid, 0.0)
         traces.masked_fill_(invalid, 0.0)
     scan_backward(corrections, traces)
     targets = corrections.add_(values)
-    next_targets = torch.cat([targets[1:], bootstrap_value[None]])
-    advantages = (discounts * next_targets).add_(rewards).sub_(values).mul_(clip_ratios(rhos, clip_pg_rho))
+    advantages = _one_step_returns(discounts, rewards, targets, bootstrap_value).sub_(values)
+    advantages.mul_(clip_ratios(rhos, clips.pg_rho))
     if invalid is not None:
         advantages.masked_fill_(invalid, 0.0)
     return VTraceReturns(targets=targets, advantages=advantages)
+
+
+def _one_step_returns(discounts: Tensor, rewards: Tensor, values: Tensor, bootstrap_value: Tensor) -> Tensor:
+    """reward + discount * value of the next step, float [T, B]."""
+    return torch.addcmul(rewards, discounts, torch.cat([values[1:], bootstrap_value[None]]))
+
+
+def vtrace_by_numpy(
+    log_rhos: Floats,
+    discounts: Floats,
+    rewards: Floats,
+    values: Floats,
+    bootstrap_value: Floats,
+    *,
+    clips: Clips,
+    lambda_: float,
+    valid: NDArray[np.bool_] | None,
+) -> tuple[Floats, Floats]:
+    """`vtrace` on a CPU: targets and advantages. A call of numpy on a small array costs a fourth of one of torch."""
+    rewards, values, discounts = (np.ascontiguousarray(array) for array in (rewards, values, discounts))
+    invalid = None if valid is None else np.ascontiguousarray(~valid)
+    with np.errstate(over="ignore", invalid="ignore"):  # garbage in invalid steps
+        rhos = np.exp(np.ascontiguousarray(log_rhos))
+        rho, c, pg_rho = (np.minimum(rhos, MAX_RATIO if bound is None else bound, dtype=rhos.dtype) for bound in clips)
+        sums = np.concatenate([values[1:], bootstrap_value[None]])
+        sums *= discounts
+        sums += rewards
+        sums -= values
+        sums *= rho
+        c *= discounts
+        c *= lambda_
+        if invalid is not None:
+            np.putmask(sums, invalid, 0.0)
+            np.putmask(c, invalid, 0.0)
+        product, rows, factors = np.empty_like(sums[0]), list(sums), list(c)
+        for step in range(len(rows) - 2, -1, -1):
+            np.multiply(factors[step], rows[step + 1], out=product)
+            rows[step] += product
+        targets = sums
+        targets += values
+        advantages = np.concatenate([targets[1:], bootstrap_value[None]])
+        advantages *= discounts
+        advantages += rewards
+        advantages -= values
+        advantages *= pg_rho
+        if invalid is not None:
+            np.putmask(advantages, invalid, 0.0)
+    return targets, advantages
 
 
 def scan_backward(terms: Tensor, decays: Tensor) -> None:

@@ -16,6 +16,7 @@ from agents.nets.config import NetworkConfig
 from agents.nets.distributions import (
     categorical_entropy,
     categorical_log_prob,
+    categorical_log_prob_and_entropy,
     gaussian_entropy,
     gaussian_log_prob,
     mask_logits,
@@ -70,6 +71,10 @@ class Head(Protocol):
         """
         ...
 
+    def log_prob_and_entropy(self, dist_params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """`log_prob` and `entropy` for these actions, float32 [...] each, of which a loss needs both."""
+        ...
+
     def mode(self, dist_params: Tensor) -> Tensor:
         """The most likely actions."""
         ...
@@ -120,6 +125,10 @@ class CategoricalHead(nn.Module):
         del actions
         return categorical_entropy(dist_params)
 
+    def log_prob_and_entropy(self, dist_params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Both float32 [...], from one softmax."""
+        return categorical_log_prob_and_entropy(dist_params, actions)
+
     def mode(self, dist_params: Tensor) -> Tensor:
         """Actions int64 [...] with the largest logit."""
         return dist_params.argmax(-1)
@@ -165,6 +174,10 @@ class GaussianHead(nn.Module):
         """Differential entropy float32 [...]."""
         del actions
         return gaussian_entropy(dist_params.chunk(2, dim=-1)[1])
+
+    def log_prob_and_entropy(self, dist_params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Both float32 [...]."""
+        return self.log_prob(dist_params, actions), self.entropy(dist_params, actions)
 
     def mode(self, dist_params: Tensor) -> Tensor:
         """The means float32 [..., *shape]."""

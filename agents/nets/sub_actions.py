@@ -18,6 +18,7 @@ from agents.nets.distributions import (
     ILLEGAL_LOGIT,
     categorical_entropy,
     categorical_log_prob,
+    categorical_log_prob_and_entropy,
     mask_logits,
     mix_uniform,
     sample_categorical,
@@ -52,6 +53,12 @@ class SubAction:
     def entropy(self) -> Tensor:
         """Entropy float32 [...] in nats, 0 where unused."""
         return torch.where(self.used, categorical_entropy(self.logits), 0.0)
+
+    @property
+    def log_prob_and_entropy(self) -> Tensor:
+        """Both float32 [2, ...], from one softmax."""
+        both = categorical_log_prob_and_entropy(self.logits, self.action)
+        return torch.where(self.used, torch.stack(both), 0.0)
 
 
 def num_sub_actions(head: Head) -> int:
@@ -105,12 +112,17 @@ class SubActionsHead(nn.Module, ABC):
         """Log-probabilities float32 [...] of actions [..., H]."""
         return _sum(sub_action.log_prob for sub_action in self.sub_actions(dist_params, given_by(actions)))
 
-    def sub_action_log_probs(self, dist_params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities float32 [H, ...] of the sub-actions and bool [H, ...], True if used, for action groups."""
+    def sub_action_log_probs(self, dist_params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """For action groups, of the sub-actions [H, ...]: log-probabilities, True if used, and entropies."""
         sub_actions = self.sub_actions(dist_params, given_by(actions))
-        return torch.stack([sub_action.log_prob for sub_action in sub_actions]), torch.stack(
-            [sub_action.used for sub_action in sub_actions]
-        )
+        log_probs, entropies = torch.stack([sub_action.log_prob_and_entropy for sub_action in sub_actions], 1).unbind()
+        return log_probs, torch.stack([sub_action.used for sub_action in sub_actions]), entropies
+
+    def log_prob_and_entropy(self, dist_params: Tensor, actions: Tensor) -> tuple[Tensor, Tensor]:
+        """Both float32 [...], from one pass over the sub-actions."""
+        sub_actions = self.sub_actions(dist_params, given_by(actions))
+        log_probs, entropies = _sum(sub_action.log_prob_and_entropy for sub_action in sub_actions).unbind()
+        return log_probs, entropies
 
     def entropy(self, dist_params: Tensor, actions: Tensor | None = None) -> Tensor:
         """Sum float32 [...] of the entropies of the sub-actions, each given the choices before it.

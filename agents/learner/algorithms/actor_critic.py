@@ -17,7 +17,7 @@ from torch import Tensor
 
 from agents.learner.algorithms.config import ActorCriticConfig
 from agents.learner.algorithms.kl_terms import has_kl, magnet_sum, magnet_targets, teacher_sum
-from agents.learner.algorithms.loss_inputs import LossInputs, entropy_of, loss_inputs_of
+from agents.learner.algorithms.loss_inputs import LossInputs, loss_inputs_of
 from agents.learner.algorithms.loss_stats import stack_stats
 from agents.learner.algorithms.objective import ForwardPasses, LossWeights, Total
 from agents.learner.config import LearnerConfig
@@ -111,7 +111,7 @@ class ActorCritic(ABC):
         """As in the protocol."""
         inputs = self.inputs(output, batch)
         terms = self.terms(inputs, batch, advantage_scale=loss_weights.advantage_scale)
-        entropy = entropy_of(inputs, self._head)
+        entropy = zero_invalid(inputs.entropies, inputs.learn).sum()
         optional = self._optional_terms(inputs, batch, loss_weights)
         entropy_loss = self.entropy_loss(inputs, entropy)
         loss = (
@@ -166,13 +166,21 @@ def _check_head(config: LearnerConfig, head: Head, options: ActorCriticConfig) -
 
 @torch.no_grad()
 def _stats(inputs: LossInputs, terms: Terms, *, entropy: Tensor, optional: OptionalTerms, limit: float) -> Tensor:
-    """The columns of a microbatch, see `loss_stats.stack_stats`. limit: of the advantages that are counted."""
+    """The columns of a microbatch, see `loss_stats.stack_stats`. limit: of the advantages that are counted.
+
+    The terms of all columns are one tensor, which is masked, squared and summed at once.
+    """
     learn = inputs.learn
-    log_rhos = zero_invalid(inputs.log_rhos, learn)
-    rhos = zero_invalid(log_rhos.clamp(-MAX_LOG_RATIO, MAX_LOG_RATIO).exp(), learn)
-    count = learn.sum()
-    steps = count.to(rhos.dtype)
-    total_rho = rhos.sum()
+    counts = torch.stack([learn, terms.clipped & learn]).flatten(1).sum(1)
+    terms_of = torch.stack([inputs.log_rhos, inputs.log_rhos, terms.advantages, terms.targets])
+    ratios, log_rhos, advantages, _ = terms_of
+    torch.clamp(log_rhos, -MAX_LOG_RATIO, MAX_LOG_RATIO, out=ratios).exp_()
+    advantages.clamp_(-limit, limit)
+    terms_of = torch.where(learn, terms_of, 0.0).flatten(1)
+    sums, squares = torch.stack([terms_of, terms_of.square()]).sum(-1).unbind()
+    steps, rho_clipped = counts.to(sums.dtype).unbind()
+    rho, log_rho, _, target = sums.unbind()
+    squared_rho, _, squared_advantage, squared_target = squares.unbind()
     return stack_stats(
         steps=steps,
         policy=terms.policy,
@@ -180,11 +188,11 @@ def _stats(inputs: LossInputs, terms: Terms, *, entropy: Tensor, optional: Optio
         entropy=entropy,
         auxiliary=optional.weighted,
         teacher_kl=optional.teacher_kl,
-        squared_advantage=zero_invalid(terms.advantages, learn).clamp(-limit, limit).square().sum(),
-        rho_clipped=(terms.clipped & learn).sum().to(rhos.dtype),
-        rho=total_rho,
-        squared_rho=rhos.square().sum(),
-        kl=total_rho - steps - log_rhos.sum(),
-        target=zero_invalid(terms.targets, learn).sum(),
-        squared_target=zero_invalid(terms.targets, learn).square().sum(),
+        squared_advantage=squared_advantage,
+        rho_clipped=rho_clipped,
+        rho=rho,
+        squared_rho=squared_rho,
+        kl=rho - steps - log_rho,
+        target=target,
+        squared_target=squared_target,
     )

@@ -12,7 +12,6 @@ from torch import Tensor
 from agents.learner.algorithms.config import ActorCriticConfig
 from agents.learner.data.batch import Batch
 from agents.losses.action_groups import group_sums, grouped_vtrace
-from agents.losses.policy import zero_invalid
 from agents.losses.vtrace import VTraceReturns
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
@@ -42,7 +41,8 @@ class LossInputs:
 
     Fields:
       dist_params: float32 [B, T, P], outputs of the network; actions: [B, T, ...].
-      log_probs: float32 [T, B] of the actions; values: float32 [T, B]. These and dist_params carry gradients.
+      log_probs, entropies: float32 [T, B] of the actions; values: float32 [T, B]. These carry gradients, and so do the
+        dist_params.
       bootstrap: float32 [B], the value after the last decision, a constant.
       log_rhos: float32 [T, B], log-ratio of the trained to the behaviour policy, a constant; garbage in invalid steps.
       groups: the same ratios and log-probabilities by groups.
@@ -52,6 +52,7 @@ class LossInputs:
     dist_params: Tensor
     actions: Tensor
     log_probs: Tensor
+    entropies: Tensor
     values: Tensor
     bootstrap: Tensor
     log_rhos: Tensor
@@ -68,7 +69,7 @@ def vtrace_of(inputs: LossInputs, log_rhos: Tensor, *, options: ActorCriticConfi
         log_rhos,
         inputs.discounts,
         inputs.rewards,
-        inputs.values.detach().contiguous(),
+        inputs.values.detach(),
         inputs.bootstrap,
         clip_rho=options.clip_rho,
         clip_c=options.clip_c,
@@ -88,19 +89,20 @@ def loss_inputs_of(
     """
     steps = batch.valid.shape[1]
     dist_params = output.logits[:, :steps]
-    log_probs, groups = _by_groups(dist_params, batch, head=head, action_groups=action_groups)
+    log_probs, entropies, groups = _by_groups(dist_params, batch, head=head, action_groups=action_groups)
     values = output.values.t()
     return LossInputs(
         dist_params=dist_params,
         actions=batch.actions,
         log_probs=log_probs,
+        entropies=entropies,
         values=values[:steps],
         bootstrap=values[steps].detach(),
-        log_rhos=(log_probs.detach() - batch.log_probs.t()).contiguous(),
+        log_rhos=log_probs.detach() - batch.log_probs.t() if action_groups else groups.log_rhos[0],
         groups=groups,
-        rewards=batch.rewards.t().contiguous(),
-        discounts=(batch.discounts * gamma).t().contiguous(),
-        valid=batch.valid.t().contiguous(),
+        rewards=batch.rewards.t(),
+        discounts=(batch.discounts * gamma).t(),
+        valid=batch.valid.t(),
         learn=batch.learn.t(),
     )
 
@@ -112,29 +114,29 @@ def group_log_probs(dist_params: Tensor, batch: Batch, *, head: Head, action_gro
     return group_sums(_sub_action_log_probs(dist_params, batch, head)[0], action_groups)
 
 
-def _by_groups(dist_params: Tensor, batch: Batch, *, head: Head, action_groups: Groups) -> tuple[Tensor, ActionGroups]:
-    """Log-probabilities float32 [T, B] of the whole actions, and their groups of sub-actions."""
+def _by_groups(
+    dist_params: Tensor, batch: Batch, *, head: Head, action_groups: Groups
+) -> tuple[Tensor, Tensor, ActionGroups]:
+    """Log-probabilities and entropies float32 [T, B] of the whole actions, and their groups of sub-actions."""
     if not action_groups:
-        log_probs, behaviour = head.log_prob(dist_params, batch.actions).t(), batch.log_probs.t()
-        return log_probs, ActionGroups(log_probs[None], behaviour[None], (log_probs.detach() - behaviour)[None])
+        log_probs, entropies = (terms.t() for terms in head.log_prob_and_entropy(dist_params, batch.actions))
+        behaviour = batch.log_probs.t()
+        log_rhos = log_probs.detach() - behaviour
+        return log_probs, entropies, ActionGroups(log_probs[None], behaviour[None], log_rhos[None])
     if batch.sub_action_log_probs is None:
         raise ValueError("action_groups: the unrolls were recorded without the log-probabilities of sub-actions")
-    by_sub_action, used = _sub_action_log_probs(dist_params, batch, head)
+    by_sub_action, used, entropies = _sub_action_log_probs(dist_params, batch, head)
     behaviour_by_sub_action = batch.sub_action_log_probs.permute(2, 1, 0)
-    return by_sub_action.sum(0), ActionGroups(
+    groups = ActionGroups(
         log_probs=group_sums(by_sub_action, action_groups, used=used),
         behaviour=group_sums(behaviour_by_sub_action, action_groups, used=used),
         log_rhos=group_sums(by_sub_action.detach() - behaviour_by_sub_action, action_groups, used=used),
     )
+    return by_sub_action.sum(0), entropies.sum(0), groups
 
 
-def _sub_action_log_probs(dist_params: Tensor, batch: Batch, head: Head) -> tuple[Tensor, Tensor]:
-    """[H, T, B] log-probabilities of the sub-actions, 0 where unused, and flags of the used ones."""
+def _sub_action_log_probs(dist_params: Tensor, batch: Batch, head: Head) -> tuple[Tensor, Tensor, Tensor]:
+    """[H, T, B] log-probabilities of the sub-actions, 0 where unused, flags of the used ones, and entropies."""
     assert isinstance(head, SubActionsHead), "checked when the objective was built"
-    by_sub_action, used = head.sub_action_log_probs(dist_params, batch.actions)
-    return by_sub_action.transpose(1, 2), used.transpose(1, 2)
-
-
-def entropy_of(inputs: LossInputs, head: Head) -> Tensor:
-    """Entropy summed over the learnt-from decisions, a scalar."""
-    return zero_invalid(head.entropy(inputs.dist_params, inputs.actions).t(), inputs.learn).sum()
+    log_probs, used, entropies = head.sub_action_log_probs(dist_params, batch.actions)
+    return log_probs.transpose(1, 2), used.transpose(1, 2), entropies.transpose(1, 2)

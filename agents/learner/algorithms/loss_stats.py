@@ -40,13 +40,14 @@ class LossStats:
 COLUMNS = tuple(column.name for column in fields(LossStats))
 
 
+@torch.no_grad()
 def stack_stats(**parts: Tensor) -> Tensor:
     """Stack sums in the order of `COLUMNS` to one float64 [K] tensor, so that a device is read once per update.
 
     Args:
       parts: every column by its name, scalars.
     """
-    return torch.stack([parts[name].detach() for name in COLUMNS]).double()
+    return torch.stack([parts[name] for name in COLUMNS]).double()
 
 
 def empty_stats(device: torch.device) -> Tensor:

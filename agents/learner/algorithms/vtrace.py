@@ -7,17 +7,22 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor
 
 from agents.learner.algorithms.actor_critic import ActorCritic, Terms
 from agents.learner.algorithms.config import VTraceConfig
 from agents.learner.algorithms.loss_inputs import LossInputs, vtrace_of
+from agents.learner.algorithms.loss_stats import stack_stats
+from agents.learner.algorithms.objective import LossWeights
 from agents.learner.config import LearnerConfig
 from agents.learner.data.batch import Batch
 from agents.losses.action_groups import grouped_policy_gradient_loss
 from agents.losses.neurd import neurd_entropy_loss, neurd_loss
+from agents.losses.one_pass import OnePassSteps, OnePassWeights, one_pass_loss
 from agents.losses.value import value_loss
 from agents.nets.heads import CategoricalHead, Head
+from agents.nets.network import NetworkOutput
 
 
 class VTraceObjective(ActorCritic):
@@ -34,6 +39,36 @@ class VTraceObjective(ActorCritic):
         super().__init__(config, head, options)
         if options.policy_loss == "neurd" and not isinstance(head, CategoricalHead):
             raise ValueError(f"policy_loss: neurd moves the logits of one categorical, not of a {type(head).__name__}")
+        others = options.policy_loss == "neurd" or options.action_groups or options.upgo_cost or options.magnet_cost
+        # A subclass may define other terms, or another distribution of the same parameters.
+        self._is_plain = type(self) is VTraceObjective and type(head) is CategoricalHead and not others
+
+    def loss(self, output: NetworkOutput, batch: Batch, loss_weights: LossWeights) -> tuple[Tensor, Tensor]:
+        """As in the protocol; in one pass where there are no other terms than the policy's, the value's and entropy."""
+        if not self._is_plain or loss_weights.teacher_cost:
+            return super().loss(output, batch, loss_weights)
+        options = self._options
+        steps = OnePassSteps(
+            actions=batch.actions,
+            log_probs=batch.log_probs,
+            rewards=batch.rewards,
+            discounts=batch.discounts * self._config.gamma,
+            valid=batch.valid,
+            learn=batch.learn,
+        )
+        weights = OnePassWeights(
+            value_cost=options.value_cost,
+            entropy_cost=loss_weights.entropy_cost,
+            advantage_scale=loss_weights.advantage_scale,
+            advantage_limit=loss_weights.advantage_limit,
+            clip_rho=options.clip_rho,
+            clip_c=options.clip_c,
+            clip_pg_rho=options.clip_pg_rho,
+            lambda_=options.lambda_,
+        )
+        loss, statistics = one_pass_loss(output.logits, output.values, steps, weights)
+        zero = torch.zeros_like(statistics["steps"])
+        return loss, stack_stats(**statistics, auxiliary=zero, teacher_kl=zero)
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
         """As in the base."""

@@ -104,13 +104,13 @@ class SingleBackend:
 
     def accumulate(self, microbatches: Iterable[Batch], loss_weights: LossWeights) -> Tensor:
         """As in the protocol."""
-        stacked = empty_stats(self._placement.device)
+        stacked: Tensor | None = None
         for microbatch in microbatches:
             output = self._forward(microbatch)
             loss, parts = self._objective.loss(output, microbatch, loss_weights)
             torch.autograd.backward(loss)
-            stacked += parts
-        return stacked
+            stacked = parts if stacked is None else stacked + parts
+        return empty_stats(self._placement.device) if stacked is None else stacked
 
     @torch.no_grad()
     def evaluate(self, microbatches: Sequence[Batch]) -> NetworkOutput | None:

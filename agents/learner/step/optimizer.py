@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import torch
@@ -69,26 +69,26 @@ class FlatOptimizer:
         self._parameters.replace()
         self.values.grad = self._parameters.gradients
 
-    def step(self, *, count: float, learning_rate: float, total: Callable[[Tensor], Tensor]) -> float:
+    def squared_norm(self) -> Tensor:
+        """float32 [1], of the summed gradient here: not read yet, so that it reaches the host with the statistics."""
+        return torch.dot(self.gradients, self.gradients)[None]
+
+    def step(self, *, count: float, squared_norm: float, learning_rate: float) -> float:
         """Divide the summed gradient, clip its norm and step; no step if it is not finite or `count` is 0.
 
         Args:
           count: learnt-from decisions over all microbatches and replicas.
+          squared_norm: of the summed gradient, over all workers that hold parameters.
           learning_rate: step size.
-          total: sums a tensor over the workers that hold the other parameters.
         Returns:
           the global norm before clipping; 0 if `count` is 0, without a step: a momentum alone would move the weights.
         """
         if count == 0.0:
             return 0.0
-        gradients = self.gradients
-        gradients.div_(count)
-        local = torch.linalg.vector_norm(gradients)
-        norm = math.sqrt(float(total(local.double().square()[None])))
+        norm = math.sqrt(squared_norm) / count
         if not math.isfinite(norm):
             return norm
-        if norm > self._config.max_grad_norm:
-            gradients.mul_(self._config.max_grad_norm / norm)
+        self.gradients.div_(count * max(norm / self._config.max_grad_norm, 1.0))
         self._optimizer.param_groups[0]["lr"] = learning_rate
         self._optimizer.step()
         self._steps += 1

@@ -169,12 +169,10 @@ class LocalUpdater:
     def _step(self, microbatches: Iterable[Batch], inputs: UpdateInputs) -> tuple[LossStats, float]:
         """Run one epoch; returns sums over the batch and the gradient's norm before clipping."""
         stacked = self._accumulate(microbatches, inputs)
-        stats = sums_of(stacked)
-        norm = self._optimizer.step(
-            count=stats.steps,
-            learning_rate=inputs.learning_rate,
-            total=lambda squares: total_over(squares, self._placement.pipe_group),
-        )
+        squares = total_over(self._optimizer.squared_norm(), self._placement.pipe_group)
+        *columns, squared_norm = torch.cat([stacked, squares]).tolist()  # the only wait for the device in an update
+        stats = LossStats(*columns)
+        norm = self._optimizer.step(count=stats.steps, squared_norm=squared_norm, learning_rate=inputs.learning_rate)
         if math.isfinite(norm):
             self._normalise_values(stats)
             self._mode.after_step(self._optimizer.values)

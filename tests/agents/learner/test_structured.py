@@ -57,7 +57,7 @@ def answers(network: Network, batch) -> NetworkOutput:  # type: ignore[no-untype
 def test_example_choices_are_legal_given_those_before_and_differ() -> None:
     network = network_of(COMMANDS, ENTITIES)
     batch = batch_of(COMMANDS, network, rows=32, steps=8)
-    log_probs, used = network.head.sub_action_log_probs(answers(network, batch).logits[:, :8], batch.actions)
+    log_probs, used, _ = network.head.sub_action_log_probs(answers(network, batch).logits[:, :8], batch.actions)
     assert (log_probs > -1e6).all(), "an illegal choice has a log-probability of about -1e9"
     assert not batch.actions.permute(2, 0, 1)[~used].any()
     for part, num_choices in enumerate(COMMANDS.actions.nvec):

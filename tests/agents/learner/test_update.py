@@ -94,14 +94,14 @@ def test_a_batch_without_a_decision_to_learn_from_changes_nothing() -> None:
 def test_epochs_that_stepped_before_one_that_is_not_finite_count_as_a_version(algorithm: str, monkeypatch) -> None:
     learner = learner_of(algorithm=algorithm, epochs=2)
     norms = itertools.count()
-    step = FlatOptimizer.step
+    squared_norm = FlatOptimizer.squared_norm
 
-    def second_is_broken(optimizer: FlatOptimizer, **given):  # type: ignore[no-untyped-def]
+    def second_is_broken(optimizer: FlatOptimizer):  # type: ignore[no-untyped-def]
         if next(norms) % 2:
             optimizer.gradients.fill_(math.nan)
-        return step(optimizer, **given)
+        return squared_norm(optimizer)
 
-    monkeypatch.setattr(FlatOptimizer, "step", second_is_broken)
+    monkeypatch.setattr(FlatOptimizer, "squared_norm", second_is_broken)
     before = learner.publish().digest()
     report = learner.update(batch(0), budget_fraction=0.0)
     assert report.skipped and learner.skipped_updates == 1
@@ -223,6 +223,22 @@ def test_decisions_older_than_the_bound_are_counted_and_not_learnt_from() -> Non
     assert report.steps == int((ages <= 2).sum())
     assert report.lag_max == ages.max() and report.lag_mean == pytest.approx(ages.mean())
     assert learner.trained_steps == report.steps
+
+
+@pytest.mark.parametrize("size", [1, 2, 37, 400])
+def test_the_reported_age_of_the_oldest_twentieth_is_numpys_percentile(size: int) -> None:
+    learner = learner_of(max_policy_lag=2)
+    ages = np.random.default_rng(size).integers(0, 9, size)
+    learner.version = 9
+    rows = batch(0)
+    versions = np.full(rows.versions.shape, 9, np.int32)
+    valid = np.zeros(rows.valid.shape, np.bool_)
+    chosen = min(size, valid.size)
+    valid.flat[:chosen], versions.flat[:chosen] = True, 9 - ages[:chosen]
+    report = learner.update(dataclasses.replace(rows, versions=versions, valid=valid), budget_fraction=0.0)
+    counted = ages[:chosen]
+    assert report.lag_p95 == pytest.approx(np.percentile(counted, 95))
+    assert (report.lag_max, report.stale_steps) == (counted.max(), np.count_nonzero(counted > 2))
 
 
 def test_streamed_blocks_give_the_same_update_as_the_whole_batch() -> None:

@@ -117,7 +117,7 @@ def test_the_actors_log_probability_is_the_learners_bit_for_bit(name: str) -> No
     )  # as trajectories store
     torch.testing.assert_close(learned.flatten(), log_probs, rtol=0, atol=0)
     assert isinstance(network.head, SubActionsHead)
-    by_sub_action, used = network.head.sub_action_log_probs(parameters, sampled)
+    by_sub_action, used, _ = network.head.sub_action_log_probs(parameters, sampled)
     assert by_sub_action.shape == used.shape == (*actions.shape, ROWS)
     torch.testing.assert_close(by_sub_action.sum(0), log_probs)
     assert by_sub_action[~used].eq(0).all()

@@ -34,7 +34,7 @@ def train(optimizer: FlatOptimizer, steps: range) -> list[np.ndarray]:
     weights = []
     for number in steps:
         optimizer.gradients.copy_(torch.from_numpy(np.random.default_rng(number).normal(size=8)))
-        optimizer.step(count=1.0, learning_rate=0.01, total=lambda tensor: tensor)
+        optimizer.step(count=1.0, squared_norm=float(optimizer.squared_norm()), learning_rate=0.01)
         weights.append(optimizer.values.numpy().copy())
     return weights
 
@@ -46,7 +46,7 @@ def test_every_optimizer_goes_downhill_by_the_given_step_size(choice: str) -> No
     before = optimizer.values.clone()
     for rate in (0.0, 0.01):
         optimizer.gradients.fill_(0.5)
-        optimizer.step(count=1.0, learning_rate=rate, total=lambda tensor: tensor)
+        optimizer.step(count=1.0, squared_norm=float(optimizer.squared_norm()), learning_rate=rate)
         moved = optimizer.values - before
         assert bool((moved < 0.0).all()) if rate else bool((moved == 0.0).all())
 

@@ -52,7 +52,9 @@ class Case:
 
     def by_sub_action(self, network):  # type: ignore[no-untyped-def]
         with torch.no_grad():
-            parts, used = network.head.sub_action_log_probs(self.answers(network).logits[:, :STEPS], self.batch.actions)
+            parts, used, _ = network.head.sub_action_log_probs(
+                self.answers(network).logits[:, :STEPS], self.batch.actions
+            )
         return parts.permute(1, 2, 0), used.permute(1, 2, 0)
 
     def of_group(self, log_probs: torch.Tensor, row: int, step: int, group: tuple[int, ...]) -> float:
