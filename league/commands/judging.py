@@ -13,6 +13,7 @@ from league.errors import LeagueError
 
 if TYPE_CHECKING:
     from league.eval.sprt import SprtConfig
+    from league.tournament.batches import Where
     from league.tournament.records import TournamentConfig
     from league.tournament.report import TournamentReport
 
@@ -42,6 +43,23 @@ Sprt = Annotated[
         help="Stop as soon as a test decides: elo0=0 elo1=10, with alpha=0.05 beta=0.05 unless given.",
     ),
 ]
+Anchor = Annotated[
+    str, typer.Option(metavar="NAME=RATING", help="Contender whose rating is fixed.", show_default="random play at 0")
+]
+Format = Annotated[
+    str, typer.Option("--format", metavar="NAME", help="round-robin, gauntlet (the first against all), ladder, swiss.")
+]
+JOBS_HELP = "Processes that play; 0 for one per core, or on Ray for each CPU of its machines."
+Ray = Annotated[
+    str,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Play on Ray: auto, local, HOST:PORT or ray://HOST:PORT, as runtime.address.",
+        show_default=False,
+    ),
+]
+Tokenless = Annotated[bool, typer.Option("--allow-tokenless", help="Join a cluster that obeys any client.")]
 TEST_WORDS = ("elo0=", "elo1=", "alpha=", "beta=")
 """Beginnings of the words of a test, which may follow --sprt as words of their own."""
 
@@ -60,7 +78,9 @@ def match(
     opening_plies: OpeningPlies = 2,
     greedy: Greedy = None,
     sprt: Sprt = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes that play; 0 for one per core.")] = 1,
+    jobs: Annotated[int | None, typer.Option("--jobs", min=0, help=JOBS_HELP, show_default="1, on Ray 0")] = None,
+    ray: Ray = "",
+    allow_tokenless: Tokenless = False,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the report here.")] = None,
     csv_file: Annotated[Path | None, typer.Option("--csv", help="Also write a line for each contender here.")] = None,
     trust: Trust = False,
@@ -74,6 +94,7 @@ def match(
 
     prepare_process()
     names, test = names_and_test(contenders, sprt)
+    where = where_of(jobs, ray, allow_tokenless=allow_tokenless, alone=1)
     found = find_contenders(names, trust=trust)
     game = game_of(found, env=None if env is None else EnvConfig(env))
     require_playable(found, game)
@@ -87,13 +108,27 @@ def match(
             sprt=test,
             notes=remarks_on(found, game),
             progress=progress,
-            jobs=jobs,
+            where=where,
         )
     typer.echo("\n".join(head_to_head_lines(report)))
     if json_file is not None:
         json_file.write_text(report.to_json() + "\n")
     if csv_file is not None:
         csv_file.write_text(head_to_head_csv(report))
+
+
+def where_of(jobs: int | None, ray: str, *, allow_tokenless: bool, alone: int = 0) -> Where:
+    """The place to play. alone: processes without Ray where no number is given.
+
+    Raises:
+      LeagueError: the address is none.
+    """
+    from league.config.ray_address import is_ray_address
+    from league.tournament.batches import Where
+
+    if ray and not is_ray_address(ray):
+        raise LeagueError(f"--ray {ray}: write auto, local, HOST:PORT or ray://HOST:PORT.")
+    return Where(jobs if jobs is not None else 0 if ray else alone, ray, allow_tokenless)
 
 
 def names_and_test(words: Sequence[str], sprt: str | None) -> tuple[list[str], SprtConfig | None]:
@@ -133,19 +168,15 @@ def tournament(
             metavar="[CONTENDER]...", help="As of `league match`; none to continue --out.", show_default=False
         ),
     ] = None,
-    form: Annotated[
-        str,
-        typer.Option("--format", metavar="NAME", help="round-robin, gauntlet (the first against all), ladder, swiss."),
-    ] = "round-robin",
+    form: Format = "round-robin",
     rounds: Annotated[int, typer.Option(min=0, help="Of swiss or ladder; 0 for as many as it needs.")] = 0,
     games: Annotated[int, typer.Option(min=1, help="Games of each pairing.")] = 100,
     batch_games: Annotated[int, typer.Option("--batch-games", min=1, help="Games recorded together.")] = 50,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the tournament.")] = Path("tournament"),
-    jobs: Annotated[int, typer.Option("--jobs", min=0, help="Processes that play; 0 for one per core.")] = 0,
-    anchor: Annotated[
-        str,
-        typer.Option(metavar="NAME=RATING", help="Contender whose rating is fixed.", show_default="random play at 0"),
-    ] = "",
+    jobs: Annotated[int, typer.Option("--jobs", min=0, help=JOBS_HELP)] = 0,
+    ray: Ray = "",
+    allow_tokenless: Tokenless = False,
+    anchor: Anchor = "",
     env: Env = None,
     seed: Annotated[int, typer.Option(min=0, help="Of openings and draws.")] = 0,
     opening_plies: OpeningPlies = 2,
@@ -182,11 +213,12 @@ def tournament(
         record=record,
         sprt=test,
     )
-    done = _shown_live(out, config if names else None, jobs=jobs, trust=trust)
+    where = where_of(jobs, ray, allow_tokenless=allow_tokenless)
+    done = _shown_live(out, config if names else None, where, trust=trust)
     typer.echo(done.to_json() if as_json else "\n".join(tournament_lines(done)))
 
 
-def _shown_live(out: Path, config: TournamentConfig | None, *, jobs: int, trust: bool) -> TournamentReport:
+def _shown_live(out: Path, config: TournamentConfig | None, where: Where, *, trust: bool) -> TournamentReport:
     """Play a tournament while its table is shown."""
     import sys
 
@@ -203,7 +235,7 @@ def _shown_live(out: Path, config: TournamentConfig | None, *, jobs: int, trust:
 
             table.show(view)
 
-        return play_tournament(out, config, jobs=jobs, trust=trust, progress=show)
+        return play_tournament(out, config, where=where, trust=trust, progress=show)
 
 
 def anchor_of(text: str, contenders: Sequence[str]) -> tuple[str, float]:

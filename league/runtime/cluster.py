@@ -190,7 +190,8 @@ class Cluster:
         if not self._allow_tokenless and not demands_token(address):
             raise RayUnguarded(
                 f"The Ray cluster at {address} asks for no token: whoever reaches it can run commands on it. "
-                "Start it with RAY_AUTH_MODE=token, or take the risk with `-s runtime.allow_tokenless=true`."
+                "Start it with RAY_AUTH_MODE=token, or take the risk with `-s runtime.allow_tokenless=true`"
+                " (`--allow-tokenless` of a tournament)."
             )
         worker.print_to_stdstream = _to_the_log  # what Ray says of a machine that died: pages of its own state
         try:

@@ -58,6 +58,21 @@ class Field:
     admitted: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Where:
+    """The place where batches are played; results do not depend on it.
+
+    Fields:
+      jobs: processes; 0 for one per core, or on Ray per CPU of its machines. 1 without Ray plays in this process.
+      ray: address of a Ray as of `runtime.address`; empty for processes of this machine.
+      allow_tokenless: whether that Ray may obey any client.
+    """
+
+    jobs: int = 0
+    ray: str = ""
+    allow_tokenless: bool = False
+
+
 class BatchPlayers(Protocol):
     """Players of batches, in this process or in others; a context manager that ends them."""
 

@@ -15,10 +15,12 @@ from league.contenders.contender import Contender, Game, UnknownContender
 from league.eval.contest import MAX_FAILURES, ContestConditions
 from league.eval.match_result import Interval
 from league.eval.sprt import SprtConfig, SprtRow, elo_of
+from league.tournament.batches import Where
 from league.tournament.play_round import field_of, play_round, players_of
 from league.tournament.records import TournamentConfig
 from league.tournament.tournament import Tournament
 
+HERE = Where(jobs=1)
 BATCH_GAMES = 128
 """Games of a batch: few enough that several processes share a match of a few hundred games."""
 SPRT_BATCH_GAMES = 64
@@ -99,7 +101,7 @@ def play_head_to_head(
     sprt: SprtConfig | None = None,
     notes: Sequence[str] = (),
     progress: Progress | None = None,
-    jobs: int = 1,
+    where: Where = HERE,
 ) -> HeadToHead:
     """Play a match of at most `games` games: a tournament with one pairing, without a folder.
 
@@ -108,7 +110,7 @@ def play_head_to_head(
       games: rounded up to a multiple of the teams.
       sprt: ends the match as soon as a hypothesis is accepted; for games of two teams.
       notes: sentences for the report.
-      jobs: as of `players_of`; the result does not depend on it.
+      where: its games are played; the result does not depend on it.
     Raises:
       UnknownContender: their number does not fit the game, or a test is asked for in a game without pairs.
       LeagueError, EnvError: a contender cannot play.
@@ -138,7 +140,7 @@ def play_head_to_head(
         if progress is not None:
             progress(shown, total)
 
-    with players_of(field, game, jobs=jobs, progress=count) as players:
+    with players_of(field, game, where, progress=count) as players:
         play_round(state, players, tick=lambda: count(max(0, state.games_played - shown)))
     return _report(game, contenders, conditions, state, notes)
 

@@ -10,13 +10,15 @@ from typing import cast
 
 from envs.protocol import EnvConfig
 from league.contenders.contender import Contender, Game
+from league.core.state.records import bot_name
 from league.eval.contest import ContestConditions
 from league.eval.match import Progress
 from league.policies.trust import names_of_manifest
-from league.tournament.batches import BatchJob, BatchOutcome, BatchPlayers, Field, PlayHere
+from league.tournament.batches import BatchJob, BatchOutcome, BatchPlayers, Field, PlayHere, Where
 from league.tournament.processes import PlayInProcesses
 from league.tournament.records import BatchPlayed, played_batch
 from league.tournament.tournament import Tournament
+from league.tournament.worker import player_of
 
 
 def play_round(
@@ -55,14 +57,36 @@ def field_of(
 
 
 def players_of(
-    field: Field, game: Game, *, jobs: int, progress: Progress | None = None
+    field: Field, game: Game, where: Where, *, progress: Progress | None = None
 ) -> AbstractContextManager[BatchPlayers]:
     """Players of batches.
 
     Args:
-      jobs: processes, 0 for one per core; 1 plays in this process.
       progress: called with the games that have ended since, where they are played in this process.
     """
-    jobs = jobs or len(os.sched_getaffinity(0))
-    players = PlayHere(field, game, progress=progress) if jobs == 1 else PlayInProcesses(field, jobs=jobs)
+    jobs = where.jobs or len(os.sched_getaffinity(0))
+    players: object
+    if where.ray:
+        players = _on_ray(field, where)
+    else:
+        players = PlayHere(field, game, progress=progress) if jobs == 1 else PlayInProcesses(field, jobs=jobs)
     return cast(AbstractContextManager[BatchPlayers], players)
+
+
+def _on_ray(field: Field, where: Where) -> object:
+    from league.runtime.ray_tasks import RayTasks
+
+    own = (field.env.id, *(bot_name(one.name) for one in field.contenders), *field.admitted)
+
+    def name_of(job: BatchJob) -> str:
+        return f"games of {', '.join(field.contenders[place].name for place in job.key.lineup)}"
+
+    return RayTasks[BatchJob, BatchOutcome](
+        where.ray,
+        player_of,
+        field,
+        max_processes=where.jobs,
+        allow_tokenless=where.allow_tokenless,
+        own_names=own,
+        name_of=name_of,
+    )

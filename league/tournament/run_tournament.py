@@ -14,7 +14,7 @@ from league.contenders.contender import Contender, plain_game
 from league.contenders.finding import find_contenders, game_of, require_playable, runs_a_program
 from league.errors import LeagueError
 from league.eval.contest import ContestConditions, should_sample
-from league.tournament.batches import BatchOutcome
+from league.tournament.batches import BatchOutcome, Where
 from league.tournament.folder import Begun, TournamentFolder, require_same
 from league.tournament.formats import format_named
 from league.tournament.game_records import records_of
@@ -24,6 +24,7 @@ from league.tournament.records import BatchPlayed, TournamentConfig, TournamentC
 from league.tournament.report import TournamentReport, report_of, sprt_csv, tournament_csv
 from league.tournament.tournament import Tournament
 
+EVERY_CORE = Where()
 Progress = Callable[[Callable[[], TournamentReport], int, int], None]
 """Called after every batch and every moment of waiting: a function that makes the report so far, games, games known."""
 
@@ -32,7 +33,7 @@ def play_tournament(
     path: Path,
     config: TournamentConfig | None,
     *,
-    jobs: int = 0,
+    where: Where = EVERY_CORE,
     trust: bool = False,
     progress: Progress | None = None,
 ) -> TournamentReport:
@@ -41,10 +42,10 @@ def play_tournament(
     Args:
       path: of the folder, which is made where there is none.
       config: None continues the tournament of the folder.
-      jobs: processes that play, 0 for one per core; 1 plays in this process.
+      where: games are played.
       trust: whether to load code that folders name, regardless of their authors.
     Returns:
-      The report, which does not depend on the number of processes or on interruptions. It is also left in the folder
+      The report, which does not depend on where games are played or on interruptions. It is also left in the folder
       as report.json, standings.csv, tests.csv (of sequential tests) and report.html.
     Raises:
       LeagueError: the folder holds another tournament or is in use, or a contender cannot be had or cannot play.
@@ -64,7 +65,7 @@ def play_tournament(
             elif not trust:
                 _require_no_program(begun.created, path)
             contenders = tuple(folder.contender(enrolled, trust=trust) for enrolled in begun.created.contenders)
-        report = _play(folder, begun, contenders, jobs=jobs, progress=progress)
+        report = _play(folder, begun, contenders, where=where, progress=progress)
         folder.write("report.json", report.to_json() + "\n")
         folder.write("standings.csv", tournament_csv(report))
         if report.config.sprt is not None:
@@ -106,7 +107,7 @@ def _play(
     begun: Begun,
     contenders: tuple[Contender, ...],
     *,
-    jobs: int,
+    where: Where,
     progress: Progress | None,
 ) -> TournamentReport:
     created, config = begun.created, begun.created.config
@@ -134,7 +135,7 @@ def _play(
         if progress is not None:
             progress(report, state.games_played, state.games_known)
 
-    with players_of(field, game, jobs=jobs) as players:
+    with players_of(field, game, where) as players:
         while not state.is_over:
             play_round(state, players, record=record, tick=tick)
             state.close_round()

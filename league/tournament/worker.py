@@ -17,7 +17,7 @@ from envs.protocol import EnvError
 from envs.registry import spec_of
 from league.contenders.contender import plain_game
 from league.errors import LeagueError
-from league.tournament.batches import BatchJob, Field, play_job
+from league.tournament.batches import BatchJob, BatchOutcome, Field, play_job
 
 SIGN_EVERY_S = 1.0
 
@@ -39,17 +39,27 @@ def serve(connection: Connection, field: Field) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     threading.Thread(target=_end_with_parent, daemon=True).start()
     prepare_process()
-    admit(field.admitted)
     try:
-        game = plain_game(field.env, spec_of(replace(field.env, workers=0)))
+        play = player_of(field)
         while True:
             job = connection.recv()
             assert isinstance(job, BatchJob)
-            connection.send(play_job(field, game, job, sign_of_life=_signs(connection)))
+            connection.send(play(job, _signs(connection)))
     except (LeagueError, EnvError) as error:
         connection.send(Failure(str(error)))
     except (EOFError, OSError):
         return
+
+
+def player_of(field: Field) -> Callable[[BatchJob, Callable[[], None]], BatchOutcome]:
+    """A function that plays batches in this process, given a sign of life to call.
+
+    Raises:
+      EnvError: the game cannot be made here.
+    """
+    admit(field.admitted)
+    game = plain_game(field.env, spec_of(replace(field.env, workers=0)))
+    return lambda job, sign_of_life: play_job(field, game, job, sign_of_life=sign_of_life)
 
 
 def _signs(connection: Connection) -> Callable[[], None]:

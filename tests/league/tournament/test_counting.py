@@ -17,7 +17,7 @@ from league.errors import LeagueError
 from league.eval.contest import MAX_FAILURES, ContestConditions
 from league.eval.match_result import MatchResult, score_games
 from league.eval.sprt import SprtConfig, pair_counts, sequential_test
-from league.tournament.batches import BatchJob, BatchOutcome, Field, play_job
+from league.tournament.batches import BatchJob, BatchOutcome, Field, Where, play_job
 from league.tournament.formats import format_named
 from league.tournament.head_to_head import play_head_to_head
 from league.tournament.play_round import play_round
@@ -26,6 +26,7 @@ from league.tournament.report import sprt_csv
 from league.tournament.run_tournament import play_tournament
 from league.tournament.tournament import Tournament
 
+HERE = Where(jobs=1)
 SPRT = SprtConfig(elo0=0.0, elo1=200.0)
 CONFIG = TournamentConfig(("a", "b", "c", "d"), games=200, batch_games=20, sprt=SPRT)
 Play = Callable[[BatchJob], BatchOutcome]
@@ -145,7 +146,7 @@ def test_a_match_with_a_test_does_not_depend_on_how_many_batches_are_played_at_o
     reports = []
     for jobs in (1, 3):
 
-        def players_of(field: Field, game: Game, jobs: int = jobs, **rest: object) -> InAnyOrder:
+        def players_of(field: Field, game: Game, where: Where, jobs: int = jobs, **rest: object) -> InAnyOrder:
             return InAnyOrder(lambda job: play_job(field, game, job, sign_of_life=lambda: None), jobs=jobs, seed=2)
 
         monkeypatch.setattr("league.tournament.head_to_head.players_of", players_of)
@@ -160,7 +161,7 @@ def test_the_tests_are_in_the_report_the_table_and_a_file_of_their_own(tmp_path:
     config = TournamentConfig(
         ("bot:tactical", "bot:random"), env_id="tic_tac_toe", games=400, batch_games=20, sprt=SprtConfig(0.0, 200.0)
     )
-    report = play_tournament(tmp_path / "t", config, jobs=1)
+    report = play_tournament(tmp_path / "t", config, where=HERE)
     (row,) = report.tests
     assert row.test.decision == "H1" and row.games == report.games < 400
     assert (tmp_path / "t" / "tests.csv").read_text() == sprt_csv(report)
@@ -168,4 +169,4 @@ def test_the_tests_are_in_the_report_the_table_and_a_file_of_their_own(tmp_path:
     assert "H1 accepted" in (tmp_path / "t" / "report.html").read_text()
     one_seat = TournamentConfig(("bot:random", "bot:envs.bots:RandomBot"), env_id="gymnasium:CartPole-v1", sprt=SPRT)
     with pytest.raises(LeagueError, match="--sprt needs a game of two teams"):
-        play_tournament(tmp_path / "one", one_seat, jobs=1)
+        play_tournament(tmp_path / "one", one_seat, where=HERE)

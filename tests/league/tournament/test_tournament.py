@@ -19,6 +19,7 @@ from envs.protocol import EnvConfig
 from league.contenders.finding import find_contenders
 from league.errors import LeagueError, RunInUse
 from league.eval.sprt import SprtConfig
+from league.tournament.batches import Where
 from league.tournament.folder import OtherTournament, TournamentFolder
 from league.tournament.processes import PlayersFailed, PlayInProcesses
 from league.tournament.records import BatchPlayed, TournamentConfig, TournamentCreated
@@ -27,6 +28,7 @@ from league.tournament.run_tournament import play_tournament
 from tests.league.commands import league
 from tests.league.eval.eval_runs import MadeRun, constant_network
 
+HERE = Where(jobs=1)
 BOTS = ("bot:random", "bot:tactical")
 
 
@@ -48,7 +50,7 @@ def config(runs: Path) -> TournamentConfig:
 
 @pytest.fixture(scope="module")
 def unbroken(config: TournamentConfig, tmp_path_factory: pytest.TempPathFactory) -> TournamentReport:
-    return play_tournament(tmp_path_factory.mktemp("unbroken") / "t", config, jobs=1)
+    return play_tournament(tmp_path_factory.mktemp("unbroken") / "t", config, where=HERE)
 
 
 def killed_after(batches: int, path: Path, config: TournamentConfig) -> None:
@@ -62,7 +64,7 @@ def killed_after(batches: int, path: Path, config: TournamentConfig) -> None:
             if len(seen) == batches:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        play_tournament(path, config, jobs=1, progress=tick)
+        play_tournament(path, config, where=HERE, progress=tick)
 
     process = multiprocessing.get_context("fork").Process(target=play)
     process.start()
@@ -89,11 +91,11 @@ def test_killed_twice_it_ends_with_the_report_of_an_unbroken_one(
     format: str, sprt: SprtConfig | None, config: TournamentConfig, tmp_path: Path
 ) -> None:
     config = replace(config, format=format, record=True, sprt=sprt, games=8 if sprt is None else 12)
-    whole = play_tournament(tmp_path / "whole", config, jobs=1)
+    whole = play_tournament(tmp_path / "whole", config, where=HERE)
     killed_after(3, tmp_path / "broken", config)
     assert len(recorded(tmp_path / "broken")) == 3
     killed_after(2, tmp_path / "broken", config)
-    assert play_tournament(tmp_path / "broken", config, jobs=1) == whole
+    assert play_tournament(tmp_path / "broken", config, where=HERE) == whole
     assert bool(sprt) == any(row.test.decision for row in whole.tests)
     batches = recorded(tmp_path / "broken")
     assert len({batch.key for batch in batches}) == len(batches), "each batch once"
@@ -125,7 +127,7 @@ def test_processes_play_the_same_games_and_one_that_dies_is_replaced(
     monkeypatch.setattr(
         "league.tournament.play_round.PlayHere", lambda field, game, **progress: PlayInProcesses(field, jobs=1)
     )
-    assert play_tournament(tmp_path / "t", config, jobs=1) == unbroken
+    assert play_tournament(tmp_path / "t", config, where=HERE) == unbroken
     assert killed and not [child for child in multiprocessing.active_children() if child.pid in killed]
 
 
@@ -141,7 +143,7 @@ def test_a_batch_that_ends_process_after_process_stops_the_tournament(
 
     monkeypatch.setattr(PlayInProcesses, "_start", start_and_kill)
     with pytest.raises(PlayersFailed, match=r"3 processes that played .*best, .* ended without a result"):
-        play_tournament(tmp_path / "t", replace(config, games=4), jobs=1 + 1)
+        play_tournament(tmp_path / "t", replace(config, games=4), where=Where(jobs=2))
 
 
 def test_the_scale_is_anchored_and_the_table_adds_up(unbroken: TournamentReport) -> None:
@@ -163,16 +165,16 @@ def test_a_folder_keeps_its_contenders_and_refuses_another_tournament(
     config: TournamentConfig, runs: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "t"
-    first = play_tournament(path, config, jobs=1)
+    first = play_tournament(path, config, where=HERE)
     (runs / "a").rename(runs / "gone")
     try:
-        assert play_tournament(path, None, jobs=1) == first, "the weights are in the folder"
+        assert play_tournament(path, None, where=HERE) == first, "the weights are in the folder"
     finally:
         (runs / "gone").rename(runs / "a")
     with pytest.raises(OtherTournament, match="games, seed differ"):
-        play_tournament(path, replace(config, games=10, seed=6), jobs=1)
+        play_tournament(path, replace(config, games=10, seed=6), where=HERE)
     with TournamentFolder(path), pytest.raises(RunInUse):
-        play_tournament(path, config, jobs=1)
+        play_tournament(path, config, where=HERE)
     with pytest.raises(LeagueError, match="holds no tournament"):
         play_tournament(tmp_path / "nothing", None)
 
@@ -181,15 +183,15 @@ def test_three_seats_are_rated_by_placements_and_one_by_its_return(tmp_path: Pat
     (tmp_path / "random_bot.py").write_text("from envs.bots import RandomBot\n")
     names = ("bot:random", "bot:envs.bots:RandomBot", f"bot:{tmp_path / 'random_bot.py'}:RandomBot")
     three = TournamentConfig(names, env_id="openspiel:kuhn_poker(players=3)", games=30)
-    report = play_tournament(tmp_path / "three", three, jobs=1)
+    report = play_tournament(tmp_path / "three", three, where=HERE)
     with pytest.raises(LeagueError, match=r"names the program bot:envs.bots:RandomBot: give --trust"):
-        play_tournament(tmp_path / "three", None, jobs=1)
-    assert play_tournament(tmp_path / "three", None, jobs=1, trust=True) == report
+        play_tournament(tmp_path / "three", None, where=HERE)
+    assert play_tournament(tmp_path / "three", None, where=HERE, trust=True) == report
     assert report.scale == "skill" and [row.games for row in report.standings] == [30, 30, 30]
     (anchor,) = [row.rating for row in report.standings if row.name == "bot:random"]
     assert anchor is not None and anchor.value == pytest.approx(0.0) and anchor.low < 0 < anchor.high
     alone = TournamentConfig(names[:2], env_id="gymnasium:CartPole-v1", games=3)
-    report = play_tournament(tmp_path / "one", alone, jobs=1)
+    report = play_tournament(tmp_path / "one", alone, where=HERE)
     assert report.scale == "return" and all(row.rating and row.rating.value > 5 for row in report.standings)
 
 
@@ -203,14 +205,14 @@ def test_a_game_that_only_the_folder_names_is_not_loaded(tmp_path: Path) -> None
         contenders = tuple(folder.enrol(one) for one in find_contenders(config.written))
         folder.record(TournamentCreated(config, contenders, config.env_id, {}, greedy=True))
     with pytest.raises(LeagueError, match=r"names the program .*own.py:make: give --trust"):
-        play_tournament(tmp_path / "t", None, jobs=1)
+        play_tournament(tmp_path / "t", None, where=HERE)
     assert not ran.exists()
 
 
 def test_batches_of_a_pairing_differ_and_pairings_share_their_openings(
     config: TournamentConfig, tmp_path: Path
 ) -> None:
-    play_tournament(tmp_path / "t", replace(config, record=True), jobs=1)
+    play_tournament(tmp_path / "t", replace(config, record=True), where=HERE)
     openings: dict[str, set[str]] = {}
     for game in (tmp_path / "t" / "games.pgn").read_text().split("[Event ")[1:]:
         number = re.search(r'\[Round "1\.(.*)"\]', game)
@@ -227,7 +229,7 @@ def test_the_command_prints_the_table_and_leaves_files_that_need_nothing_else(tm
     words = ["tournament", *BOTS, "--env", "tic_tac_toe", "--games", "6", "--out", out, "--jobs", "1"]
     done = league(*words, "--anchor", "bot:tactical=50")
     assert done.code == 0 and "bot:tactical at 50" in done.out and "bot:random" in done.out
-    assert done.out.splitlines() == tournament_lines(play_tournament(out, None, jobs=1))
+    assert done.out.splitlines() == tournament_lines(play_tournament(out, None, where=HERE))
     page = (out / "report.html").read_text()
     assert not re.search(r"<script|https?://|@import|url\(", page) and page.count("<tr>") >= 4
     rows = list(csv.DictReader(io.StringIO((out / "standings.csv").read_text())))
