@@ -1,4 +1,4 @@
-"""Measured costs of a network on one core of this machine: of acting with it, and of learning with it.
+"""Measured costs of a network on one core of this machine, of acting and of learning; of acting on a GPU too.
 
 A pass over n decisions costs `call_s + n * each_s`; both are found from a small and a large pass.
 """
@@ -17,7 +17,7 @@ from agents.learner.config import LearnerConfig
 from agents.learner.step.backend import Placement
 from agents.learner.step.updater import UpdateInputs
 from agents.nets.config import NetworkConfig
-from agents.nets.network import build_network
+from agents.nets.network import Network, build_network
 from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs.protocol import EnvSpec
@@ -52,26 +52,16 @@ def pass_costs(spec: EnvSpec, config: NetworkConfig, *, clock: Clock = time.proc
     Raises:
       ValueError: the network cannot be made from the configuration. And whatever parts of the user's own raise.
     """
-    network = build_network(spec, config, seed=0)
+    network, cpu = build_network(spec, config, seed=0), torch.device("cpu")
     unrolls = UnrollSpec.of(spec, network, unroll_length=UNROLL_LENGTH)
-    updater = local_updater(
-        build_network(spec, config, seed=0), LearnerConfig(), Placement(torch.float32, torch.device("cpu"))
-    )
+    updater = local_updater(build_network(spec, config, seed=0), LearnerConfig(), Placement(torch.float32, cpu))
     inputs = UpdateInputs(1e-3, LossWeights(0.01, 1.0), oldest_version=0, microbatches_per_block=1)
-
-    def act(batch: Unrolls) -> None:
-        obs = {name: torch.from_numpy(array[:, 0].copy()) for name, array in batch.obs.items()}
-        mask = None if batch.action_mask is None else torch.from_numpy(batch.action_mask[:, 0].copy())
-        rows = len(batch.core)
-        with torch.inference_mode():
-            output = network.step(obs, core=torch.zeros(rows, network.core_size), action_mask=mask)
-            network.head.sample(output.logits, torch.full((rows, network.head.num_noise), 0.5))
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         return (
-            _cost(act, lambda decisions: synthetic_unrolls(unrolls, rows=decisions, seed=0), clock),
+            _act_cost(network, unrolls, cpu, clock),
             _cost(
                 lambda batch: updater.update([batch], inputs),
                 lambda decisions: synthetic_unrolls(unrolls, rows=decisions // UNROLL_LENGTH, seed=0),
@@ -81,6 +71,37 @@ def pass_costs(spec: EnvSpec, config: NetworkConfig, *, clock: Clock = time.proc
     finally:
         updater.close()
         torch.set_num_threads(threads)
+
+
+def device_act_cost(
+    spec: EnvSpec, config: NetworkConfig, device: torch.device, *, clock: Clock = time.perf_counter
+) -> PassCost:
+    """Cost of one forward pass of acting on a device, copies to and from it included.
+
+    Args:
+      clock: seconds on the wall. The first pass, in which a GPU loads its kernels, is not timed.
+    Raises: as `pass_costs`.
+    """
+    network = build_network(spec, config, seed=0).to(device)
+    unrolls = UnrollSpec.of(spec, network, unroll_length=UNROLL_LENGTH)
+    _act_cost(network, unrolls, device, lambda: 0.0)
+    return _act_cost(network, unrolls, device, clock)
+
+
+def _act_cost(network: Network, unrolls: UnrollSpec, device: torch.device, clock: Clock) -> PassCost:
+    """Cost of one forward pass and one sample for each row, which ends with the actions on the CPU."""
+
+    def act(batch: Unrolls) -> None:
+        obs = {name: torch.from_numpy(array[:, 0].copy()).to(device) for name, array in batch.obs.items()}
+        mask = None if batch.action_mask is None else torch.from_numpy(batch.action_mask[:, 0].copy()).to(device)
+        rows = len(batch.core)
+        with torch.inference_mode():
+            core = torch.zeros(rows, network.core_size, device=device)
+            output = network.step(obs, core=core, action_mask=mask)
+            noise = torch.full((rows, network.head.num_noise), 0.5, device=device)
+            network.head.sample(output.logits, noise)[0].cpu()
+
+    return _cost(act, lambda decisions: synthetic_unrolls(unrolls, rows=decisions, seed=0), clock)
 
 
 def _cost(run: Callable[[Unrolls], object], make: Callable[[int], Unrolls], clock: Clock) -> PassCost:

@@ -46,11 +46,14 @@ def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
     The nominal costs are those of whole decisions, which passes of a small network do not show; and no setting of a
     small network should depend on a clock.
     """
-    from agents.learner.pass_costs import LARGE, PassCost, pass_costs
+    from agents.learner.build import default_device
+    from agents.learner.pass_costs import LARGE, PassCost, device_act_cost, pass_costs
 
     nominal = NetworkCosts()
     try:
         act, learn = pass_costs(spec, config)
+        device = default_device()
+        gpu = None if device.type == "cpu" else device_act_cost(spec, config, device).of(LARGE) / LARGE
     except Exception:  # boundary: parts of the user's own; the check before the run says what is wrong with them
         return nominal
     usual_act = PassCost(nominal.act_call_s, nominal.act_s).of(LARGE)
@@ -62,6 +65,7 @@ def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
         act_s=max(act.each_s, nominal.act_s),
         update_call_s=max(learn.call_s, nominal.update_call_s),
         learn_s=max(learn.each_s, nominal.learn_s),
+        gpu_act_s=gpu,
     )
 
 

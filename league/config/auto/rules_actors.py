@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from league.config.auto import rules_run
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import Situation, power_of_two
 
@@ -16,6 +17,10 @@ ARENAS = 3
 """Sets of games that an actor host holds: one for each learning player, one for rating matches."""
 CALL_SHARE = 0.2
 """Of the cost of a turn: fixed cost of the calls, which is spread over the games."""
+HAND_OVER_S = 3e-4
+"""Processor time of a request to an inference host beside the forward pass, see `benchmarks.throughput`."""
+CENTRAL_GAIN = 2.0
+"""Times by which a decision must be cheaper at an inference host than on an actor host's core."""
 WORTH_HANDING_S = 2e-3
 """A step of all games above which child processes pay: about ten times what handing it over costs."""
 EPISODES_EACH = 50
@@ -73,6 +78,27 @@ def lease_steps(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     yield AutoValue("league.lease_steps", chosen, reason)
 
 
+def inference(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """An inference host where there is a GPU, and the network is dear on a core of an actor host."""
+    costs, hosts = situation.network, max(draft.whole("runtime.actor_hosts"), 1)
+    rows = max(draft.whole("actors.num_envs") * situation.game.acting, 1.0)
+    local_us = 1e6 * (costs.act_s + costs.act_call_s / rows)
+    found = "local"
+    if situation.is_exact:
+        reason = "the run repeats exactly"
+    elif draft.value("runtime.kind") == "inprocess":
+        reason = "one process"
+    elif rules_run.joins_cluster(situation, draft):
+        reason = "an inference host serves one machine"
+    elif costs.gpu_act_s is None:
+        reason = f"a decision takes {local_us:.2g} us on a core, and no GPU would save enough of that"
+    else:
+        central_us = 1e6 * (costs.gpu_act_s * hosts + HAND_OVER_S / rows)
+        found = "central" if local_us > CENTRAL_GAIN * central_us else "local"
+        reason = f"a decision takes {local_us:.2g} us on a core, and {central_us:.2g} us at an inference host"
+    yield AutoValue("actors.inference", found, reason)
+
+
 def workers(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """Child processes for the cores that no host uses, if a step of the games costs far more than handing it over."""
     in_process = draft.value("runtime.kind") == "inprocess"
@@ -91,4 +117,4 @@ def workers(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     yield AutoValue("env.workers", found, reason)
 
 
-RULES = (unroll_length, games_at_once, workers, lease_steps)
+RULES = (unroll_length, games_at_once, inference, workers, lease_steps)

@@ -64,12 +64,17 @@ def placement(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     else:
         yield AutoValue("runtime.kind", "ray", f"{situation.cores} cores")
     if draft.value("runtime.kind") == "ray" and draft.has("runtime.kind"):
-        address = draft.value("runtime.address")
-        if address != OWN and (address != AUTO or situation.cluster):
+        if joins_cluster(situation, draft):
             yield AutoValue("runtime.actor_hosts", 0, "they follow the machines of the cluster")
         yield AutoValue(
             "runtime.actor_hosts", max(situation.cores - 1, 1), f"{situation.cores} cores, one of them learns"
         )
+
+
+def joins_cluster(situation: Situation, draft: Draft) -> bool:
+    """True if the address is that of a Ray cluster, and no Ray of the run's own is started."""
+    address = draft.value("runtime.address")
+    return address != OWN and (address != AUTO or bool(situation.cluster))
 
 
 def asks_for_hosts(draft: Draft) -> bool:

@@ -25,12 +25,15 @@ class NetworkCosts:
     Fields:
       act_call_s: seconds of one forward pass whatever the number of decisions. act_s: seconds that each adds.
       update_call_s, learn_s: the same for one update and the decisions in its batch.
+      gpu_act_s: seconds of each decision in a large pass on a GPU of this machine; None where there is none, or where
+        the network is too cheap to be measured.
     """
 
     act_call_s: float = 5e-4
     act_s: float = 3e-6
     update_call_s: float = 3e-3
     learn_s: float = 1.2e-5
+    gpu_act_s: float | None = None
 
 
 @dataclass(frozen=True)

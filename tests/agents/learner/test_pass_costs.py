@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from agents.learner import pass_costs as module
-from agents.learner.pass_costs import LARGE, SMALL, pass_costs
+from agents.learner.pass_costs import LARGE, REPEATS, SMALL, device_act_cost, pass_costs
 from agents.nets.config import NetworkConfig
 from agents.unroll.unroll import Unrolls
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec
@@ -62,6 +62,15 @@ def test_costs_are_found_for_every_kind_of_game_and_the_threads_come_back(core: 
     act, learn = pass_costs(NUMBERS, NetworkConfig(hidden=(16,), core=core, core_size=8))
     assert 0.0 < act.of(LARGE) < learn.of(LARGE)
     assert torch.get_num_threads() == threads
+
+
+def test_acting_on_a_device_is_timed_after_a_first_pass_that_is_not() -> None:
+    """By a clock that goes on by 1/1024 s whenever it is read: twice for each timed pass of both sizes."""
+    times = iter(float(number) / 1024 for number in range(100))
+    config = NetworkConfig(hidden=(16,), core="lstm", core_size=8)
+    cost = device_act_cost(NUMBERS, config, torch.device("cpu"), clock=lambda: next(times))
+    assert cost == (1 / 1024, 0.0)
+    assert next(times) == 2 * 2 * (REPEATS + 1) / 1024
 
 
 def test_only_a_dear_network_is_taken_by_the_clock() -> None:

@@ -11,7 +11,7 @@ from agents.learner.config import LearnerConfig
 from envs.facts.game_facts import FieldRange, GameCosts, GameFacts
 from envs.protocol import ArraySpec
 from league.config.auto.rules_league import SNAPSHOTS
-from league.config.auto.situation import Situation, power_of_two
+from league.config.auto.situation import NetworkCosts, Situation, power_of_two
 from league.config.run_config import BudgetConfig
 from tests.league.config.auto.situations import (
     FAST,
@@ -283,6 +283,26 @@ def test_probes_are_those_that_fit_the_game_where_their_share_pays_for_them() ->
     short, reasons = settled(board_game(), budget=BudgetConfig(core_seconds=60.0))
     assert short.probes.kinds == () and "2.4 core-seconds" in reasons["probes.kinds"]
     assert settled(board_game(), is_exact=True)[0].probes.kinds == ()
+
+
+def test_central_inference_where_a_gpu_makes_a_dear_decision_much_cheaper() -> None:
+    ray: dict[str, object] = {"runtime": {"kind": "ray", "actor_hosts": 2, "address": "local"}}
+    dear = NetworkCosts(act_s=1e-3, gpu_act_s=2e-5)
+    found, why = settled(board_game(), ray, network=dear)
+    assert found.actors.inference == "central"
+    assert "1e+03 us on a core" in why["actors.inference"]
+    # 20 us a decision at the GPU, for each of 30 hosts, is not half of 1,000 us.
+    many = {"runtime": {"kind": "ray", "actor_hosts": 30, "address": "local"}}
+    for given, changes in (
+        (ray, {"network": replace(dear, gpu_act_s=None)}),
+        (ray, {"network": replace(dear, act_s=3e-5)}),
+        (many, {"network": dear}),
+        (ray, {"network": dear, "is_exact": True}),
+        ({"runtime": {"kind": "inprocess"}}, {"network": dear}),
+        ({"runtime": {"kind": "ray"}}, {"network": dear, "cluster": "10.0.0.1:6379"}),
+    ):
+        assert settled(board_game(), given, **changes)[0].actors.inference == "local", (given, changes)
+    assert settled(board_game(), {**ray, "actors": {"inference": "local"}}, network=dear)[0].actors.inference == "local"
 
 
 def test_child_processes_where_cores_are_free_and_steps_are_dear() -> None:
