@@ -2,8 +2,8 @@
 
 `python -m benchmarks.throughput.central_inference --json`
 
-Every actor is a process of its own that plays, records unrolls and lets the policy decide, locally or at one inference
-host, which is a process too. A figure is the decisions of all actors over the processor seconds of all processes,
+Every actor is a process of its own that plays and records unrolls. Its policy decides there, or at one inference host,
+which is a process too. A figure is the decisions of all actors over the processor seconds of all processes,
 between two moments at which all of them work. Runs take turns; figures are medians. GPUs are hidden: on a CPU a central
 forward pass takes the same core-seconds as a local one, so nothing can be gained but by larger batches.
 """
