@@ -42,7 +42,7 @@ from league.core.state.records import Assignment
 
 ENV = EnvConfig("connect_four")
 WARM_STEPS = 10
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 MICROSECONDS = 1e6
 
 
@@ -100,7 +100,7 @@ def serve(case: Case, name: str, pipe: Connection) -> None:
 
 
 def act(case: Case, name: str, seed: int, pipe: Connection) -> None:
-    """An actor's process: plays until it is told to stop, and sends decisions, processor seconds and steps."""
+    """An actor's process: plays until a message comes, and sends decisions, processor seconds and steps."""
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     prepare_process()
     network, env = new_network(case), make(ENV, num_envs=case.num_envs)
@@ -111,15 +111,15 @@ def act(case: Case, name: str, seed: int, pipe: Connection) -> None:
     policy.adopt(weights_of(network))
     arena = Arena(env, UnrollSpec.of(env.spec, network, unroll_length=16), seed=seed)
     table = (Assignment(("main", "main"), (True, True), 1.0),)
-    steps, began, told = 0, time.process_time(), False
+    steps, began, is_warm = 0, time.process_time(), False
     while not pipe.poll():
         for _ in arena.run(table, {"main": policy}, steps=1):
             pass
         steps += 1
-        if steps == WARM_STEPS and not told:
+        if steps == WARM_STEPS and not is_warm:
             pipe.send(None)
             assert pipe.recv(), "stopped before it began"
-            steps, began, told = 0, time.process_time(), True
+            steps, began, is_warm = 0, time.process_time(), True
     pipe.recv()
     pipe.send((steps * case.num_envs, time.process_time() - began, steps))
 
