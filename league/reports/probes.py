@@ -22,7 +22,7 @@ class ProbesReport:
     Fields:
       series: see `league.probes.series`, of every yardstick.
       ended: how many; core_seconds: of all of them, the start of their processes included.
-      open: the probe that is open, with its snapshot; empty for none.
+      open: the probe that is open, with its snapshot and what it is known to have used; empty for none.
       unfit: probe -> why it cannot measure this league. problems: newest failure of each probe that failed last.
       remarks: probe -> what it left out last, and why.
     """
@@ -56,6 +56,11 @@ class ProbesReport:
         return "\n".join(lines)
 
 
+def _so_far(state: LeagueState) -> str:
+    used = state.probes.open_core_seconds
+    return f", {used:.1f} core-seconds so far" if used else ""
+
+
 def _point_text(point: Point) -> str:
     interval = f"[{point.low:.3f}, {point.high:.3f}]" if point.games else "exact"
     games = f"{point.games:,} games" if point.games else ""
@@ -81,7 +86,7 @@ def probes_of(state: LeagueState, *, run: str) -> ProbesReport:
         series=tuple(series_of(state).values()),
         ended=probes.begun - (probes.open is not None),
         core_seconds=probes.core_seconds,
-        open="" if probes.open is None else f"{probes.open.probe} of {probes.open.snapshot}",
+        open="" if probes.open is None else f"{probes.open.probe} of {probes.open.snapshot}{_so_far(state)}",
         unfit=dict(probes.unfit),
         problems={probe: problem for probe, (problem, _) in newest.items() if problem},
         remarks={probe: remark for probe, (_, remark) in newest.items() if remark},
