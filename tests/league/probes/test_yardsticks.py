@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from agents.acting.policy import ActInputs, ActOutputs
+from envs.protocol import EnvConfig
 from league.config.loading import load_config
 from league.config.plugin_names import outside_names
 from league.config.run_config import config_plain
@@ -21,6 +22,7 @@ from league.probes.yardsticks import Yardsticks, YardsticksOptions
 from league.runtime.processor_time import children_cpu_seconds
 from tests.league.contenders.fake_engines import GTP, made
 from tests.league.contenders.test_engines import all_ended
+from tests.league.eval.eval_runs import MadeRun, constant_network
 from tests.league.probes.subjects import subject_of
 
 GO = "openspiel:go(board_size=5)"
@@ -54,6 +56,20 @@ def test_a_yardstick_that_is_missing_is_named_with_its_key_while_the_others_are_
         against("uci:no-such-program").measure(subject)
     assert not isinstance(alone.value, DoesNotFit)  # it may be installed later
     assert all_ended(log)
+
+
+def test_a_policy_of_another_run_and_a_folder_of_snapshots_are_yardsticks(tmp_path: Path) -> None:
+    made = MadeRun(tmp_path / "old", env=EnvConfig("tic_tac_toe"))
+    for version in range(2):
+        made.snapshot("main-0", constant_network(made.config, action=version), version=version)
+    run = made.close()
+    folder = run / "snapshots"
+    readings = against(f"{run}:main-0-s0", str(folder)).measure(subject_of("tic_tac_toe"))
+    assert readings[0].yardstick == f"{run}:main-0-s0"
+    assert len(readings) == 3 and all(one.yardstick.startswith(f"{folder}/") for one in readings[1:])
+    assert len({one.note.rpartition("(")[2] for one in readings}) == 2, "two of the three are the same policy"
+    with pytest.raises(DoesNotFit, match="was trained on tic_tac_toe, which has another form"):
+        against(f"{run}:main-0-s0").measure(subject_of("connect_four"))
 
 
 def test_an_engine_that_fails_in_every_game_is_left_out(tmp_path: Path) -> None:
