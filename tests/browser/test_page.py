@@ -121,6 +121,25 @@ def test_without_its_token_the_page_asks_for_it(browser_page: OpenPage, live_pag
     assert "token" not in fresh.url
 
 
+def test_a_readers_page_shows_everything_and_draws_no_operation(
+    browser_page: OpenPage, live_page: tuple[Path, Served]
+) -> None:
+    page = browser_page("operations", name="pause")
+    assert page.locator("#op-form").count() == 1 and not page.locator("#read-only").is_visible()
+    page.context.clear_cookies()
+    page.goto("about:blank")
+    page.goto(live_page[1].reader_url)
+    shown(page, "overview")
+    expect(page.locator("#read-only")).to_have_text("read-only")
+    check_axe(page)
+    show(page, "operations", name="pause")
+    expect(page.locator("#op-read-only")).to_contain_text("changes nothing")
+    assert page.locator("#op-form, #op-pause-link").count() == page.get_by_role("link", name="Take back").count() == 0
+    show(page, "fleet")
+    expect(page.locator("tbody tr")).not_to_have_count(0)
+    assert page.get_by_role("link", name="Park").count() == 0
+
+
 def _width_of(page: Page) -> int:
     return int(page.evaluate("() => document.documentElement.scrollWidth"))
 
