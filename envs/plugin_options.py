@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import inspect
 import types
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from envs.plugins import PluginError
+from envs.plugins import PluginError, resolve
 
 Component = str | Mapping[str, object]
 """The name of a component, or a mapping of its `kind` and of its options."""
@@ -59,6 +60,23 @@ def options_record(component: Any) -> type | None:
     if not (isinstance(hint, type) and dataclasses.is_dataclass(hint)):
         raise PluginError("its parameter `options` must be annotated with a dataclass of the same file")
     return hint
+
+
+def component_of(choice: Component, registry: Mapping[str, str], *, what: str, place: str) -> Callable[..., Any]:
+    """The class or function that a choice names, its options filled in.
+
+    Args:
+      registry: name -> "module:attribute". what: the swap point, for messages.
+      place: dotted path of the choice in the configuration.
+    Raises:
+      PluginError: there is none such, or its options do not fit; names the key.
+    """
+    try:
+        component = resolve(kind_of(choice), registry, what=what)
+    except PluginError as error:
+        raise PluginError(f"{place}: {error}") from error
+    options = options_argument(component, choice, place=place)
+    return functools.partial(component, **options)
 
 
 def options_argument(component: Any, choice: Component, *, place: str) -> dict[str, Any]:

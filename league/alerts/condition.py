@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
-from envs.plugin_options import Component, kind_of, options_argument
-from envs.plugins import resolve
+from envs.plugin_options import Component, component_of
 from league.core.metagame.ratings import RatingRow
 from league.core.state.state import LeagueState
 from league.runtime.protocol import LearnerProgress
@@ -67,8 +66,4 @@ def make_condition(choice: Component, *, place: str) -> Condition:
     Raises:
       ValueError: there is none such, or its options do not fit; names the key.
     """
-    try:
-        factory = resolve(kind_of(choice), ALERT_CONDITIONS, what="alert condition")
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
-    return cast(Condition, factory(**options_argument(factory, choice, place=place)))
+    return cast(Condition, component_of(choice, ALERT_CONDITIONS, what="alert condition", place=place)())

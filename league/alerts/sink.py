@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
-from envs.plugin_options import Component, kind_of, options_argument
-from envs.plugins import resolve
+from envs.plugin_options import Component, component_of
 from league.store.storage import Storage
 
 
@@ -76,12 +75,8 @@ def make_alert_sink(choice: Component, context: AlertContext, *, place: str) -> 
     Raises:
       ValueError: there is none such, or its options do not fit; names the key.
     """
+    make = component_of(choice, ALERT_SINKS, what="alert sink", place=place)
     try:
-        factory = resolve(kind_of(choice), ALERT_SINKS, what="alert sink")
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
-    options = options_argument(factory, choice, place=place)
-    try:
-        return cast(AlertSink, factory(context, **options))
+        return cast(AlertSink, make(context))
     except ValueError as error:
         raise ValueError(f"{place}: {error}") from error

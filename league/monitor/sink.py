@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
 
-from envs.plugin_options import Component, kind_of, options_argument
+from envs.plugin_options import Component, component_of, kind_of
 from envs.plugins import resolve
 from league.errors import LeagueError
 from league.store.storage import Storage
@@ -100,11 +100,7 @@ def check_plugin_sink(sink: Component, *, place: str) -> None:
         raise ValueError(f"{place}: the sink {kind!r} is always open; name another or one of your own")
     if kind in OPTIONAL_SINKS and importlib.util.find_spec(kind) is None:
         raise ValueError(f"{place}: the sink {kind!r} needs a package that is not there: install the extra `{kind}`")
-    try:
-        factory = resolve(kind, OPTIONAL_SINKS, what="metric sink")
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
-    options_argument(factory, sink, place=place)
+    component_of(sink, OPTIONAL_SINKS, what="metric sink", place=place)
 
 
 def open_plugin_sink(sink: Component, context: SinkContext) -> MetricSink:
@@ -117,9 +113,8 @@ def open_plugin_sink(sink: Component, context: SinkContext) -> MetricSink:
       LeagueError: it raised when it was called.
     """
     kind = kind_of(sink)
-    factory = resolve(kind, OPTIONAL_SINKS, what="metric sink")
     try:
-        made = factory(context, **options_argument(factory, sink, place="monitor.sinks"))
+        made = component_of(sink, OPTIONAL_SINKS, what="metric sink", place="monitor.sinks")(context)
     except Exception as error:  # code of others: whatever it raises is its mistake, not ours
         raise LeagueError(f"the metric sink {kind!r} cannot be opened: {type(error).__name__}: {error}") from error
     return GuardedSink(kind, cast(MetricSink, made), warn=context.warn)

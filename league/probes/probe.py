@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
-from envs.plugin_options import Component, kind_of, options_argument
-from envs.plugins import resolve
+from envs.plugin_options import Component, component_of, kind_of
 from envs.protocol import EnvConfig, EnvSpec
 from league.core.state.records import ProbeReading, ProbeTask
 from league.core.state.scoring import Scoring
@@ -109,11 +108,7 @@ def make_probe(choice: Component, *, place: str) -> Probe:
     Raises:
       ValueError: there is none such, or its options do not fit; names the key.
     """
-    try:
-        factory = resolve(kind_of(choice), PROBES, what="probe")
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}") from error
-    return cast(Probe, factory(**options_argument(factory, choice, place=place)))
+    return cast(Probe, component_of(choice, PROBES, what="probe", place=place)())
 
 
 def make_probes(kinds: Sequence[Component]) -> dict[str, Probe]:
