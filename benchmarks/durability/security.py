@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import pickle
 import socket
@@ -20,8 +21,15 @@ from league.control.door import open_door
 from league.control.door_file import read_door_file
 from league.core.state.commands import Refused
 from league.errors import LeagueError
-from league.http.token_file import tokens_in
+from league.http.address import Listening
+from league.http.listeners import tcp_listener
+from league.http.server import ServerLimits, make_server, served_in_threads
+from league.http.token_file import new_tokens, tokens_in
+from league.operations.catalogue import OPERATIONS
 from league.operations.operator import Done
+from league.page.app import make_page
+from league.page.guard import CSRF_HEADER, Keys
+from league.page.runs.library import Library
 from league.policies.loading import load_policy
 from league.store.run_folder import RunFolder
 from league.store.storage import checked_name
@@ -30,6 +38,8 @@ METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS")
 PATHS = ("/api/v1/run", "/metrics", "/api/v1/operations/pause", "/api/v1/operations/set")
 """Paths that want a token; health and the description of the API are for everybody who reaches the address."""
 NAMES = ("../x", "/etc/passwd", "a/b", "a\\b", "", ".", "..", "a\0b", "x" * 300, "ａ", "a\nb", "con ", "-rf", "A" * 65)
+EVERYWHERE = ("0.0.0.0:80", "[::]:80", "192.168.1.5:80", "example.org:80")
+"""Addresses that other machines reach, where a server wants a certificate and its key."""
 GAMES = ("os:system", "subprocess:call", "../x.py:Game", "/tmp/x.py:Game", "builtins:eval", "pettingzoo:../x")
 CONFIGS = (
     "env: !!python/object/apply:os.system ['true']",
@@ -58,7 +68,7 @@ def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
     """Add the rows; scale and seed change nothing."""
     accepted: list[str] = []
     counted = 0
-    for name, was_refused in itertools.chain(door_cases(folder), input_cases(folder)):
+    for name, was_refused in itertools.chain(door_cases(folder), page_cases(folder), input_cases(folder)):
         counted += 1
         accepted += [] if was_refused else [name]
     for name in accepted:
@@ -101,8 +111,40 @@ def door_cases(folder: Path) -> Iterator[tuple[str, bool]]:
                 yield f"reader: {method} {path} was answered {status}", status >= 400 and queue.asked == before
 
 
+def page_cases(folder: Path) -> Iterator[tuple[str, bool]]:
+    """Operations that nobody but an operator may ask of the page, each with whether it was refused."""
+    run = RunFolder.create(folder / "page", config_yaml="env: {id: tic_tac_toe}")
+    queue, library, keys = Silent(), Library(run.path), Keys(new_tokens(), 0)
+    operator, reader = keys.entrances
+    secrets = {
+        "reader": (reader.session, reader.csrf),
+        "reader with an operator's word": (reader.session, operator.csrf),
+        "operator with a reader's word": (operator.session, reader.csrf),
+        "reader's token as its cookie": (reader.token, reader.csrf),
+        "operator's token as its cookie": (operator.token, operator.csrf),
+    }
+    page = make_server(make_page(library, keys, hosts=Listening().names), ServerLimits(max_requests=8))
+    with (
+        open_door(run, queue, ControlConfig(), say=print),
+        tcp_listener(Listening()) as listener,
+        served_in_threads([(page, listener)], name="page"),
+        contextlib.closing(library),
+        httpx.Client(base_url=Listening().url(listener.getsockname()[1]), timeout=10.0) as client,
+    ):
+        own = {"cookie": f"{keys.cookie_name}={operator.session}", CSRF_HEADER: operator.csrf}
+        status = client.post("/api/v1/runs/page/operations/none", headers=own, json={"arguments": {}}).status_code
+        yield f"page, operator: an unknown operation was answered {status}", status == httpx.codes.NOT_FOUND
+        for (who, (session, word)), operation, tail in itertools.product(secrets.items(), OPERATIONS, ("", "/plan")):
+            path = f"/api/v1/runs/page/operations/{operation}{tail}"
+            headers = {"cookie": f"{keys.cookie_name}={session}", CSRF_HEADER: word}
+            status = client.post(path, headers=headers, json={"arguments": {}}).status_code
+            yield f"page, {who}: {path} was answered {status}", status in (401, 403) and queue.asked == 0
+
+
 def input_cases(folder: Path) -> Iterator[tuple[str, bool]]:
     """Names, configurations and files, each with whether it was refused with a named error."""
+    for where, files in itertools.product(EVERYWHERE, ({}, {"tls_cert": "cert.pem"}, {"tls_key": "key.pem"})):
+        yield f"listening at {where} with {files}", _refuses(lambda w=where, f=files: Listening.at(w, **f))  # type: ignore[misc]
     for name in NAMES:
         yield f"name {name!r}", _refuses(lambda name=name: checked_name(name, what="the player"))  # type: ignore[misc]
     for text in CONFIGS:
