@@ -13,7 +13,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype
+from agents.nets.blocks import ACTIVATIONS, Block, Encoder, compute_dtype, unset_on_cpu
 from agents.nets.config import NetworkConfig
 from agents.nets.mlp import FlattenFields, dense_blocks
 from envs.protocol import ArraySpec
@@ -205,8 +205,7 @@ def _convolution(
     num_inputs: int, num_outputs: int, generator: torch.Generator, *, gain: float, kernel: int = 3, stride: int = 1
 ) -> nn.Conv2d:
     """A convolution, padded by half its kernel, with orthogonal weights and zero bias drawn from `generator` alone."""
-    empty = nn.Conv2d(num_inputs, num_outputs, kernel, stride, padding=kernel // 2, device="meta")
-    convolution = empty.to_empty(device="cpu")
+    convolution = unset_on_cpu(nn.Conv2d(num_inputs, num_outputs, kernel, stride, padding=kernel // 2, device="meta"))
     nn.init.orthogonal_(convolution.weight, gain=gain, generator=generator)
     assert convolution.bias is not None
     nn.init.zeros_(convolution.bias)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from agents.nets.blocks import Block, Core, compute_dtype
+from agents.nets.blocks import Block, Core, compute_dtype, unset_on_cpu
 from agents.nets.config import NetworkConfig
 from agents.nets.dense import dense
 from agents.nets.lstm_scan import lstm_scan
@@ -26,8 +26,7 @@ class LSTMCore(nn.Module):
         self.num_layers = num_layers
         self.size = size
         self.core_size = 2 * num_layers * size
-        empty = nn.LSTM(num_features, size, num_layers, batch_first=True, device="meta")
-        self.lstm = empty.to_empty(device="cpu")
+        self.lstm = unset_on_cpu(nn.LSTM(num_features, size, num_layers, batch_first=True, device="meta"))
         for name, parameter in self.lstm.named_parameters():
             if name.startswith("weight"):
                 nn.init.orthogonal_(parameter, gain=1.0, generator=generator)
