@@ -52,7 +52,7 @@ class CommandSink:
             raise AlertSinkFailed(f"{program} cannot be started ({error.strerror})") from error
         with process:  # closes its pipe
             try:
-                process.communicate(msgspec.json.encode(asdict(news)), timeout=self._options.deadline_s)
+                process.communicate(msgspec.json.encode(asdict(news)) + b"\n", timeout=self._options.deadline_s)
             except subprocess.TimeoutExpired as error:
                 slow = f"{program} took longer than {self._options.deadline_s:g} s and was killed"
                 raise AlertSinkFailed(slow) from error

@@ -50,7 +50,10 @@ def report(
         csv_path.mkdir(parents=True, exist_ok=True)
         for name, text in report_files(found).items():
             (csv_path / name).write_text(text, encoding="utf-8")
+    written = " and ".join(str(path) for path in (html_file, csv_path) if path is not None)
     if as_json:
         typer.echo(found.to_json())
     elif as_markdown or (html_file is None and csv_path is None):
         typer.echo(report_markdown(found), nl=False)
+    else:
+        typer.echo(f"wrote {written}")

@@ -164,6 +164,7 @@ def row_of(folder: RunFolder) -> RunRow:
     live = folder.is_live(status)
     phase = folder.phase_of(status)
     now = time.time()
+    paused = f"training is paused by {status.paused_by}" if live and status.paused_by else ""
     return RunRow(
         run=str(folder.path),
         phase="restarting" if supervised and not live else phase,
@@ -177,7 +178,7 @@ def row_of(folder: RunFolder) -> RunRow:
         snapshots=status.snapshots,
         budget_spent=status.budget_spent,
         restarts=0 if supervision is None else supervision.restarts,
-        message=status.message or ("" if supervision is None else supervision.gave_up),
+        message=status.message or paused or ("" if supervision is None else supervision.gave_up),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from league.core.state.commands import Refused
@@ -97,7 +97,10 @@ def _unpause(now: Situation, given: Mapping[str, Value]) -> Plan:
 
 def _paused(now: Situation, what: str, *, value: bool) -> Plan:
     if what in ("training", "rating"):
-        return plan_set(now, [(f"league_state.{what}_paused", value)])
+        if (now.state.training_paused if what == "training" else now.state.rating_paused) == value:
+            raise OperationRefused(f"{what} is {'paused already' if value else 'not paused'}")
+        words = f"pauses {what}" if value else f"takes up {what} again"
+        return replace(plan_set(now, [(f"league_state.{what}_paused", value)]), words=words)
     return plan_flag(now, what, "paused", value=value, words="pauses" if value else "takes up again")
 
 

@@ -109,7 +109,7 @@ def plan_flag(now: Situation, player: str, what: str, *, value: bool, words: str
     """A flag of one player, or of every player of a role that has the other value."""
     names = [known.name for known in players_named(now.state, player) if getattr(known, what) != value]
     if not names:
-        raise OperationRefused(f"{player} is {'' if value else 'not '}{what} already")
+        raise OperationRefused(f"{player} is {f'{what} already' if value else f'not {what}'}")
     plan = plan_set(now, [(f"players.{name}.{what}", value) for name in names])
     return replace(plan, words=f"{words} {', '.join(names)}")
 

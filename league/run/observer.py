@@ -134,6 +134,7 @@ class Observer:
                 stuck="" if seen is None else seen.stuck,
                 quarantined_games=0 if seen is None else seen.quarantined_games,
                 alerts=self._alerts.firing if phase not in ("stopped", "failed") else (),
+                paused_by="" if state.training_pause is None else state.training_pause.by,
             )
         )
 

@@ -87,7 +87,7 @@ class RunStatus:
       parked: hosts that were lost so often that they are tried again only now and then.
       quarantined_games: that failed so often that they are not played any more.
       stuck: the call of an env that has not come back for long, with its game.
-      alerts: that have not recovered.
+      alerts: that have not recovered. paused_by: who paused training, empty where it is not paused.
     """
 
     daemon: Holder
@@ -110,6 +110,7 @@ class RunStatus:
     quarantined_games: int = 0
     stuck: str = ""
     alerts: tuple[AlertStatus, ...] = ()
+    paused_by: str = ""
 
 
 def _no_run(path: Path) -> str:

@@ -29,7 +29,7 @@ def report(run: Path) -> Report:
 def file(run: Path) -> Path:
     """The report of that run as HTML."""
     path = run.parent / "report.html"
-    assert league("report", run, "--html", path).out == ""
+    assert league("report", run, "--html", path).out == f"wrote {path}\n"
     return path
 
 

@@ -38,9 +38,16 @@ SEARCH_TURN_S = 1e-3
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 
 
+NAMELESS = ("make", "make_env", "env", "raw_env", "parallel_env")
+"""Names of factories that say nothing of the game."""
+
+
 def name(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """The run is called as its game."""
-    env_id = situation.game.spec.env_id.rpartition("/")[2].rpartition(":")[2]
+    """The run is called as its game; a factory whose name says nothing, as its file."""
+    place, _, env_id = situation.game.spec.env_id.rpartition(":")
+    if env_id in NAMELESS and place:
+        env_id = place.removesuffix(".py")
+    env_id = env_id.rpartition("/")[2]
     short = _NO_NAME.sub("-", env_id.lower()).strip("-")[:40]
     if short:
         yield AutoValue("name", short, "the game")
@@ -99,8 +106,12 @@ def bots(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if draft.number("env.workers") > 0:
         yield AutoValue("evaluation.bots", ["random"], "games in child processes cannot be copied for search")
         return
-    if not searches or not game.is_competitive:
-        yield AutoValue("evaluation.bots", ["random"], "search needs copies of games that hide nothing")
+    if not game.is_competitive:
+        yield AutoValue("evaluation.bots", ["random"], "one team: its return beside that of random play")
+        return
+    if not searches:
+        why = "search needs games that can be copied, hide nothing, and are played in turns by numbered actions"
+        yield AutoValue("evaluation.bots", ["random"], why)
         return
     found = ["random", *(["tactical"] if game.spec.num_seats == 2 else [])]
     if situation.costs.turn_s(1) <= SEARCH_TURN_S:

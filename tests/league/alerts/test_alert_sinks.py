@@ -80,6 +80,7 @@ def _read_posts(path: Path, hook: Hook) -> str:
 
 
 def _read_file(path: Path, hook: Hook) -> str:
+    assert [json.loads(line)["state"] for line in (path / "said").read_text().splitlines()] == ["firing", "recovered"]
     return (path / "said").read_text()
 
 

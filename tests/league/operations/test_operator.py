@@ -103,7 +103,8 @@ def test_one_players_value_reaches_its_learner_alone(tmp_path: Path) -> None:
         ("extend", {"limit": "seconds", "amount": 5}, "no limit of this run"),
         ("extend", {"limit": "games", "amount": 5}, "limit is one of"),
         ("pause", {"what": "everything"}, "no player or role 'everything'"),
-        ("unpause", {"what": "main-0"}, "is not paused already"),
+        ("unpause", {"what": "training"}, "^training is not paused$"),
+        ("unpause", {"what": "main-0"}, "main-0 is not paused$"),
         ("undo", {"event": 1}, "has no inverse"),
         ("undo", {"event": 10**9}, "has no event"),
         ("add", {"role": "wizard"}, "wizard"),
@@ -286,7 +287,7 @@ def test_a_flood_of_requests_is_refused_and_a_run_that_ends_answers_all(tmp_path
         answers[-1].result(timeout=0)
     bench.run(env_steps=100)
     assert all(answer.done() for answer in answers)
-    assert answers[0].result(timeout=0).words == "sets league_state.rating_paused false -> true"
+    assert answers[0].result(timeout=0).words == "pauses rating"
     with pytest.raises(OperationRefused, match="the run is ending"):
         bench.operator.submit("pause", {"what": "rating"}, by="me").result(timeout=0)
 

@@ -264,6 +264,20 @@ def test_many_legal_actions_want_less_entropy() -> None:
     assert many < few
 
 
+@pytest.mark.parametrize(
+    ("env_id", "name"),
+    [
+        ("connect_four", "connect-four"),
+        ("pettingzoo:classic/tictactoe_v3", "tictactoe-v3"),
+        ("my_game.py:make", "my-game"),
+        ("games/Race.py:parallel_env", "race"),
+        ("race.py:short_race", "short-race"),
+    ],
+)
+def test_a_run_is_called_as_its_game(env_id: str, name: str) -> None:
+    assert settled(board_game(spec=spec(env_id=env_id)))[0].name == name
+
+
 def test_bots_are_those_that_can_play() -> None:
     assert settled(poker())[0].evaluation.bots == ("random",)
     assert settled(one_shot())[0].evaluation.bots == ("random",)
