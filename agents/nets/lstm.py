@@ -12,6 +12,16 @@ from agents.nets.blocks import Block, Core, compute_dtype, unset_on_cpu
 from agents.nets.config import NetworkConfig
 from agents.nets.dense import dense
 from agents.nets.lstm_scan import lstm_scan
+from agents.nets.lstm_stretches import lstm_over_stretches, stretches_of
+
+
+def runs_packed(features: Tensor) -> bool:
+    """True if unrolls with resets run as packed stretches, else step by step.
+
+    On a GPU that is one call of cuDNN in place of dozens in every step, for which one look at the resets is a small
+    price. On a CPU it is slower. A compiled network keeps its form whatever the resets are.
+    """
+    return features.device.type != "cpu" and not torch.compiler.is_compiling()
 
 
 class LSTMCore(nn.Module):
@@ -46,10 +56,11 @@ class LSTMCore(nn.Module):
         dtype = compute_dtype(self.lstm.all_weights[0][0])
         features = features.to(dtype)
         state = core.view(-1, self.num_layers, 2, self.size).permute(2, 1, 0, 3).to(dtype)  # [2, L, B, H]
-        # Reading a flag back from a GPU would stall it in every call; there the stepwise form runs instead.
         if resets is None or (resets.device.type == "cpu" and not resets.any()):
             outputs, last = self.lstm(features, (state[0].contiguous(), state[1].contiguous()))
             state = torch.stack(last)
+        elif runs_packed(features):
+            outputs, state = lstm_over_stretches(self.lstm, features, state, stretches_of(resets.cpu()))
         else:
             outputs, state = self._run_with_resets(features, state, ~resets)
         return outputs, state.permute(2, 1, 0, 3).reshape(-1, self.core_size).float()

@@ -35,6 +35,7 @@ from agents.unroll.codec import ChunkHeader, Lz4Codec, OpenChunk
 from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from agents.weights import layout_of
+from benchmarks.learner.calls import calls_of, reads_of
 from benchmarks.report import Report
 from envs.protocol import ActionSpec, ArraySpec, EnvSpec, multi_categorical
 
@@ -185,6 +186,9 @@ def add_workload(report: Report, name: str, workload: Workload, rates: Mapping[t
             report.add(
                 f"{label}: share of the measured {_short(dtype)} matrix rate", reached, "share", at_least=required
             )
+    calls, reads = counts(workload, copy.deepcopy(network))
+    report.add(f"{name}: calls of torch in an update", calls, "calls")
+    report.add(f"{name}: waits of the host for the device in an update", reads, "reads")
     feed = feeder_rate(workload, network)
     report.add(f"{name}: feeder, rows/s", feed, "1/s")
     report.add(f"{name}: feeder over learner", feed / speed, "x", at_least=1.2)
@@ -216,6 +220,21 @@ def measure(workload: Workload, network: Network, dtype: torch.dtype, mode: str)
     floor_s = shortest(forward_and_backward)
     learner.close()
     return update_s, unrolls.valid.size, floor_s
+
+
+def counts(workload: Workload, network: Network) -> tuple[int, int]:
+    """Calls of torch in an eager update, and reads of the device by the host."""
+    config, unrolls = dataclasses.replace(workload.config, max_policy_lag=10**6), rows_of(workload, network)
+    layout, placement = layout_of(network), Placement(dtype=torch.float32, device=DEVICE)
+    learner = Learner(local_updater(network, config, placement), layout, config)
+
+    def update() -> None:
+        learner.update(unrolls, budget_fraction=0.0)
+
+    update()  # the first step makes the optimizer's state
+    found = calls_of(update).total, reads_of(update).total()
+    learner.close()
+    return found
 
 
 def shortest(call: Callable[[], object]) -> float:
