@@ -138,6 +138,11 @@ def started(work: Callable[..., None], *arguments: Any) -> tuple[BaseProcess, An
 def asked(pipe: Any) -> Any:
     """The answer to a message."""
     pipe.send(True)
+    return answer_of(pipe)
+
+
+def answer_of(pipe: Any) -> Any:
+    """The next message."""
     assert pipe.poll(DEADLINE_S), "a process did not answer"
     return pipe.recv()
 
@@ -148,12 +153,14 @@ def measure(case: Case, *, actors: int, central: bool, seconds: float) -> Measur
     host = started(serve, case, name) if central else None
     found = [started(act, case, name, seed) for seed in range(actors)]
     try:
+        before = asked(host[1]) if host else (0.0, 0)
         for _, pipe in found:
             pipe.send(True)
-        before = asked(host[1]) if host else (0.0, 0)
         time.sleep(seconds)
+        for _, pipe in found:
+            pipe.send(True)
+        answers = [answer_of(pipe) for _, pipe in found]
         after = asked(host[1]) if host else (0.0, 0)
-        answers = [asked(pipe) for _, pipe in found]
     finally:
         for process, _ in (*found, *([host] if host else [])):
             process.terminate()

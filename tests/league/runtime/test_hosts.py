@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from agents.acting.central.central_policy import DirectClient, InferenceLost
+from agents.acting.central.inference_host import InferenceHost
+from agents.nets.network import Network
 from agents.unroll.codec import ChunkHeader, Lz4Codec
 from agents.unroll.unroll import Unrolls
 from agents.weights import Weights
-from envs.protocol import EnvConfig, EnvError
+from envs.protocol import EnvConfig, EnvError, EnvSpec
 from league.core.state.records import Assignment
 from league.errors import StorageError
 from league.runtime import actor_host as actor_host_module
@@ -226,3 +229,36 @@ def test_a_hosts_file_reads_back_what_it_wrote_and_nothing_else() -> None:
     for length in (0, 10, 32, 40, len(content) - 1):
         with pytest.raises(StorageError):
             decode_actor_state(content[:length])
+
+
+class FailingInference(DirectClient):
+    """An inference host in this process that is lost at one request, and there again at the next."""
+
+    lost_at = -1
+
+    def decide(self, policy: str, weights: Weights, *, count: int, table: int) -> None:
+        self.lost_at -= 1
+        if self.lost_at == 0:
+            raise InferenceLost("the inference host was lost: it has ended")
+        super().decide(policy, weights, count=count, table=table)
+
+
+def test_a_lost_inference_host_costs_the_games_in_flight_and_no_complete_unroll() -> None:
+    setup, clients = setup_of(chunk_rows=8), list[FailingInference]()
+
+    def connect(spec: EnvSpec, network: Network, capacity: int) -> FailingInference:
+        clients.append(FailingInference(InferenceHost(network), spec, network, capacity=capacity))
+        return clients[0]
+
+    host, table = ActorHost(setup, name="actor-0", dtype=torch.float32, connect=connect), Table(setup)
+    clients[0].lost_at = 8
+    with pytest.raises(InferenceLost):
+        host.play(lease_of(steps=40), frozen={}, learners=table)
+    result = host.play(lease_of(lease_id=2, steps=4), frozen={}, learners=table)
+    assert sum(outcome.games for outcome in result.outcomes) == 0  # four turns end no game that began with them
+    host.play(lease_of(lease_id=3, steps=60), frozen={}, learners=table)
+    for header, unrolls in table.unrolls():
+        assert header.player == "main-0"
+        assert unrolls.num_rows == 8
+        assert np.isfinite(unrolls.log_probs).all()
+    host.close()
