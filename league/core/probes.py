@@ -66,7 +66,8 @@ def end_probe(state: LeagueState, command: EndProbe, rng: np.random.Generator) -
     if len(outcome.readings) > MAX_READINGS or bool(outcome.readings) == bool(outcome.problem):
         raise Refused(f"{what}: it has either a problem or 1 to {MAX_READINGS} readings")
     names = [reading.yardstick for reading in outcome.readings]
-    texts = [*names, *(reading.note for reading in outcome.readings), outcome.problem, outcome.remark]
+    texts = [text for reading in outcome.readings for text in (reading.note, reading.identity)]
+    texts += [*names, outcome.problem, outcome.remark]
     if len(set(names)) < len(names) or max(map(len, texts)) > MAX_TEXT:
         raise Refused(f"{what}: a yardstick is named twice, or a text is too long")
     for reading in outcome.readings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from league.core.state.records import ReadingScale
 from league.core.state.state import LeagueState
@@ -18,7 +18,7 @@ class Point:
 
     Fields:
       number: of the probe. snapshot: that was measured. env_steps: of the league when it was. trained_steps: of the
-        snapshot. value, low, high, games, note: as of `ProbeReading`. core_seconds: of the whole probe.
+        snapshot. value, low, high, games, note, identity: as of `ProbeReading`. core_seconds: of the whole probe.
     """
 
     number: int
@@ -31,6 +31,7 @@ class Point:
     games: int
     note: str
     core_seconds: float
+    identity: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,11 @@ class Series:
     def key(self) -> str:
         """Its name among all yardsticks of a run."""
         return yardstick_key(self.probe, self.yardstick)
+
+    def of_one_identity(self) -> Series:
+        """The points against who is met now; a policy of a run that moved on is another yardstick under its name."""
+        newest = self.points[-1].identity if self.points else ""
+        return replace(self, points=tuple(point for point in self.points if point.identity == newest))
 
 
 def yardstick_key(probe: str, yardstick: str) -> str:
@@ -72,6 +78,7 @@ def series_of(state: LeagueState) -> Mapping[str, Series]:
                     games=reading.games,
                     note=reading.note,
                     core_seconds=result.core_seconds,
+                    identity=reading.identity,
                 )
             )
     return {key: Series(probe, name, scale, tuple(points)) for key, (probe, name, scale, points) in found.items()}

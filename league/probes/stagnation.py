@@ -81,7 +81,7 @@ def find_stagnation(series: Mapping[str, Series], ratings: Mapping[str, RatingRo
     Args:
       series: of every yardstick. ratings: of snapshots, by name.
     """
-    fixed = [one for one in series.values() if one.probe not in NOT_FIXED]
+    fixed = _fixed(series)
     order = {point.snapshot: point.number for one in fixed for point in one.points}
     rated = [name for name in sorted(order, key=order.__getitem__) if name in ratings and ratings[name].games]
     names = rated[-WINDOW:]
@@ -115,11 +115,15 @@ def saturated(series: Mapping[str, Series]) -> tuple[str, ...]:
     """Fixed yardsticks that are always beaten, where none is left that tells policies apart."""
     newest = {
         one.yardstick: np.mean([point.value for point in one.points[-MIN_SNAPSHOTS:]])
-        for one in series.values()
-        if one.scale == "score" and one.probe not in NOT_FIXED and len(one.points) >= MIN_SNAPSHOTS
+        for one in _fixed(series)
+        if one.scale == "score" and len(one.points) >= MIN_SNAPSHOTS
     }
     beaten = tuple(name for name, mean in newest.items() if mean > TELLING[1])
     return beaten if beaten and len(beaten) == len(newest) else ()
+
+
+def _fixed(series: Mapping[str, Series]) -> list[Series]:
+    return [one.of_one_identity() for one in series.values() if one.probe not in NOT_FIXED]
 
 
 def _strength(scores: list[Series], names: list[str]) -> tuple[NDArray[np.int64], Array] | None:

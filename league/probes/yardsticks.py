@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from envs.bots import is_own_bot
 from envs.protocol import EnvError
 from league.contenders.bots import BotContender
 from league.contenders.contender import Contender, Game, OpenConditions, plain_game
@@ -65,7 +66,9 @@ class Yardsticks:
             game = _game(subject)
             opponents = {name: opened.enter_context(one.open(game, conditions)) for name, one in known.items()}
             notes = {name: _note(one) for name, one in known.items()}
-            return readings_against(subject, opponents, games=self._options.games, limit_s=limit_s, notes=notes)
+            games = self._options.games
+            readings = readings_against(subject, opponents, games=games, limit_s=limit_s, notes=notes)
+        return tuple(replace(reading, identity=_identity(known[reading.yardstick])) for reading in readings)
 
     def _playable(self, subject: Subject, *, limit_s: float) -> dict[str, Contender]:
         """Name of the yardstick -> the contender.
@@ -127,5 +130,11 @@ def _game(subject: Subject) -> Game:
 
 
 def _note(contender: Contender) -> str:
-    """A few words on a yardstick that is no bot: its identity shows whether it has stayed the same."""
-    return "" if isinstance(contender, BotContender) else f"{contender.reason} ({contender.identity[:8]})"
+    """A few words on a yardstick that is no bot."""
+    return "" if isinstance(contender, BotContender) else f"{contender.reason} ({_identity(contender)})"
+
+
+def _identity(contender: Contender) -> str:
+    """The beginning of its identity; empty for a built-in bot, which its name says all about."""
+    built_in = isinstance(contender, BotContender) and not is_own_bot(bot_name(contender.name))
+    return "" if built_in else contender.identity[:8]

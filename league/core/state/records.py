@@ -222,6 +222,7 @@ class ProbeReading:
       scale: "score" for a share of points in [0, 1], of which more is better; "loss" for a number of which less is
         better; "return" for a mean return, of which more is better.
       note: a few words for people.
+      identity: of who was met, where that can change under one name; only readings of one identity compare.
     """
 
     yardstick: str
@@ -231,6 +232,7 @@ class ProbeReading:
     games: int = 0
     scale: ReadingScale = "score"
     note: str = ""
+    identity: str = ""
 
 
 @dataclass(frozen=True)

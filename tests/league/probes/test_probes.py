@@ -132,9 +132,11 @@ def test_scores_by_returns_are_half_the_margin_over_its_scale() -> None:
 def test_a_reading_of_games_shows_its_interval_also_where_all_ended_alike() -> None:
     league = SimulatedLeague(three_roles())
     league.run(4)
-    played, computed = ProbeReading("random", 0.5, 0.5, 0.5, 40), ProbeReading("nash_conv", 0.25, 0.25, 0.25)
+    played = ProbeReading("random", 0.5, 0.5, 0.5, 40, identity="0123")
+    computed = ProbeReading("nash_conv", 0.25, 0.25, 0.25)
     league.ask(BeginProbe("own", "main-0-s0"))
     league.ask(EndProbe(ProbeOutcome(1, (played, computed), 1.0, remark="tactical is too slow")))
+    assert [one.points[0].identity for one in series_of(league.state).values()] == ["0123", ""]
     text = probes_of(league.state, run="made up").text()
     assert text.count("[0.500, 0.500]") == text.count("exact") == 1
     assert "own left out: tactical is too slow" in text

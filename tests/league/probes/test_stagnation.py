@@ -115,6 +115,14 @@ def test_a_snapshot_that_loses_to_its_past_is_a_finding() -> None:
     assert "the past is unlearnt" in checks_of(league.state, league.journal)
 
 
+def test_readings_against_a_policy_that_has_changed_under_its_name_are_not_compared() -> None:
+    (key, flat), *_ = FLAT.items()
+    changed = [replace(point, identity="old" if point.number < 14 else "new") for point in flat.points]
+    same = [replace(point, identity="new") for point in flat.points]
+    assert find_stagnation({key: replace(flat, points=tuple(same))}, RISING) is not None
+    assert find_stagnation({key: replace(flat, points=tuple(changed))}, RISING) is None
+
+
 def test_mean_returns_of_a_game_of_one_team_are_no_evidence_against_ratings() -> None:
     returns = series([7.0] * 24, scale="return", probe="mean_return", name="mean_return")
     assert find_stagnation(returns, RISING) is None

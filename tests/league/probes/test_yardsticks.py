@@ -36,7 +36,7 @@ def test_an_engine_is_a_yardstick_beside_a_bot_and_gone_afterwards(tmp_path: Pat
     program, log = made(tmp_path, GTP)
     engine, bot = against(f"gtp:{program}", "random").measure(subject_of(GO))
     assert (engine.yardstick, engine.games, bot.yardstick, bot.note) == (f"gtp:{program}", 6, "random", "")
-    assert engine.note.startswith("the engine Fake Go 1 (")
+    assert engine.note == f"the engine Fake Go 1 ({engine.identity})" and not bot.identity
     assert all_ended(log)
 
 
@@ -67,7 +67,7 @@ def test_a_policy_of_another_run_and_a_folder_of_snapshots_are_yardsticks(tmp_pa
     readings = against(f"{run}:main-0-s0", str(folder)).measure(subject_of("tic_tac_toe"))
     assert readings[0].yardstick == f"{run}:main-0-s0"
     assert len(readings) == 3 and all(one.yardstick.startswith(f"{folder}/") for one in readings[1:])
-    assert len({one.note.rpartition("(")[2] for one in readings}) == 2, "two of the three are the same policy"
+    assert len({one.identity for one in readings}) == 2, "two of the three are the same policy"
     with pytest.raises(DoesNotFit, match="was trained on tic_tac_toe, which has another form"):
         against(f"{run}:main-0-s0").measure(subject_of("connect_four"))
 
