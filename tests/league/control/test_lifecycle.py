@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from league.control.lifecycle import row_of
+from league.http.token_file import known_tokens, tokens_in
 from league.store.known_runs import known_runs, note_run
 from league.store.lock import Holder
 from league.store.run_folder import RunFolder
@@ -94,9 +95,12 @@ def test_a_killed_supervisor_takes_its_run_down_in_order(run: Path) -> None:
 
 
 def test_restart_and_leaving_at_once(run: Path) -> None:
-    before = daemon_of(run)
-    assert league("restart", run).code == 0
+    before, tokens = daemon_of(run), tokens_in(RunFolder(run).tokens_path)
+    assert league("up", run, "--new-tokens").code == 2
+    assert known_tokens(RunFolder(run).tokens_path) == tokens, "a live run keeps its tokens"
+    assert league("restart", run, "--new-tokens").code == 0
     assert daemon_of(run).pid != before.pid
+    assert known_tokens(RunFolder(run).tokens_path) is None, "they are made by the next server that needs them"
     assert league("down", run, "--now", "--wait", 20).code == 0
     assert not row_of(RunFolder(run)).live
 

@@ -11,10 +11,12 @@ import pytest
 from league.errors import DiskFull, LeagueError
 from league.history.backup import BackupReport, back_up
 from league.history.rewind import rewind_run
+from league.http.token_file import tokens_in
 from league.reports.status import read_status
 from league.reports.verify import verify_run
 from league.run.observation import Observation
 from league.run.observer import Observer
+from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 from tests.league.history.fork_cases import contents, small_source
 from tests.league.store.store_faults import DieAt, Died, FailAt, Recorder
@@ -69,11 +71,13 @@ def folder(stopped: Path, tmp_path: Path) -> Path:
 
 def test_the_backup_of_a_stopped_run_continues_as_the_run_itself(folder: Path) -> None:
     run, dest = folder / "run", folder / "backup"
+    tokens_in(RunFolder(run).tokens_path)
     before, held = contents(run), inodes(dest, "weights.safetensors")
     report = back_up(run, dest)
     assert contents(run) == before and report.shared and report.copied
     assert held.items() <= {**inodes(dest, "weights.safetensors"), **held}.items()
     assert not set(inodes(run, "*").values()) & set(inodes(dest, "*").values()), "nothing is shared with the run"
+    assert not RunFolder(dest).tokens_path.exists(), "tokens stay where they are"
     kept = {**inodes(dest, "*.ckpt")}
     again = back_up(run, dest)
     assert (again.copied, again.event) == (0, report.event) and inodes(dest, "*.ckpt") == kept
