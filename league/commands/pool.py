@@ -35,7 +35,9 @@ def init(
     anchor: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="BOT=ELO", help="A bot whose rating is fixed; may be repeated.", show_default="bot:random=0"
+            metavar="BOT=ELO",
+            help="A bot, engine or served policy whose rating is fixed; may be repeated.",
+            show_default="bot:random=0",
         ),
     ] = None,
     overrides: Annotated[
@@ -65,7 +67,9 @@ def add(
     contenders: Annotated[
         list[str],
         typer.Argument(
-            metavar="CONTENDER...", help="RUN, RUN:NAME, a snapshot's folder, or bot:NAME.", show_default=False
+            metavar="CONTENDER...",
+            help="RUN, RUN:NAME, a snapshot's folder, bot:NAME, or an engine or served policy as of `league match`.",
+            show_default=False,
         ),
     ],
     trust: Trust = False,

@@ -12,6 +12,8 @@ from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from league.config.plugin_names import outside_names
 from league.config.yaml import parse_yaml
+from league.contenders.contender import Game, plain_game
+from league.contenders.finding import CONTENDERS, find_contenders, require_playable
 from league.contenders.stored import find_stored, trust_stored
 from league.core.metagame.meta_game import own_snapshots
 from league.core.state.records import BOT_PREFIX, bot_name
@@ -19,15 +21,19 @@ from league.errors import ConfigError, LeagueError
 from league.policies.frozen import FrozenCopy
 from league.policies.loading import frozen_copies, open_run
 from league.policies.trust import require_trusted
-from league.pool.core.records import BOT, PoolGame, PoolPolicy
+from league.pool.core.records import BOT, OUTSIDE, PoolGame, PoolPolicy
 from league.pool.core.rules import AlreadyThere, PoolRefused
 from league.pool.folder import PoolFolder
 from league.pool.inbox import join_copy
+from league.pool.play import env_of
 from league.pool.pool import Pool, PoolError, create_pool, open_pool
 from league.pool.push import push_copy
 from league.store.storage import Storage
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
+MADE, ADDED = "league pool init", "league pool add"
+OUTSIDE_KINDS = frozenset(CONTENDERS) - {"bot"}
+"""Kinds of contenders that are in no folder of ours."""
 ALL_SNAPSHOTS = "snapshots"
 """NAME of RUN:NAME for every snapshot that the run froze and still has."""
 
@@ -38,22 +44,22 @@ def make_pool(
     """Make a pool with its anchors; returns a sentence.
 
     Args:
-      options: "key=value" each, of the game. anchors: "BOT=ELO" each.
+      options: "key=value" each, of the game. anchors: "BOT=ELO" each; also an engine or a served policy.
     Raises:
       PoolError: it cannot be made so. EnvError: the game or a bot cannot be made.
     """
     env = EnvConfig(env_id, dict(map(_option, options)))
     if not trust:
         require_trusted(outside_names({"env": {"id": env.id, "kwargs": dict(env.kwargs)}}), what="--game")
-    fixed = [_anchor(text) for text in anchors]
     spec = spec_of(dataclasses.replace(env, workers=0))
+    fixed = [_anchor(text, Game(env, spec)) for text in anchors]
     folder = PoolFolder(path)
     game = PoolGame(env_id, len(set(spec.teams)), options=dict(env.kwargs), opening_plies=opening_plies)
     create_pool(folder, game)
     with open_pool(folder, trust=trust) as pool:
-        for name, elo in fixed:
-            _join(pool, PoolPolicy(name, BOT, elo=elo, source="league pool init"))
-    known = ", ".join(f"{name} at {elo:g}" for name, elo in fixed)
+        for anchor in fixed:
+            _join(pool, anchor)
+    known = ", ".join(f"{anchor.name} at {anchor.elo:g}" for anchor in fixed)
     return f"{path} is a rating pool of {env_id}, anchored by {known}."
 
 
@@ -64,15 +70,20 @@ def add_contenders(path: Path, contenders: Sequence[str], *, trust: bool) -> lis
       LeagueError: one of them stands for nothing or does not fit; those before it have joined.
     """
     folder = PoolFolder(path).require()
-    copies = [found for text in contenders if not text.startswith(BOT_PREFIX) for found in copies_of(text, trust=trust)]
+    outside = [text for text in contenders if is_outside(text)]
+    stored = [text for text in contenders if not text.startswith(BOT_PREFIX) and text not in outside]
+    copies = [found for text in stored for found in copies_of(text, trust=trust)]
     bots = [text for text in contenders if text.startswith(BOT_PREFIX)]
     for bot in bots:
         _require_bot(bot)
     try:
         with open_pool(folder, trust=trust) as pool:
-            return [_add_bot(pool, bot) for bot in bots] + [_add_copy(pool, name, copy) for name, copy in copies]
+            game = Game(env_of(pool.game), pool.spec)
+            joined = [_add_named(pool, PoolPolicy(bot, BOT, source=ADDED)) for bot in bots]
+            joined += [_add_named(pool, _outside(text, game, source=ADDED)) for text in outside]
+            return joined + [_add_copy(pool, name, copy) for name, copy in copies]
     except PoolError:
-        if bots:
+        if bots or outside:
             raise
         return [push_copy(folder, name, copy, storage=Storage()) for name, copy in copies]
 
@@ -110,9 +121,21 @@ def _short(copy: FrozenCopy) -> str:
     return copy.name if is_snapshot else f"{copy.name}@{copy.manifest.digest[:8]}"
 
 
-def _add_bot(pool: Pool, name: str) -> str:
-    _join(pool, PoolPolicy(name, BOT, source="league pool add"))
-    return f"{name} joined."
+def is_outside(written: str) -> bool:
+    """True for an engine or a served policy."""
+    return written.partition(":")[0] in OUTSIDE_KINDS
+
+
+def _outside(written: str, game: Game, *, source: str) -> PoolPolicy:
+    """An engine or a served policy, which can play the game here."""
+    found = find_contenders([written])
+    require_playable(found, plain_game(game.env, game.spec))
+    return PoolPolicy(written, OUTSIDE, source=source, identity=found[0].identity)
+
+
+def _add_named(pool: Pool, policy: PoolPolicy) -> str:
+    _join(pool, policy)
+    return f"{policy.name} joined."
 
 
 def _add_copy(pool: Pool, name: str, copy: FrozenCopy) -> str:
@@ -142,17 +165,19 @@ def _option(text: str) -> tuple[str, object]:
         raise PoolError(f"--set {text}: {error.problems[0]}.") from error
 
 
-def _anchor(text: str) -> tuple[str, float]:
+def _anchor(text: str, game: Game) -> PoolPolicy:
     name, equals, elo = text.rpartition("=")
-    name = BOT_PREFIX + bot_name(name)
     try:
         value = float(elo)
     except ValueError:
         equals = ""
     if not equals:
         raise PoolError(f"--anchor {text}: write BOT=ELO, as in bot:random=0.")
+    if is_outside(name):
+        return dataclasses.replace(_outside(name, game, source=MADE), elo=value)
+    name = BOT_PREFIX + bot_name(name)
     _require_bot(name)
-    return name, value
+    return PoolPolicy(name, BOT, elo=value, source=MADE)
 
 
 def _require_bot(name: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from agents.acting.policy import Policy
 from envs.protocol import EnvConfig
+from league.errors import LeagueError
 from league.eval.match import play_match
 from league.pool.core.records import BatchLease, BatchResult, PoolGame
 
@@ -38,7 +39,7 @@ def play_batch(
       entrants: the policies of home and away; away takes every team but one.
       still: asked before every turn; the batch is given up once it says no.
     Raises:
-      OutOfTime: it was given up. EnvError: from the env.
+      OutOfTime: it was given up. EnvError: from the env. LeagueError: a policy failed in a game.
     """
     begun = time.perf_counter()
     played = play_match(
@@ -49,6 +50,10 @@ def play_batch(
         opening_plies=game.opening_plies,
         still=still,
     )
+    if sum(played.aborted):
+        raise LeagueError(
+            f"{sum(played.aborted)} of {lease.games} games were aborted, as an engine or a server failed."
+        )
     margin = played.team_returns[:, :, 0] - played.team_returns[:, :, 1]
     points = (margin > 0) + (margin == 0) / 2.0
     return BatchResult(

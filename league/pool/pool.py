@@ -44,6 +44,8 @@ from league.store.storage import Storage
 FIT_PART = 0.1
 """Largest part of the time that goes into ratings: the next waits for ten times what the last has taken."""
 INBOX_EVERY_S = 2.0
+LACKING_S = 600.0
+"""Time for which a worker that lacked a policy is not given it again."""
 
 
 class PoolError(LeagueError):
@@ -88,6 +90,7 @@ class Pool:
         self.store = LocalSnapshotStore(folder.policies, storage=storage)
         self.spec = spec
         self._inbox = Inbox(folder, spec, self.store, join=self.join, say=say, storage=storage)
+        self._lacking: dict[str, dict[int, float]] = {}
         now = clock()
         self._deadlines = {number: now + lease.duration_s for number, lease in self.state.leases.items()}
 
@@ -131,7 +134,8 @@ class Pool:
         with self._lock:
             self.tend()
             scheduler = self._current()
-            batch = None if scheduler is None else scheduler.next_batch(self.state.leases)
+            lacked = self._lacked_by(worker)
+            batch = None if scheduler is None else scheduler.next_batch(self.state.leases, without=lacked)
             if batch is None:
                 return None
             number = self.state.next_lease_id
@@ -164,6 +168,23 @@ class Pool:
         with self._lock:
             self._execute(ExpireBatch(lease_id, reason, token))
             self._deadlines.pop(lease_id, None)
+
+    def lack(self, lease_id: int, token: str, name: str, reason: str) -> None:
+        """Take a lease back from a worker that has not one of its policies; it receives others now. Raises NotOpen."""
+        with self._lock:
+            lease = self.state.leases.get(lease_id)
+            self.give_up(lease_id, token, reason)
+            index = self.state.by_name.get(name)
+            if lease is not None and index in (lease.home, lease.away):
+                self._lacking.setdefault(lease.worker, {})[index] = self._clock() + LACKING_S
+
+    def _lacked_by(self, worker: str) -> set[int]:
+        """Policies that a worker has been found to lack a short while ago."""
+        now = self._clock()
+        kept = {index: until for index, until in self._lacking.pop(worker, {}).items() if now < until}
+        if kept:
+            self._lacking[worker] = kept
+        return set(kept)
 
     def _current(self) -> Scheduler | None:
         """The scheduler of the newest ratings; they are made again where something is new and it is time to."""

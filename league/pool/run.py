@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from envs.protocol import EnvError
 from league.errors import LeagueError
 from league.eval.match import OutOfTime
-from league.pool.play import play_batch, seed_of
-from league.pool.policies import ReadyPolicies
+from league.pool.play import env_of, play_batch, seed_of
+from league.pool.policies import NotHere, ReadyPolicies
 from league.pool.pool import GrantedBatch, Pool
 
 IDLE_S = 0.5
@@ -24,13 +25,15 @@ def run_here(
     source: Path,
     idle: Callable[[float], object] = time.sleep,
     progress: Callable[[int], object] = lambda games: None,
+    trust: bool = False,
 ) -> int:
     """Play batches while `still` says yes; returns the games counted. A batch in hand is given up at the end.
 
     Args:
       source: the pool's folder. idle: waits so many seconds. progress: called with the games counted so far.
+      trust: as of `ReadyPolicies`.
     """
-    ready = ReadyPolicies(pool.spec, pool.store.get, source=source)
+    ready = ReadyPolicies(env_of(pool.game), pool.spec, pool.store.get, source=source, trust=trust)
     games = 0
     while still():
         granted = pool.lease("this process")
@@ -45,12 +48,15 @@ def run_here(
 def _play(pool: Pool, granted: GrantedBatch, ready: ReadyPolicies, still: Callable[[], bool]) -> int:
     lease = granted.lease
     try:
-        entrants = [
-            ready.get(policy, seed=seed_of(lease) + place) for place, policy in enumerate((granted.home, granted.away))
-        ]
-        result = play_batch(pool.game, lease, entrants, still=still)
+        with ExitStack() as opened:
+            pair = enumerate((granted.home, granted.away))
+            entrants = [opened.enter_context(ready.open(one, seed=seed_of(lease) + place)) for place, one in pair]
+            result = play_batch(pool.game, lease, entrants, still=still)
     except OutOfTime:
         pool.give_up(lease.lease_id, lease.token, "the pool was stopped")
+        return 0
+    except NotHere as error:
+        pool.lack(lease.lease_id, lease.token, error.name, str(error))
         return 0
     except (LeagueError, EnvError) as error:
         pool.fail(lease.lease_id, lease.token, str(error))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-BOT, SNAPSHOT = "bot", "snapshot"
+BOT, SNAPSHOT, OUTSIDE = "bot", "snapshot", "outside"
 MAX_BATCH_GAMES = 4096
 MAX_SECONDS = 7 * 86_400.0
 ROUNDING = 1e-6
@@ -33,14 +33,15 @@ class PoolGame:
 
 @dataclass(frozen=True)
 class PoolPolicy:
-    """A frozen policy of the pool.
+    """A policy of the pool, which never changes.
 
     Fields:
       name: its own in the pool.
-      kind: "bot" or "snapshot".
-      digest: sha256 (hex) of a snapshot's weights; empty for a bot.
+      kind: "bot", "snapshot", or "outside" for an engine or a served policy, whose name is that of a contender.
+      digest: sha256 (hex) of a snapshot's weights; else empty.
       elo: of an anchor, whose rating is certain; None for a policy that is rated.
       source: where it came from, for people.
+      identity: of the contender (hex), by which workers know an outside policy again; else empty.
     """
 
     name: str
@@ -48,6 +49,7 @@ class PoolPolicy:
     digest: str = ""
     elo: float | None = None
     source: str = ""
+    identity: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from league.pool.core.events import (
 from league.pool.core.records import (
     BOT,
     MAX_BATCH_GAMES,
+    OUTSIDE,
     SNAPSHOT,
     BatchLease,
     BatchResult,
@@ -33,6 +34,7 @@ MAX_OPEN_LEASES = 1_000
 MAX_NAME, MAX_REASON = 120, 500
 MAX_ELO = 10_000.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@+-]*")
+_OUTSIDE_NAME = re.compile(r"[a-z]+:[A-Za-z0-9._:@+/?=&%~-]+")
 
 
 class PoolRefused(Exception):  # noqa: N818 - it is an answer, not a failure
@@ -147,16 +149,19 @@ def _create(state: PoolState, game: PoolGame) -> PoolCreated:
 
 
 def _add(state: PoolState, policy: PoolPolicy) -> PolicyAdded:
-    if policy.digest and policy.digest in state.by_digest:
-        known = state.policies[state.by_digest[policy.digest]]
-        raise AlreadyThere(f"{known.name} has the same weights as {policy.name}")
+    own = policy.digest or policy.identity
+    if own and own in state.by_digest:
+        known = state.policies[state.by_digest[own]]
+        raise AlreadyThere(f"{known.name} is the same policy as {policy.name}")
     if policy.name in state.by_name:
         kind = AlreadyThere if policy.kind == BOT else PoolRefused
         raise kind(f"the pool has a policy {policy.name} already")
-    if len(policy.name) > MAX_NAME or _NAME.fullmatch(policy.name) is None:
+    form = _OUTSIDE_NAME if policy.kind == OUTSIDE else _NAME
+    if len(policy.name) > MAX_NAME or form.fullmatch(policy.name) is None:
         raise PoolRefused(f"{policy.name[:80]!r} is no name: use at most {MAX_NAME} of A-Z, a-z, 0-9 and ._:@+-")
-    if policy.kind not in (BOT, SNAPSHOT) or (policy.kind == SNAPSHOT) != bool(policy.digest):
-        raise PoolRefused(f"{policy.name} is neither a bot nor a snapshot with its digest")
+    has_own = {SNAPSHOT: policy.digest, OUTSIDE: policy.identity}.get(policy.kind, policy.kind == BOT)
+    if not has_own or (policy.kind != SNAPSHOT and policy.digest) or (policy.kind != OUTSIDE and policy.identity):
+        raise PoolRefused(f"{policy.name} is no bot, no snapshot with its digest and no contender with its identity")
     if policy.elo is not None and not (math.isfinite(policy.elo) and abs(policy.elo) <= MAX_ELO):
         raise PoolRefused(f"the Elo of the anchor {policy.name} must lie between -{MAX_ELO:g} and {MAX_ELO:g}")
     if len(state.policies) >= MAX_POLICIES:

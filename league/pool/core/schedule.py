@@ -17,7 +17,7 @@ under an uncertain difference.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from league.core.metagame.ratings import win_probability
 from league.pool.core.fit import Fit
-from league.pool.core.records import MAX_BATCH_GAMES, BatchLease
+from league.pool.core.records import MAX_BATCH_GAMES, OUTSIDE, BatchLease
 from league.pool.core.state import PoolState
 
 Array = NDArray[np.float64]
@@ -41,6 +41,8 @@ UNKNOWN_SECONDS = 0.02
 """Of a game that was never timed."""
 MIN_DURATION_S, DURATION_FACTOR = 120.0, 20.0
 """Patience with a lease: at least so long, and so many times what it should take."""
+OUTSIDE_DURATION_S = 3600.0
+"""The least for an engine or a served policy: it may take seconds for a move."""
 SURPRISING = 64
 """Most uncertain policies that are looked at where the covariance is not known."""
 
@@ -97,11 +99,15 @@ class Scheduler:
         self._information = expected_information(fit.ratings[:, None] - fit.ratings[None, :], spread)
         self._information /= fit.dispersion
 
-    def next_batch(self, leases: Mapping[int, BatchLease]) -> NextBatch | None:
-        """The batch to play beside the open leases; None where there are no two policies to play."""
+    def next_batch(self, leases: Mapping[int, BatchLease], *, without: Collection[int] = ()) -> NextBatch | None:
+        """The batch to play beside the open leases; None where there are no two policies to play.
+
+        Args:
+          without: indices of policies that the worker cannot play.
+        """
         for lease in leases.values():
             self._count(lease)
-        playable = [index for index in range(self._size) if self._state.is_playable(index)]
+        playable = [index for index in range(self._size) if self._state.is_playable(index) and index not in without]
         if len(playable) < 2 or not len(self._rated):
             return None
         chosen = np.array(playable)
@@ -178,5 +184,7 @@ class Scheduler:
     def _batch(self, home: int, away: int, gain: float) -> NextBatch:
         pair = np.array(home), np.array(away)
         games = int(self._games(*pair))
-        patience = max(MIN_DURATION_S, DURATION_FACTOR * games * float(self._seconds(*pair)))
+        is_outside = any(self._state.policies[index].kind == OUTSIDE for index in (home, away))
+        least = OUTSIDE_DURATION_S if is_outside else MIN_DURATION_S
+        patience = max(least, DURATION_FACTOR * games * float(self._seconds(*pair)))
         return NextBatch(home, away, games, gain, patience)

@@ -37,7 +37,7 @@ class PoolState:
     Fields:
       game: None before the pool is created. token: of the last opening.
       policies: in the order in which they joined; their place is their index.
-      by_name, by_digest: indices.
+      by_name, by_digest: indices; the digest is that of the weights, or the identity of an outside policy.
       games: int64 [N], games of each policy. failures: int64 [N], batches in a row that failed.
       seconds: float64 [N], part of each policy in the seconds of a game; those of a pair are the sum of two.
       reasons: index -> why its last batch failed.
@@ -103,8 +103,8 @@ def _add(state: PoolState, policy: PoolPolicy) -> None:
     index = len(state.policies)
     state.policies.append(policy)
     state.by_name[policy.name] = index
-    if policy.digest:
-        state.by_digest[policy.digest] = index
+    if policy.digest or policy.identity:
+        state.by_digest[policy.digest or policy.identity] = index
     for array in (state.games, state.failures, state.seconds):
         array.append(0)
 
@@ -181,6 +181,7 @@ def from_plain(plain: dict[str, Any]) -> PoolState:
     state.game = None if plain["game"] is None else PoolGame(*plain["game"])
     state.policies = list(state.policies)
     state.by_name = {policy.name: index for index, policy in enumerate(state.policies)}
-    state.by_digest = {policy.digest: index for index, policy in enumerate(state.policies) if policy.digest}
+    own = [policy.digest or policy.identity for policy in state.policies]
+    state.by_digest = {digest: index for index, digest in enumerate(own) if digest}
     state.pair_place = {(int(low), int(high)): place for place, (low, high) in enumerate(state.pairs.values)}
     return state

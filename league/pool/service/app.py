@@ -121,8 +121,11 @@ class _Routes:
 
     async def fail(self, request: Request) -> Response:
         given = await _message(request, Fail)
-        how = self._pool.give_up if given.gave_up else self._pool.fail
-        await run_in_threadpool(how, given.lease_id, given.token, given.reason)
+        if given.lacks:
+            await run_in_threadpool(self._pool.lack, given.lease_id, given.token, given.lacks, given.reason)
+        else:
+            how = self._pool.give_up if given.gave_up else self._pool.fail
+            await run_in_threadpool(how, given.lease_id, given.token, given.reason)
         return Response(status_code=NOTHING)
 
     async def manifest(self, request: Request) -> Response:

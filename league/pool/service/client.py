@@ -102,9 +102,9 @@ class PoolClient:
         """Send a result until it is durable. Raises AnswerRefused where it does not count, and as `hello`."""
         self._post("/v1/finish", Finish(lease.lease_id, lease.token, result))
 
-    def fail(self, lease: BatchLease, reason: str, *, gave_up: bool = False) -> None:
-        """Say that a lease was not played. Raises as `finish`."""
-        self._post("/v1/fail", Fail(lease.lease_id, lease.token, reason[:1000], gave_up))
+    def fail(self, lease: BatchLease, reason: str, *, gave_up: bool = False, lacks: str = "") -> None:
+        """Say that a lease was not played; gave_up, lacks: as in `Fail`. Raises as `finish`."""
+        self._post("/v1/fail", Fail(lease.lease_id, lease.token, reason[:1000], gave_up, lacks))
 
     def weights(self, digest: str) -> tuple[bytes, SnapshotManifest]:
         """Weights and manifest of a snapshot, verified.

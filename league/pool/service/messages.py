@@ -51,12 +51,17 @@ class Finish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Fail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A lease that was not played. gave_up: by choice, so that nobody is to blame. reason: one sentence."""
+    """A lease that was not played. reason: one sentence.
+
+    Fields:
+      gave_up: by choice, so that nobody is to blame. lacks: name of a policy that the worker has not; else empty.
+    """
 
     lease_id: int
     token: str
     reason: str
     gave_up: bool = False
+    lacks: str = ""
 
 
 class Refusal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -40,7 +40,7 @@ def run_pool(path: Path, *, seconds: float | None, jobs: int, trust: bool) -> st
         before = pool.state.finished
         with _progress(pool) as progress:
             if jobs == 1:
-                run_here(pool, still=_still(stop), source=path, idle=stop.wait, progress=progress)
+                run_here(pool, still=_still(stop), source=path, idle=stop.wait, progress=progress, trust=trust)
             else:
                 _run_processes(pool, path, jobs, stop, progress, trust=trust)
         batches = pool.state.finished - before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from envs.protocol import EnvError
@@ -14,7 +15,7 @@ from league.eval.match import OutOfTime
 from league.policies.trust import names_of_manifest, require_trusted
 from league.pool.core.records import PoolGame
 from league.pool.play import env_of, play_batch, seed_of
-from league.pool.policies import ReadyPolicies
+from league.pool.policies import NotHere, ReadyPolicies
 from league.pool.pool import GrantedBatch
 from league.pool.service.client import AnswerRefused, PoolClient, PoolServiceError
 from league.store.snapshots import SnapshotManifest
@@ -51,7 +52,7 @@ def work(
             require_trusted([name for name in names_of_manifest(manifest) if name.kind != "env"], what="the pool")
         return found, manifest
 
-    ready = ReadyPolicies(spec, weights, source=Path("the pool"))
+    ready = ReadyPolicies(env_of(game), spec, weights, source=Path("the pool"), trust=trust)
     games = 0
     while still():
         try:
@@ -84,11 +85,15 @@ def _play(
     lease = granted.lease
     try:
         try:
-            pair = enumerate((granted.home, granted.away))
-            entrants = [ready.get(policy, seed=seed_of(lease) + place) for place, policy in pair]
-            result = play_batch(game, lease, entrants, still=still)
+            with ExitStack() as opened:
+                pair = enumerate((granted.home, granted.away))
+                entrants = [opened.enter_context(ready.open(one, seed=seed_of(lease) + place)) for place, one in pair]
+                result = play_batch(game, lease, entrants, still=still)
         except OutOfTime:
             client.fail(lease, "the worker was stopped", gave_up=True)
+            return 0
+        except NotHere as error:
+            client.fail(lease, str(error), lacks=error.name)
             return 0
         except (LeagueError, EnvError) as error:
             client.fail(lease, str(error))
