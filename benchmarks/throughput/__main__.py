@@ -46,6 +46,9 @@ LEASE_STEPS = 128
 
 SNAPSHOT_STEPS = 250_000
 
+RAY_REQUIRED = 0.80
+"""Least speed per core-second on Ray, as a fraction of that in one process."""
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -192,11 +195,17 @@ def rows_of(session: Session, workload: Workload, *, env: str, reason: str | Non
     on, ray = session.runs["float32"], session.runs["float32 Ray"]
     report.add(f"{env} float32 Ray runtime", _middle(run.per_core for run in ray), "plies/core-s")
     report.add(f"{env} float32 Ray runtime, wall", _middle(run.env_steps / run.seconds for run in ray), "plies/s")
+    report.add(
+        f"{env} float32 Ray's own processes, of all processor time", _middle(run.ray_fraction for run in ray), "ratio"
+    )
+    report.add(f"{env} float32 in-process, memory", _middle(run.memory_mib for run in on), "MiB")
+    report.add(f"{env} float32 Ray runtime, memory", _middle(run.memory_mib for run in ray), "MiB")
     report.add(f"{env} float32 in-process, wall", _middle(run.env_steps / run.seconds for run in on), "plies/s")
     report.add(
         f"{env} float32 Ray runtime against in-process, per core-second",
         _middle(a.per_core / b.per_core for a, b in zip(ray, on, strict=True)),
         "ratio",
+        at_least=RAY_REQUIRED,
     )
     if session.opponents:
         pairs = zip(session.opponents[OPPONENTS], session.opponents[1], strict=True)

@@ -11,6 +11,8 @@ import yaml
 
 from league.chaos.follower import LOOK_S, Command, JournalFollower, Noted, of_kind, tree_core_seconds
 from league.core.state.events import LeaseFinished, ProgressReported, SnapshotAdded
+from league.runtime.processor_time import cpu_seconds
+from league.runtime.reaper import descendants
 
 START_UP_S = 180.0
 """Longest wait for the first finished lease."""
@@ -21,18 +23,31 @@ OVERRUN = 4.0
 
 @dataclass(frozen=True)
 class Measured:
-    """One run between two finished leases. trained: decisions learnt from; snapshots: frozen meanwhile."""
+    """One run between two finished leases.
+
+    Fields:
+      trained: decisions learnt from. snapshots: frozen meanwhile.
+      ray_core_seconds: those of Ray's own processes among `core_seconds`.
+      memory_mib: of all processes at the end; what several share counts once.
+    """
 
     env_steps: int
     core_seconds: float
     seconds: float
     trained: int
     snapshots: int
+    ray_core_seconds: float = 0.0
+    memory_mib: float = 0.0
 
     @property
     def per_core(self) -> float:
         """Plies per core-second."""
         return self.env_steps / self.core_seconds
+
+    @property
+    def ray_fraction(self) -> float:
+        """Of the processor seconds, the part of Ray's own processes."""
+        return self.ray_core_seconds / self.core_seconds
 
     @property
     def learnt_fraction(self) -> float:
@@ -75,6 +90,7 @@ class Reading:
     env_steps: int
     trained: int
     snapshots: int
+    ray_core_seconds: float
 
 
 def measure_run(settings: Mapping[str, object], *, seconds: float, warm_up_s: float, folder: Path) -> Measured:
@@ -95,6 +111,7 @@ def measure_run(settings: Mapping[str, object], *, seconds: float, warm_up_s: fl
         first = _next_reading(command, follower, totals, after=0.0, deadline_s=START_UP_S)
         begin = _next_reading(command, follower, totals, after=first.at + warm_up_s, deadline_s=START_UP_S)
         end = _next_reading(command, follower, totals, after=begin.at + seconds, deadline_s=OVERRUN * seconds + 60.0)
+        memory_mib = tree_memory_mib(command.pid)
         if command.stop() != 0:
             raise command.failure("it did not stop in good order")
     finally:
@@ -106,7 +123,33 @@ def measure_run(settings: Mapping[str, object], *, seconds: float, warm_up_s: fl
         seconds=end.at - begin.at,
         trained=end.trained - begin.trained,
         snapshots=end.snapshots - begin.snapshots,
+        ray_core_seconds=end.ray_core_seconds - begin.ray_core_seconds,
+        memory_mib=memory_mib,
     )
+
+
+def is_rays_own(command: str) -> bool:
+    """True if a command line is that of a process of Ray itself, and not of a host that it runs for us."""
+    return "/site-packages/ray/" in command or (command.startswith("ray::") and "HostProcess" not in command)
+
+
+def ray_core_seconds(root: int) -> float:
+    """Processor time that Ray's own processes below one have used."""
+    return sum(cpu_seconds(pid) for pid in descendants(root) if is_rays_own(_read(pid, "cmdline")))
+
+
+def tree_memory_mib(root: int) -> float:
+    """Memory of a process and all below it, MiB; a page that several share counts once (Linux's Pss)."""
+    lines = (line for pid in (root, *descendants(root)) for line in _read(pid, "smaps_rollup").splitlines())
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024.0
+
+
+def _read(pid: int, name: str) -> str:
+    """A file of /proc as text; empty for a process that is gone."""
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _next_reading(
@@ -119,7 +162,8 @@ def _next_reading(
         now = time.monotonic()
         if finished and now >= after:
             spent = tree_core_seconds(command.pid)
-            return Reading(now, spent, totals.env_steps, totals.trained, totals.snapshots)
+            of_ray = ray_core_seconds(command.pid)
+            return Reading(now, spent, totals.env_steps, totals.trained, totals.snapshots, of_ray)
         if command.ended is not None or now >= deadline:
             raise command.failure(f"no lease finished within {deadline_s:.0f} s")
         time.sleep(LOOK_S)

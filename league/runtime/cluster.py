@@ -161,7 +161,7 @@ class Cluster:
         ray_constants.ENABLE_RAY_CLUSTER = False  # what the environment says, where Ray was imported before
         assert self.folder is not None
         self.folder.mkdir(mode=0o700)
-        with _private_files(), _quiet():
+        with _private_files(), _quiet(), _few_processes():
             ray.init(
                 address="local",
                 num_cpus=self._num_hosts,
@@ -273,6 +273,24 @@ def _private_files() -> Iterator[None]:
         yield
     finally:
         os.umask(before)
+
+
+@contextlib.contextmanager
+def _few_processes() -> Iterator[None]:
+    """Ray starts without the processes that a run on one machine has no use for: 150 MiB.
+
+    They are the autoscaler, the reader of the workers' output, and what is left of a dashboard that is switched off.
+    """
+    from ray._private.node import Node
+
+    starts = {name: getattr(Node, name) for name in ("start_monitor", "start_log_monitor", "start_api_server")}
+    for name in starts:
+        setattr(Node, name, lambda *_, **__: None)
+    try:
+        yield
+    finally:
+        for name, start in starts.items():
+            setattr(Node, name, start)
 
 
 @contextlib.contextmanager

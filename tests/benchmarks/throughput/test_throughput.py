@@ -1,5 +1,6 @@
 """The throughput benchmark: what a window counts, which settings are compared, which rows must hold."""
 
+import os
 import types
 from pathlib import Path
 
@@ -42,13 +43,33 @@ def test_a_window_runs_from_one_finished_lease_to_another(monkeypatch: pytest.Mo
     monkeypatch.setattr(rate_window.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(rate_window.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + 0.25))
     monkeypatch.setattr(rate_window, "tree_core_seconds", lambda pid: 2.0 * now[0])
+    monkeypatch.setattr(rate_window, "ray_core_seconds", lambda pid: 0.5 * now[0])
     command = types.SimpleNamespace(pid=1, ended=None)
     follower = types.SimpleNamespace(poll=lambda: batches.pop(now[0], []))
     totals = rate_window.Totals()
     begin = rate_window._next_reading(command, follower, totals, after=1.0, deadline_s=9.0)
     end = rate_window._next_reading(command, follower, totals, after=2.0, deadline_s=9.0)
     assert (begin.at, begin.env_steps, begin.core_seconds) == (1.5, 128, 3.0)
-    assert (end.at, end.env_steps, end.core_seconds) == (2.5, 256, 5.0)
+    assert (end.at, end.env_steps, end.core_seconds, end.ray_core_seconds) == (2.5, 256, 5.0, 1.25)
+
+
+@pytest.mark.parametrize(
+    ("command", "own"),
+    [
+        ("/venv/lib/python3.11/site-packages/ray/core/src/ray/raylet/raylet --port=0", True),
+        ("ray::DashboardAgent", True),
+        ("ray::IDLE", True),
+        ("ray::ActorHostProcess.play", False),
+        ("ray::LearnerHostProcess", False),
+        ("python -m league train config.yaml", False),
+    ],
+)
+def test_hosts_are_no_processes_of_rays_own(command: str, own: bool):
+    assert rate_window.is_rays_own(command) == own
+
+
+def test_memory_of_a_tree_is_that_of_its_processes():
+    assert 10.0 < rate_window.tree_memory_mib(os.getpid()) < 10_000.0
 
 
 def test_a_run_that_ends_by_itself_fails_the_measurement_at_once(monkeypatch: pytest.MonkeyPatch):

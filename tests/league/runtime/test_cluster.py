@@ -119,6 +119,12 @@ def test_every_process_of_our_own_ray_listens_on_loopback_alone(ray_cluster: Clu
     assert [address for address in found if not address.startswith(loopback)] == []
 
 
+def test_our_own_ray_starts_no_process_that_a_run_does_not_need(ray_cluster: Cluster) -> None:
+    running = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in descendants(os.getpid())]
+    assert any(b"gcs_server" in command for command in running)
+    assert not [command for command in running if b"monitor.py" in command or b"dashboard.py" in command]
+
+
 def test_nobody_else_can_enter_the_folder_of_our_own_ray(ray_cluster: Cluster) -> None:
     assert ray_cluster.folder is not None
     assert ray_cluster.folder.stat().st_mode & 0o777 == 0o700
