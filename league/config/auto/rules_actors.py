@@ -17,8 +17,8 @@ ARENAS = 3
 """Sets of games that an actor host holds: one for each learning player, one for rating matches."""
 CALL_SHARE = 0.2
 """Of the cost of a turn: fixed cost of the calls, which is spread over the games."""
-HAND_OVER_S = 3e-4
-"""Processor time of a request to an inference host beside the forward pass, see `benchmarks.throughput`."""
+HAND_OVER_S = 5e-4
+"""Processor time of a request of one actor host beside the forward pass, see `benchmarks.throughput`."""
 CENTRAL_GAIN = 2.0
 """Times by which a decision must be cheaper at an inference host than on an actor host's core."""
 WORTH_HANDING_S = 2e-3
