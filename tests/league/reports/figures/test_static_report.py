@@ -61,7 +61,8 @@ def test_a_bar_or_a_tag_in_a_name_breaks_no_table(report: Report) -> None:
 
 
 def test_csv_files_hold_a_row_for_each_number(run: Path, report: Report, tmp_path: Path) -> None:
-    assert league("report", run, "--csv", tmp_path / "tables").out == ""
+    tables = tmp_path / "tables"
+    assert league("report", run, "--csv", tables).out == f"wrote {tables}\n"
     assert {path.name: path.read_text() for path in (tmp_path / "tables").iterdir()} == report_files(report)
     (figures,) = report.runs
     payoff = list(csv.DictReader((tmp_path / "tables" / "payoff.csv").open()))
