@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+import agents.losses.one_pass
 import agents.losses.vtrace
 
 READS = ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__int__", "__float__")
@@ -49,6 +50,7 @@ def counted_reads() -> Iterator[Counter[str]]:
     """Counts the methods of `READS` inside the context, with the losses computed as on a device other than the CPU."""
     found: Counter[str] = Counter()
     plain = {name: getattr(Tensor, name) for name in READS}
+    modules = (agents.losses.vtrace, agents.losses.one_pass)
     on_host = agents.losses.vtrace.on_host
 
     def counting(name: str) -> Any:
@@ -58,13 +60,15 @@ def counted_reads() -> Iterator[Counter[str]]:
 
         return read
 
-    agents.losses.vtrace.on_host = lambda _: False
+    for module in modules:
+        module.on_host = lambda _: False
     for name in READS:
         setattr(Tensor, name, counting(name))
     try:
         yield found
     finally:
-        agents.losses.vtrace.on_host = on_host
+        for module in modules:
+            module.on_host = on_host
         for name, method in plain.items():
             setattr(Tensor, name, method)
 

@@ -116,6 +116,8 @@ class OneVectorAdam(torch.optim.Adam):
             maximize=False,
         )
 
+    step.hooked = True  # type: ignore[attr-defined]  # else torch wraps it for its profiler, which doubles its time
+
 
 def rmsprop(values: Tensor, layout: Layout, *, options: RMSPropConfig) -> Optimizer:
     """RMSProp as IMPALA uses it."""

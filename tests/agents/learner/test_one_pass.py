@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 import torch
 
+import agents.losses.one_pass
 from agents.learner.algorithms.actor_critic import ActorCritic
 from agents.learner.algorithms.loss_stats import COLUMNS
 from agents.learner.algorithms.objective import LossWeights, make_objective
@@ -38,7 +39,11 @@ def answers(network, batch) -> NetworkOutput:
 
 @pytest.mark.parametrize("options", PLAIN)
 @pytest.mark.parametrize("garbage", [0.0, 7.0, float("nan"), float("inf")])
-def test_one_pass_has_the_gradient_and_the_statistics_of_the_single_terms(options, garbage) -> None:
+@pytest.mark.parametrize("with_numpy", [True, False])
+def test_one_pass_has_the_gradient_and_the_statistics_of_the_single_terms(
+    options, garbage, with_numpy, monkeypatch
+) -> None:
+    monkeypatch.setattr(agents.losses.one_pass, "on_host", lambda _: with_numpy)
     network = network_of(BOARD_GAME, MLP)
     batch = batch_of(BOARD_GAME, network, rows=12, steps=5)
     rewards = torch.where(batch.valid, batch.rewards, garbage)
