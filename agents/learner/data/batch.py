@@ -72,8 +72,10 @@ def batch_from(unrolls: Unrolls, *, oldest_version: int, device: torch.device) -
       device: of the tensors.
     """
     learn = unrolls.valid & (unrolls.versions >= oldest_version)
-    actions = unrolls.actions.astype(learnt_dtype(unrolls.actions.dtype), copy=False)
-    fields = replace(unrolls, actions=actions).converted(lambda array: _tensor(array, device))
+    dtype = learnt_dtype(unrolls.actions.dtype)
+    if unrolls.actions.dtype != dtype:
+        unrolls = replace(unrolls, actions=unrolls.actions.astype(dtype))
+    fields = unrolls.converted(lambda array: _tensor(array, device))
     return Batch(learn=_tensor(learn, device), **fields)
 
 
@@ -105,4 +107,5 @@ class Stager:
 
 def _tensor(array: NDArray[np.generic], device: torch.device) -> Tensor:
     writable = array if array.flags.writeable else array.copy()
-    return torch.from_numpy(np.ascontiguousarray(writable)).to(device, non_blocking=True)
+    tensor = torch.from_numpy(np.ascontiguousarray(writable))
+    return tensor if device.type == "cpu" else tensor.to(device, non_blocking=True)
