@@ -128,7 +128,10 @@ def copies(env: BatchedEnv, turn: Turn, slots: NDArray[np.int64], *, bot: str) -
     if env.spec.hidden_information:
         raise EnvError(f"the bot {bot} tries moves out on copies, which would show it what {env_id} hides; use random")
     if not isinstance(env, Copyable):
-        raise EnvError(f"the bot {bot} tries moves out on copies, but games of {env_id} cannot be copied; use random")
+        raise EnvError(
+            f"the bot {bot} tries moves out on copies, but games of {env_id} cannot be copied (those that env.workers "
+            "keeps in child processes never can); use random"
+        )
     if env.spec.actions.kind != "categorical":
         raise EnvError(f"the bot {bot} needs numbered actions, {env_id} takes another kind; use random")
     acting = np.bincount(turn.env_index, minlength=env.num_envs)

@@ -30,7 +30,8 @@ class SettingRow:
 
     def text(self) -> str:
         """For people."""
-        return f"{self.key} = {json.dumps(self.value)}\n    {self.origin}\n    {self.meaning}"
+        lines = [f"{self.key} = {json.dumps(self.value)}", f"    {self.origin}", f"    {self.meaning}".rstrip()]
+        return "\n".join(line for line in lines if line)
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,18 @@ def _rows(
         for place, item in enumerate(value):
             yield from _rows(f"{key}.{place}", item, known, reasons, given)
         return
-    origin = f"auto: {reasons[key]}" if key in reasons else GIVEN if _covers(given, key) else DEFAULT
-    yield SettingRow(key, value, origin, meanings.get(_generic(key), ""))
+    yield SettingRow(key, value, _origin(key, reasons, given), meanings.get(_generic(key), ""))
+
+
+def _origin(key: str, reasons: Mapping[str, str], given: frozenset[str]) -> str:
+    """The reason of a chosen setting, or the section that was chosen as a whole and holds it."""
+    if key in reasons:
+        return f"auto: {reasons[key]}"
+    parts = key.split(".")
+    whole = next((held for end in range(len(parts) - 1, 0, -1) if (held := ".".join(parts[:end])) in reasons), "")
+    if whole:
+        return f"auto: chosen with {whole}"
+    return GIVEN if _covers(given, key) else DEFAULT
 
 
 def _covers(given: frozenset[str], key: str) -> bool:

@@ -146,6 +146,8 @@ def test_explain_tells_given_chosen_and_default_apart(tmp_path: Path) -> None:
     assert origins["seed"] == "given"
     assert origins["learner.unroll_length"].startswith("auto: a seat decides 5 times")
     assert origins["learner.max_grad_norm"] == "the default of every game"
+    role = league("explain", source, "league.players.0.role", "--json").json[0]
+    assert role["origin"] == "auto: chosen with league.players"
     players = league("explain", source, "league.players.0.gate.min_steps")
     assert "auto: " in players.out
     assert "trained steps since" in players.out
