@@ -229,9 +229,22 @@ def test_learner_fed_from_the_ring_makes_the_same_update_as_from_memory(feeder) 
     assert fed.publish().digest() == direct.publish().digest()
 
 
-def test_actions_of_the_ring_reach_the_batch_without_a_copy(feeder) -> None:
+def test_every_byte_of_a_decision_is_copied_once_on_its_way_to_the_batch(feeder, monkeypatch) -> None:
+    copied, copyto = [], np.copyto
+
+    def counting(into: np.ndarray, *given: object, **options: object) -> None:
+        copied.append(into.nbytes)
+        copyto(into, *given, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(np, "copyto", counting)
     feeder.push(rows_of(12, seed=0)[1], num_rows=12)
     with feeder.batch(timeout_s=DEADLINE_S) as blocks:
-        block = next(blocks)
-        batch = batch_from(block, oldest_version=0, device=CPU)
-        assert batch.actions.data_ptr() == block.actions.ctypes.data
+        for block in blocks:
+            arrays = block.arrays()
+            batch = batch_from(block, oldest_version=0, device=CPU)
+            tensors = batch.arrays()
+            assert {name: tensors[name].data_ptr() for name in arrays} == {
+                name: array.ctypes.data for name, array in arrays.items()
+            }
+            row_bytes = sum(array[:1].nbytes for array in arrays.values())
+    assert sum(copied) == 12 * row_bytes
