@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pettingzoo.env_registry import spec
 
 from envs.adapters.gymnasium import GymnasiumEnv
 from envs.adapters.pettingzoo import AecEnv, ParallelEnv
@@ -121,6 +122,7 @@ def test_a_wrong_id_is_one_clear_sentence(own: Path, env_id: str, kwargs: dict[s
 def test_a_missing_package_of_pettingzoo_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("pettingzoo.classic.chess")]:
         monkeypatch.delitem(sys.modules, name)  # another test of this process may have imported the game
+    spec._load_env_creator.cache_clear()  # and PettingZoo remembers it
     monkeypatch.setitem(sys.modules, "chess", None)
     with pytest.raises(EnvError, match=r'package is missing.*chess.*pip install "league\[classic\]"'):
         make(EnvConfig("pettingzoo:classic/chess_v6"), num_envs=1)
