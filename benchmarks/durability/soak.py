@@ -29,6 +29,15 @@ SETTLED_S = 600.0
 START_S = 600.0
 SAMPLE_S = 5.0
 RUNTIME: dict[str, object] = {"kind": "ray", "object_store_mb": 100, "checkpoint_updates": 20, "actor_hosts": 2}
+LEAGUE: dict[str, object] = {
+    "lease_steps": 64,
+    "players": [
+        {"role": role, "gate": {"min_steps": 100_000_000, "timeout_steps": 200_000_000}}
+        for role in ("main_agent", "main_exploiter", "league_exploiter")
+    ],
+}
+"""A snapshot for minutes of training, as in real runs: the payoff grows with the square of the population, which is no
+leak."""
 MAX_PLAYERS = 6
 
 Arguments = dict[str, object]
@@ -129,11 +138,14 @@ class Soak:
         self.unanswered: list[str] = []
         self.memory: list[tuple[float, float]] = []
         self.exit_code: int | None = None
+        self.snapshots = 0
 
     def run(self) -> None:
         """Start, operate until the time is over, stop."""
         config = self._folder / "soak.yaml"
-        config.write_text(yaml.safe_dump({**SETTINGS, "runtime": RUNTIME, "budget": {"seconds": 10 * SOAK_S}}))
+        config.write_text(
+            yaml.safe_dump({**SETTINGS, "runtime": RUNTIME, "league": LEAGUE, "budget": {"seconds": 10 * SOAK_S}})
+        )
         words = ("train", str(config), "--run-dir", str(self.path), "--no-eval")
         self._command = Command(words, log=self._folder / "log")
         self._command.start()
@@ -145,7 +157,7 @@ class Soak:
             self._tick()
             if time.monotonic() >= next_sample:
                 next_sample += SAMPLE_S
-                self.memory.append((time.monotonic() - begun, rss_mib(self._command.pid)))
+                self.memory.append((time.monotonic() - begun, own_mib(self._command.pid)))
             if time.monotonic() >= next_operation:
                 next_operation += EVERY_S
                 self._operate()
@@ -154,6 +166,7 @@ class Soak:
                 raise self._command.failure("it left by itself")
         self.exit_code = self._command.stop()
         self._tick()
+        self.snapshots = len(open_state(RunFolder.open(self.path)).snapshots)
 
     def close(self) -> None:
         """End whatever still runs."""
@@ -201,6 +214,7 @@ def add_rows(report: Report, soak: Soak, found: Audit, problems: list[str]) -> N
     report.add("problems found by `league verify`", len(problems), "problems", at_most=0)
     report.add("exit code of the stop", soak.exit_code, "", at_most=0)
     settled = [sample for sample in soak.memory if sample[0] >= min(SETTLED_S, soak.seconds / 6.0)]
+    report.add("snapshots taken", soak.snapshots, "snapshots")
     report.add("memory of the daemon, slope once settled", slope_per_hour(settled), "MiB/h", at_most=1.0)
 
 
@@ -214,10 +228,11 @@ def slope_per_hour(samples: list[tuple[float, float]]) -> float | None:
     return 3600.0 * sum((t - mean_t) * (v - mean_v) for t, v in samples) / spread
 
 
-def rss_mib(pid: int) -> float:
-    """Resident memory of a process, 0 where it is gone."""
+def own_mib(pid: int) -> float:
+    """Resident memory of a process without pages of Ray's object store, which has a bound; 0 where it is gone."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
         return 0.0
-    return next((int(line.split()[1]) / 1024.0 for line in lines if line.startswith("VmRSS:")), 0.0)
+    kib = {name: int(rest.split()[0]) for name, _, rest in (line.partition(":") for line in lines) if "Rss" in name}
+    return (kib.get("RssAnon", 0) + kib.get("RssFile", 0)) / 1024.0
