@@ -83,7 +83,22 @@ def training_assignments(state: LeagueState, rng: np.random.Generator) -> tuple[
         return player, paired_assignments(player, [(player, 1.0)], teams=state.teams, records=True)
     probabilities = with_fixed_opponents(state, player, plugin_calls.opponents(view_of(state, player), rng))
     chosen = sparse_probabilities(probabilities, limit=config.opponents_per_lease, rng=rng)
-    return player, paired_assignments(player, _named(state, *chosen), teams=state.teams, records=True)
+    learnt_from = recent_past(state, player, config.learn_from_past)
+    opponents = _named(state, *chosen)
+    return player, paired_assignments(player, opponents, teams=state.teams, records=True, also_recorded=learnt_from)
+
+
+def recent_past(state: LeagueState, player: str, number: int) -> frozenset[str]:
+    """Newest snapshots that a player's weights descend from without a reset or another's between, so many at most."""
+    found: list[str] = []
+    name, own = state.players[player].parent, state.players[player]
+    while name in state.snapshots and len(found) < number:
+        info = state.snapshots[name]
+        if info.player != player or info.trained_steps < own.fresh_steps:
+            break
+        found.append(name)
+        name = info.parent
+    return frozenset(found)
 
 
 def with_fixed_opponents(state: LeagueState, player: str, probabilities: np.ndarray) -> np.ndarray:

@@ -5,13 +5,18 @@ Shape letter: S seats.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from league.core.state.records import Assignment
 
 
 def paired_assignments(
-    home: str, opponents: Iterable[tuple[str, float]], *, teams: tuple[int, ...], records: bool
+    home: str,
+    opponents: Iterable[tuple[str, float]],
+    *,
+    teams: tuple[int, ...],
+    records: bool,
+    also_recorded: Collection[str] = (),
 ) -> tuple[Assignment, ...]:
     """Seat the home policy against each opponent, on every team in turn and equally often.
 
@@ -23,9 +28,9 @@ def paired_assignments(
       opponents: (id, probability); the probabilities sum to 1. The home's own id means self-play.
       teams: [S] team number of each seat.
       records: whether the home's seats are recorded.
+      also_recorded: opponents whose seats are recorded with the home's.
     """
     sides = sorted(set(teams))
-    recorded = {side: tuple([records and team == side for team in teams]) for side in sides}
     table = []
     for opponent, probability in opponents:
         if opponent == home or len(sides) == 1:
@@ -33,5 +38,6 @@ def paired_assignments(
             continue
         for side in sides:
             policies = tuple([home if team == side else opponent for team in teams])
-            table.append(Assignment(policies, recorded[side], probability / len(sides)))
+            flags = tuple([records and (team == side or opponent in also_recorded) for team in teams])
+            table.append(Assignment(policies, flags, probability / len(sides)))
     return tuple(table)

@@ -97,6 +97,8 @@ class PlayerConfig:
       matchmaker: registered name or "module:attribute", or a mapping of its name as `kind` and its options; without a
         name it is the role's.
       opponents_per_lease: most distinct opponents (the player itself included) in one lease.
+      learn_from_past: its newest snapshots, so many, from whose decisions it learns too where it meets them, by the
+        probabilities with which they acted; 0 learns from its own alone.
       gate: see there.
       hyperparameters: names and values that its players learn with, as in `HyperparameterConfig`: an "entropy_cost" of
         0.25 is a quarter of what is configured. Values that PBT changes take precedence.
@@ -110,12 +112,14 @@ class PlayerConfig:
     name: str = ""
     matchmaker: Component = field(default="", hash=False)
     opponents_per_lease: int = 4
+    learn_from_past: int = 0
     gate: GateConfig = field(default_factory=GateConfig)
     hyperparameters: tuple[Hyperparameter, ...] = ()
 
     def __post_init__(self) -> None:
         check_name(MATCHMAKERS, self.matchmaker_name, what="matchmaker" if kind_of(self.matchmaker) else "role")
         require(self.opponents_per_lease >= 1, f"opponents_per_lease is {self.opponents_per_lease}, must be at least 1")
+        require(self.learn_from_past >= 0, f"learn_from_past is {self.learn_from_past}, must be at least 0")
         require(1 <= self.count <= 100_000, f"count must lie in [1, 100000], not {self.count}")
         require(0.0 < self.step_weight < math.inf, f"step_weight must be positive and finite, not {self.step_weight}")
         for item in self.hyperparameters:

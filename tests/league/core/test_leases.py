@@ -13,6 +13,7 @@ from league.core.state.commands import (
     NothingToLease,
     Refused,
     RequestLease,
+    RequestReset,
     StartRun,
     StopRun,
 )
@@ -314,3 +315,45 @@ def test_self_play_shows_what_a_seat_is_worth_and_no_draw_is_invented() -> None:
     league.ask(answer(lease, league, outcomes=(outcome,)))
     number = league.state.players["main-0"].policy
     assert league.state.payoff.seat_totals(number, number).tolist() == [[7, 0, 3], [3, 0, 7]]
+
+
+def learning_from_the_past(number: int) -> SimulatedLeague:
+    """Main learns from so many of its newest snapshots; its exploiter from none. Both have some."""
+    config = three_roles(rating_fraction=0.0)
+    main = dataclasses.replace(config.players[0], learn_from_past=number, opponents_per_lease=8)
+    league = ready(dataclasses.replace(config, players=(main, *config.players[1:])))
+    league.run(120)
+    league.confirm_directives()
+    return league
+
+
+def recorded_others(league: SimulatedLeague, player: str) -> set[str]:
+    """The others whose decisions some leases of a player record."""
+    found: set[str] = set()
+    for _ in range(150):
+        lease = league.grant()
+        if lease.home == player:
+            for row in lease.assignments:
+                seats = zip(row.policies, row.records, strict=True)
+                found |= {policy for policy, records in seats if records and policy != player}
+        league.ask(ExpireLease(lease.lease_id, "not played"))
+    return found
+
+
+@pytest.mark.parametrize("number", [0, 2, 1000])
+def test_a_player_learns_from_its_newest_snapshots_where_it_is_asked_to(number: int) -> None:
+    league = learning_from_the_past(number)
+    own = [name for name, info in league.state.snapshots.items() if info.player == "main-0"]
+    assert len(own) > 3
+    found = recorded_others(league, "main-0")
+    assert found <= set(own[len(own) - number :] if number else ())
+    assert bool(found) == bool(number)
+    assert not recorded_others(league, "main-exploiter-0")
+
+
+def test_what_was_before_a_reset_is_not_learnt_from() -> None:
+    league = learning_from_the_past(1000)
+    before = set(league.state.snapshots)
+    league.ask(RequestReset("main-0"))
+    league.confirm_directives()
+    assert not recorded_others(league, "main-0") & before
