@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from league.alerts.condition import Seen
 from league.alerts.watch import AlertWatch
+from league.core.metagame.ratings import strongest
 from league.core.state.state import LeagueState, PlayerState
 from league.monitor import names
 from league.monitor.console import RunConsole
@@ -199,9 +200,9 @@ class Observer:
             names.ELAPSED_S.name: seen.spent.seconds,
             names.DISK_FREE.name: float(self._floor.free_bytes),
         }
-        rated = [row.elo for row in self._ratings.rows.values() if row.games]
-        if rated:
-            values[names.BEST_RATING.name] = max(rated)
+        best = strongest(tuple(row for row in self._ratings.rows.values() if row.games))
+        if best is not None:
+            values[names.BEST_RATING.name] = best.elo
         values.update(probe_metrics(state, seen.spent))
         for player in state.players.values():
             values.update(self._player_metrics(player, seen.progress.get(player.name)))

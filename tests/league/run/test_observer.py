@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from league.core.metagame.ratings import league_ratings
 from league.monitor.jsonl_sink import decode_row
 from league.monitor.names import (
+    BEST_RATING,
     EPISODE_LENGTH,
     HOSTS_LOST,
     METRICS,
@@ -42,6 +44,21 @@ def test_every_metric_is_reported_and_nothing_that_is_no_metric(
     assert 0 < last.values[TRUNCATED.name] <= totals.truncated == totals.games
     assert last.values[REFUSED.name] == last.values[HOSTS_LOST.name] == 0.0
     assert read_status(tmp_path / "run").truncated == totals.truncated
+
+
+def test_the_best_rating_is_that_of_a_snapshot_beside_a_bot_that_beats_them_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("METRICS_EVERY_S", "RATINGS_EVERY_S"):
+        monkeypatch.setattr(f"league.run.observer.{name}", 0.0)
+    monkeypatch.setattr("league.run.observer.in_thread", lambda job: job())
+    league = {"ratings": {"bots": ["bot:tactical"], "step_fraction": 0.5, "final_leases": 4}}
+    start(tmp_path, tiny(env={"id": "connect_four"}, league=league), env_steps=6_000)
+    rows = [decode_row(line) for line in (tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()]
+    shown = [row.values[BEST_RATING.name] for row in rows if row is not None and BEST_RATING.name in row.values]
+    rated = {row.policy: row.elo for row in league_ratings(state_of(tmp_path / "run")) if row.games}
+    assert max(rated, key=lambda policy: rated[policy]) == "bot:tactical"
+    assert max(shown) < rated["bot:tactical"] - 50.0
 
 
 def test_a_game_of_one_seat_shows_its_return_and_length_while_it_trains(

@@ -30,7 +30,7 @@ export function render(root, data, context) {
   if (data.yardsticks.curves.length || data.yardsticks.probes.length) {
     drawYardsticks(stronger, data.yardsticks, {level: 3, onRemove: context.onRemove});
   } else {
-    stronger.append(note('Nothing that never changes measures this league: `league.ratings.bots` names bots, `probes.kinds` probes.'));
+    stronger.append(note('Nothing that never changes measures this league: name bots in league.ratings.bots, or probes in probes.kinds.'));
   }
   lineChart(stronger, {title: 'Best rating, Elo', series: [{label: 'best', ...data.best_rating}]});
   const speed = card('Speed');
