@@ -29,11 +29,12 @@ SETTINGS: dict[str, object] = {
             for role in ("main_agent", "main_exploiter", "league_exploiter")
         ],
     },
-    "runtime": {"kind": "ray", "object_store_mb": 100, "checkpoint_updates": 20},
+    "runtime": {"kind": "ray", "address": "local", "object_store_mb": 100, "checkpoint_updates": 20},
     "evaluation": {"bots": []},
     "wandb": {"mode": "disabled"},
 }
-"""Small and busy: a lease takes a fraction of a second, snapshots, resets and checkpoints are always under way."""
+"""Small and busy: a lease takes a fraction of a second, snapshots, resets and checkpoints are always under way. The run
+has a Ray of its own, whose head may be killed."""
 
 
 def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:

@@ -15,6 +15,8 @@ import yaml
 from benchmarks.durability import black_hole, kills, recovery, security, soak, training_time
 from benchmarks.durability.__main__ import ROWS
 from benchmarks.report import Report
+from league.chaos.plan import ACTOR, DAEMON, HEAD, LEARNER
+from league.chaos.prepare import targets_of
 from league.chaos.verdict import Recovery, Verdict
 from league.config.loading import parse_config
 from league.operations.catalogue import OPERATIONS, complete
@@ -75,6 +77,11 @@ def test_each_fault_fails_the_rows_of_kills(change: dict[str, object]) -> None:
         report = Report()
         kills.add_rows(report, verdict, number=2)
         assert len(report.failed) == failed
+
+
+def test_every_kind_of_process_is_killed() -> None:
+    config = parse_config(yaml.safe_dump(kills.SETTINGS), source="kills")
+    assert set(targets_of(config)) >= {DAEMON, ACTOR, LEARNER, HEAD}
 
 
 def test_a_soak_draws_every_operation_with_arguments_that_it_takes() -> None:
