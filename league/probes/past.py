@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from league.core.state.records import ProbeReading
 from league.errors import LeagueError
 from league.probes.matches import readings_against
-from league.probes.probe import Subject, require_opponents
+from league.probes.probe import PlayOptions, Subject, require_opponents
 
 WORST = "worst_past"
 FIRST_PART = 0.6
@@ -16,23 +16,20 @@ FIRST_PART = 0.6
 
 
 @dataclass(frozen=True)
-class PastOptions:
-    """Options.
+class PastOptions(PlayOptions):
+    """Options beside the number of games against each opponent, and their time.
 
     Fields:
       opponents: earlier snapshots that it meets: the first, the last, and some between.
-      games: against each. core_seconds: most processor time of one probe.
     """
 
     opponents: int = 5
-    games: int = 200
-    core_seconds: float = 20.0
 
     def problems(self) -> Iterator[str]:
         """Sentences that begin with a field's name."""
-        for name, least in (("opponents", 1), ("games", 2), ("core_seconds", 0.1)):
-            if getattr(self, name) < least:
-                yield f"{name}: {getattr(self, name)} must be at least {least:g}"
+        if self.opponents < 1:
+            yield f"opponents: {self.opponents} must be at least 1"
+        yield from super().problems()
 
 
 class Past:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
@@ -66,6 +66,25 @@ def require_opponents(subject: Subject) -> None:
         raise DoesNotFit(
             f"{subject.env.id} is a game of one team without an opponent: the probe mean_return measures it"
         )
+
+
+@dataclass(frozen=True)
+class PlayOptions:
+    """The options that every probe with games has; others inherit them.
+
+    Fields:
+      games: that it plays, of each match. core_seconds: most processor time of one probe.
+    """
+
+    games: int = 200
+    core_seconds: float = 20.0
+
+    def problems(self) -> Iterator[str]:
+        """Sentences that begin with a field's name."""
+        if self.games < 2:
+            yield f"games: {self.games} must be at least 2"
+        if self.core_seconds <= 0.0:
+            yield f"core_seconds: {self.core_seconds} must be above 0"
 
 
 class Probe(Protocol):

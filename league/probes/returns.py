@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,30 +11,11 @@ from league.errors import LeagueError
 from league.eval.timed import Count, Deadline, Play, play_all
 from league.probes.clock import ProbeClock
 from league.probes.matches import SUBJECT
-from league.probes.probe import DoesNotFit, Subject
+from league.probes.probe import DoesNotFit, PlayOptions, Subject
 
 MEAN_RETURN = "mean_return"
 Z_90 = 1.644854
 """Standard deviations that hold 90 % of a normal distribution."""
-
-
-@dataclass(frozen=True)
-class MeanReturnOptions:
-    """Options.
-
-    Fields:
-      games: with the same seeds each time. core_seconds: most processor time of one probe.
-    """
-
-    games: int = 200
-    core_seconds: float = 20.0
-
-    def problems(self) -> Iterator[str]:
-        """Sentences that begin with a field's name."""
-        if self.games < 2:
-            yield f"games: {self.games} must be at least 2"
-        if self.core_seconds <= 0.0:
-            yield f"core_seconds: {self.core_seconds} must be above 0"
 
 
 class MeanReturn:
@@ -45,7 +24,7 @@ class MeanReturn:
     least_core_seconds = 1.0
     num_past = 0
 
-    def __init__(self, options: MeanReturnOptions) -> None:
+    def __init__(self, options: PlayOptions) -> None:
         self._options = options
 
     def measure(self, subject: Subject) -> tuple[ProbeReading, ...]:

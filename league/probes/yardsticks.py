@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -17,32 +16,23 @@ from league.core.state.records import ProbeReading, bot_name
 from league.errors import LeagueError
 from league.eval.timed import affordable
 from league.probes.matches import readings_against
-from league.probes.probe import DoesNotFit, Subject, require_opponents
+from league.probes.probe import DoesNotFit, PlayOptions, Subject, require_opponents
 
 DECISIONS = 20.0
 """Decisions of a bot in a game, for an estimate of its cost."""
 
 
 @dataclass(frozen=True)
-class YardsticksOptions:
-    """Options.
+class YardsticksOptions(PlayOptions):
+    """Options beside the number of games against each yardstick, half from either seat, and their time.
+
+    A bot too slow for its part of that time is left out.
 
     Fields:
       against: contenders as `league match` takes them; a name without a kind is a bot. Empty for `evaluation.bots`.
-      games: against each, half from either seat.
-      core_seconds: most processor time of one probe; a bot too slow for its part of that is left out.
     """
 
     against: tuple[str, ...] = ()
-    games: int = 200
-    core_seconds: float = 20.0
-
-    def problems(self) -> Iterator[str]:
-        """Sentences that begin with a field's name."""
-        if self.games < 2:
-            yield f"games: {self.games} must be at least 2"
-        if self.core_seconds <= 0.0:
-            yield f"core_seconds: {self.core_seconds} must be above 0"
 
 
 class Yardsticks:

@@ -19,8 +19,8 @@ from league.eval.match import play_match
 from league.eval.match_result import score_games
 from league.probes.matches import score_of
 from league.probes.past import Past, PastOptions
-from league.probes.probe import PROBES, DoesNotFit, make_probe, make_probes
-from league.probes.returns import MeanReturn, MeanReturnOptions
+from league.probes.probe import PROBES, DoesNotFit, PlayOptions, make_probe, make_probes
+from league.probes.returns import MeanReturn
 from league.probes.series import series_of
 from league.probes.yardsticks import Yardsticks, YardsticksOptions
 from league.reports.probes import probes_of
@@ -90,7 +90,7 @@ def test_games_end_with_the_time_of_the_probe() -> None:
 def test_the_mean_return_is_that_of_games_of_fixed_seeds_with_its_interval() -> None:
     """A policy of one action in a game that counts its steps; the oracle plays the very games alone."""
     subject = subject_of(GAMES["mean_return"], greedy=True)
-    (reading,) = MeanReturn(MeanReturnOptions(games=20)).measure(subject)
+    (reading,) = MeanReturn(PlayOptions(games=20)).measure(subject)
     assert (reading.yardstick, reading.games, reading.scale) == ("mean_return", 20, "return")
     policy = subject.policy.as_seat_policy(greedy=True)
     returns = []
@@ -102,7 +102,7 @@ def test_the_mean_return_is_that_of_games_of_fixed_seeds_with_its_interval() -> 
     half = 1.644854 * float(np.std(returns, ddof=1)) / math.sqrt(20)
     assert reading.high - reading.value == pytest.approx(half) == pytest.approx(reading.value - reading.low)
     with pytest.raises(DoesNotFit, match="has opponents"):
-        MeanReturn(MeanReturnOptions()).measure(subject_of("kuhn_poker"))
+        MeanReturn(PlayOptions()).measure(subject_of("kuhn_poker"))
 
 
 @pytest.mark.parametrize("name", [name for name in PROBES if name != "mean_return"])
