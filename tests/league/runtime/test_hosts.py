@@ -22,7 +22,7 @@ from league.runtime.actor_host import ActorHost
 from league.runtime.actor_state_file import decode_actor_state, encode_actor_state
 from league.runtime.protocol import HostSetup, HostState, InstallPlayer
 from league.runtime.sync_learner_host import SyncLearnerHost
-from tests.agents.acting.test_arena import equal_unrolls
+from tests.agents.acting.test_arena_resume import equal_unrolls
 from tests.league.runtime.host_cases import lease_of, paired, setup_of, weights_of
 
 

@@ -11,7 +11,7 @@ from agents.learner.config import LearnerConfig
 from envs.facts.game_facts import FieldRange, GameCosts, GameFacts
 from envs.protocol import ArraySpec
 from league.config.auto.rules_league import SNAPSHOTS
-from league.config.auto.situation import NetworkCosts, Situation, power_of_two
+from league.config.auto.situation import Situation, power_of_two
 from league.config.run_config import BudgetConfig
 from tests.league.config.auto.situations import (
     FAST,
@@ -297,72 +297,6 @@ def test_probes_are_those_that_fit_the_game_where_their_share_pays_for_them() ->
     short, reasons = settled(board_game(), budget=BudgetConfig(core_seconds=60.0))
     assert short.probes.kinds == () and "2.4 core-seconds" in reasons["probes.kinds"]
     assert settled(board_game(), is_exact=True)[0].probes.kinds == ()
-
-
-def test_central_inference_where_a_gpu_makes_a_dear_decision_much_cheaper() -> None:
-    ray: dict[str, object] = {"runtime": {"kind": "ray", "actor_hosts": 2, "address": "local"}}
-    dear = NetworkCosts(act_s=1e-3, gpu_act_s=2e-5)
-    found, why = settled(board_game(), ray, network=dear)
-    assert found.actors.inference == "central"
-    assert "1e+03 us on a core" in why["actors.inference"]
-    # 20 us a decision at the GPU, for each of 30 hosts, is not half of 1,000 us.
-    many = {"runtime": {"kind": "ray", "actor_hosts": 30, "address": "local"}}
-    for given, changes in (
-        (ray, {"network": replace(dear, gpu_act_s=None)}),
-        (ray, {"network": replace(dear, act_s=3e-5)}),
-        (many, {"network": dear}),
-        (ray, {"network": dear, "is_exact": True}),
-        ({"runtime": {"kind": "inprocess"}}, {"network": dear}),
-        ({"runtime": {"kind": "ray"}}, {"network": dear, "cluster": "10.0.0.1:6379"}),
-    ):
-        assert settled(board_game(), given, **changes)[0].actors.inference == "local", (given, changes)
-    assert settled(board_game(), {**ray, "actors": {"inference": "local"}}, network=dear)[0].actors.inference == "local"
-
-
-def test_child_processes_where_cores_are_free_and_steps_are_dear() -> None:
-    wall, few_hosts = {"budget": BudgetConfig(seconds=20.0), "cores": 4}, {"runtime": {"kind": "inprocess"}}
-    config, reasons = settled(board_game(costs=SLOW), few_hosts, **wall)
-    assert config.env.workers == 4
-    assert config.evaluation.bots == ("random",)
-    assert reasons["evaluation.bots"] == "games in child processes cannot be copied for search"
-    assert settled(board_game(), few_hosts, **wall)[0].env.workers == 0
-    assert settled(board_game(costs=SLOW), few_hosts, **{**wall, "cores": 1})[0].env.workers == 0
-    assert settled(board_game(costs=SLOW), few_hosts, **wall, is_exact=True)[0].env.workers == 0
-    assert settled(board_game(costs=SLOW), few_hosts, budget=BudgetConfig(core_seconds=300.0))[0].env.workers == 0
-    ray = {"runtime": {"kind": "ray", "actor_hosts": 1}}
-    assert settled(board_game(costs=SLOW), ray, **wall)[0].env.workers == 2
-    assert settled(board_game(costs=SLOW), {"runtime": {"kind": "ray"}}, **wall)[0].env.workers == 0
-
-
-@pytest.mark.parametrize(
-    ("budget", "cores", "kind"),
-    [
-        (BudgetConfig(env_steps=1000), 2, "inprocess"),
-        (BudgetConfig(core_seconds=9000.0), 2, "inprocess"),
-        (BudgetConfig(seconds=30.0), 2, "inprocess"),
-        (BudgetConfig(seconds=600.0), 2, "ray"),
-        (BudgetConfig(seconds=600.0), 1, "inprocess"),
-    ],
-)
-def test_hosts_of_their_own_where_they_pay_off(budget: BudgetConfig, cores: int, kind: str) -> None:
-    assert settled(board_game(), budget=budget, cores=cores)[0].runtime.kind == kind
-
-
-def test_hosts_on_the_cluster_that_ray_address_names_unless_the_run_repeats_exactly() -> None:
-    short = BudgetConfig(seconds=10.0)
-    config, reasons = settled(board_game(), budget=short, cluster="head:6379")
-    assert (config.runtime.kind, config.runtime.address) == ("ray", "auto")
-    assert reasons["runtime.kind"] == "RAY_ADDRESS names the cluster head:6379"
-    assert (config.runtime.actor_hosts, reasons["runtime.actor_hosts"]) == (
-        0,
-        "they follow the machines of the cluster",
-    )
-    there = settled(board_game(), {"runtime": {"address": "head:6379"}}, budget=short)[0]
-    assert (there.runtime.kind, there.runtime.actor_hosts) == ("ray", 0)
-    own = {"runtime": {"address": "auto", "kind": "inprocess"}}
-    assert settled(board_game(), own, budget=short, cluster="head:6379")[0].runtime.kind == "inprocess"
-    steps = BudgetConfig(env_steps=1000)
-    assert settled(board_game(), budget=steps, is_exact=True)[0].runtime.kind == "inprocess"
 
 
 def test_given_values_win_and_others_follow_them() -> None:
