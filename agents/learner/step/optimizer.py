@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
-from agents.learner.step.optimizers import make_optimizer
+from agents.learner.step.optimizers import load_state, make_optimizer
 from agents.restart_state import EMA, OPTIMIZER_NUMBER, OPTIMIZER_VECTOR, TARGET, TEACHER, WEIGHTS, Arrays, ema_in
 from agents.weights import FlatParameters, Layout
 from envs.plugin_options import kind_of
@@ -162,10 +162,7 @@ class FlatOptimizer:
             for name, array in saved.items()
             if same and name.startswith(prefix)
         }
-        self._optimizer.state.clear()
-        if entries:
-            whole = self._optimizer.state_dict()
-            self._optimizer.load_state_dict({**whole, "state": {0: entries}})
+        load_state(self._optimizer, self.values, entries)
 
 
 def ema_rate(steps: int, *, share: float) -> float:

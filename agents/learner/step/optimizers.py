@@ -1,11 +1,12 @@
-"""Optimizers: the swap point, and the built-in entries, which are torch's own.
+"""Optimizers: the swap point, and the built-in entries, whose arithmetic is torch's own.
 
 Shape letter: P parameters held here: all of the network's, or those of one worker's stages.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
@@ -21,6 +22,52 @@ from envs.plugins import resolve
 PLACE = "learner.optimizer"
 
 
+class OneVectorAdam:
+    """torch's fused AdamW of one vector, with the attributes of a `torch.optim.Optimizer` that the learner uses.
+
+    The constructor of torch's own optimizers imports its compiler: 75 MiB and a second in every process with a
+    learner. Their `step` sorts parameters and is wrapped for a profiler, which takes longer than the kernel.
+
+    Args:
+      values: float32 [P]; its gradient is that of each step.
+      options: settings.
+    """
+
+    def __init__(self, values: Tensor, options: AdamConfig) -> None:
+        self._options = options
+        self.param_groups: list[dict[str, Any]] = [{"params": [values], "lr": 0.0}]
+        self.state: dict[Tensor, dict[str, Tensor]] = {}
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """One step with the gradient of the vector."""
+        (group,) = self.param_groups
+        (values,) = group["params"]
+        state = self.state.setdefault(values, {})
+        if not state:
+            state["step"] = torch.zeros((), device=values.device)
+            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(values), torch.zeros_like(values)
+        state["step"] += 1
+        torch._fused_adamw_(
+            [values],
+            [values.grad],
+            [state["exp_avg"]],
+            [state["exp_avg_sq"]],
+            [],
+            [state["step"]],
+            lr=group["lr"],
+            beta1=self._options.betas[0],
+            beta2=self._options.betas[1],
+            weight_decay=self._options.weight_decay,
+            eps=self._options.eps,
+            amsgrad=False,
+            maximize=False,
+        )
+
+
+VectorOptimizer = Optimizer | OneVectorAdam
+
+
 class OptimizerBuilder(Protocol):
     """Makes the optimizer of one flat vector, whose gradient is divided and clipped before each step.
 
@@ -29,12 +76,12 @@ class OptimizerBuilder(Protocol):
     and single numbers; both are saved and restored.
     """
 
-    def __call__(self, values: Tensor, layout: Layout, /) -> Optimizer:
+    def __call__(self, values: Tensor, layout: Layout, /) -> VectorOptimizer:
         """The optimizer of `values`, float32 [P]; `layout` names the parameters in it and their shapes."""
         ...
 
 
-def make_optimizer(values: Tensor, layout: Layout, config: LearnerConfig) -> Optimizer:
+def make_optimizer(values: Tensor, layout: Layout, config: LearnerConfig) -> VectorOptimizer:
     """Make the optimizer that the config names, a registered one or "module:attribute", with its options.
 
     Raises:
@@ -42,7 +89,7 @@ def make_optimizer(values: Tensor, layout: Layout, config: LearnerConfig) -> Opt
     """
     build = resolve(kind_of(config.optimizer, DEFAULT_OPTIMIZER), OPTIMIZERS, what=PLACE)
     optimizer = build(values, layout, **options_argument(build, config.optimizer, place=PLACE))
-    if not isinstance(optimizer, Optimizer):
+    if not isinstance(optimizer, VectorOptimizer):
         raise ValueError(f"{PLACE}: it returned a {type(optimizer).__name__}, not a torch.optim.Optimizer")
     if len(optimizer.param_groups) != 1 or optimizer.param_groups[0]["params"][0] is not values:
         raise ValueError(f"{PLACE}: its optimizer must have one parameter group with the vector alone")
@@ -73,50 +120,21 @@ def try_optimizer(config: LearnerConfig) -> None:
             raise ValueError(f"its state {name!r} is {shape}; give a tensor of {list(values.shape)} or a number")
 
 
-def adam(values: Tensor, layout: Layout, *, options: AdamConfig) -> Optimizer:
+def load_state(optimizer: VectorOptimizer, values: Tensor, entries: Mapping[str, Tensor]) -> None:
+    """Continue from saved entries of the state of `values`; a new state if there are none."""
+    optimizer.state.clear()
+    if not entries:
+        return
+    if isinstance(optimizer, OneVectorAdam):
+        optimizer.state[values] = {name: entry.to(values.device) for name, entry in entries.items()}
+    else:
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": {0: entries}})
+
+
+def adam(values: Tensor, layout: Layout, *, options: AdamConfig) -> OneVectorAdam:
     """Adam in one fused step; with a weight decay, AdamW."""
     del layout
-    return OneVectorAdam(
-        [values],
-        betas=options.betas,
-        eps=options.eps,
-        weight_decay=options.weight_decay,
-        decoupled_weight_decay=True,
-        fused=True,
-    )
-
-
-class OneVectorAdam(torch.optim.Adam):
-    """torch's fused AdamW of one vector, without the sorting of parameters: that takes longer than the step itself."""
-
-    @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """One step with the gradient of the vector. closure: none."""
-        assert closure is None, "the gradient is there"
-        (group,) = self.param_groups
-        (values,) = group["params"]
-        state = self.state[values]
-        if not state:
-            state["step"] = torch.zeros((), device=values.device)
-            state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(values), torch.zeros_like(values)
-        state["step"] += 1
-        torch._fused_adamw_(
-            [values],
-            [values.grad],
-            [state["exp_avg"]],
-            [state["exp_avg_sq"]],
-            [],
-            [state["step"]],
-            lr=group["lr"],
-            beta1=group["betas"][0],
-            beta2=group["betas"][1],
-            weight_decay=group["weight_decay"],
-            eps=group["eps"],
-            amsgrad=False,
-            maximize=False,
-        )
-
-    step.hooked = True  # type: ignore[attr-defined]  # else torch wraps it for its profiler, which doubles its time
+    return OneVectorAdam(values, options)
 
 
 def rmsprop(values: Tensor, layout: Layout, *, options: RMSPropConfig) -> Optimizer:

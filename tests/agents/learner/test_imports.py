@@ -1,0 +1,29 @@
+"""A process that learns does not load torch's compiler and what comes with it: 75 MiB and a second of every start."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+UPDATE = """
+import sys
+import torch
+from agents.learner.build import build_learner
+from tests.agents.learner.learner_cases import BOARD_GAME, MLP, small_config, unrolls_of
+from agents.learner.step.optimizers import try_optimizer
+from agents.nets.network import build_network
+
+try_optimizer(small_config())
+unrolls = unrolls_of(BOARD_GAME, build_network(BOARD_GAME, MLP, seed=1), rows=12, steps=5, seed=0)
+learner = build_learner(BOARD_GAME, MLP, small_config(), seed=1, dtype=torch.float32)
+assert not learner.update(unrolls, budget_fraction=0.0).skipped
+learner.load(learner.save())
+learner.update(unrolls, budget_fraction=0.0)
+print(sorted({"torch._dynamo", "sympy"} & set(sys.modules)))
+"""
+
+
+def test_an_update_loads_no_compiler() -> None:
+    command = [sys.executable, "-c", UPDATE]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120.0, check=True)
+    assert found.stdout.strip() == "[]"
