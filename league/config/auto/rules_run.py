@@ -131,8 +131,10 @@ def probes(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("probes.kinds", ["mean_return"], "a game of one team: its return says how strong it is")
     else:
         exact = ["exact"] if game.spec.env_id in SMALL_TREES else []
-        kinds = ["yardsticks", *exact, "past"]
-        reason = "bots and its own past" + (", and its small tree exactly" if exact else "")
+        yardsticks = ["yardsticks"] if draft.value("evaluation.bots") else []
+        kinds = [*yardsticks, *exact, "past"]
+        reason = "bots and its own past" if yardsticks else "its own past"
+        reason += ", and its small tree exactly" if exact else ""
         if not exact and allowed >= EXPLOITER_CORE_SECONDS * (len(kinds) + 1):
             kinds, reason = [*kinds, "exploiter"], f"{reason}, and a fresh exploiter, for which the budget lasts"
         yield AutoValue("probes.kinds", kinds, reason)

@@ -293,6 +293,8 @@ def test_probes_are_those_that_fit_the_game_where_their_share_pays_for_them() ->
     assert settled(board_game(), budget=hour)[0].probes.kinds == ("yardsticks", "past", "exploiter")
     some = BudgetConfig(core_seconds=1_000.0)
     assert settled(board_game(), budget=some)[0].probes.kinds == ("yardsticks", "past")
+    without_bots, reasons = settled(board_game(), {"evaluation": {"bots": []}}, budget=some)
+    assert without_bots.probes.kinds == ("past",) and reasons["probes.kinds"] == "its own past"
     assert settled(one_seat(), budget=hour)[0].probes.kinds == ("mean_return",)
     short, reasons = settled(board_game(), budget=BudgetConfig(core_seconds=60.0))
     assert short.probes.kinds == () and "2.4 core-seconds" in reasons["probes.kinds"]
