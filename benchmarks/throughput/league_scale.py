@@ -66,7 +66,7 @@ def measure(report: Report, path: Path, players: int) -> None:
     rng = np.random.default_rng(0)
     league = created(path, players)
     spread_games(league, rng, leases=min(2 * players, 2_000))
-    decisions = timed(DECISIONS, lambda: decide(league.state, RequestLease("host"), rng, 0.0))
+    decisions = timed(DECISIONS, lambda: decide(league.state, RequestLease("host"), rng))
     report.add(f"lease decision, {players:,} players, median", 1e3 * float(np.median(decisions)), "ms")
     report.add(
         f"lease decision, {players:,} players, p99", 1e3 * float(np.quantile(decisions, 0.99)), "ms", at_most=2.0

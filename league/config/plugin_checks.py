@@ -160,7 +160,7 @@ def _pretended(config: RunConfig, spec: EnvSpec) -> LeagueState:
     state, rng = LeagueState(), np.random.default_rng(0)
 
     def do(command: commands.Command) -> None:
-        for event in decide(state, command, rng, 0.0):
+        for event in decide(state, command, rng):
             apply(state, event)
 
     do(commands.CreateLeague(0, spec.num_seats, spec.teams, config.league))

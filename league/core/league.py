@@ -78,13 +78,12 @@ APPLIERS: dict[type[Event], Applier] = {
 }
 
 
-def decide(state: LeagueState, command: Command, rng: np.random.Generator, now: float) -> list[Event]:
+def decide(state: LeagueState, command: Command, rng: np.random.Generator) -> list[Event]:
     """Decides the events that follow from `command` in `state`; changes nothing.
 
     Args:
       rng: the only source of chance. A generator seeded by (league seed, number of the next event) makes a resumed
         league equal to one that never stopped.
-      now: seconds since the epoch, for rules that depend on time; today none does.
     Returns:
       Events in order; the caller writes them to the journal and then applies each.
     Raises:

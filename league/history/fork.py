@@ -255,7 +255,7 @@ def _new_config(text: str, records: tuple[RunConfig, RunConfig], state: LeagueSt
 def _note_down(branch: BranchJournal, state: LeagueState, commands: Sequence[Command], *, now: float) -> None:
     """The fork as the next events, durable, with the state after them, so that no start need replay the past again."""
     for command in commands:
-        events = decide(state, command, np.random.default_rng(0), now)
+        events = decide(state, command, np.random.default_rng(0))
         branch.append(events, wall_time=now)
         for event in events:
             apply(state, event)

@@ -125,7 +125,7 @@ def rewind_run(
                 set_aside=aside.name,
                 lost=lost_players(report.players),
             )
-            events = _decided(state, [note, *_absent_snapshots(folder, state, last)], now=now)
+            events = _decided(state, [note, *_absent_snapshots(folder, state, last)])
             journal.take_back(events, to_seq=point.seq, wall_time=now)
             journal.note_files(files_to_note(folder))
             return replace(report, set_aside=str(aside))
@@ -141,11 +141,11 @@ def _absent_snapshots(folder: RunFolder, state: LeagueState, last: LeagueState) 
             yield QuarantineSnapshot(name, reason)
 
 
-def _decided(state: LeagueState, commands: Sequence[Command], *, now: float) -> list[Event]:
+def _decided(state: LeagueState, commands: Sequence[Command]) -> list[Event]:
     """The events of commands, which `state` has folded afterwards."""
     events: list[Event] = []
     for command in commands:
-        for event in decide(state, command, np.random.default_rng(0), now):
+        for event in decide(state, command, np.random.default_rng(0)):
             apply(state, event)
             events.append(event)
     return events

@@ -194,7 +194,7 @@ class Simulation:
         """Decide and apply; chance follows the same rule as in a real run."""
         seed = seed_of(self.state, command)
         rng = self._unused if seed is None else np.random.default_rng(seed)
-        events = decide(self.state, command, rng, self.now)
+        events = decide(self.state, command, rng)
         for event in events:
             apply(self.state, event)
             self._count(event)

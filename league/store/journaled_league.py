@@ -93,13 +93,12 @@ class JournaledLeague:
           LeagueError: a plug-in of the user's own raised, or returned what it may not.
           Refused: the command does not fit, or brings what cannot be recorded or folded; nothing has changed.
         """
-        now = self._wall_time()
         try:
-            events = decide(self.state, command, self._rng(command), now)
+            events = decide(self.state, command, self._rng(command))
         except PluginFault as error:
             raise LeagueError(f"{error}.") from error
         try:
-            numbers = self._journal.append(events, wall_time=now)
+            numbers = self._journal.append(events, wall_time=self._wall_time())
         except JournalError as error:
             if isinstance(command, CreateLeague):
                 raise  # the user's own words, not those of a host

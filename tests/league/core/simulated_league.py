@@ -104,7 +104,7 @@ class SimulatedLeague:
     def ask(self, command: Command) -> list[Event]:
         """Decide and apply; a refusal is raised and changes nothing."""
         rng = np.random.default_rng([self.seed, len(self.journal)])
-        events = decide(self.state, command, rng, now=0.0)
+        events = decide(self.state, command, rng)
         for event in events:
             apply(self.state, event)
         self.journal.extend(events)

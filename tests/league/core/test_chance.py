@@ -62,7 +62,7 @@ class League:
             self.ask(ConfirmSnapshot(order.directive_id, DIGEST, 0, 0))
 
     def ask(self, command: Command) -> list[Event]:
-        events = decide(self.state, command, np.random.default_rng(seed_of(self.state, command)), 0.0)
+        events = decide(self.state, command, np.random.default_rng(seed_of(self.state, command)))
         for event in events:
             apply(self.state, event)
         return events

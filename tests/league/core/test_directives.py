@@ -236,7 +236,7 @@ def test_what_does_not_fit_the_league_is_refused(command: Command) -> None:
 )
 def test_a_league_is_founded_first_and_with_seats_that_fit(command: Command) -> None:
     with pytest.raises(Refused):
-        decide(LeagueState(), command, np.random.default_rng(0), 0.0)
+        decide(LeagueState(), command, np.random.default_rng(0))
 
 
 def test_open_orders_survive_a_restart() -> None:

@@ -226,7 +226,7 @@ class LeagueHistories(RuleBasedStateMachine):
     def deciding_changes_nothing(self) -> None:
         before = digest(self.league.state)
         with contextlib.suppress(Refused):
-            decide(self.league.state, RequestLease("host"), np.random.default_rng(0), 0.0)
+            decide(self.league.state, RequestLease("host"), np.random.default_rng(0))
         assert digest(self.league.state) == before
 
     @invariant()

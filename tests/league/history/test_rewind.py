@@ -121,7 +121,7 @@ def test_a_late_answer_from_before_is_refused_although_its_lease_number_comes_ag
     state = state_of(run)
     assert late.lease_id in state.leases
     with pytest.raises(Refused, match="belongs to run 3, the answer to run 2"):
-        decide(state, FinishLease(late.lease_id, late.token, 0, ()), np.random.default_rng(0), 0.0)
+        decide(state, FinishLease(late.lease_id, late.token, 0, ()), np.random.default_rng(0))
 
 
 def test_tokens_are_never_given_twice_however_often_a_run_is_taken_back(run: Path) -> None:

@@ -224,7 +224,7 @@ def test_the_process_measures_a_run_and_is_gone_afterwards(tmp_path: Path) -> No
 
     def execute(command: Command) -> bool:
         commands.append(command)
-        for event in decide(state, command, np.random.default_rng(0), 0.0):
+        for event in decide(state, command, np.random.default_rng(0)):
             apply(state, event)
         return True
 

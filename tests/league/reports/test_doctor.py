@@ -53,7 +53,7 @@ class Patient:
         self.ask(StartRun())
 
     def ask(self, command: Command) -> list[Event]:
-        events = decide(self.state, command, np.random.default_rng([1, len(self.events)]), 0.0)
+        events = decide(self.state, command, np.random.default_rng([1, len(self.events)]))
         for event in events:
             apply(self.state, event)
         self.events += events
