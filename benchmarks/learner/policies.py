@@ -64,11 +64,6 @@ def build_paced_lstm(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Netw
     return paced(build_lstm(spec, config, seed=seed))
 
 
-def build_paced_transformer(spec: EnvSpec, config: NetworkConfig, *, seed: int) -> Network:
-    """`build_transformer`, every block paced."""
-    return paced(build_transformer(spec, config, seed=seed))
-
-
 def paced(network: Network) -> Network:
     """The network with every block slowed down."""
     blocks = tuple(dataclasses.replace(block, module=PacedModule(block.module)) for block in network.blocks)

@@ -38,7 +38,6 @@ from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague, read_state
 
 PLAYERS = (10, 100, 1_000, 10_000)
-LARGEST = PLAYERS[-1]
 GAMES = 20
 DECISIONS = 500
 COMMIT_EVERY = 32

@@ -76,11 +76,6 @@ class BettingTree:
     info_state: NDArray[np.int64]
     max_turns: int
 
-    @property
-    def num_info_states(self) -> int:
-        """I."""
-        return int(self.info_state.max()) + 1
-
     def info_states(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Observations bool [I, F] and legal actions bool [I, A] of every information state."""
         first = np.unique(self.info_state, return_index=True)[1]

@@ -89,11 +89,6 @@ class Tournament:
         return tuple(self._closed)
 
     @property
-    def lineups(self) -> tuple[Lineup, ...]:
-        """Pairings of the present round."""
-        return self._lineups
-
-    @property
     def games_played(self) -> int:
         """Games of the batches that count, those aborted included."""
         return sum(event.games for event in self._counted.values())

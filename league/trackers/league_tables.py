@@ -16,7 +16,6 @@ MAX_ROWS = 500
 """Rows of a table; the newest, or those with the most games."""
 MAX_MEMBERS = 24
 """Members whose win rates against one another are drawn."""
-PAYOFF = "payoff"
 
 Cell = str | float | int | None
 

@@ -26,6 +26,7 @@ from league.core.state.population_config import PopulationConfig
 from league.core.state.presets import pbt
 from league.core.state.state import LeagueState
 from league.reports.verify import verify_run
+from tests.league.core.simulated_league import env_steps_of
 from tests.league.tiny_runs import events_of, start, state_of, tiny
 
 GAMES = {
@@ -112,7 +113,7 @@ def alphastar_promise(played: Played) -> None:
     met = {policy for meeting in played.of("league-exploiter-0") for policy in meeting.shares}
     assert met <= set(state.snapshots)
     assert len({role_of(state, policy) for policy in met}) > 1
-    steps = {name: state.env_steps_of(name) for name in state.players}
+    steps = env_steps_of(state)
     assert steps["main-0"] / sum(steps.values()) == pytest.approx(0.5, abs=0.1)
     resets = [place for place, event in enumerate(played.events) if isinstance(event, PlayerReset)]
     assert resets

@@ -41,10 +41,13 @@ def teacher_targets(head: Head, teacher: NetworkOutput, batch: Batch) -> Mapping
 def magnet_sum(head: Head, dist_params: Tensor, batch: Batch) -> Tensor:
     """KL(policy || target network) summed over the learnt-from decisions, a scalar.
 
+    The policy may drop actions of the target network (the magnet) but pays for adding others.
+
     Args:
       dist_params: float32 [B, T, P] of the policy; carry the gradient.
       batch: with the targets of `magnet_targets`.
-    Source: Sokota et al. 2023, as `losses.kl.magnet_loss`; summed over sub-actions, as the KL of AlphaStar.
+    Source: Sokota et al. 2023, A unified approach to reinforcement learning, quantal response equilibria, and
+      two-player zero-sum games (magnetic mirror descent); summed over sub-actions, as the KL of AlphaStar.
     """
     return _kl_sum(head, dist_params, batch.precomputed[MAGNET], batch, from_policy=True)
 
@@ -55,7 +58,8 @@ def teacher_sum(head: Head, dist_params: Tensor, batch: Batch) -> Tensor:
     Args:
       dist_params: float32 [B, T, P] of the policy; carry the gradient.
       batch: with the targets of `teacher_targets`.
-    Source: Vinyals et al. 2019, AlphaStar, as `losses.kl.teacher_loss`; summed over sub-actions.
+    Source: Vinyals et al. 2019, AlphaStar, methods, "imitation learning" and supplementary pseudocode; summed over
+      sub-actions.
     """
     return _kl_sum(head, dist_params, batch.precomputed[TEACHER], batch, from_policy=False)
 

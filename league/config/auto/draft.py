@@ -62,10 +62,6 @@ class Draft:
         """True if a value was given or chosen."""
         return _found(self._plain, key)[0]
 
-    def is_chosen(self, key: str) -> bool:
-        """True if a value was chosen by a rule."""
-        return key in self._choices
-
     def value(self, key: str) -> object:
         """The value as it stands: given, chosen, or the default of its record; None for an unknown key."""
         has, value = _found(self._plain, key)

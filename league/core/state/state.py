@@ -270,10 +270,6 @@ class LeagueState:
         """True if the snapshot or imported policy exists and its weights are available."""
         return snapshot in self.snapshots and self.population.index[snapshot] not in self.population.absent
 
-    def env_steps_of(self, player: str) -> int:
-        """Env steps of the finished leases of a player."""
-        return int(self.fair_share.env_steps.values[self.players[player].index])
-
     def open_directive(self, directive_id: int, kind: DirectiveKind) -> Directive:
         """The open directive of that number and kind.
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents.losses.kl import magnet_loss, teacher_loss
+from agents.losses.kl import categorical_kl
 from agents.losses.neurd import neurd_entropy_loss, neurd_loss
 from agents.losses.policy import MAX_LOG_RATIO, appo_loss, policy_gradient_loss, ppo_loss, zero_invalid
 from agents.losses.value import clipped_value_loss, value_loss
@@ -120,12 +120,11 @@ def test_entropy_counts_legal_actions_only() -> None:
     assert_sum(entropy_sum(LOGITS), lambda s: oracle.entropy(probs(LOGITS, s)))
 
 
-def test_teacher_and_magnet_losses_are_the_two_directions_of_kl() -> None:
-    teacher = teacher_loss(OTHER_LOGITS, LOGITS, valid=VALID)
-    assert_sum(teacher, lambda s: oracle.kl(probs(OTHER_LOGITS, s), probs(LOGITS, s)))
-    magnet = magnet_loss(LOGITS, OTHER_LOGITS, valid=VALID)
-    assert_sum(magnet, lambda s: oracle.kl(probs(LOGITS, s), probs(OTHER_LOGITS, s)))
-    assert teacher_loss(LOGITS, LOGITS).item() == 0.0
+def test_kl_is_of_the_first_policy_relative_to_the_second() -> None:
+    for one, other in ((LOGITS, OTHER_LOGITS), (OTHER_LOGITS, LOGITS)):
+        kl = zero_invalid(categorical_kl(one, other), VALID).sum()
+        assert_sum(kl, lambda s, one=one, other=other: oracle.kl(probs(one, s), probs(other, s)))
+    assert categorical_kl(LOGITS, LOGITS).sum().item() == 0.0
 
 
 def legal_actions() -> Tensor:
@@ -208,7 +207,9 @@ def test_the_second_argument_is_a_constant(name: str) -> None:
 def test_an_illegal_action_receives_exactly_no_gradient() -> None:
     logits = (2.0 * normal(T, B, A)).requires_grad_()
     masked = mask_logits(logits, ACTION_MASK)
-    (entropy_sum(masked) + teacher_loss(OTHER_LOGITS, masked) + magnet_loss(masked, OTHER_LOGITS)).backward()
+    (
+        entropy_sum(masked) + (categorical_kl(OTHER_LOGITS, masked) + categorical_kl(masked, OTHER_LOGITS)).sum()
+    ).backward()
     assert logits.grad is not None
     assert logits.grad[~ACTION_MASK].eq(0).all()
     assert torch.isfinite(logits.grad).all()

@@ -43,6 +43,11 @@ def three_roles(*, count: int = 1, gate: GateConfig = QUICK_GATE, rating_fractio
     )
 
 
+def env_steps_of(state: LeagueState) -> dict[str, int]:
+    """Env steps of the finished leases of each player."""
+    return {name: int(state.fair_share.env_steps.values[player.index]) for name, player in state.players.items()}
+
+
 def outcome_of(
     policies: Sequence[str], teams: Sequence[int], *, games: int, winners: Sequence[int | None]
 ) -> AssignmentOutcome:

@@ -20,7 +20,7 @@ from league.core.state.commands import (
 from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
 from league.core.state.records import Lease
 from league.core.state.state import digest
-from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague, outcome_of, three_roles
+from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague, env_steps_of, outcome_of, three_roles
 
 SHAPES = {"single": (0,), "pair": (0, 1), "three": (0, 1, 2), "two against two": (0, 1, 0, 1), "one team": (0, 0)}
 NEVER = GateConfig(min_steps=10**9, timeout_steps=10**9)
@@ -50,7 +50,7 @@ def answer(lease: Lease, league: SimulatedLeague, **changes: object) -> FinishLe
 def test_env_steps_follow_the_shares() -> None:
     league = ready(three_roles(gate=NEVER, rating_fraction=0.1))
     league.run(400, steps_per_lease=137)
-    steps = [league.state.env_steps_of(name) for name in league.state.players]
+    steps = list(env_steps_of(league.state).values())
     rating = league.state.fair_share.rating_env_steps
     total = sum(steps) + rating
     assert rating / total == pytest.approx(0.1, abs=0.01)

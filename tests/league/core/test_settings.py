@@ -13,7 +13,7 @@ from league.core.state.commands import AddPlayer, ChangeLeague, NothingToLease, 
 from league.core.state.events import ConfigChange, PlayerReset, SettingsChanged, SnapshotAdded
 from league.core.state.league_config import GateConfig, LeagueConfig, PlayerConfig, RatingConfig
 from league.core.state.state import LeagueState, digest, from_plain, to_plain
-from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague, three_roles
+from tests.league.core.simulated_league import QUICK_GATE, SimulatedLeague, env_steps_of, three_roles
 
 TWO = LeagueConfig(
     players=(PlayerConfig(gate=QUICK_GATE), PlayerConfig(role="main_exploiter", gate=QUICK_GATE)),
@@ -33,10 +33,6 @@ def change(league: SimulatedLeague, **values: object) -> SettingsChanged:
     event, *_ = league.ask(ChangeLeague(changes, by="somebody", reason="a test"))
     assert isinstance(event, SettingsChanged)
     return event
-
-
-def steps_of(league: SimulatedLeague) -> dict[str, int]:
-    return {name: league.state.env_steps_of(name) for name in league.state.players}
 
 
 def replayed(league: SimulatedLeague) -> LeagueState:
@@ -94,11 +90,11 @@ def test_what_may_not_change_is_refused_with_the_rule(key: str, value: object, w
 def test_a_new_weight_shares_the_steps_that_follow_and_owes_none_for_those_before() -> None:
     league = league_of_two()
     league.run(40)
-    before = steps_of(league)
+    before = env_steps_of(league.state)
     assert before["main-0"] == before["main-exploiter-0"]
     change(league, **{"players__main-0__step_weight": 3.0})
     league.run(40)
-    more = {name: steps - before[name] for name, steps in steps_of(league).items()}
+    more = {name: steps - before[name] for name, steps in env_steps_of(league.state).items()}
     assert more["main-0"] == 3 * more["main-exploiter-0"]
 
 
@@ -106,7 +102,7 @@ def test_a_weight_of_a_group_reaches_its_players() -> None:
     league = league_of_two()
     change(league, league__players__1__step_weight=0.25)
     league.run(50)
-    steps = steps_of(league)
+    steps = env_steps_of(league.state)
     assert steps["main-0"] == 4 * steps["main-exploiter-0"]
 
 
@@ -114,11 +110,11 @@ def test_a_paused_player_gets_nothing_and_catches_nothing_up() -> None:
     league = league_of_two()
     change(league, **{"players__main-exploiter-0__paused": True})
     league.run(20)
-    assert steps_of(league)["main-exploiter-0"] == 0
+    assert env_steps_of(league.state)["main-exploiter-0"] == 0
     change(league, **{"players__main-exploiter-0__paused": False})
-    before = steps_of(league)
+    before = env_steps_of(league.state)
     league.run(20)
-    more = {name: steps - before[name] for name, steps in steps_of(league).items()}
+    more = {name: steps - before[name] for name, steps in env_steps_of(league.state).items()}
     assert more["main-0"] == more["main-exploiter-0"] > 0
 
 
@@ -148,22 +144,22 @@ def test_a_player_that_retires_is_frozen_first_and_met_no_more() -> None:
     frozen = league.state.directives
     assert [(order.player, order.reason) for order in frozen.values()] == [("main-0", "retired")]
     league.confirm_directives()
-    before = steps_of(league)["main-0"]
+    before = env_steps_of(league.state)["main-0"]
     for _ in range(12):
         lease = league.grant()
         assert all("main-0" not in assignment.policies for assignment in lease.assignments)
         league.finish(lease)
         league.confirm_directives()
-    assert steps_of(league)["main-0"] == before
+    assert env_steps_of(league.state)["main-0"] == before
     change(league, **{"players__main-0__retired": False})
     league.run(4)
-    assert steps_of(league)["main-0"] > before
+    assert env_steps_of(league.state)["main-0"] > before
 
 
 def test_a_player_that_joins_late_starts_from_a_snapshot_and_owes_nothing() -> None:
     league = league_of_two()
     league.run(20)
-    before = steps_of(league)
+    before = env_steps_of(league.state)
     count = ConfigChange("league.players.1.count", "1", "2")
     league.ask(AddPlayer(1, (count,), "text", parent="main-0-s0"))
     player = league.state.players["main-exploiter-1"]
@@ -172,7 +168,7 @@ def test_a_player_that_joins_late_starts_from_a_snapshot_and_owes_nothing() -> N
     assert player.initial == "main-exploiter-1-s0"
     assert league.state.snapshots["main-exploiter-1-s0"].parent == "main-0-s0"
     league.run(30)
-    more = {name: steps - before.get(name, 0) for name, steps in steps_of(league).items()}
+    more = {name: steps - before.get(name, 0) for name, steps in env_steps_of(league.state).items()}
     assert len(set(more.values())) == 1
     with pytest.raises(Refused, match="its count must become 3"):
         league.ask(AddPlayer(1, (), "text"))
