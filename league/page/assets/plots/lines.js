@@ -9,10 +9,11 @@ const HEIGHT = 280;
 
 /**
  * Draws lines.
- * data: {title, summary, x, y, series: [{label, steps, values, low?, high?, colour?}], table?}. Points may stand at other
- * steps in every series. options: height, range ([low, high] of y), onRemove, level.
+ * data: {title, summary?, x, y?, series: [{label, steps, values, low?, high?, colour?}], table?}. Points may stand at
+ * other steps in every series. options: height, range ([low, high] of y), onRemove, level.
  */
-export function draw(root, data, options = {}) {
+export function draw(root, given, options = {}) {
+  const data = {...given, series: given.series.filter((one) => one.steps.length)};
   const {body, tell, id} = frame(root, {title: data.title, summary: data.summary, level: options.level,
     table: data.table || (() => tableOf(data))});
   if (!data.series.length) {
@@ -88,21 +89,32 @@ function settings(data, options, width) {
     }
   });
   const axis = {stroke: colour('muted'), grid: {stroke: colour('line'), width: 1}, ticks: {stroke: colour('line'), width: 1},
-    values: (chart, values) => values.map((value) => (value === null ? '' : short(value)))};
+    values: (chart, ticks) => ticks.map((tick) => (tick === null ? '' : tickText(tick, ticks)))};
   const y = options.range ? {range: options.range} : {range: (chart, low, high) => roomy(low, high)};
   return {
     width, height: options.height || HEIGHT, series, bands,
     scales: {x: {time: false}, y},
-    axes: [{...axis, label: data.x, labelSize: 22, size: 42}, {...axis, label: data.y, labelSize: 22, size: 58}],
+    axes: [{...axis, label: data.x, labelSize: 22, size: 42},
+      {...axis, ...(data.y ? {label: data.y, labelSize: 22} : {}), size: 58}],
     legend: {live: true, markers: {width: 2, dash: (chart, index) => ((series[index].dash || []).length ? 'dashed' : 'solid')}},
     cursor: {drag: {x: true, y: false}, focus: {prox: 24}},
   };
 }
 
+// As many digits as it takes to tell the ticks of an axis apart.
+function tickText(tick, ticks) {
+  const step = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : Math.abs(tick);
+  if (Math.abs(tick) >= 1e4 || step >= 1 || step < 1e-4) return short(tick);
+  let digits = 0;
+  while (digits < 6 && Math.abs(step * 10 ** digits - Math.round(step * 10 ** digits)) > 1e-6) digits += 1;
+  return tick.toFixed(digits);
+}
+
+// Room above and below the lines, but none below 0 where they come near it; a level line lies in the middle.
 function roomy(low, high) {
   if (low === null || high === null) return [0, 1];
   const room = (high - low || Math.abs(high) || 1) * 0.06;
-  return [low - room, high + room];
+  return [low >= 0 && low < 3 * room ? 0 : low - room, high + room];
 }
 
 function faint(text) {
@@ -124,7 +136,7 @@ function valuesAt(data, aligned, index) {
 function tableOf(data) {
   const most = 400;
   const bands = data.series.some((one) => one.low);
-  const columns = [{label: 'series'}, {label: data.x, number: true}, {label: data.y, number: true}];
+  const columns = [{label: 'series'}, {label: data.x, number: true}, {label: data.y || 'value', number: true}];
   if (bands) columns.push({label: 'interval', number: true});
   const rows = data.series.flatMap((one) => one.steps.map((step, index) => {
     const row = [one.label, step.toLocaleString('en'), short(one.values[index])];

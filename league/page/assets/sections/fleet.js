@@ -1,6 +1,6 @@
 import {badge, card, figure, h, note, table} from '../kit/dom.js';
-import {lineChart} from '../kit/chart.js';
 import {clock, count} from '../kit/format.js';
+import {draw as lines} from '../plots/lines.js';
 
 export const title = 'Fleet';
 
@@ -29,7 +29,8 @@ export function render(root, data, context) {
   for (const chart of data.charts) {
     const box = card('');
     charts.append(box);
-    lineChart(box, {title: chart.title, series: [{label: chart.meaning, ...chart.series}]});
+    lines(box, {title: chart.title, summary: chart.meaning, x: 'env steps', series: [{label: chart.title, ...chart.series}]},
+      {level: 2, height: 200, onRemove: context.onRemove});
   }
   root.append(
     card('Leases in hand', data.leases.length ? table({

@@ -1,13 +1,14 @@
 import {badge, card, figure, h, note} from '../kit/dom.js';
-import {lineChart} from '../kit/chart.js';
-import {drawYardsticks} from '../plots/ratings.js';
 import {ago, count, duration, elo, percent} from '../kit/format.js';
+import {draw as lines} from '../plots/lines.js';
+import {drawYardsticks} from '../plots/ratings.js';
 
 export const title = 'Overview';
 
 const WORDS = {good: 'good', warn: 'look', bad: 'bad'};
 
 export function render(root, data, context) {
+  const plot = {level: 3, height: 200, onRemove: context.onRemove};
   root.append(
     h('p', {class: 'lead'}, badge(data.phase, data.is_live ? 'good' : data.phase === 'failed' || data.phase === 'killed' ? 'bad' : 'plain'),
       ' ', data.now, data.message ? ` ${data.message}` : ''),
@@ -28,13 +29,13 @@ export function render(root, data, context) {
     note('Scores against opponents that never change need no rating model: where they stay level while ratings rise, the league only beats itself.'));
   root.append(stronger);
   if (data.yardsticks.curves.length || data.yardsticks.probes.length) {
-    drawYardsticks(stronger, data.yardsticks, {level: 3, onRemove: context.onRemove});
+    drawYardsticks(stronger, data.yardsticks, plot);
   } else {
     stronger.append(note('Nothing that never changes measures this league: name bots in league.ratings.bots, or probes in probes.kinds.'));
   }
-  lineChart(stronger, {title: 'Best rating, Elo', series: [{label: 'best', ...data.best_rating}]});
+  lines(stronger, {title: 'Best rating', x: 'env steps', y: 'Elo', series: [{label: 'best', ...data.best_rating}]}, plot);
   const speed = card('Speed');
   root.append(speed);
-  lineChart(speed, {title: 'Env steps per second', series: [{label: 'steps/s', ...data.speed}]});
+  lines(speed, {title: 'Env steps per second', x: 'env steps', y: 'steps/s', series: [{label: 'steps/s', ...data.speed}]}, plot);
   root.append(note(`Games count ${data.counts}. As of event ${data.seq.toLocaleString('en-GB')} of ${data.run}.`));
 }

@@ -1,6 +1,6 @@
 import {badge, card, figure, h, note, svg, table} from '../kit/dom.js';
-import {lineChart} from '../kit/chart.js';
 import {clock, count, fixed, percent} from '../kit/format.js';
+import {draw as lines} from '../plots/lines.js';
 
 export const title = 'Player';
 
@@ -58,8 +58,9 @@ export function render(root, data, context) {
   for (const chart of data.charts) {
     const box = card('');
     charts.append(box);
-    lineChart(box, {title: chart.title, series: chart.lines.map(line => ({label: line.label.replaceAll('_', ' '), ...line.series}))});
-    box.append(note(chart.lines.map(line => line.meaning).join('; ')));
+    lines(box, {title: chart.title, summary: chart.lines.map(line => line.meaning).join('; '), x: 'env steps',
+      series: chart.lines.map(line => ({label: line.label.replaceAll('_', ' '), ...line.series}))},
+    {level: 2, height: 200, onRemove: context.onRemove});
   }
   if (!data.charts.length) root.append(note('No metrics of this player yet.'));
   root.append(

@@ -1,5 +1,5 @@
 import {badge, card, h, note, svg, table} from '../kit/dom.js';
-import {sparkline} from '../kit/chart.js';
+import {sparkline} from '../kit/sparkline.js';
 import {count, elo, fixed} from '../kit/format.js';
 
 export const title = 'League table';
