@@ -215,6 +215,11 @@ class EnvSpec:
     user_format: UserFormat | None = field(default=None, compare=False, repr=False)
     seat_groups: tuple[SeatGroup, ...] = ()
 
+    @property
+    def num_teams(self) -> int:
+        """Teams of the game; 1 where nobody is an opponent."""
+        return len(set(self.teams))
+
 
 @dataclass(frozen=True)
 class FinalObservation:

@@ -90,7 +90,7 @@ def suggested_teams(spec: EnvSpec) -> tuple[str, ...]:
 
     Only where no team is declared: two prefixes or more, one of them of several seats.
     """
-    if len(set(spec.teams)) < spec.num_seats:
+    if spec.num_teams < spec.num_seats:
         return ()
     prefixes = [re.sub(r"[_-]?\d+$", "", name) for name in spec.seat_names]
     kinds = dict.fromkeys(prefixes)

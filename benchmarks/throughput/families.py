@@ -227,7 +227,7 @@ def add_learning(report: Report, name: str, family: Family, *, core_seconds: flo
         trained: Policy = load_policy(place / "run", player="last").as_seat_policy()
         env = EnvConfig(family.env_id, dict(family.kwargs))
         with contextlib.closing(make(env, num_envs=1)) as made:
-            alone = family.shared or len(set(made.spec.teams)) == 1
+            alone = family.shared or made.spec.num_teams == 1
         results = []
         for policy in (trained, random_policy(0)):
             entrants = [policy] if alone else [policy, random_policy(1)]

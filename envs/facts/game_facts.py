@@ -114,14 +114,9 @@ class GameFacts:
     costs: GameCosts | None = None
 
     @property
-    def num_teams(self) -> int:
-        """Number of teams."""
-        return len(set(self.spec.teams))
-
-    @property
     def is_competitive(self) -> bool:
         """True if there are at least two teams."""
-        return self.num_teams > 1
+        return self.spec.num_teams > 1
 
     @property
     def is_simultaneous(self) -> bool:

@@ -47,10 +47,10 @@ def require_working_names(config: RunConfig, spec: EnvSpec, *, source: str) -> N
       ConfigError: with every problem at once.
     """
     problems = [*_network_problems(config, spec), *_bot_problems(config)]
-    problems += [*_league_problems(config, spec)] if len(set(spec.teams)) > 1 else []
+    problems += [*_league_problems(config, spec)] if spec.num_teams > 1 else []
     if config.league.pbt.selection:
         problems += _tried("league.pbt.selection", lambda: _try_selection(config.league.pbt))
-    solver, sides = config.league.meta_game.solver, len(set(spec.teams))
+    solver, sides = config.league.meta_game.solver, spec.num_teams
     if sides > 1:
         win_rates = np.array([[0.5, 0.7], [0.3, 0.5]])
         attempt = functools.partial(solved, solver, win_rates, num_sides=sides)

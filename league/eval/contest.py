@@ -80,7 +80,7 @@ def should_sample(env_config: EnvConfig) -> bool:
     env = make(env_config, num_envs=1)
     try:
         is_known = env.spec.information_known or env_config.id in BUILT_IN
-        hides = env.spec.hidden_information and is_known and len(set(env.spec.teams)) > 1
+        hides = env.spec.hidden_information and is_known and env.spec.num_teams > 1
         return hides or len(env.reset(0).env_index) > 1
     finally:
         env.close()

@@ -92,7 +92,7 @@ def play_match(
       EnvError: from the env, or its games do not end.
     """
     spec = spec_of(env_config)
-    teams = len(set(spec.teams))
+    teams = spec.num_teams
     _check(env_config, len(entrants), teams=teams, games=games)
     filled = [*entrants, *[entrants[-1]] * (teams - len(entrants))]
     groups, parts = games // teams, []
@@ -128,7 +128,7 @@ def _check(env_config: EnvConfig, entrants: int, *, teams: int, games: int) -> N
 
 def _record(recording: Recording, recorder: Recorder, rotation: int) -> None:
     """Hand over the games of one rotation, with their seats named as `seat_holders` fills them."""
-    teams = len(set(recorder.spec.teams))
+    teams = recorder.spec.num_teams
     named = [*recording.entrants, *[recording.entrants[-1]] * (teams - len(recording.entrants))]
     recording.take(recorder.replay(seat_holders(recorder.spec, named, rotation), tags=recording.tags))
 

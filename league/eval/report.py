@@ -153,7 +153,7 @@ def evaluate_run(
         greedy = not should_sample(run.env)
     entrants: dict[str, Policy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
     fitting, notes = fitting_bots(run.env, bots, seed=seed)
-    teams = len(set(run.spec.teams))
+    teams = run.spec.num_teams
     conditions = Conditions(-(-games // teams) * teams, seed, opening_plies, greedy)
     if deadline is not None:
         decisions = run.state.totals.decisions / max(run.state.totals.games, 1) / teams

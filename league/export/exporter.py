@@ -181,7 +181,7 @@ def _games(
     progress: Progress | None,
 ) -> tuple[tuple[PairRow, ...], bool | None]:
     """Matches against bots, and whether the policy took the likeliest action in them."""
-    if not games or not bots or len(set(chosen.run.spec.teams)) < 2:
+    if not games or not bots or chosen.run.spec.num_teams < 2:
         return (), None
     report = evaluate_run(
         source, players=(chosen.name,), bots=bots, games=games, seed=seed, limit_s=limit_s, progress=progress

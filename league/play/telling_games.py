@@ -38,7 +38,7 @@ def telling_games(path: Path, *, count: int, play: bool = True, trust: bool = Fa
     replays = ReplayList(RunFolder(run.path).replays_path)
     inputs = rating_inputs(run.state)
     ratings: tuple[RatingRow, ...] = () if inputs is None else rate(inputs)
-    if play and inputs is not None and run.spec.num_seats == len(set(run.spec.teams)) == 2:
+    if play and inputs is not None and run.spec.num_seats == run.spec.num_teams == 2:
         player_of = {name: known.player for name, known in run.state.snapshots.items()}
         wanted = wishes(inputs, ratings, player_of)
         each = -(-count // 3)

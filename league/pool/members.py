@@ -54,7 +54,7 @@ def make_pool(
     spec = spec_of(dataclasses.replace(env, workers=0))
     fixed = [_anchor(text, Game(env, spec)) for text in anchors]
     folder = PoolFolder(path)
-    game = PoolGame(env_id, len(set(spec.teams)), options=dict(env.kwargs), opening_plies=opening_plies)
+    game = PoolGame(env_id, spec.num_teams, options=dict(env.kwargs), opening_plies=opening_plies)
     create_pool(folder, game)
     with open_pool(folder, trust=trust) as pool:
         for anchor in fixed:

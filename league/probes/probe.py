@@ -62,7 +62,7 @@ def require_opponents(subject: Subject) -> None:
     Raises:
       DoesNotFit: there is one.
     """
-    if len(set(subject.spec.teams)) < 2:
+    if subject.spec.num_teams < 2:
         raise DoesNotFit(
             f"{subject.env.id} is a game of one team without an opponent: the probe mean_return measures it"
         )

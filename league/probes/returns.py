@@ -29,7 +29,7 @@ class MeanReturn:
 
     def measure(self, subject: Subject) -> tuple[ProbeReading, ...]:
         """One reading, of which more is better."""
-        if len(set(subject.spec.teams)) > 1:
+        if subject.spec.num_teams > 1:
             raise DoesNotFit(f"{subject.env.id} has opponents, so that a return says nothing alone: name yardsticks")
         limit_s = min(self._options.core_seconds, subject.limit_s)
         policy = subject.policy.as_seat_policy(greedy=subject.greedy)

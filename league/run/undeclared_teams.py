@@ -35,7 +35,7 @@ def team_remark(config: EnvConfig, spec: EnvSpec, *, clock: Callable[[], float] 
     Args:
       spec: of the game. clock: seconds.
     """
-    if ":" not in config.id or spec.num_seats == 1 or len(set(spec.teams)) < spec.num_seats:
+    if ":" not in config.id or spec.num_seats == 1 or spec.num_teams < spec.num_seats:
         return ""
     played: list[NDArray[np.float32]] = []
     try:

@@ -115,7 +115,7 @@ def play_head_to_head(
       UnknownContender: their number does not fit the game, or a test is asked for in a game without pairs.
       LeagueError, EnvError: a contender cannot play.
     """
-    teams = len(set(game.spec.teams))
+    teams = game.spec.num_teams
     _require_fitting(game, contenders, teams, sprt)
     everyone = tuple(range(len(contenders)))
     config = TournamentConfig(
@@ -162,7 +162,7 @@ def _report(
     state: Tournament,
     notes: Sequence[str],
 ) -> HeadToHead:
-    teams, result = len(set(game.spec.teams)), next(iter(state.results().values()), None)
+    teams, result = game.spec.num_teams, next(iter(state.results().values()), None)
     rows = []
     for place, one in enumerate(contenders):
         score = result.score(place) if result is not None and teams > 1 else None

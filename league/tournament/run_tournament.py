@@ -86,7 +86,7 @@ def _require_no_program(created: TournamentCreated, path: Path) -> None:
 def _begin(folder: TournamentFolder, config: TournamentConfig, *, trust: bool) -> tuple[tuple[Contender, ...], Begun]:
     contenders = find_contenders(config.written, trust=trust)
     game = game_of(contenders, env=EnvConfig(config.env_id, dict(config.env_kwargs)) if config.env_id else None)
-    teams = len(set(game.spec.teams))
+    teams = game.spec.num_teams
     if len(contenders) < 2:
         raise LeagueError(f"a tournament needs two contenders or more, {len(contenders)} given.")
     if config.anchor and config.anchor not in [one.name for one in contenders]:
@@ -113,7 +113,7 @@ def _play(
     created, config = begun.created, begun.created.config
     env = _env_of(created, contenders)
     game = plain_game(env, spec_of(replace(env, workers=0)))
-    teams = len(set(game.spec.teams))
+    teams = game.spec.num_teams
     state = Tournament(config, contenders=len(contenders), teams=teams, format=format_named(config.format))
     for event in begun.played:
         while event.key.round > state.round:

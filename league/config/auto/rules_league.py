@@ -64,7 +64,7 @@ def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         options: dict[str, object] = {"self_play": 1.0 - past, "pfsp": past, "verification": 0.0}
         if mixed:
             options = {**options, "weighting": "uniform"}
-        learnt = 1.0 - past * (1.0 - 1.0 / situation.game.num_teams)
+        learnt = 1.0 - past * (1.0 - 1.0 / situation.game.spec.num_teams)
         yield AutoValue(f"{key}.matchmaker", options, f"{why}; learns from {learnt:.0%} of the decisions of its games")
 
 

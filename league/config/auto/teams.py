@@ -19,7 +19,7 @@ def chosen_teams(env: EnvConfig, game: GameFacts) -> AutoValue | None:
     a partner's mistake is their luck.
     """
     spec = game.spec
-    if not game.equal_seats or not spec.seat_names or len(set(spec.teams)) < spec.num_seats:
+    if not game.equal_seats or not spec.seat_names or spec.num_teams < spec.num_seats:
         return None
     grouped = {seat for group in game.equal_seats for seat in group}
     groups = [*game.equal_seats, *((seat,) for seat in range(spec.num_seats) if seat not in grouped)]

@@ -23,7 +23,7 @@ def test_seats_that_earn_the_same_become_a_team() -> None:
 
 def test_given_teams_stay() -> None:
     apart = 'env.teams=[["red_0"], ["red_1"], ["blue_0"]]'
-    assert resolve(SHARED, overrides=[apart], limit=BUDGET).situation.game.num_teams == 3
+    assert resolve(SHARED, overrides=[apart], limit=BUDGET).situation.game.spec.num_teams == 3
     assert "env.teams" not in resolve(SHARED, overrides=["env.teams=[]"], limit=BUDGET).reasons
 
 
@@ -34,7 +34,7 @@ def test_a_game_that_says_itself_who_plays_together_keeps_its_word() -> None:
 
 def test_openspiel_says_which_games_are_for_all_together() -> None:
     hanabi = resolve("openspiel:tiny_hanabi", limit=BUDGET)
-    assert hanabi.situation.game.num_teams == 1
+    assert hanabi.situation.game.spec.num_teams == 1
     assert [group.role for group in hanabi.config.league.players] == ["main_agent"]
     assert hanabi.config.learner.entropy_cost < 0.1
 
