@@ -18,7 +18,7 @@ from league.control.client import ControlRefused, operate
 from league.control.door_file import NoDoor
 from league.core.state.events import LeaseFinished, SettingsChanged
 from league.core.state.state import LeagueState
-from league.reports.status import open_state
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 
 SOAK_S = 3600.0
@@ -166,7 +166,7 @@ class Soak:
                 raise self._command.failure("it left by itself")
         self.exit_code = self._command.stop()
         self._tick()
-        self.snapshots = len(open_state(RunFolder.open(self.path)).snapshots)
+        self.snapshots = len(state_of_run(RunFolder.open(self.path)).snapshots)
 
     def close(self) -> None:
         """End whatever still runs."""
@@ -183,7 +183,7 @@ class Soak:
         if sum(self.done.values()) % 10 == 9:
             for name, what in FREEING:
                 self._ask(name, {"what": what})
-        state = open_state(RunFolder.open(self.path))
+        state = state_of_run(RunFolder.open(self.path))
         name = self._rng.choice(list(OPERATIONS_DRAWN))
         arguments = OPERATIONS_DRAWN[name](self._rng, state, self._changed)
         if name == "admit":

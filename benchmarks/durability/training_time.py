@@ -16,7 +16,7 @@ from benchmarks.durability.kills import SETTINGS
 from benchmarks.report import Report
 from league.chaos.chaos import Chaos
 from league.chaos.plan import ACTOR, KILL, Strike
-from league.reports.status import open_state
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 
 WINDOW_S = 180.0
@@ -67,4 +67,4 @@ def _start_core_seconds() -> float:
 
 
 def _steps(chaos: Chaos) -> int:
-    return open_state(RunFolder.open(chaos.run)).totals.env_steps
+    return state_of_run(RunFolder.open(chaos.run)).totals.env_steps

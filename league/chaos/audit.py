@@ -10,9 +10,9 @@ from league.chaos.follower import Noted
 from league.core.state.events import EVENTS, LeaseExpired, LeaseFinished, LeaseGranted
 from league.core.state.records import Lease
 from league.core.state.state import Totals
-from league.reports.status import open_state
 from league.reports.verify import verify_run
 from league.store.journal_reader import JournalReader
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 
 
@@ -80,7 +80,7 @@ def audit(noted: Sequence[Noted], events: Iterable[tuple[int, object]], *, total
 def audit_run(run: Path, noted: Sequence[Noted]) -> Audit:
     """`audit` of a run folder."""
     folder = RunFolder.open(run)
-    totals = open_state(folder).totals
+    totals = state_of_run(folder).totals
     with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
         return audit(noted, journal.replay(), totals=totals)
 

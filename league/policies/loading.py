@@ -15,7 +15,6 @@ from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
 from envs.plugins import is_admitted
 from envs.protocol import EnvConfig, EnvError, EnvSpec
 from envs.registry import spec_of
-from league.core.state.events import EVENTS
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
@@ -28,8 +27,7 @@ from league.policies.policy_store import fits, network_of, network_plain, spec_h
 from league.policies.select import DRAWN, Selection, choose
 from league.policies.trust import names_of_manifest, read_config, require_trusted, trust_folder
 from league.store.checkpoints import CheckpointStore
-from league.store.journal_reader import JournalReader
-from league.store.journaled_league import read_state
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, SnapshotStore, sha256_hex
 from league.store.weights_file import encode_arrays, stored_arrays
@@ -137,14 +135,12 @@ def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -
         trust_folder(path)
     config = read_config(run, env=env)
     game = config.env if env is None else env
-    with JournalReader.open_readonly(run.journal_path, events=EVENTS) as journal:
-        state = read_state(journal)
     return OpenRun(
         path=run.path,
         env=game,
         spec=spec_of(replace(game, workers=0)),  # child processes do not give the env's own format
         network=config.network,
-        state=state,
+        state=state_of_run(run),
         store=LocalSnapshotStore(run.snapshots_path),
         checkpoints=CheckpointStore(run.checkpoints_path),
         exact=read_exact(run),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from league.core.marks import WORKING
 from league.core.state.state import LeagueState
-from league.reports.status import open_state
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder, RunStatus
 
 LOST = "lost"
@@ -67,7 +67,7 @@ def read_hosts(path: Path) -> HostsReport:
     status = folder.read_status()
     if status is None or not folder.is_live(status):
         return HostsReport(str(path), ())
-    return HostsReport(str(path), host_rows(open_state(folder), status))
+    return HostsReport(str(path), host_rows(state_of_run(folder), status))
 
 
 def host_rows(state: LeagueState, status: RunStatus) -> tuple[HostRow, ...]:

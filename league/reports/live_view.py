@@ -12,9 +12,9 @@ from league.monitor import names
 from league.monitor.console import RunConsole
 from league.monitor.jsonl_sink import last_row
 from league.monitor.view import RunView
-from league.reports.status import open_state
 from league.run.budget import Spent
 from league.run.run_view import UpdateNumbers, run_view
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 
 EVERY_S = 2.0
@@ -44,7 +44,7 @@ def read_view(folder: RunFolder) -> RunView:
     Raises:
       JournalError, StorageError.
     """
-    state, status = open_state(folder), folder.read_status()
+    state, status = state_of_run(folder), folder.read_status()
     seconds = 0.0 if status is None or status.trained_s is None else status.trained_s
     return run_view(
         state,

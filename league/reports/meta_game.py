@@ -16,7 +16,7 @@ from league.core.metagame.meta_game import own_snapshots, snapshot_win_rates
 from league.core.state.state import LeagueState
 from league.policies.nash_export import league_mixture
 from league.policies.nash_lp import nash
-from league.reports.status import open_state
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 
 ROUNDING = 1e-9
@@ -82,7 +82,7 @@ def read_meta_game(path: Path) -> MetaGameReport:
     Raises:
       MissingRun, JournalError.
     """
-    state = open_state(RunFolder.open(path))
+    state = state_of_run(RunFolder.open(path))
     return MetaGameReport(str(path), meta_game_rows(state), league_cycles(state), state.scoring.text)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from league.core.state.payoff import DRAW, GAMES, LOSS, SCORE, WIN
 from league.core.state.state import LeagueState
 from league.errors import LeagueError, nearest
-from league.reports.status import open_state
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 
 
@@ -83,7 +83,7 @@ def read_payoff(path: Path, *, homes: tuple[str, ...] = ()) -> PayoffReport:
     Raises:
       MissingRun, JournalError. LeagueError: there is no such policy.
     """
-    state = open_state(RunFolder.open(path))
+    state = state_of_run(RunFolder.open(path))
     return PayoffReport(str(path), payoff_rows(state, homes or tuple(state.players)), state.scoring.text)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from league.core.state.state import LeagueState
 from league.probes.series import Point, Series, series_of
-from league.reports.status import open_state
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 
 SHOWN = 12
@@ -74,7 +74,7 @@ def read_probes(path: Path) -> ProbesReport:
     Raises:
       MissingRun, JournalError.
     """
-    return probes_of(open_state(RunFolder.open(path)), run=str(path))
+    return probes_of(state_of_run(RunFolder.open(path)), run=str(path))
 
 
 def probes_of(state: LeagueState, *, run: str) -> ProbesReport:

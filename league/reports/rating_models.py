@@ -12,7 +12,7 @@ from league.errors import LeagueError
 BRADLEY_TERRY = "bradley-terry"
 
 RATING_MODELS: Mapping[str, str] = {
-    BRADLEY_TERRY: "league.reports.status:read_ratings",
+    BRADLEY_TERRY: "league.reports.ratings:read_ratings",
     "openskill": "league.reports.openskill_ratings:read_skills",
     "meta-game": "league.reports.meta_game:read_meta_game",
 }

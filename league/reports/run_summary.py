@@ -12,7 +12,8 @@ from envs.registry import spec_of
 from league.config.loading import parse_config
 from league.config.run_config import EvaluationConfig, RunConfig
 from league.policies.auto_export import AUTO, LAST
-from league.reports.status import read_ratings, read_status
+from league.reports.ratings import read_ratings
+from league.reports.status import read_status
 from league.store.run_folder import RunFolder
 
 MAX_RATED = 12

@@ -1,4 +1,4 @@
-"""Reports read from a run folder alone: status, ratings and verification. Never imports torch."""
+"""`league status`: what a run does and how far it is, read from its folder alone. Never imports torch."""
 
 from __future__ import annotations
 
@@ -8,26 +8,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from envs.placements import has_placements
 from league.config.commented import chosen_in
-from league.core.metagame.cycles import CycleReport, league_cycles
 from league.core.metagame.meta_game import own_snapshots
 from league.core.metagame.ratings import RatingRow, league_ratings
 from league.core.quarantine import quarantined
-from league.core.state.events import EVENTS
 from league.core.state.state import LeagueState, PlayerState
 from league.policies.auto_export import EXPORTS, auto_choice
 from league.policies.exact_file import read_exact
 from league.probes.series import newest_text
 from league.reports.run_size import disk_bytes, duration_text, size_text
-from league.store.journal_reader import JournalReader
-from league.store.journaled_league import read_state
+from league.run.run_view import newest_rating
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import AlertStatus, RunFolder, WorkerStatus
 from league.store.supervision import read_supervision
 
 WORTH_TELLING_S = 60.0
 """Age of a live daemon's heartbeat above which it is reported: the daemon is busy or hangs."""
-BY_PLACEMENTS = "Pairs of teams are rated here; `--model openskill` rates by the placements of all teams."
 
 
 @dataclass(frozen=True)
@@ -218,51 +214,6 @@ class StatusReport:
         yield f"{size_text(self.disk_bytes)} on disk"
 
 
-@dataclass(frozen=True)
-class RatingsReport:
-    """Ratings of all frozen policies, strongest first.
-
-    Fields:
-      counts: what the games behind them count by.
-      ordered: whether games of the run hold placements, which another model rates by.
-      cycles: what no single number can express, None where there are fewer than three snapshots.
-    """
-
-    run: str
-    rows: tuple[RatingRow, ...]
-    counts: str
-    ordered: bool = False
-    cycles: CycleReport | None = None
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self))
-
-    def text(self) -> str:
-        """For people."""
-        if not self.rows:
-            return f"{self.run}: nothing is rated yet"
-        head = f"{'policy':<28} {'Elo':>6}  {'95 % interval':>15}  {'games':>8}"
-        rows = [
-            f"{row.policy:<28} {row.elo:>+z6.0f}  {f'[{row.low:+z.0f}, {row.high:+z.0f}]':>15}  {row.games:>8,}"
-            for row in self.rows
-        ]
-        notes = [f"by {self.counts}", *([BY_PLACEMENTS] if self.ordered else [])]
-        if self.cycles is not None and self.cycles.misleads:
-            notes.append(f"One number per policy misleads here, see `--model meta-game`: {self.cycles.text()}")
-        return "\n".join([head, *rows, *notes])
-
-
-def open_state(folder: RunFolder) -> LeagueState:
-    """The league of a run up to the last durable event.
-
-    Raises:
-      JournalError: the journal is missing or damaged.
-    """
-    with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
-        return read_state(journal)
-
-
 def read_status(path: Path) -> StatusReport:
     """The status of a run, also of a live one.
 
@@ -271,10 +222,10 @@ def read_status(path: Path) -> StatusReport:
     """
     folder = RunFolder.open(path)
     status = folder.read_status()
-    state = open_state(folder)
+    state = state_of_run(folder)
     live = status is not None and folder.is_live(status)
     phase = "stopped" if status is None else folder.phase_of(status)
-    rating = {row.policy: row.elo for row in league_ratings(state) if row.games}
+    ratings = {row.policy: row for row in league_ratings(state)}
     supervision = read_supervision(folder)
     return StatusReport(
         run=str(path),
@@ -287,7 +238,7 @@ def read_status(path: Path) -> StatusReport:
         settling_steps=state.totals.settling_steps,
         steps_per_s=status.steps_per_s if status is not None and live else 0.0,
         heartbeat_age_s=0.0 if status is None else round(max(time.time() - status.heartbeat_at, 0.0), 1),
-        players=tuple(_player_status(state, player, rating) for player in state.players.values()),
+        players=tuple(_player_status(state, player, ratings) for player in state.players.values()),
         snapshots=len(state.snapshots),
         message="" if status is None else status.message,
         counts=state.scoring.text,
@@ -329,19 +280,8 @@ def _auto(state: LeagueState, folder: RunFolder) -> str:
     return f"{name}: {reason}"
 
 
-def read_ratings(path: Path) -> RatingsReport:
-    """The ratings of a run, also of a live one.
-
-    Raises:
-      MissingRun, JournalError.
-    """
-    state = open_state(RunFolder.open(path))
-    return RatingsReport(
-        str(path), league_ratings(state), state.scoring.text, has_placements(state.teams), league_cycles(state)
-    )
-
-
-def _player_status(state: LeagueState, player: PlayerState, rating: dict[str, float]) -> PlayerStatus:
+def _player_status(state: LeagueState, player: PlayerState, ratings: Mapping[str, RatingRow]) -> PlayerStatus:
+    rating = newest_rating(player, ratings)
     return PlayerStatus(
         player=player.name,
         role=player.role,
@@ -350,7 +290,7 @@ def _player_status(state: LeagueState, player: PlayerState, rating: dict[str, fl
         games=player.games,
         snapshots=player.num_snapshots,
         resets=player.generation,
-        rating=_newest_rating(rating, player.name, player.num_snapshots),
+        rating=None if rating is None else rating.elo,
         unfrozen_steps=player.trained_steps - _frozen_steps(state, player),
         lost_steps=player.lost_steps,
         mean_return=player.episodes.mean_return,
@@ -358,13 +298,6 @@ def _player_status(state: LeagueState, player: PlayerState, rating: dict[str, fl
         episode_length=player.episodes.decisions if player.episodes.games else None,
         score=player.episodes.score if player.episodes.score_games else None,
     )
-
-
-def _newest_rating(rating: dict[str, float], player: str, snapshots: int) -> float | None:
-    for number in range(snapshots - 1, -1, -1):
-        if f"{player}-s{number}" in rating:
-            return rating[f"{player}-s{number}"]
-    return None
 
 
 def _frozen_steps(state: LeagueState, player: PlayerState) -> int:

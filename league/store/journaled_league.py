@@ -17,6 +17,7 @@ from league.core.state.state import LeagueState, digest, from_plain, to_plain
 from league.errors import JournalError, LeagueError
 from league.store.journal import Journal
 from league.store.journal_reader import Head, JournalReader, StoredState
+from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 
 SAVE_STATE_EVERY = 5_000
@@ -175,6 +176,16 @@ def read_state(journal: JournalReader) -> LeagueState:
     for _, event in journal.replay(from_seq=first):
         state = apply(state, event)  # type: ignore[arg-type]  # the registry decodes league events only
     return state
+
+
+def state_of_run(folder: RunFolder) -> LeagueState:
+    """The league of a run, also of a live one, up to its last durable event.
+
+    Raises:
+      JournalError: the journal is missing or damaged.
+    """
+    with JournalReader.open_readonly(folder.journal_path, events=EVENTS) as journal:
+        return read_state(journal)
 
 
 def verified_state(journal: JournalReader) -> LeagueState:

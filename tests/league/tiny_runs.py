@@ -11,11 +11,11 @@ import yaml
 from league.config.loading import load_config
 from league.core.state.events import EVENTS, CheckpointSaved, Event, RunStarted, RunStopped
 from league.core.state.state import LeagueState
-from league.reports.status import open_state
 from league.run import launch
 from league.run.budget import Limits
 from league.run.launch import Ended, resume
 from league.store.journal_reader import JournalReader
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 
 GATE = {"min_steps": 100, "timeout_steps": 350, "test": {"min_games": 4}}
@@ -77,7 +77,7 @@ def go_on(path: Path, *, env_steps: int) -> Ended:
 
 def state_of(path: Path) -> LeagueState:
     """The league of a run."""
-    return open_state(RunFolder.open(path))
+    return state_of_run(RunFolder.open(path))
 
 
 def head_of(path: Path) -> tuple[int, str]:

@@ -18,8 +18,8 @@ from league.page.runs.journal_fold import ROUTINE, notable_events
 from league.page.runs.library import Library
 from league.page.runs.metric_history import MetricHistory
 from league.page.runs.opened_run import OpenedRun
-from league.reports.status import open_state
 from league.store.journal import Journal
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 from tests.league.commands import wait_until
 from tests.league.page.page_runs import made_league, write_run
@@ -48,7 +48,7 @@ def test_the_state_is_extended_from_the_tail(tmp_path: Path, pool: ThreadPoolExe
         write_part(folder, list(league.journal[first : first + 33]))
         run.refresh()
         assert run.seq == min(first + 33, len(league.journal))
-    assert digest(run.state) == digest(open_state(folder)) == digest(league.state)
+    assert digest(run.state) == digest(state_of_run(folder)) == digest(league.state)
     assert [event.event for event in run.notable] == [
         event for event in league.journal[50:] if type(event).__name__ not in ROUTINE
     ]
@@ -75,7 +75,7 @@ def test_a_journal_that_was_taken_back_is_folded_again(tmp_path: Path, pool: Thr
     other.journal_path.replace(folder.journal_path)
     run.refresh()
     assert run.seq < before
-    assert digest(run.state) == digest(open_state(folder))
+    assert digest(run.state) == digest(state_of_run(folder))
 
 
 def test_metrics_are_followed_and_read_again_when_thinned(tmp_path: Path) -> None:

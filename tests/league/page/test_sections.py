@@ -14,7 +14,7 @@ from league.core.state.events import DirectiveIssued
 from league.reports.doctor import examine_run
 from league.reports.figures.yardsticks import yardsticks
 from league.reports.payoff import payoff_rows
-from league.reports.status import open_state
+from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 from tests.league.commands import wait_until
 from tests.league.page.page_runs import made_league
@@ -30,7 +30,7 @@ def section(client: TestClient, name: str, **query: Any) -> dict[str, Any]:
 
 
 def test_overview_has_the_totals_of_the_journal(client: TestClient, made_run: Path) -> None:
-    state, found = open_state(RunFolder(made_run)), section(client, "overview")
+    state, found = state_of_run(RunFolder(made_run)), section(client, "overview")
     assert (found["games"], found["env_steps"]) == (state.totals.games, state.totals.env_steps)
     assert (found["players"], found["snapshots"]) == (len(state.players), len(state.snapshots))
     assert (found["game"], found["phase"], found["is_live"]) == ("tic_tac_toe", "stopped", False)

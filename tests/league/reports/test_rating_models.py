@@ -12,7 +12,7 @@ from league.core.metagame.cycles import CycleReport
 from league.core.metagame.ratings import RatingRow
 from league.reports.meta_game import MetaGameReport, MetaGameRow, meta_game_rows
 from league.reports.rating_models import RATING_MODELS, read_rating_model
-from league.reports.status import RatingsReport
+from league.reports.ratings import RatingsReport
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny
 

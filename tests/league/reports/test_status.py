@@ -17,9 +17,11 @@ from league.core.metagame.ratings import RatingRow
 from league.errors import JournalError, MissingRun
 from league.reports import verify
 from league.reports.env_check import check_environment
+from league.reports.ratings import RatingsReport, read_ratings
 from league.reports.run_size import duration_text, size_text
-from league.reports.status import RatingsReport, open_state, read_ratings, read_status
+from league.reports.status import read_status
 from league.reports.verify import verify_run
+from league.store.journaled_league import state_of_run
 from league.store.lock import Holder, this_process
 from league.store.run_folder import MAX_SILENCE_S, RunFolder, WorkerStatus
 from tests.league.tiny_runs import ONE_PLAYER, go_on, head_of, start, state_of, tiny
@@ -169,7 +171,7 @@ def test_reading_changes_nothing(run: Path) -> None:
     read_status(run)
     read_ratings(run)
     verify_run(run)
-    open_state(RunFolder.open(run))
+    state_of_run(RunFolder.open(run))
     after = contents()
     assert {path: content for path, content in after.items() if "-wal" not in path.name} == {
         path: content for path, content in before.items() if "-wal" not in path.name

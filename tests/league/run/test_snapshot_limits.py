@@ -11,7 +11,7 @@ import league
 from league.core.state.events import SnapshotRetired
 from league.history.fork import fork_run
 from league.history.rewind import rewind_run
-from league.reports.status import read_ratings
+from league.reports.ratings import read_ratings
 from league.reports.verify import verify_run
 from league.store.snapshots import LocalSnapshotStore, SnapshotManifest, sha256_hex
 from tests.league.tiny_runs import events_of, go_on, start, state_of, tiny

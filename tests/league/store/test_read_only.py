@@ -21,7 +21,8 @@ READS = """
 import sys
 from pathlib import Path
 import league
-from league.reports.status import read_ratings, read_status
+from league.reports.ratings import read_ratings
+from league.reports.status import read_status
 from league.reports.verify import verify_run
 from league.reports.lineage import read_lineage
 from league.reports.payoff import read_payoff
