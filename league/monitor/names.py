@@ -72,7 +72,7 @@ EPISODE_LENGTH = Metric(
 )
 SCORE = Metric("player/{player}/score", "", "mean score against the opponents of its last games, as they came")
 PLAYER_SNAPSHOTS = Metric("player/{player}/snapshots", "snapshots", "snapshots of the player")
-TRUNCATED_SHARE = Metric(
+TRUNCATED_FRACTION = Metric(
     "player/{player}/truncated_fraction", "", "fraction of its own leases' games that a time limit ended"
 )
 GENERATION = Metric("player/{player}/generation", "", "resets of the player so far")
@@ -87,10 +87,12 @@ LOSS_VALUE = Metric("learner/{player}/loss_value", "", "half the squared value e
 ENTROPY = Metric("learner/{player}/entropy", "nats", "entropy of the policy per valid step")
 KL = Metric("learner/{player}/kl", "nats", "divergence of the behaviour policy from the target policy")
 TEACHER_KL = Metric("learner/{player}/teacher_kl", "nats", "divergence of the teacher from the policy, 0 without one")
-RHO_CLIP_SHARE = Metric(
+RHO_CLIP_FRACTION = Metric(
     "learner/{player}/rho_clip_fraction", "", "fraction of steps whose importance ratio was clipped"
 )
-EFFECTIVE_SAMPLE_SHARE = Metric("learner/{player}/effective_sample_fraction", "", "effective over actual sample size")
+EFFECTIVE_SAMPLE_FRACTION = Metric(
+    "learner/{player}/effective_sample_fraction", "", "effective over actual sample size"
+)
 GRADIENT_NORM = Metric("learner/{player}/gradient_norm", "", "global gradient norm before clipping")
 LAG_MEAN = Metric("learner/{player}/lag_mean", "updates", "mean policy lag of the trained steps")
 LAG_MAX = Metric("learner/{player}/lag_max", "updates", "largest policy lag in the batch")
@@ -103,7 +105,7 @@ PROBE_VALUE = Metric(
     "probe/{yardstick}/value", "", "of the newest snapshot that was measured: a score, or a loss where less is better"
 )
 PROBE_CORE_S = Metric("league/probe_core_seconds", "s", "processor time of all probes")
-PROBE_SHARE = Metric("league/probe_fraction", "", "of the processor time of the run, what probes took")
+PROBE_FRACTION = Metric("league/probe_fraction", "", "of the processor time of the run, what probes took")
 
 _SEAT = re.compile(r"seat_[0-9]+\Z")
 METRICS: Mapping[str, Metric] = {value.name: value for value in list(globals().values()) if isinstance(value, Metric)}

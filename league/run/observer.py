@@ -211,7 +211,7 @@ class Observer:
     def _player_metrics(self, player: PlayerState, progress: LearnerProgress | None) -> dict[str, float]:
         values = {
             names.PLAYER_SNAPSHOTS.of(player.name): float(player.num_snapshots),
-            names.TRUNCATED_SHARE.of(player.name): player.truncated / max(player.games, 1),
+            names.TRUNCATED_FRACTION.of(player.name): player.truncated / max(player.games, 1),
             names.GENERATION.of(player.name): float(player.generation),
             names.VERSION.of(player.name): float(player.version),
             names.TRAINED_STEPS.of(player.name): float(player.trained_steps + player.lost_steps),
@@ -235,8 +235,8 @@ class Observer:
             (names.LOSS_VALUE, update.loss_value),
             (names.ENTROPY, update.entropy),
             (names.KL, update.kl),
-            (names.RHO_CLIP_SHARE, update.rho_clip_fraction),
-            (names.EFFECTIVE_SAMPLE_SHARE, update.effective_sample_fraction),
+            (names.RHO_CLIP_FRACTION, update.rho_clip_fraction),
+            (names.EFFECTIVE_SAMPLE_FRACTION, update.effective_sample_fraction),
             (names.GRADIENT_NORM, update.gradient_norm),
             (names.LAG_MEAN, update.lag_mean),
             (names.LAG_MAX, float(update.lag_max)),
@@ -273,7 +273,7 @@ def probe_metrics(state: LeagueState, spent: Spent) -> dict[str, float]:
     }
     values[names.PROBE_CORE_S.name] = state.probes.core_seconds
     if spent.core_seconds:
-        values[names.PROBE_SHARE.name] = state.probes.core_seconds / spent.core_seconds
+        values[names.PROBE_FRACTION.name] = state.probes.core_seconds / spent.core_seconds
     return values
 
 

@@ -35,7 +35,7 @@ CHARTS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
     ("Loss", (names.LOSS_POLICY, names.LOSS_VALUE)),
     ("Entropy, nats", (names.ENTROPY,)),
     ("Policy lag, updates", (names.LAG_MEAN, names.LAG_MAX)),
-    ("Clip share and sample size", (names.RHO_CLIP_SHARE, names.EFFECTIVE_SAMPLE_SHARE)),
+    ("Clipped fraction and sample size", (names.RHO_CLIP_FRACTION, names.EFFECTIVE_SAMPLE_FRACTION)),
     ("Divergence, nats", (names.KL, names.TEACHER_KL)),
     ("Gradient norm", (names.GRADIENT_NORM,)),
     ("Step size", (names.LEARNING_RATE,)),

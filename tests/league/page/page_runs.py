@@ -94,7 +94,7 @@ def write_metrics(folder: RunFolder, *, players: list[str], rows: int = 30) -> N
                 names.LOSS_VALUE.of(player): 0.3 / (row + 1),
                 names.ENTROPY.of(player): 1.5 - 0.02 * row,
                 names.LAG_MEAN.of(player): 3.0,
-                names.RHO_CLIP_SHARE.of(player): 0.02,
+                names.RHO_CLIP_FRACTION.of(player): 0.02,
                 names.LEARNING_RATE.of(player): 1e-3 * (1 - row / 60),
                 names.RATING.of(player): 10.0 * row,
             }

@@ -14,7 +14,7 @@ from league.monitor.names import (
     HOSTS_LOST,
     METRICS,
     PROBE_CORE_S,
-    PROBE_SHARE,
+    PROBE_FRACTION,
     PROBE_VALUE,
     REFUSED,
     RETURN_MEAN,
@@ -37,7 +37,7 @@ def test_every_metric_is_reported_and_nothing_that_is_no_metric(
     start(tmp_path, tiny(env=SEATS_CUT_OFF), env_steps=1_500)
     rows = [decode_row(line) for line in (tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()]
     reported = {name for row in rows if row is not None for name in row.values}
-    assert {metric_of(name) for name in reported} == set(METRICS.values()) - {PROBE_VALUE, PROBE_CORE_S, PROBE_SHARE}
+    assert {metric_of(name) for name in reported} == set(METRICS.values()) - {PROBE_VALUE, PROBE_CORE_S, PROBE_FRACTION}
     last = rows[-1]
     assert last is not None
     totals = state_of(tmp_path / "run").totals
