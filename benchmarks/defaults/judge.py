@@ -11,11 +11,11 @@ from agents.acting.policy import Policy
 from benchmarks.defaults.games import EXACT, RETURN, Game
 from benchmarks.strength.robustness import load_snapshot, main_snapshots
 from envs.registry import spec_of
+from league.contenders.bots import bot_policy
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.state.records import SnapshotInfo
 from league.eval.exploitability import members_of, nash_conv, uniform
 from league.eval.match import play_match
-from league.eval.pairs import bot_entrant
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import OpenRun, load_from_run
 from league.policies.select import UnknownPolicy
@@ -83,8 +83,8 @@ def reference_figures(game: Game, evaluation: Evaluation) -> dict[str, float]:
     if game.judge == EXACT:
         return {"NashConv": nash_conv(game.env, uniform)}
     if game.judge == RETURN:
-        return {"return": _mean_return(game, bot_entrant("random", seed=evaluation.seed + 1), evaluation)}
-    return _scores(game, lambda: bot_entrant("random", seed=evaluation.seed + 1), evaluation)
+        return {"return": _mean_return(game, bot_policy("random", seed=evaluation.seed + 1), evaluation)}
+    return _scores(game, lambda: bot_policy("random", seed=evaluation.seed + 1), evaluation)
 
 
 def versus(game: Game, one: Loaded, other: Loaded, evaluation: Evaluation) -> float:
@@ -110,7 +110,7 @@ def _scores(game: Game, entrant: Callable[[], Policy], evaluation: Evaluation) -
     figures = {}
     for bot in game.bots:
         games = _whole(game, min(evaluation.games, SLOW_BOTS.get(bot, evaluation.games)))
-        players = [entrant(), bot_entrant(bot, seed=evaluation.seed)]
+        players = [entrant(), bot_policy(bot, seed=evaluation.seed)]
         result = play_match(game.env, players, games=games, seed=evaluation.seed)
         figures[f"v {bot}"] = result.score().value
     return figures

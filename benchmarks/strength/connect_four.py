@@ -32,8 +32,8 @@ from benchmarks.strength.runs import (
     wall_limit,
 )
 from envs.protocol import EnvConfig
+from league.contenders.bots import bot_policy
 from league.eval.match import play_match
-from league.eval.pairs import bot_entrant
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import OpenRun, load_from_run, open_run
 
@@ -137,7 +137,7 @@ def _policy_figures(
     figures = {}
     for bot in bots:
         games = min(evaluation.games, SLOW_BOTS.get(bot, evaluation.games))
-        entrants = [policy.as_seat_policy(greedy=True), bot_entrant(bot, seed=evaluation.seed)]
+        entrants = [policy.as_seat_policy(greedy=True), bot_policy(bot, seed=evaluation.seed)]
         figures[f"v {bot}"] = play_match(ENV, entrants, games=games, seed=evaluation.seed).score().value
     figures[KEEPS] = keeps(policy, evaluation.positions)
     return figures
@@ -185,9 +185,9 @@ def _add_references(report: Report, evaluation: Evaluation) -> None:
     """Add the figures of random play and of a searching player on the same scales."""
     report.add(f"random play {KEEPS}", chance(evaluation.positions), _unit(KEEPS))
     for bot in ("tactical", "mcts:100"):
-        share = moves_keep(bot_entrant(bot, seed=evaluation.seed), evaluation.positions)
+        share = moves_keep(bot_policy(bot, seed=evaluation.seed), evaluation.positions)
         report.add(f"{bot} {KEEPS}", share, _unit(KEEPS))
-        entrants = [bot_entrant("random", seed=evaluation.seed + 1), bot_entrant(bot, seed=evaluation.seed)]
+        entrants = [bot_policy("random", seed=evaluation.seed + 1), bot_policy(bot, seed=evaluation.seed)]
         result = play_match(ENV, entrants, games=evaluation.games, seed=evaluation.seed)
         report.add(f"random play v {bot}", result.score().value, "score")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from benchmarks.report import Report
 from benchmarks.strength.runs import LEAGUE, ROOT, START_UP_S, Plan, finished_run
 from envs.protocol import EnvConfig
+from league.contenders.bots import bot_policy
 from league.eval.match import play_match
-from league.eval.pairs import bot_entrant
 from league.eval.report import EvalReport, evaluate_run
 from league.eval.report_table import report_lines
 from league.policies.loading import open_run
@@ -61,7 +61,7 @@ def _train(run_dir: Path, *, seed: int, seconds: float) -> None:
 def _chance(bot: str, plan: Plan) -> float:
     """Score of random play against a bot."""
     seed = plan.evaluation_seed
-    players = [bot_entrant("random", seed=seed + 1), bot_entrant(bot, seed=seed)]
+    players = [bot_policy("random", seed=seed + 1), bot_policy(bot, seed=seed)]
     return play_match(ENV, players, games=plan.games, seed=seed).score().value
 
 

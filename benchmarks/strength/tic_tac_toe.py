@@ -12,8 +12,8 @@ import statistics
 from benchmarks.report import Report
 from benchmarks.strength.runs import LEAGUE, ROOT, Plan, core_budget, finished_run, wall_limit
 from league.config.loading import load_config
+from league.contenders.bots import bot_policy
 from league.eval.match import play_match
-from league.eval.pairs import bot_entrant
 from league.policies.loading import load_from_run, open_run
 
 POPULATIONS = (LEAGUE,)
@@ -37,7 +37,7 @@ def measure(plan: Plan) -> Report:
         for export in EXPORTS:
             players = [
                 load_from_run(run, export).as_seat_policy(greedy=True),
-                bot_entrant("minimax", seed=plan.evaluation_seed),
+                bot_policy("minimax", seed=plan.evaluation_seed),
             ]
             result = play_match(run.env, players, games=GAMES, seed=plan.evaluation_seed, opening_plies=0)
             losses = result.counts()[2]

@@ -29,8 +29,17 @@ class BotContender:
     @contextmanager
     def open(self, game: Game, conditions: OpenConditions) -> Iterator[Policy]:
         """See `Contender.open`."""
-        name = bot_name(self.name)
-        yield BotPolicy(make_bot(name, seed=zlib.crc32(f"{conditions.seed}/{name}".encode())))
+        yield bot_policy(self.name, seed=conditions.seed)
+
+
+def bot_policy(name: str, *, seed: int) -> BotPolicy:
+    """A scripted bot ("random", "tactical", "mcts:N", also as "bot:NAME") with a stream of its own.
+
+    Raises:
+      EnvError: no such bot.
+    """
+    name = bot_name(name)
+    return BotPolicy(make_bot(name, seed=zlib.crc32(f"{seed}/{name}".encode())))
 
 
 def find_bot(written: str) -> tuple[BotContender, ...]:

@@ -1,13 +1,9 @@
-"""One match as a row of a table, and bots that take part in one."""
+"""One match as a row of a table."""
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass
 
-from agents.acting.policy import BotPolicy
-from envs.bots import make_bot
-from league.core.state.records import bot_name
 from league.eval.match_result import Interval, MatchResult
 
 
@@ -55,13 +51,3 @@ def pair_row(home: str, away: str, result: MatchResult) -> PairRow:
         result.returns_by_team(0),
         result.returns_by_team(1),
     )
-
-
-def bot_entrant(name: str, *, seed: int) -> BotPolicy:
-    """A scripted bot ("random", "tactical", "mcts:N", also as "bot:NAME") with a stream of its own.
-
-    Raises:
-      EnvError: no such bot.
-    """
-    name = bot_name(name)
-    return BotPolicy(make_bot(name, seed=zlib.crc32(f"{seed}/{name}".encode())))

@@ -14,11 +14,12 @@ import numpy as np
 from agents.acting.policy import ActInputs, Policy
 from envs.protocol import EnvConfig, EnvError, EnvSpec
 from envs.registry import make
+from league.contenders.bots import bot_policy
 from league.eval.contest import should_sample
 from league.eval.entrants import Entrant, open_entrants
 from league.eval.match import team_places
 from league.eval.match_result import Interval, MatchResult
-from league.eval.pairs import PairRow, bot_entrant, pair_row
+from league.eval.pairs import PairRow, pair_row
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
 from league.policies.auto_export import AUTO, LAST
 from league.policies.loading import OpenRun
@@ -199,7 +200,7 @@ def fitting_bots(env_config: EnvConfig, bots: Sequence[str], *, seed: int) -> tu
         slots = np.arange(1)
         view = ActInputs(env, turn, slots, np.zeros((1, 0), np.float32))
         for name in dict.fromkeys(bots):
-            bot = bot_entrant(name, seed=seed)
+            bot = bot_policy(name, seed=seed)
             try:
                 bot.act(view, np.random.default_rng(seed))
             except EnvError as error:
@@ -227,7 +228,7 @@ def _rows(results: Mapping[Meeting, MatchResult], *, teams: int) -> tuple[tuple[
 
 def _seated(entrants: Mapping[str, Policy], meeting: Meeting, seed: int) -> list[Policy]:
     """The entrants of one match; a fresh bot per match answers independently of earlier matches."""
-    return [entrants[name] if name in entrants else bot_entrant(name, seed=seed) for name in meeting]
+    return [entrants[name] if name in entrants else bot_policy(name, seed=seed) for name in meeting]
 
 
 def _recorded(

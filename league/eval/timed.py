@@ -12,9 +12,9 @@ import numpy as np
 from agents.acting.policy import ActInputs, Policy
 from envs.protocol import EnvConfig
 from envs.registry import make
+from league.contenders.bots import bot_policy
 from league.eval.match import OutOfTime, play_match
 from league.eval.match_result import MatchResult, merged
-from league.eval.pairs import bot_entrant
 from league.replays.recording import Recording
 
 GROWTH = 4
@@ -167,7 +167,7 @@ def seconds_a_move(
     """Seconds per move of a bot at the start of a game; a search is timed over a few simulations."""
     kind, _, simulations = bot.partition(":")
     times = int(simulations) / MEASURED_SIMULATIONS if kind == SEARCH else 1.0
-    policy = bot_entrant(f"{SEARCH}:{MEASURED_SIMULATIONS}" if kind == SEARCH else bot, seed=seed)
+    policy = bot_policy(f"{SEARCH}:{MEASURED_SIMULATIONS}" if kind == SEARCH else bot, seed=seed)
     with closing(make(env_config, num_envs=MEASURED_GAMES)) as env:
         turn = env.reset(seed)
         slots = np.arange(len(turn.env_index))

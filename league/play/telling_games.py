@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 
 from agents.acting.policy import Policy
+from league.contenders.bots import bot_policy
 from league.core.metagame.ratings import RatingRow, rate, rating_inputs
 from league.core.state.records import is_bot
 from league.errors import LeagueError
-from league.eval.pairs import bot_entrant
 from league.policies.loading import OpenRun, load_from_run, open_run
 from league.replays.recorder import record_game
 from league.replays.replay import Replay, SeatHolder
@@ -86,7 +86,7 @@ def _record_longest(run: OpenRun, ratings: Sequence[RatingRow], folder: Path) ->
 
 def _policies(run: OpenRun, names: Sequence[str]) -> dict[str, Policy]:
     return {
-        name: bot_entrant(name, seed=0) if is_bot(name) else load_from_run(run, name).as_seat_policy() for name in names
+        name: bot_policy(name, seed=0) if is_bot(name) else load_from_run(run, name).as_seat_policy() for name in names
     }
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from agents.acting.policy import Policy
 from envs.protocol import EnvConfig, EnvSpec
+from league.contenders.bots import bot_policy
 from league.contenders.contender import Contender, OpenConditions, plain_game
 from league.contenders.finding import finder_of
 from league.errors import LeagueError
-from league.eval.pairs import bot_entrant
 from league.policies.loading import build_policy
 from league.pool.core.records import BOT, OUTSIDE, PoolPolicy
 from league.store.snapshots import SnapshotManifest
@@ -79,7 +79,7 @@ class ReadyPolicies:
 
     def _get(self, policy: PoolPolicy, *, seed: int) -> Policy:
         if policy.kind == BOT:
-            return bot_entrant(policy.name, seed=seed)
+            return bot_policy(policy.name, seed=seed)
         if policy.digest not in self._held:
             weights, manifest = self._weights(policy.digest)
             made = build_policy(policy.name, weights, manifest, self._spec, source=self._source).as_seat_policy()

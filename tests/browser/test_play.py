@@ -7,7 +7,7 @@ from pathlib import Path
 from playwright.sync_api import expect
 
 from envs.protocol import EnvConfig
-from league.eval.pairs import bot_entrant
+from league.contenders.bots import bot_policy
 from league.replays.recorder import record_game
 from league.replays.replay import SeatHolder
 from league.replays.replay_file import write_replay
@@ -47,7 +47,7 @@ def test_a_game_is_played_to_its_end_by_clicks_and_keys(browser_page: OpenPage) 
 
 
 def test_a_recorded_game_is_scrubbed(browser_page: OpenPage, live_page: tuple[Path, Served]) -> None:
-    bots = [bot_entrant("random", seed=0)] * 2
+    bots = [bot_policy("random", seed=0)] * 2
     replay = record_game(EnvConfig("tic_tac_toe"), bots, 1, seats=[SeatHolder("main-0"), SeatHolder("bot:random")])
     write_replay(RunFolder(live_page[0]).replays_path / "one.replay", replay)
     page = browser_page("replays")

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from envs.protocol import EnvConfig, EnvError
+from league.contenders.bots import bot_policy
 from league.eval.match import play_match
-from league.eval.pairs import bot_entrant, pair_row
+from league.eval.pairs import pair_row
 from league.eval.report import EvalReport, evaluate_run
 from league.eval.report_table import report_lines
 from league.policies.select import UnknownPolicy
@@ -112,11 +113,11 @@ def test_a_match_is_a_row_from_the_homes_side() -> None:
 
 
 def test_bots_are_as_strong_as_their_names_say() -> None:
-    random, tactical, mcts = (bot_entrant(name, seed=1) for name in ("random", "tactical", "mcts:50"))
+    random, tactical, mcts = (bot_policy(name, seed=1) for name in ("random", "tactical", "mcts:50"))
     for stronger, weaker in ((tactical, random), (mcts, tactical)):
         assert play_match(FOUR, [stronger, weaker], games=20, seed=0).score().value > 0.5
 
 
 def test_a_bot_has_the_name_that_the_league_gives_it() -> None:
-    entrants = [bot_entrant("bot:tactical", seed=1), RulePolicy(first_legal)]
+    entrants = [bot_policy("bot:tactical", seed=1), RulePolicy(first_legal)]
     assert play_match(FOUR, entrants, games=20, seed=0).score().value > 0.5

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from envs.protocol import EnvConfig
-from league.eval.pairs import bot_entrant
+from league.contenders.bots import bot_policy
 from league.eval.report import evaluate_run
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
 from tests.league.eval.eval_runs import MadeRun, RulePolicy, constant_network, first_legal
@@ -31,7 +31,7 @@ class Clock:
 
 def play(games: int) -> Play:
     def entrants(meeting: Meeting, seed: int) -> list[RulePolicy]:
-        return [RulePolicy(first_legal), bot_entrant(meeting[1], seed=seed)]  # type: ignore[list-item]
+        return [RulePolicy(first_legal), bot_policy(meeting[1], seed=seed)]  # type: ignore[list-item]
 
     return Play(FOUR, entrants, games, seed=1, opening_plies=2)  # type: ignore[arg-type]
 

@@ -9,8 +9,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from envs.protocol import EnvConfig
+from league.contenders.bots import bot_policy
 from league.errors import LeagueError
-from league.eval.pairs import bot_entrant
 from league.page.guard import CSRF_HEADER
 from league.play.opponents import open_session
 from league.play.session_store import IDLE_S, MAX_SESSIONS, SessionStore, UnknownGame
@@ -33,7 +33,7 @@ def player(client: TestClient) -> TestClient:
 @pytest.fixture
 def recorded(made_run: Path) -> Path:
     folder = RunFolder(made_run).replays_path
-    bots = [bot_entrant("random", seed=0)] * 2
+    bots = [bot_policy("random", seed=0)] * 2
     for number, names in enumerate((("main-0", "bot:random"), ("main-0", "exploiter"))):
         replay = record_game(EnvConfig("tic_tac_toe"), bots, number, seats=[SeatHolder(name) for name in names])
         write_replay(folder / f"game-{number}.replay", replay)

@@ -15,8 +15,8 @@ from agents.acting.policy import NetworkPolicy
 from agents.nets.network import build_network
 from envs.protocol import EnvConfig
 from envs.registry import BUILT_IN, spec_of
+from league.contenders.bots import bot_policy
 from league.eval.match import play_match
-from league.eval.pairs import bot_entrant
 from league.policies.trust import Untrusted
 from league.replays.playback import frames_of, verify_replay
 from league.replays.recorder import record_game
@@ -35,7 +35,7 @@ OTHERS = (
 def random_game(env_id: str, *, seed: int = 3) -> Replay:
     config = EnvConfig(env_id)
     seats = spec_of(config).num_seats
-    return record_game(config, [bot_entrant("random", seed=seed)] * seats, seed, tags={"kind": "test"})
+    return record_game(config, [bot_policy("random", seed=seed)] * seats, seed, tags={"kind": "test"})
 
 
 @pytest.mark.parametrize("env_id", [*sorted(BUILT_IN), *OTHERS])
@@ -52,7 +52,7 @@ def test_a_game_is_written_read_and_played_again(env_id: str, tmp_path: Path) ->
 def test_values_and_probabilities_of_networks_are_kept(tmp_path: Path) -> None:
     config = EnvConfig("tic_tac_toe")
     policy = NetworkPolicy(build_network(spec_of(config), TINY, seed=1))
-    replay = record_game(config, [policy, bot_entrant("random", seed=0)], 4)
+    replay = record_game(config, [policy, bot_policy("random", seed=0)], 4)
     frames = frames_of(decode_replay(encode_replay(replay)))
     for frame in frames[1:]:
         (move,) = frame.moves
@@ -66,7 +66,7 @@ def test_values_and_probabilities_of_networks_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("env_id", ["tic_tac_toe", "leduc_poker", "team_rock_paper_scissors"])
 def test_every_game_of_a_match_is_recorded(env_id: str) -> None:
     kept: list[Replay] = []
-    config, bot = EnvConfig(env_id), bot_entrant("random", seed=2)
+    config, bot = EnvConfig(env_id), bot_policy("random", seed=2)
     named = (SeatHolder("home", "d1"), SeatHolder("away"))
     result = play_match(
         config,
@@ -92,7 +92,7 @@ def test_recording_changes_no_result() -> None:
     play = [
         play_match(
             config,
-            [bot_entrant("tactical", seed=0), bot_entrant("random", seed=0)],
+            [bot_policy("tactical", seed=0), bot_policy("random", seed=0)],
             games=8,
             seed=5,
             recording=recording,

@@ -13,7 +13,7 @@ import numpy as np
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from envs.rendering.drawing import Circle, Drawing, Label, Line, Pixels, Rect
-from league.eval.pairs import bot_entrant
+from league.contenders.bots import bot_policy
 from league.replays.game_view import game_view, lines_of, outcome_text, seat_names_of
 from league.replays.html import html_of
 from league.replays.playback import frames_of
@@ -29,7 +29,7 @@ from tests.league.commands import league
 def recorded(env_id: str, *, name: str = "a<b", seed: int = 1) -> Replay:
     config = EnvConfig(env_id)
     seats = spec_of(config).num_seats
-    bots = [bot_entrant("random", seed=seed)] * seats
+    bots = [bot_policy("random", seed=seed)] * seats
     return record_game(config, bots, seed, seats=[SeatHolder(name), *[SeatHolder("other")] * (seats - 1)])
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from envs.protocol import EnvConfig
 from league.alerts.sink import AlertContext, AlertNews, make_alert_sink
-from league.eval.pairs import bot_entrant
+from league.contenders.bots import bot_policy
 from league.replays.recorder import record_game
 from league.replays.replay_file import write_replay
 from league.store.storage import Storage
@@ -25,7 +25,7 @@ def tracked_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("replays", "wandb"):
         (run / name).mkdir(parents=True)
     (run / "replays" / "upset.html").write_text("<html><body>an upset</body></html>")
-    bots = [bot_entrant("random", seed=seed) for seed in (0, 1)]
+    bots = [bot_policy("random", seed=seed) for seed in (0, 1)]
     write_replay(run / "replays" / "game-0000.replay", record_game(EnvConfig("tic_tac_toe"), bots, 1))
     make_alert_sink("wandb", AlertContext(run, Storage()), place="alerts.sinks.0").deliver(ALERT)
     wandb = {"mode": "offline", "models": "all", "project": "games", "tags": ["v1"], "player_runs": 2}
