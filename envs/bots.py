@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from envs.plugins import PluginError, load, split_options
+from envs.plugins import PluginError, first_line, load, split_options
 from envs.protocol import BatchedEnv, EnvError, Turn
 from envs.registry import nearest
 from envs.sampling import uniform_legal
@@ -109,8 +109,7 @@ class _OwnBot:
         try:
             actions = np.asarray(self._bot.act(env, turn, slots))
         except Exception as error:  # code of others: whatever it raises is their bot's error, not ours
-            line = (str(error).splitlines() or [""])[0]
-            raise EnvError(f"the bot {self._name!r} raised {type(error).__name__}: {line}") from error
+            raise EnvError(f"the bot {self._name!r} raised {type(error).__name__}: {first_line(error)}") from error
         if actions.ndim < 1 or len(actions) != len(slots):
             raise EnvError(
                 f"the bot {self._name!r} answered {list(actions.shape)} actions for {len(slots)} slots; return one each"

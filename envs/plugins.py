@@ -191,7 +191,7 @@ def _load_file(path: Path) -> ModuleType:
         raise PluginError(_missing(error)) from error
     except Exception as error:  # code of others: whatever it raises is their mistake, not ours
         del sys.modules[name]
-        raise PluginError(f"reading {path} raised {type(error).__name__}: {_line(error)}") from error
+        raise PluginError(f"reading {path} raised {type(error).__name__}: {first_line(error)}") from error
     module._plugin_version = version  # type: ignore[attr-defined]  # a file that changed is read again
     return module
 
@@ -205,7 +205,7 @@ def _load_module(name: str) -> ModuleType:
             raise MissingModuleError(f"there is no module {name!r}") from error
         raise PluginError(_missing(error)) from error
     except Exception as error:  # code of others: whatever it raises is their mistake, not ours
-        raise PluginError(f"importing {name} raised {type(error).__name__}: {_line(error)}") from error
+        raise PluginError(f"importing {name} raised {type(error).__name__}: {first_line(error)}") from error
 
 
 @contextmanager
@@ -225,7 +225,8 @@ def _missing(error: ModuleNotFoundError) -> str:
     return f"it needs the package {error.name!r}, which is not installed; pip install {error.name}"
 
 
-def _line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of the text of an error, which may be of others' code and long; empty where it says nothing."""
     return (str(error).splitlines() or [""])[0]
 
 

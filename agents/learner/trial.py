@@ -16,6 +16,7 @@ from agents.learner.step.updater import UpdateInputs
 from agents.nets.network import Network
 from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import UnrollSpec
+from envs.plugins import first_line
 from envs.protocol import EnvSpec
 
 ROWS, STEPS, SEED = 3, 2, 0
@@ -87,7 +88,6 @@ def _in_every_type(attempt: Callable[[torch.dtype], None], config: LearnerConfig
         try:
             attempt(dtype)
         except Exception as error:  # code of others may stand behind any part
-            line = (str(error).splitlines() or [""])[0]
             name = str(dtype).removeprefix("torch.")
             hint = OTHER_TYPE if dtype is torch.bfloat16 else ""
-            raise ValueError(f"a trial in {name} raised {type(error).__name__}: {line}{hint}") from error
+            raise ValueError(f"a trial in {name} raised {type(error).__name__}: {first_line(error)}{hint}") from error

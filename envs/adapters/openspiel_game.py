@@ -16,6 +16,7 @@ import pyspiel
 from numpy.typing import NDArray
 from open_spiel.python.observation import make_observation
 
+from envs.plugins import first_line
 from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec
 
 IMAGE_RANK = 3
@@ -41,8 +42,7 @@ def load_game(name: str, kwargs: Mapping[str, object]) -> Any:
             return pyspiel.load_game(name)
         return pyspiel.load_game(short, {key: parameters[key] for key in parameters if key != "name"} | dict(kwargs))
     except (pyspiel.SpielError, TypeError) as error:
-        reason = (str(error).splitlines() or [""])[0]
-        raise EnvError(f"{env_id}: OpenSpiel cannot load it: {reason}") from error
+        raise EnvError(f"{env_id}: OpenSpiel cannot load it: {first_line(error)}") from error
 
 
 def spec_of_game(game: Any, env_id: str) -> EnvSpec:

@@ -17,7 +17,7 @@ from agents.learner.trial import try_network, try_objective
 from agents.nets.network import Network, build_network
 from envs.bots import make_bot
 from envs.plugin_options import OptionsError, kind_of, options_argument
-from envs.plugins import resolve
+from envs.plugins import first_line, resolve
 from envs.protocol import EnvError, EnvSpec
 from league.config.run_config import RunConfig
 from league.core import plugin_calls
@@ -145,14 +145,10 @@ def _tried(place: str, attempt: Callable[[], object]) -> list[str]:
     except ComponentOptionsError as error:
         return [f"{dotted(path)}: {text}" for path, text in error.under(place).problems]
     except ValueError as error:
-        return [f"{place}: {_line(error)}"]
+        return [f"{place}: {first_line(error)}"]
     except Exception as error:  # boundary: code of others may stand behind any name
-        return [f"{place}: it raised {type(error).__name__}: {_line(error)}"]
+        return [f"{place}: it raised {type(error).__name__}: {first_line(error)}"]
     return []
-
-
-def _line(error: Exception) -> str:
-    return (str(error).splitlines() or [""])[0]
 
 
 def _pretended(config: RunConfig, spec: EnvSpec) -> LeagueState:
@@ -165,6 +161,6 @@ def _pretended(config: RunConfig, spec: EnvSpec) -> LeagueState:
 
     do(commands.CreateLeague(0, spec.num_seats, spec.teams, config.league))
     do(commands.StartRun())
-    for order in list(state.directives.values()):
-        do(commands.ConfirmSnapshot(order.directive_id, DIGEST, 0, 0))
+    for directive in list(state.directives.values()):
+        do(commands.ConfirmSnapshot(directive.directive_id, DIGEST, 0, 0))
     return state

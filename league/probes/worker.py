@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from envs.plugins import first_line
 from envs.protocol import EnvError
 from envs.registry import spec_of
 from league.config.default_scoring import scoring_of
@@ -137,7 +138,7 @@ def _processor_seconds() -> float:
 
 
 def _line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:MAX_TEXT]
+    return (first_line(error) or type(error).__name__)[:MAX_TEXT]
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from agents.nets.config import NetworkConfig
 from envs.plugins import admit as admit_names
+from envs.plugins import first_line
 from envs.protocol import EnvSpec
 from envs.registry import spec_of
 from league.alerts.watch import open_alerts
@@ -299,7 +300,7 @@ def _session(
                 runtime.start()
                 reason = run_and_keep(daemon, league)
         except BaseException as error:
-            observer.write_status(None, phase="failed", message=(str(error).splitlines() or [repr(error)])[0])
+            observer.write_status(None, phase="failed", message=first_line(error) or repr(error))
             raise
         _save_stop(daemon, observer, runtime, folder, league, reason=reason)
         return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)
