@@ -74,7 +74,7 @@ def replays(
     """Find the most telling games of a run: upsets, first wins over an opponent, and the longest."""
     import msgspec
 
-    from league.play.telling_games import telling_games
+    from league.replays.telling_games import telling_games
 
     found = telling_games(run, count=telling, play=play_missing, trust=trust)
     if as_json:

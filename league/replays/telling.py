@@ -22,7 +22,7 @@ MIN_SURPRISE = 1.2
 
 
 @dataclass(frozen=True)
-class Wish:
+class TellingResult:
     """A game worth seeing, known from results alone. why: one of `KINDS`. text: one sentence; score: see above."""
 
     why: str
@@ -33,8 +33,8 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Telling:
-    """A recorded game worth seeing. file, game: where it is. Others as of `Wish`."""
+class TellingGame:
+    """A recorded game worth seeing. file, game: where it is. Others as of `TellingResult`."""
 
     why: str
     score: float
@@ -48,7 +48,9 @@ def surprise(winner: float, loser: float) -> float:
     return math.log2(1.0 + 10.0 ** ((loser - winner) / 400.0))
 
 
-def wishes(inputs: RatingInputs, rows: Iterable[RatingRow], player_of: Mapping[str, str]) -> tuple[Wish, ...]:
+def telling_results(
+    inputs: RatingInputs, rows: Iterable[RatingRow], player_of: Mapping[str, str]
+) -> tuple[TellingResult, ...]:
     """Upsets and first wins in the results of a league, each kind by score.
 
     Args:
@@ -63,9 +65,11 @@ def wishes(inputs: RatingInputs, rows: Iterable[RatingRow], player_of: Mapping[s
         if score > 0 and bits > MIN_SURPRISE:
             chance = 2.0**-bits
             text = f"{winner} beats {loser}, which is rated {elo[loser] - elo[winner]:.0f} Elo higher ({chance:.0%})."
-            upsets.append(Wish(UPSET, winner, loser, bits, text))
+            upsets.append(TellingResult(UPSET, winner, loser, bits, text))
     found = [*upsets, *_first_wins(inputs.names, met, player_of)]
-    return tuple(sorted(found, key=lambda wish: (KINDS.index(wish.why), -wish.score, wish.winner, wish.loser)))
+    return tuple(
+        sorted(found, key=lambda result: (KINDS.index(result.why), -result.score, result.winner, result.loser))
+    )
 
 
 def _results(inputs: RatingInputs) -> dict[tuple[str, str], tuple[float, float]]:
@@ -81,7 +85,7 @@ def _results(inputs: RatingInputs) -> dict[tuple[str, str], tuple[float, float]]
 
 def _first_wins(
     names: Sequence[str], met: Mapping[tuple[str, str], tuple[float, float]], player_of: Mapping[str, str]
-) -> list[Wish]:
+) -> list[TellingResult]:
     """For each player and opponent: the first snapshot with a point, where earlier ones had none."""
     played: dict[tuple[str, str], list[str]] = {}
     for name, opponent in itertools.product(names, names):
@@ -95,47 +99,47 @@ def _first_wins(
             if score > 0:
                 if lost > 0:
                     text = f"{name} takes the first point of {player} against {opponent}, after {lost:.0f} games."
-                    found.append(Wish(FIRST_WIN, name, opponent, lost, text))
+                    found.append(TellingResult(FIRST_WIN, name, opponent, lost, text))
                 break
             lost += games
     return found
 
 
-def choose(rows: Sequence[ReplayRow], ratings: Iterable[RatingRow], *, count: int) -> tuple[Telling, ...]:
+def choose(rows: Sequence[ReplayRow], ratings: Iterable[RatingRow], *, count: int) -> tuple[TellingGame, ...]:
     """The most telling of recorded games, the kinds by turns, each game once.
 
     Args:
-      rows: games that were recorded, those played on a wish with its words as tags.
+      rows: games that were recorded; one played for a `TellingResult` has its fields as tags.
       count: at most so many; a third of them for their length.
     """
     elo = {row.policy: row.elo for row in ratings if row.games > 0}
-    by_kind: dict[str, list[Telling]] = {kind: [] for kind in KINDS}
+    by_kind: dict[str, list[TellingGame]] = {kind: [] for kind in KINDS}
     for row in rows:
-        for telling in _tellings(row, elo):
+        for telling in _telling(row, elo):
             by_kind[telling.why].append(telling)
     for found in by_kind.values():
         found.sort(key=lambda telling: (-telling.score, telling.file, telling.game))
     del by_kind[LONGEST][-(-count // len(KINDS)) :]
-    chosen: dict[tuple[str, int], Telling] = {}
+    chosen: dict[tuple[str, int], TellingGame] = {}
     for telling in itertools.chain.from_iterable(itertools.zip_longest(*by_kind.values())):
         if telling is not None and len(chosen) < count:
             chosen.setdefault((telling.file, telling.game), telling)
     return tuple(chosen.values())
 
 
-def _tellings(row: ReplayRow, elo: Mapping[str, float]) -> list[Telling]:
+def _telling(row: ReplayRow, elo: Mapping[str, float]) -> list[TellingGame]:
     names = [holder.name for holder in row.seats]
-    found = [Telling(LONGEST, row.steps, f"{' - '.join(names)} lasts {row.steps} steps.", row.file, row.game)]
+    found = [TellingGame(LONGEST, row.steps, f"{' - '.join(names)} lasts {row.steps} steps.", row.file, row.game)]
     if row.tags.get("why") in (UPSET, FIRST_WIN) and "score" in row.tags:
         score, text = row.tags["score"], row.tags.get("text", "")
-        found.append(Telling(row.tags["why"], _number(score), text, row.file, row.game))
+        found.append(TellingGame(row.tags["why"], _number(score), text, row.file, row.game))
     elif len(names) == 2 and row.returns[0] != row.returns[1] and all(name in elo for name in names):
         winner = int(row.returns[1] > row.returns[0])
         bits = surprise(elo[names[winner]], elo[names[1 - winner]])
         if bits > MIN_SURPRISE:
             gap = elo[names[1 - winner]] - elo[names[winner]]
             text = f"{names[winner]} beats {names[1 - winner]}, which is rated {gap:.0f} Elo higher ({2.0**-bits:.0%})."
-            found.append(Telling(UPSET, bits, text, row.file, row.game))
+            found.append(TellingGame(UPSET, bits, text, row.file, row.game))
     return found
 
 

@@ -13,7 +13,7 @@ from league.replays.playback import verify_replay
 from league.replays.replay import SeatHolder
 from league.replays.replay_file import read_replay
 from league.replays.replay_list import ReplayRow
-from league.replays.telling import FIRST_WIN, LONGEST, UPSET, choose, surprise, wishes
+from league.replays.telling import FIRST_WIN, LONGEST, UPSET, choose, surprise, telling_results
 from league.store.run_folder import RunFolder
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, start, tiny
@@ -46,17 +46,19 @@ def test_surprise_is_the_bits_of_the_chance_by_the_ratings() -> None:
 
 def test_upsets_are_points_of_the_weaker_and_the_most_surprising_come_first() -> None:
     ratings = rated(a_s0=0, a_s1=200, b_s0=500)
-    found = wishes(results(("a-s0", "b-s0", 0.5, 9), ("a-s1", "b-s0", 2, 9), ("a-s0", "a-s1", 0, 9)), ratings, {})
-    assert [(wish.winner, wish.loser) for wish in found] == [("a-s0", "b-s0"), ("a-s1", "b-s0")]
-    assert all(wish.why == UPSET for wish in found)
+    found = telling_results(
+        results(("a-s0", "b-s0", 0.5, 9), ("a-s1", "b-s0", 2, 9), ("a-s0", "a-s1", 0, 9)), ratings, {}
+    )
+    assert [(result.winner, result.loser) for result in found] == [("a-s0", "b-s0"), ("a-s1", "b-s0")]
+    assert all(result.why == UPSET for result in found)
 
 
 def test_a_first_win_is_the_first_point_after_lost_games() -> None:
     played = results(("a-s0", "b-s0", 0, 4), ("a-s1", "b-s0", 0, 3), ("a-s2", "b-s0", 1, 6))
-    (found,) = wishes(played, [], PLAYER_OF)
+    (found,) = telling_results(played, [], PLAYER_OF)
     assert (found.why, found.winner, found.loser, found.score) == (FIRST_WIN, "a-s2", "b-s0", 7.0)
     at_once = results(("a-s0", "b-s0", 1, 4), ("a-s1", "b-s0", 0, 3))
-    assert not wishes(at_once, [], PLAYER_OF)
+    assert not telling_results(at_once, [], PLAYER_OF)
 
 
 def test_kinds_take_turns_and_no_game_is_chosen_twice() -> None:

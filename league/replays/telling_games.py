@@ -19,14 +19,14 @@ from league.replays.recorder import record_game
 from league.replays.replay import Replay, SeatHolder
 from league.replays.replay_file import SUFFIX, write_replay
 from league.replays.replay_list import ReplayList
-from league.replays.telling import FIRST_WIN, LONGEST, UPSET, Telling, Wish, choose, wishes
+from league.replays.telling import FIRST_WIN, LONGEST, UPSET, TellingGame, TellingResult, choose, telling_results
 from league.store.run_folder import RunFolder
 
 MAX_TRIES = 60
-"""Games played for one wish; a win that does not come in them is left out."""
+"""Games played for one result; a win that does not come in them is left out."""
 
 
-def telling_games(path: Path, *, count: int, play: bool = True, trust: bool = False) -> tuple[Telling, ...]:
+def telling_games(path: Path, *, count: int, play: bool = True, trust: bool = False) -> tuple[TellingGame, ...]:
     """The most telling games of a run.
 
     Args:
@@ -40,23 +40,23 @@ def telling_games(path: Path, *, count: int, play: bool = True, trust: bool = Fa
     ratings: tuple[RatingRow, ...] = () if inputs is None else rate(inputs)
     if play and inputs is not None and run.spec.num_seats == run.spec.num_teams == 2:
         player_of = {name: known.player for name, known in run.state.snapshots.items()}
-        wanted = wishes(inputs, ratings, player_of)
+        wanted = telling_results(inputs, ratings, player_of)
         each = -(-count // 3)
         for kind in (UPSET, FIRST_WIN):
-            _record(run, [wish for wish in wanted if wish.why == kind][:each], replays.folder)
+            _record(run, [result for result in wanted if result.why == kind][:each], replays.folder)
     if play and not any(row.tags.get("why") == LONGEST for row in replays.rows()):
         _record_longest(run, ratings, replays.folder)
     return choose(replays.rows(), ratings, count=count)
 
 
-def _record(run: OpenRun, wanted: Sequence[Wish], folder: Path) -> None:
-    """Play each wish until its winner wins, and write that game; one that is there already is not played again."""
-    for wish in wanted:
-        path = folder / f"telling-{_short(wish.why, wish.winner, wish.loser)}{SUFFIX}"
+def _record(run: OpenRun, wanted: Sequence[TellingResult], folder: Path) -> None:
+    """Play for each result until its winner wins, and write that game; one that is there already stays."""
+    for result in wanted:
+        path = folder / f"telling-{_short(result.why, result.winner, result.loser)}{SUFFIX}"
         if path.exists():
             continue
-        tags = {"why": wish.why, "text": wish.text, "score": f"{wish.score:.4f}", "kind": "played again"}
-        names = (wish.winner, wish.loser)
+        tags = {"why": result.why, "text": result.text, "score": f"{result.score:.4f}", "kind": "played again"}
+        names = (result.winner, result.loser)
         try:
             policies = _policies(run, names)
         except LeagueError:
