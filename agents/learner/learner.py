@@ -96,12 +96,15 @@ class _Intake:
             if block is None:
                 return
             # Actors may be ahead of a learner that returned to a restart state: their decisions count as new.
-            self._ages.append(np.maximum(self._version - block.versions[block.valid], 0))
+            ages = self._version - block.versions[block.valid]
+            self._ages.append(np.maximum(ages, 0, out=ages))
             yield block
 
     def ages(self) -> NDArray[np.int32]:
         """int32 [decisions], in updates, sorted."""
-        return np.sort(np.concatenate(self._ages)) if self._ages else np.zeros(0, np.int32)
+        ages = np.concatenate(self._ages) if self._ages else np.zeros(0, np.int32)
+        ages.sort()
+        return ages
 
 
 class Learner:
@@ -271,7 +274,7 @@ class Learner:
             version=self.version,
             trained_steps=self.trained_steps,
             steps=int(stats.steps) if math.isfinite(stats.steps) else 0,
-            stale_steps=ages.size - int(np.searchsorted(ages, self._config.max_policy_lag, side="right")),
+            stale_steps=ages.size - int(ages.searchsorted(self._config.max_policy_lag, "right")),
             loss_policy=stats.policy / steps,
             loss_value=stats.value / steps,
             entropy=stats.entropy / steps,
@@ -280,7 +283,7 @@ class Learner:
             effective_sample_fraction=stats.rho**2 / (steps * stats.squared_rho) if stats.squared_rho else 0.0,
             gradient_norm=result.gradient_norm,
             skipped=not math.isfinite(result.gradient_norm),
-            lag_mean=float(ages.mean()) if ages.size else 0.0,
+            lag_mean=int(np.add.reduce(ages, dtype=np.int64)) / max(ages.size, 1),
             lag_p95=_percentile(ages, 0.95),
             lag_max=int(ages[-1]) if ages.size else 0,
             learning_rate=inputs.learning_rate,

@@ -148,14 +148,14 @@ def vtrace_by_numpy(
     invalid = None if valid is None else np.ascontiguousarray(~valid)
     with np.errstate(over="ignore", invalid="ignore"):  # garbage in invalid steps
         rhos = np.exp(np.ascontiguousarray(log_rhos))
-        rho, c, pg_rho = (np.minimum(rhos, MAX_RATIO if bound is None else bound, dtype=rhos.dtype) for bound in clips)
+        clipped = {bound: np.minimum(rhos, MAX_RATIO if bound is None else bound) for bound in set(clips)}
+        c = clipped[clips.c] * discounts
+        c *= lambda_
         sums = np.concatenate([values[1:], bootstrap_value[None]])
         sums *= discounts
         sums += rewards
         sums -= values
-        sums *= rho
-        c *= discounts
-        c *= lambda_
+        sums *= clipped[clips.rho]
         if invalid is not None:
             np.putmask(sums, invalid, 0.0)
             np.putmask(c, invalid, 0.0)
@@ -169,7 +169,7 @@ def vtrace_by_numpy(
         advantages *= discounts
         advantages += rewards
         advantages -= values
-        advantages *= pg_rho
+        advantages *= clipped[clips.pg_rho]
         if invalid is not None:
             np.putmask(advantages, invalid, 0.0)
     return targets, advantages

@@ -12,6 +12,7 @@ import copy
 import dataclasses
 import gc
 import math
+import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +34,7 @@ from agents.nets.network import Network, build_network
 from agents.torch_runtime import prepare_process
 from agents.unroll.codec import ChunkHeader, Lz4Codec, OpenChunk
 from agents.unroll.synthetic import synthetic_unrolls
-from agents.unroll.unroll import Unrolls, UnrollSpec
+from agents.unroll.unroll import Unrolls, UnrollSpec, learnt_dtype
 from agents.weights import layout_of
 from benchmarks.learner.calls import calls_of, reads_of
 from benchmarks.report import Report
@@ -44,6 +45,7 @@ ON_GPU = DEVICE.type == "cuda"
 DECODERS = GPU_DECODERS if ON_GPU else 1
 """Decoding threads of a feeder, as a learner host has them."""
 WARM_UPS, REPEATS = (3, 5) if ON_GPU else (1, 2)
+TURNS_S = 0.5
 MATRIX = 8192 if ON_GPU else 1024
 
 LSTM_1024_ROWS = 1_000_000.0
@@ -176,11 +178,11 @@ def add_workload(report: Report, name: str, workload: Workload, rates: Mapping[t
     for dtype in dtypes:
         for mode in modes:
             label = f"{name}, {_short(dtype)}, {MODE_NAMES[mode]}"
-            seconds, decisions, floor_s = measure(workload, copy.deepcopy(network), dtype, mode)
+            seconds, decisions, floor_share = measure(workload, copy.deepcopy(network), dtype, mode)
             speed = decisions / seconds
             best = mode == "none"
             report.add(f"{label}: rows/s", speed, "1/s", at_least=workload.at_least if ON_GPU and best else None)
-            report.add(f"{label}: share of the forward+backward floor", floor_s / seconds, "share")
+            report.add(f"{label}: share of the forward+backward floor", floor_share, "share")
             reached = speed * flops / rates[dtype]
             required = workload.matrix_fraction if ON_GPU and best else None
             report.add(
@@ -201,13 +203,12 @@ MODE_NAMES = {"none": "eager", "default": "compiled", "reduce-overhead": "compil
 
 
 def measure(workload: Workload, network: Network, dtype: torch.dtype, mode: str) -> tuple[float, int, float]:
-    """Seconds of an update, decisions in it, and seconds of the floor; the shortest of a few each."""
+    """Seconds of the shortest update, decisions in it, and the median share of the floor, which takes turns with it."""
     config = dataclasses.replace(workload.config, compile_mode=mode, max_policy_lag=10**6)
-    unrolls = rows_of(workload, network)
+    unrolls = in_ring(rows_of(workload, network))
     placement = Placement(dtype=dtype, device=DEVICE)
     layout = layout_of(network)
     learner = Learner(local_updater(network, config, placement), layout, config)
-    update_s = shortest(lambda: learner.update(unrolls, budget_fraction=0.0))
     batch = batch_from(unrolls, oldest_version=0, device=DEVICE)
     parts = batch.microbatches(config.microbatches)
 
@@ -217,9 +218,10 @@ def measure(workload: Workload, network: Network, dtype: torch.dtype, mode: str)
                 output = network(part.obs, resets=part.resets, core=part.core, action_mask=part.action_mask)
             torch.autograd.backward(output.logits.sum() + output.values.sum())
 
-    floor_s = shortest(forward_and_backward)
+    turns = in_turns(lambda: learner.update(unrolls, budget_fraction=0.0), forward_and_backward)
     learner.close()
-    return update_s, unrolls.valid.size, floor_s
+    share = statistics.median(floor_s / update_s for update_s, floor_s in turns)
+    return min(update_s for update_s, _ in turns), unrolls.valid.size, share
 
 
 def counts(workload: Workload, network: Network) -> tuple[int, int]:
@@ -237,23 +239,38 @@ def counts(workload: Workload, network: Network) -> tuple[int, int]:
     return found
 
 
-def shortest(call: Callable[[], object]) -> float:
-    """Seconds of the shortest of a few calls after some to warm up: wall time on a GPU, CPU time elsewhere."""
+def in_turns(*calls: Callable[[], object]) -> list[tuple[float, ...]]:
+    """Seconds of each call in every turn after some to warm up: wall time on a GPU, CPU time elsewhere.
+
+    Calls that take turns meet the same load of the machine. Short ones are repeated for `TURNS_S` in all.
+    """
     clock = time.perf_counter if ON_GPU else time.process_time
-    found = float("inf")
-    for repeat in range(WARM_UPS + REPEATS):
-        _settle()
-        start = clock()
-        call()
-        _settle()
-        if repeat >= WARM_UPS:
-            found = min(found, clock() - start)
-    return found
+    turns: list[tuple[float, ...]] = []
+    while len(turns) < WARM_UPS + REPEATS or sum(map(sum, turns)) < TURNS_S:
+        times = []
+        for call in calls:
+            _settle()
+            start = clock()
+            call()
+            _settle()
+            times.append(clock() - start)
+        turns.append(tuple(times))
+    return turns[WARM_UPS:]
+
+
+def shortest(call: Callable[[], object]) -> float:
+    """Seconds of the shortest of a few calls."""
+    return min(seconds for (seconds,) in in_turns(call))
 
 
 def rows_of(workload: Workload, network: Network) -> Unrolls:
     """A batch for this machine."""
     return synthetic_unrolls(workload.unrolls(network), rows=workload.config.batch_rows, seed=0)
+
+
+def in_ring(unrolls: Unrolls) -> Unrolls:
+    """The batch as a feeder hands it over: its ring holds actions in the dtype of the loss."""
+    return dataclasses.replace(unrolls, actions=unrolls.actions.astype(learnt_dtype(unrolls.actions.dtype)))
 
 
 def flops_per_decision(workload: Workload, network: Network) -> float:

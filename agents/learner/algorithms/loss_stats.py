@@ -41,13 +41,15 @@ COLUMNS = tuple(column.name for column in fields(LossStats))
 
 
 @torch.no_grad()
-def stack_stats(**parts: Tensor) -> Tensor:
+def stack_stats(**parts: Tensor | float) -> Tensor:
     """Stack sums in the order of `COLUMNS` to one float64 [K] tensor, so that a device is read once per update.
 
     Args:
-      parts: every column by its name, scalars.
+      parts: every column by its name, scalars: all tensors, or all numbers.
     """
-    return torch.stack([parts[name] for name in COLUMNS]).double()
+    columns = [parts[name] for name in COLUMNS]
+    tensors = [column for column in columns if isinstance(column, Tensor)]
+    return torch.stack(tensors).double() if tensors else torch.tensor(columns, dtype=torch.float64)
 
 
 def empty_stats(device: torch.device) -> Tensor:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 from torch import Tensor
 
 from agents.learner.algorithms.actor_critic import ActorCritic, Terms
@@ -52,11 +51,12 @@ class VTraceObjective(ActorCritic):
             actions=batch.actions,
             log_probs=batch.log_probs,
             rewards=batch.rewards,
-            discounts=batch.discounts * self._config.gamma,
+            discounts=batch.discounts,
             valid=batch.valid,
             learn=batch.learn,
         )
         weights = OnePassWeights(
+            gamma=self._config.gamma,
             value_cost=options.value_cost,
             entropy_cost=loss_weights.entropy_cost,
             advantage_scale=loss_weights.advantage_scale,
@@ -67,7 +67,7 @@ class VTraceObjective(ActorCritic):
             lambda_=options.lambda_,
         )
         loss, statistics = one_pass_loss(output.logits, output.values, steps, weights)
-        zero = torch.zeros_like(statistics["steps"])
+        zero = 0.0 * statistics["steps"]
         return loss, stack_stats(**statistics, auxiliary=zero, teacher_kl=zero)
 
     def terms(self, inputs: LossInputs, batch: Batch, *, advantage_scale: float) -> Terms:
