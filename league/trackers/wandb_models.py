@@ -8,6 +8,7 @@ from typing import Any
 from league.core.metagame.ratings import RatingRow
 from league.core.state.state import LeagueState
 from league.policies.auto_export import BEST
+from league.policies.select import UnknownPolicy, choose
 from league.store.snapshots import LocalSnapshotStore
 from league.trackers.identity import player_id
 from league.trackers.wandb_job import WandbJob
@@ -24,8 +25,6 @@ def wanted_aliases(state: LeagueState, kept: str) -> dict[str, list[str]]:
     """
     if kept == "none":
         return {}
-    from league.policies.select import UnknownPolicy, choose  # scipy is slow to load
-
     aliases: dict[str, list[str]] = {name: [] for name in state.snapshots} if kept == "all" else {}
     for tag, name in sorted(state.tags.items()):
         aliases.setdefault(name, []).append(tag)
