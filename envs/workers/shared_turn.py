@@ -5,17 +5,15 @@ Shape letters: n games of the share, S seats, R = n * S rows, K slots, A actions
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from mmap import mmap
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from envs.protocol import EnvSpec, FinalObservation, Turn
+from envs.workers.shared_arrays import arrays_over, block_bytes
 
-ALIGNED = 64
 NUM_SLOTS, NUM_FINAL, HAS_FINAL = range(3)
 
 
@@ -31,12 +29,7 @@ class SharedTurn:
 
     def __init__(self, spec: EnvSpec, num_games: int, block: mmap) -> None:
         self._spec = spec
-        arrays: dict[str, NDArray[Any]] = {}
-        start = 0
-        for name, shape, dtype in _layout(spec, num_games):
-            arrays[name] = np.frombuffer(block, dtype, math.prod(shape), start).reshape(shape)
-            start += _size(shape, dtype)
-        self._arrays = arrays
+        self._arrays = arrays = arrays_over(block, _layout(spec, num_games))
         self._counts = arrays["counts"]
         self.place, self.episodes, self.strikes = arrays["place"], arrays["episodes"], arrays["strikes"]
         self.actions = arrays["actions"]
@@ -91,16 +84,12 @@ class SharedTurn:
 
 def block_size(spec: EnvSpec, num_games: int) -> int:
     """Bytes of a block."""
-    return sum(_size(shape, dtype) for _, shape, dtype in _layout(spec, num_games))
+    return block_bytes(_layout(spec, num_games))
 
 
 def action_dtype(spec: EnvSpec) -> np.dtype[Any]:
     """Dtype of the actions of a spec."""
     return np.dtype(np.float32 if spec.actions.kind == "box" else np.int64)
-
-
-def _size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    return -(-math.prod(shape) * dtype.itemsize // ALIGNED) * ALIGNED
 
 
 def _layout(spec: EnvSpec, num_games: int) -> Iterator[tuple[str, tuple[int, ...], np.dtype[Any]]]:

@@ -5,7 +5,6 @@ Shape letters: R most rows of a request, A actions, H sub-actions, C core state 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from mmap import mmap
@@ -16,9 +15,8 @@ from numpy.typing import NDArray
 
 from agents.nets.network import Network
 from envs.protocol import EnvSpec
+from envs.workers.shared_arrays import arrays_over, block_bytes
 from envs.workers.shared_turn import action_dtype
-
-ALIGNED = 64
 
 
 @dataclass(frozen=True)
@@ -60,11 +58,7 @@ class SharedRows:
 
     def __init__(self, spec: EnvSpec, sizes: RowSizes, block: mmap | bytearray) -> None:
         self.sizes = sizes
-        arrays: dict[str, NDArray[Any]] = {}
-        start = 0
-        for name, shape, dtype in _layout(spec, sizes):
-            arrays[name] = np.frombuffer(block, dtype, math.prod(shape), start).reshape(shape)
-            start += _size(shape, dtype)
+        arrays = arrays_over(block, _layout(spec, sizes))
         self.obs = {name: arrays[f"obs.{name}"] for name in spec.observations}
         self.action_mask = arrays.get("action_mask")
         self.noise, self.rows, self.core = arrays["noise"], arrays["rows"], arrays["core"]
@@ -76,11 +70,7 @@ class SharedRows:
 
 def block_size(spec: EnvSpec, sizes: RowSizes) -> int:
     """Bytes of a block."""
-    return sum(_size(shape, dtype) for _, shape, dtype in _layout(spec, sizes))
-
-
-def _size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    return -(-math.prod(shape) * dtype.itemsize // ALIGNED) * ALIGNED
+    return block_bytes(_layout(spec, sizes))
 
 
 def _layout(spec: EnvSpec, sizes: RowSizes) -> Iterator[tuple[str, tuple[int, ...], np.dtype[Any]]]:
