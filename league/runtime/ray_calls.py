@@ -125,7 +125,7 @@ def kill_host(host: Host, *, through_ray: bool, by_kernel: bool) -> None:
     host.handle, host.pid = None, 0
 
 
-def first_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
     """The last meaningful line of an error: Ray puts a remote traceback before it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return (lines[-1] if lines else type(error).__name__)[:300]
@@ -134,7 +134,7 @@ def first_line(error: BaseException) -> str:
 def cause_text(error: BaseException) -> str:
     """The message of a remote error, without the traceback that Ray puts before it."""
     cause = getattr(error, "cause", None)
-    return str(cause) if isinstance(cause, BaseException) else first_line(error)
+    return str(cause) if isinstance(cause, BaseException) else last_line(error)
 
 
 def has_learnt(reports: list[Report]) -> bool:

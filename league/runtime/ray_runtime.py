@@ -37,10 +37,10 @@ from league.runtime.ray_calls import (
     cause_text,
     directive_of,
     first_hosts,
-    first_line,
     has_learnt,
     is_late,
     kill_host,
+    last_line,
     require_others,
 )
 from league.runtime.ray_hosts import (
@@ -318,11 +318,11 @@ class RayRuntime:
         try:
             answer = ray.get(reference)
         except ray.exceptions.RayActorError as error:
-            self._lose(call.host, first_line(error))
+            self._lose(call.host, last_line(error))
         except EnvError as error:
             raise EnvError(cause_text(error)) from error
         except LeaseUnplayable as error:
-            self._reports.extend(call.lost(first_line(error)))
+            self._reports.extend(call.lost(last_line(error)))
         except ray.exceptions.RayError as error:
             self._failed(call, error)
         else:
@@ -333,8 +333,8 @@ class RayRuntime:
 
     def _failed(self, call: Call, error: ray.exceptions.RayError) -> None:
         """The call itself raised, and the host with it: its state cannot be trusted."""
-        reports = call.lost(first_line(error))
-        self._lose(call.host, first_line(error))
+        reports = call.lost(last_line(error))
+        self._lose(call.host, last_line(error))
         self._reports.extend(reports)
 
     def _lose(self, host: Host, reason: str) -> None:

@@ -25,7 +25,7 @@ from league.errors import LeagueError, RayHeadLost
 from league.runtime.cluster import Cluster
 from league.runtime.nodes.follow import follow
 from league.runtime.nodes.node_watch import NodeWatch, agree, ask_versions
-from league.runtime.ray_calls import first_line
+from league.runtime.ray_calls import last_line
 from league.runtime.reaper import Reaper
 
 logger = logging.getLogger(__name__)
@@ -269,7 +269,7 @@ class RayTasks(Generic[Task, Answer]):
             except ray.exceptions.RayTaskError as error:  # our bug, which would come again
                 raise error.as_instanceof_cause() from error
             except ray.exceptions.RayError as error:
-                self._bury(name, f"was lost: {first_line(error)}")
+                self._bury(name, f"was lost: {last_line(error)}")
                 continue
             self._take(name, reference, answer, answers)
         return answers
