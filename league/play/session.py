@@ -19,7 +19,7 @@ from envs.rendering.frames import make_shown
 from envs.rendering.registry import PUBLIC_MOVES
 from envs.rendering.renderer import seat_name
 from league.errors import LeagueError
-from league.play.session_view import Option, Plan, SessionView, Thought
+from league.play.session_view import Hint, Option, SessionView, Thought
 from league.replays.follower import GameFollower, SeatMove
 from league.replays.recorder import MAX_TURNS, Recorder, act, decision_of, evaluations
 from league.replays.replay import Decision, Replay, SeatHolder
@@ -120,7 +120,7 @@ class GameSession:
         self._core = [core.copy() for core in undone.core]
         self._rng.bit_generator.state = undone.rng
 
-    def hint(self) -> Plan | None:
+    def hint(self) -> Hint | None:
         """The advisor's thoughts on the person's position; None where nobody must act or it says nothing."""
         slot = self._slot()
         if slot is None or not isinstance(self._advisor, Evaluating):
@@ -129,7 +129,7 @@ class GameSession:
         ranked = sorted(((p, a) for a, p in enumerate(decision.probs) if p > 0), reverse=True)
         name = self._follower.action_name
         thoughts = tuple(Thought(action, name(self.seat, action), chance) for chance, action in ranked)
-        return Plan(decision.value, thoughts)
+        return Hint(decision.value, thoughts)
 
     def view(self, *, evaluation: bool = True) -> SessionView:
         """All that the person may see now.
@@ -148,7 +148,7 @@ class GameSession:
             scene=scene,
             options=() if self.over else self._options(),
             moves=self._shown_moves(evaluation=evaluation),
-            plan=self.hint() if evaluation else None,
+            hint=self.hint() if evaluation else None,
             returns=self._returns if self.over else None,
             can_take_back=any(past.by_person for past in self._past) and not (self.over and self._hides),
             simultaneous=len(self._turn.seat) > 1,

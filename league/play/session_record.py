@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from envs.rendering.drawing import Target, svg_of
-from league.play.session_view import Option, Plan, SessionView
+from league.play.session_view import Hint, Option, SessionView
 from league.replays.follower import SeatMove
 from league.replays.replay import SeatHolder
 
@@ -32,7 +32,7 @@ class SessionRecord(msgspec.Struct, frozen=True):
     targets: tuple[Target, ...]
     options: tuple[Option, ...]
     moves: tuple[tuple[SeatMove, ...], ...]
-    plan: Plan | None
+    hint: Hint | None
     outcome: str
     can_take_back: bool
     simultaneous: bool
@@ -55,7 +55,7 @@ def record_of(name: str, view: SessionView) -> SessionRecord:
         targets=tuple(target for target in drawing.targets if target.action in legal),
         options=view.options,
         moves=view.moves,
-        plan=view.plan,
+        hint=view.hint,
         outcome=view.outcome,
         can_take_back=view.can_take_back,
         simultaneous=view.simultaneous,

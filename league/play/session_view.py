@@ -27,7 +27,7 @@ class Thought:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Hint:
     """Thoughts about the position of the person. value: expected return, None for none; actions: likeliest first."""
 
     value: float | None
@@ -43,7 +43,7 @@ class SessionView:
       step: steps so far. scene: the state.
       options: legal actions, empty when the game is over.
       moves: of each step so far, with the thoughts of policies where these may be known.
-      plan: the advisor's thoughts on the present position; None for none.
+      hint: the advisor's thoughts on the present position; None for none.
       returns: [S] of all seats, once the game is over.
       simultaneous: others choose at the same time, and their choice is shown after the person's.
     """
@@ -56,7 +56,7 @@ class SessionView:
     scene: Scene
     options: tuple[Option, ...]
     moves: tuple[tuple[SeatMove, ...], ...]
-    plan: Plan | None
+    hint: Hint | None
     returns: tuple[float, ...] | None
     can_take_back: bool
     simultaneous: bool

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 from league.play.session import GameSession, IllegalMove
-from league.play.session_view import Plan, SessionView
+from league.play.session_view import Hint, SessionView
 
 HELP = "Type a move (its number or name), or: hint, back, moves, help, quit."
 MAX_LISTED = 24
@@ -34,7 +34,7 @@ def play_in_terminal(
             out.write(f"{view.outcome}\n")
             return True
         if hints:
-            _tell_plan(view.plan, out)
+            _tell_hint(view.hint, out)
         while True:
             try:
                 line = ask(f"{view.seat_names[view.seat]}> ").strip()
@@ -55,7 +55,7 @@ def _obey(line: str, session: GameSession, view: SessionView, out: TextIO) -> bo
         out.write(f"{HELP}\n{listed}{more}\n")
         return False
     if line == "hint":
-        _tell_plan(view.plan, out)
+        _tell_hint(view.hint, out)
         return False
     if line == "moves":
         for number, moves in enumerate(view.moves, start=1):
@@ -101,10 +101,10 @@ def _tell(view: SessionView, out: TextIO, *, since: int, evaluation: bool) -> No
     out.write(f"{view.scene.text}\n")
 
 
-def _tell_plan(plan: Plan | None, out: TextIO) -> None:
-    if plan is None:
+def _tell_hint(hint: Hint | None, out: TextIO) -> None:
+    if hint is None:
         out.write("This policy says nothing about your position.\n")
         return
-    value = "" if plan.value is None else f"value {plan.value:+.3f}; "
-    chances = "  ".join(f"{thought.name} {thought.chance:.0%}" for thought in plan.actions[:MAX_THOUGHTS])
+    value = "" if hint.value is None else f"value {hint.value:+.3f}; "
+    chances = "  ".join(f"{thought.name} {thought.chance:.0%}" for thought in hint.actions[:MAX_THOUGHTS])
     out.write(f"hint: {value}{chances}\n")

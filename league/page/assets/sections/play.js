@@ -76,9 +76,9 @@ function thoughts(game) {
   if (state.showEvaluation && last) {
     parts.push(h('h3', null, `${game.seats[last.seat].name} before ${last.action}`), h('p', null, valueText(last.value)), chances(last.probs, last.action));
   }
-  if (state.showHints && game.plan) {
-    parts.push(h('h3', null, 'Hint for your move'), h('p', null, valueText(game.plan.value)),
-      chances(game.plan.actions.slice(0, 8).map((each) => [each.name, each.chance]), null));
+  if (state.showHints && game.hint) {
+    parts.push(h('h3', null, 'Hint for your move'), h('p', null, valueText(game.hint.value)),
+      chances(game.hint.actions.slice(0, 8).map((each) => [each.name, each.chance]), null));
   }
   if (!parts.length) parts.push(note('Nothing to show: bots say nothing, and what is hidden stays hidden until the end.'));
   return parts;
