@@ -41,8 +41,7 @@ def evaluate(
 ) -> None:
     """Play policies of a run against bots and each other, seats paired, with intervals."""
     from league.eval.report import evaluate_run
-    from league.eval.report_table import report_csv
-    from league.reports.tables import print_report
+    from league.eval.report_table import print_report, report_csv
 
     with games_line() as progress:
         report = evaluate_run(

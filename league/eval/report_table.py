@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import csv
 import io
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,6 +18,15 @@ from league.eval.report import EvalReport, PlayerRow
 
 GAP = "  "
 MEAN = "mean"
+
+
+def print_report(report: EvalReport) -> None:
+    """Print an evaluation: its table, who stood for which name and why, and what was left out."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = report_lines(report, width=width)
+    lines += [f"  {player.player}: {player.reason}" for player in report.players]
+    lines += [f"  {note}" for note in report.notes]
+    print("\n".join(lines))
 
 
 def report_lines(report: EvalReport, *, width: int | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""Plays a batch of a pool's games: two policies, every team in turn, openings shared by the games of a group."""
+"""Plays the games of a pool's lease: two policies, every team in turn, openings shared by the games of a group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def seed_of(lease: BatchLease) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-def play_batch(
+def play_lease(
     game: PoolGame,
     lease: BatchLease,
     entrants: Sequence[Policy],

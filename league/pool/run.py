@@ -10,7 +10,7 @@ from pathlib import Path
 from envs.protocol import EnvError
 from league.errors import LeagueError
 from league.eval.match import OutOfTime
-from league.pool.play import env_of, play_batch, seed_of
+from league.pool.play import env_of, play_lease, seed_of
 from league.pool.policies import NotHere, ReadyPolicies
 from league.pool.pool import GrantedBatch, Pool
 
@@ -51,7 +51,7 @@ def _play(pool: Pool, granted: GrantedBatch, ready: ReadyPolicies, still: Callab
         with ExitStack() as opened:
             pair = enumerate((granted.home, granted.away))
             entrants = [opened.enter_context(ready.open(one, seed=seed_of(lease) + place)) for place, one in pair]
-            result = play_batch(pool.game, lease, entrants, still=still)
+            result = play_lease(pool.game, lease, entrants, still=still)
     except OutOfTime:
         pool.give_up(lease.lease_id, lease.token, "the pool was stopped")
         return 0

@@ -40,7 +40,7 @@ def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callab
     """
     from league.eval.exact_exports import measure_exports
     from league.eval.report import evaluate_run
-    from league.reports.tables import print_report
+    from league.eval.report_table import print_report
 
     config = parse_config(RunFolder.open(path).read_config(), source=str(path))
     typer.echo(f"\nTraining ended: {reason}.\n")

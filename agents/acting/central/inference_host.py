@@ -25,7 +25,7 @@ MAX_POLICIES = 64
 """Policies held; the one used longest ago is given up first, and its clients hand it over again."""
 
 
-class UnknownPolicy(Exception):  # noqa: N818
+class PolicyNotHeld(Exception):  # noqa: N818
     """A request names policies that are not held (any more). policies: which."""
 
     def __init__(self, policies: tuple[str, ...]) -> None:
@@ -112,14 +112,14 @@ class InferenceHost:
         self._held.move_to_end(policy)
 
     def require(self, request: Request) -> None:
-        """Check that every policy of a request is held. Raises UnknownPolicy with those that are not."""
+        """Check that every policy of a request is held. Raises PolicyNotHeld with those that are not."""
         unknown = tuple(dict.fromkeys(part.policy for part in request.parts if part.policy not in self._held))
         if unknown:
-            raise UnknownPolicy(unknown)
+            raise PolicyNotHeld(unknown)
 
     @torch.inference_mode()
     def decide(self, requests: Sequence[Request]) -> None:
-        """Write the answers to all requests into their rows. Raises UnknownPolicy before anything is written."""
+        """Write the answers to all requests into their rows. Raises PolicyNotHeld before anything is written."""
         by_policy: dict[str, list[tuple[Request, slice]]] = {}
         for request in requests:
             self.require(request)

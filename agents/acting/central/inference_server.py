@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, replace
 from mmap import mmap
 
-from agents.acting.central.inference_host import InferenceHost, Part, Request, UnknownPolicy
+from agents.acting.central.inference_host import InferenceHost, Part, PolicyNotHeld, Request
 from agents.acting.central.messages import (
     DECIDE,
     DONE,
@@ -207,7 +207,7 @@ class InferenceServer:
             return
         try:
             self._take(client, message)
-        except UnknownPolicy:
+        except PolicyNotHeld:
             self._answer(client, UNKNOWN)
         except (ValueError, struct.error, WeightsError) as error:
             self._answer(client, FAILED + str(error).encode()[:MAX_ERROR_BYTES])

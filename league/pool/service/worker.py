@@ -14,7 +14,7 @@ from league.errors import LeagueError
 from league.eval.match import OutOfTime
 from league.policies.trust import names_of_manifest, require_trusted
 from league.pool.core.records import PoolGame
-from league.pool.play import env_of, play_batch, seed_of
+from league.pool.play import env_of, play_lease, seed_of
 from league.pool.policies import NotHere, ReadyPolicies
 from league.pool.pool import GrantedBatch
 from league.pool.service.client import AnswerRefused, PoolClient, PoolServiceError
@@ -88,7 +88,7 @@ def _play(
             with ExitStack() as opened:
                 pair = enumerate((granted.home, granted.away))
                 entrants = [opened.enter_context(ready.open(one, seed=seed_of(lease) + place)) for place, one in pair]
-                result = play_batch(game, lease, entrants, still=still)
+                result = play_lease(game, lease, entrants, still=still)
         except OutOfTime:
             client.fail(lease, "the worker was stopped", gave_up=True)
             return 0
