@@ -9,14 +9,14 @@ from league.core.state.commands import ChangeLeague, Command, ImportPolicy
 from league.core.state.population_config import FixedOpponentConfig
 from league.core.state.records import IMPORTED_PREFIX
 from league.errors import LeagueError
-from league.operations.plans import OperationRefused, Plan, Situation, overridden
+from league.operations.plans import OperationRefused, Plan, PlanInputs, overridden
 from league.policies.imported import FromOutside, fits_running_hosts
 
 KEY = "league.fixed_opponents"
 
 
 def plan_admit(
-    now: Situation, outside: FromOutside, *, source: str, name: str, player: str, probability: float, role: str
+    inputs: PlanInputs, outside: FromOutside, *, source: str, name: str, player: str, probability: float, role: str
 ) -> Plan:
     """A frozen policy joins, as a fixed opponent that takes a fraction of the games and is rated.
 
@@ -26,27 +26,27 @@ def plan_admit(
       role: that meets it; empty for every one.
     """
     policy = name if name.startswith(IMPORTED_PREFIX) else IMPORTED_PREFIX + name
-    if policy in now.state.population.index:
+    if policy in inputs.state.population.index:
         raise OperationRefused(f"{policy} is in the league already")
-    if not now.state.is_competitive:
+    if not inputs.state.is_competitive:
         raise OperationRefused("a game of one team has no opponents")
     try:
         opponent = FixedOpponentConfig(policy, probability, (role,) if role else (), source, player)
-        joining = outside(now.config, opponent)
+        joining = outside(inputs.config, opponent)
     except ValueError as error:
         raise OperationRefused(str(error)) from error
     except LeagueError as error:
         raise OperationRefused(str(error)) from error
-    if problem := fits_running_hosts(now.config, now.state, joining):
+    if problem := fits_running_hosts(inputs.config, inputs.state, joining):
         raise OperationRefused(problem)
-    config = _with(now.config, [policy.opponent for policy in joining])
-    changes = tuple(differences(config_plain(now.config), config_plain(config)))
+    config = _with(inputs.config, [policy.opponent for policy in joining])
+    changes = tuple(differences(config_plain(inputs.config), config_plain(config)))
     commands: list[Command] = [
         ImportPolicy(policy.opponent.policy, policy.copy.manifest.digest, policy.copy.manifest.version)
         for policy in joining
     ]
-    text = recommented(config, now.state.config_text)
-    commands.append(ChangeLeague(changes, text, now.by, now.reason))
+    text = recommented(config, inputs.state.config_text)
+    commands.append(ChangeLeague(changes, text, inputs.by, inputs.reason))
     names = ", ".join(policy.opponent.policy for policy in joining)
     stored = tuple((policy.copy.weights, policy.copy.manifest) for policy in joining)
     return Plan(f"admits {names} from {source}", tuple(commands), config, stored)

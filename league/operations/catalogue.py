@@ -14,7 +14,7 @@ from league.operations.mark_plans import plan_pin, plan_tag, plan_untag
 from league.operations.plans import (
     OperationRefused,
     Plan,
-    Situation,
+    PlanInputs,
     plan_add,
     plan_flag,
     plan_freeze,
@@ -61,7 +61,7 @@ class Operation:
     name: str
     what: str
     arguments: tuple[Argument, ...]
-    plan: Callable[[Situation, Mapping[str, Value]], Plan]
+    plan: Callable[[PlanInputs, Mapping[str, Value]], Plan]
     is_undoable: bool = True
 
 
@@ -69,53 +69,53 @@ HOST = Argument("host", "text", "an actor host, as `league hosts` names it")
 PLAYER = Argument("player", "text", "a player's id, or a role for all its players")
 
 
-def _set(now: Situation, given: Mapping[str, Value]) -> Plan:
-    return plan_set(now, [(str(given["key"]), given["value"])])
+def _set(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
+    return plan_set(inputs, [(str(given["key"]), given["value"])])
 
 
-def _extend(now: Situation, given: Mapping[str, Value]) -> Plan:
+def _extend(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
     limit, amount = str(given["limit"]), given["amount"]
     assert isinstance(amount, int | float)
     if limit not in BUDGETS:
         raise OperationRefused(f"limit is one of {', '.join(BUDGETS)}, not {limit!r}")
-    present = getattr(now.config.budget, limit)
+    present = getattr(inputs.config.budget, limit)
     if present is None:
         raise OperationRefused(f"budget.{limit} is no limit of this run; set budget.{limit} to make it one")
     total = present + amount
     if total < 0:
         raise OperationRefused(f"budget.{limit} is {present:g}; {-amount:g} cannot be cut from it")
-    return plan_set(now, [(f"budget.{limit}", int(total) if limit == "env_steps" else float(total))])
+    return plan_set(inputs, [(f"budget.{limit}", int(total) if limit == "env_steps" else float(total))])
 
 
-def _pause(now: Situation, given: Mapping[str, Value]) -> Plan:
-    return _paused(now, str(given["what"]), value=True)
+def _pause(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
+    return _paused(inputs, str(given["what"]), value=True)
 
 
-def _unpause(now: Situation, given: Mapping[str, Value]) -> Plan:
-    return _paused(now, str(given["what"]), value=False)
+def _unpause(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
+    return _paused(inputs, str(given["what"]), value=False)
 
 
-def _paused(now: Situation, what: str, *, value: bool) -> Plan:
+def _paused(inputs: PlanInputs, what: str, *, value: bool) -> Plan:
     if what in ("training", "rating"):
-        if (now.state.training_paused if what == "training" else now.state.rating_paused) == value:
+        if (inputs.state.training_paused if what == "training" else inputs.state.rating_paused) == value:
             raise OperationRefused(f"{what} is {'paused already' if value else 'not paused'}")
         words = f"pauses {what}" if value else f"takes up {what} again"
-        return replace(plan_set(now, [(f"league_state.{what}_paused", value)]), words=words)
-    return plan_flag(now, what, "paused", value=value, words="pauses" if value else "takes up again")
+        return replace(plan_set(inputs, [(f"league_state.{what}_paused", value)]), words=words)
+    return plan_flag(inputs, what, "paused", value=value, words="pauses" if value else "takes up again")
 
 
-def _retire(now: Situation, given: Mapping[str, Value]) -> Plan:
-    return plan_flag(now, str(given["player"]), "retired", value=True, words="freezes and retires")
+def _retire(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
+    return plan_flag(inputs, str(given["player"]), "retired", value=True, words="freezes and retires")
 
 
-def _admit(now: Situation, given: Mapping[str, Value]) -> Plan:
+def _admit(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
     from league.operations.admit_plan import plan_admit  # loads torch, which no other operation needs
     from league.policies.imported import policies_from_outside
 
     probability = given["probability"]
     assert isinstance(probability, int | float)
     return plan_admit(
-        now,
+        inputs,
         policies_from_outside,
         source=str(given["source"]),
         name=str(given["name"]),
@@ -125,28 +125,28 @@ def _admit(now: Situation, given: Mapping[str, Value]) -> Plan:
     )
 
 
-def _actor_hosts(now: Situation, given: Mapping[str, Value]) -> Plan:
+def _actor_hosts(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
     number = given["number"]
     assert isinstance(number, int)
-    return plan_actor_hosts(now, number)
+    return plan_actor_hosts(inputs, number)
 
 
-def _add(now: Situation, given: Mapping[str, Value]) -> Plan:
+def _add(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
     weight = given["step_weight"]
     assert weight is None or isinstance(weight, int | float)
-    return plan_add(now, str(given["role"]), parent=str(given["parent"]), step_weight=weight)
+    return plan_add(inputs, str(given["role"]), parent=str(given["parent"]), step_weight=weight)
 
 
-def _gc(now: Situation, given: Mapping[str, Value]) -> Plan:
+def _gc(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
     keep = given["keep"]
     assert isinstance(keep, int)
-    return plan_gc(now, keep)
+    return plan_gc(inputs, keep)
 
 
-def _undo(now: Situation, given: Mapping[str, Value]) -> Plan:
+def _undo(inputs: PlanInputs, given: Mapping[str, Value]) -> Plan:
     number = given["event"]
     assert isinstance(number, int)
-    return plan_undo(now, number)
+    return plan_undo(inputs, number)
 
 
 _LISTED = (
@@ -182,21 +182,21 @@ _LISTED = (
         "snapshot",
         "Freezes the weights of players as they are now.",
         (Argument("player", "text", "a player's id or a role; every active player if left out", False, ""),),
-        lambda now, given: plan_snapshots(now, str(given["player"])),
+        lambda inputs, given: plan_snapshots(inputs, str(given["player"])),
         is_undoable=False,
     ),
     Operation(
         "reset",
         "Freezes a player, and lets it start again from where its role does.",
         (Argument("player", "text", "a player's id"),),
-        lambda now, given: plan_reset(now, str(given["player"])),
+        lambda inputs, given: plan_reset(inputs, str(given["player"])),
         is_undoable=False,
     ),
     Operation(
         "freeze",
         "Takes a snapshot of players and ends their learning; they are still met as opponents.",
         (PLAYER,),
-        lambda now, given: plan_freeze(now, str(given["player"])),
+        lambda inputs, given: plan_freeze(inputs, str(given["player"])),
     ),
     Operation(
         "retire",
@@ -234,25 +234,25 @@ _LISTED = (
             Argument("snapshot", "text", "a snapshot, or what stands for one, such as best or a player's id"),
             Argument("name", "text", "the tag, such as release-3"),
         ),
-        lambda now, given: plan_tag(now, str(given["snapshot"]), str(given["name"])),
+        lambda inputs, given: plan_tag(inputs, str(given["snapshot"]), str(given["name"])),
     ),
     Operation(
         "untag",
         "Takes a name from a snapshot.",
         (Argument("name", "text", "the tag"),),
-        lambda now, given: plan_untag(now, str(given["name"])),
+        lambda inputs, given: plan_untag(inputs, str(given["name"])),
     ),
     Operation(
         "pin",
         "Keeps the weights of a snapshot, whatever the limits of retention.",
         (Argument("snapshot", "text", "a snapshot, or what stands for one, such as best or a player's id"),),
-        lambda now, given: plan_pin(now, str(given["snapshot"]), value=True),
+        lambda inputs, given: plan_pin(inputs, str(given["snapshot"]), value=True),
     ),
     Operation(
         "unpin",
         "Lets retention remove the weights of a snapshot again.",
         (Argument("snapshot", "text", "a snapshot"),),
-        lambda now, given: plan_pin(now, str(given["snapshot"]), value=False),
+        lambda inputs, given: plan_pin(inputs, str(given["snapshot"]), value=False),
     ),
     Operation(
         "actor_hosts",
@@ -264,19 +264,19 @@ _LISTED = (
         "park",
         "Gives an actor host no further lease; its process stays.",
         (HOST,),
-        lambda now, given: plan_park(now, str(given["host"])),
+        lambda inputs, given: plan_park(inputs, str(given["host"])),
     ),
     Operation(
         "unpark",
         "Lets a parked actor host work again.",
         (HOST,),
-        lambda now, given: plan_unpark(now, str(given["host"])),
+        lambda inputs, given: plan_unpark(inputs, str(given["host"])),
     ),
     Operation(
         "drain",
         "Ends an actor host with the lease in hand, or a learner host once the others can take its players.",
         (HOST,),
-        lambda now, given: plan_drain(now, str(given["host"])),
+        lambda inputs, given: plan_drain(inputs, str(given["host"])),
     ),
     Operation(
         "gc",
@@ -296,7 +296,7 @@ OPERATIONS: Mapping[str, Operation] = {operation.name: operation for operation i
 """Name -> operation."""
 
 
-def plan_of(name: str, arguments: Mapping[str, Value], now: Situation) -> Plan:
+def plan_of(name: str, arguments: Mapping[str, Value], inputs: PlanInputs) -> Plan:
     """The plan of an operation; nothing is done yet.
 
     Raises:
@@ -309,7 +309,7 @@ def plan_of(name: str, arguments: Mapping[str, Value], now: Situation) -> Plan:
         raise OperationRefused(f"there is no operation {name!r}; {hint}")
     given = complete(operation, arguments)
     try:
-        return operation.plan(now, given)
+        return operation.plan(inputs, given)
     except Refused as error:
         raise OperationRefused(str(error)) from error
 

@@ -13,7 +13,7 @@ from league.core.state.commands import Command, Refused
 from league.core.state.events import EVENTS, Event
 from league.errors import LeagueError
 from league.operations.catalogue import OPERATIONS, Value, plan_of
-from league.operations.plans import OperationRefused, Plan, Situation, plan_set
+from league.operations.plans import OperationRefused, Plan, PlanInputs, plan_set
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
@@ -115,12 +115,12 @@ class Operator:
         Raises:
           OperationRefused.
         """
-        return plan_of(name, arguments, self.situation(by=by, reason=reason))
+        return plan_of(name, arguments, self.plan_inputs(by=by, reason=reason))
 
-    def situation(self, *, by: str, reason: str) -> Situation:
-        """The situation from which a plan is made now."""
+    def plan_inputs(self, *, by: str, reason: str) -> PlanInputs:
+        """The inputs of a plan that is made now."""
         hosts = self.hosts(), self.learner_hosts()
-        return Situation(self._league.state, self.config, by, reason, self._event_of, *hosts)
+        return PlanInputs(self._league.state, self.config, by, reason, self._event_of, *hosts)
 
     def change(
         self,
@@ -136,7 +136,7 @@ class Operator:
         Raises:
           OperationRefused: they may not change, or not so.
         """
-        plan = plan_set(self.situation(by=by, reason=reason), pairs, remedy=remedy)
+        plan = plan_set(self.plan_inputs(by=by, reason=reason), pairs, remedy=remedy)
         try:
             execute(plan.commands)
         except Refused as error:

@@ -39,7 +39,7 @@ class OperationRefused(LeagueError):  # noqa: N818 - it is an answer
 
 
 @dataclass(frozen=True)
-class Situation:
+class PlanInputs:
     """The inputs of a plan.
 
     Fields:
@@ -77,7 +77,7 @@ class Plan:
 
 
 def plan_set(
-    now: Situation, pairs: Sequence[tuple[str, object]], *, undoes: int = 0, remedy: str = "", allowed: str = ""
+    inputs: PlanInputs, pairs: Sequence[tuple[str, object]], *, undoes: int = 0, remedy: str = "", allowed: str = ""
 ) -> Plan:
     """Settings get other values: of the configuration, of one player, or of the league's pauses.
 
@@ -89,74 +89,74 @@ def plan_set(
       OperationRefused: a key may not change live, or not to that value.
     """
     own = [(key, value) for key, value in pairs if is_of_league(key)]
-    others = [(_with_group(now.config, key), value) for key, value in pairs if not is_of_league(key)]
-    config, text = now.config, ""
-    changes = [ConfigChange(key, json.dumps(_held(now, key)), json.dumps(value)) for key, value in own]
+    others = [(_with_group(inputs.config, key), value) for key, value in pairs if not is_of_league(key)]
+    config, text = inputs.config, ""
+    changes = [ConfigChange(key, json.dumps(_held(inputs, key)), json.dumps(value)) for key, value in own]
     if others:
-        config = overridden(now.config, others)
-        found = tuple(differences(config_plain(now.config), config_plain(config)))
-        _require_live([change for change in found if change.key != allowed], now.config, config)
+        config = overridden(inputs.config, others)
+        found = tuple(differences(config_plain(inputs.config), config_plain(config)))
+        _require_live([change for change in found if change.key != allowed], inputs.config, config)
         changes += found
-        text = recommented(config, now.state.config_text) if found else ""
+        text = recommented(config, inputs.state.config_text) if found else ""
     if not changes:
         key, value = pairs[0]
         raise OperationRefused(f"{key} is {json.dumps(value)} already")
-    command = ChangeLeague(tuple(changes), text, now.by, now.reason, undoes, remedy)
+    command = ChangeLeague(tuple(changes), text, inputs.by, inputs.reason, undoes, remedy)
     return Plan(_words_of(changes), (command,), config)
 
 
-def plan_flag(now: Situation, player: str, what: str, *, value: bool, words: str) -> Plan:
+def plan_flag(inputs: PlanInputs, player: str, what: str, *, value: bool, words: str) -> Plan:
     """A flag of one player, or of every player of a role that has the other value."""
-    names = [known.name for known in players_named(now.state, player) if getattr(known, what) != value]
+    names = [known.name for known in players_named(inputs.state, player) if getattr(known, what) != value]
     if not names:
         raise OperationRefused(f"{player} is {f'{what} already' if value else f'not {what}'}")
-    plan = plan_set(now, [(f"players.{name}.{what}", value) for name in names])
+    plan = plan_set(inputs, [(f"players.{name}.{what}", value) for name in names])
     return replace(plan, words=f"{words} {', '.join(names)}")
 
 
-def plan_freeze(now: Situation, player: str) -> Plan:
+def plan_freeze(inputs: PlanInputs, player: str) -> Plan:
     """A snapshot, and no more learning; its weights are met as they are."""
-    plan = plan_flag(now, player, "paused", value=True, words="freezes")
-    names = [known.name for known in players_named(now.state, player) if not known.paused]
+    plan = plan_flag(inputs, player, "paused", value=True, words="freezes")
+    names = [known.name for known in players_named(inputs.state, player) if not known.paused]
     for name in names:
-        if now.state.open_directives(name):
+        if inputs.state.open_directives(name):
             raise OperationRefused(f"{name} waits for its learner to carry out a directive; ask again after that")
     return replace(plan, commands=(*plan.commands, *(RequestSnapshot(name, MANUAL) for name in names)))
 
 
-def plan_snapshots(now: Situation, player: str) -> Plan:
+def plan_snapshots(inputs: PlanInputs, player: str) -> Plan:
     """A snapshot of a player, or of every active one."""
-    everyone = [known for known in now.state.players.values() if known.is_active]
-    chosen = players_named(now.state, player) if player else everyone
+    everyone = [known for known in inputs.state.players.values() if known.is_active]
+    chosen = players_named(inputs.state, player) if player else everyone
     names = [known.name for known in chosen]
     return Plan(
-        f"takes a snapshot of {', '.join(names)}", tuple(RequestSnapshot(name, MANUAL) for name in names), now.config
+        f"takes a snapshot of {', '.join(names)}", tuple(RequestSnapshot(name, MANUAL) for name in names), inputs.config
     )
 
 
-def plan_reset(now: Situation, player: str) -> Plan:
+def plan_reset(inputs: PlanInputs, player: str) -> Plan:
     """A player is frozen and starts again."""
-    (known, *more) = players_named(now.state, player)
+    (known, *more) = players_named(inputs.state, player)
     if more:
         raise OperationRefused(f"{player} names {len(more) + 1} players; name the one that is to start again")
-    return Plan(f"freezes {known.name} and lets it start again", (RequestReset(known.name),), now.config)
+    return Plan(f"freezes {known.name} and lets it start again", (RequestReset(known.name),), inputs.config)
 
 
-def plan_add(now: Situation, role: str, *, parent: str, step_weight: float | None) -> Plan:
+def plan_add(inputs: PlanInputs, role: str, *, parent: str, step_weight: float | None) -> Plan:
     """One player more of a role or group; of a new group where none has that role.
 
     Args:
       parent: snapshot or tag that it starts from; empty for new weights.
       step_weight: of a new group; a group that is there has its own.
     """
-    parent = now.state.tags.get(parent, parent)
-    plain = config_plain(now.config)
-    groups = now.config.league.players
+    parent = inputs.state.tags.get(parent, parent)
+    plain = config_plain(inputs.config)
+    groups = inputs.config.league.players
     index = next((i for i, group in enumerate(groups) if role in (group.role, group.prefix)), len(groups))
     if index < len(groups):
         if step_weight is not None:
             raise OperationRefused(f"players of {groups[index].prefix} have the step_weight of their group: set that")
-        there = sum(player.group == index for player in now.state.players.values())
+        there = sum(player.group == index for player in inputs.state.players.values())
         override: tuple[str, object] = (f"league.players.{index}.count", there + 1)
     else:
         try:
@@ -166,33 +166,33 @@ def plan_add(now: Situation, role: str, *, parent: str, step_weight: float | Non
         section = plain["league"]
         assert isinstance(section, dict)
         override = ("league.players", [*section["players"], _group_plain(group)])
-    config = overridden(now.config, [override])
+    config = overridden(inputs.config, [override])
     changes = tuple(differences(plain, config_plain(config)))
     source = f" from {parent}" if parent else ""
     return Plan(
         f"adds a player of {role}{source}",
-        (AddPlayer(index, changes, recommented(config, now.state.config_text), parent, now.by, now.reason),),
+        (AddPlayer(index, changes, recommented(config, inputs.state.config_text), parent, inputs.by, inputs.reason),),
         config,
     )
 
 
-def plan_gc(now: Situation, keep: int) -> Plan:
+def plan_gc(inputs: PlanInputs, keep: int) -> Plan:
     """The weights of the snapshots that are needed least go, until so many have theirs."""
-    there = len(now.state.population.snapshots())
-    retired = len(plan_retention(now.state, keep=keep).retired) if keep >= 1 else 0
+    there = len(inputs.state.population.snapshots())
+    retired = len(plan_retention(inputs.state, keep=keep).retired) if keep >= 1 else 0
     if not retired:
         raise OperationRefused(f"{there} snapshots have weights, of which {keep} may keep theirs: none can go")
-    note = f"by {now.by}" + (f": {now.reason}" if now.reason else "")
+    note = f"by {inputs.by}" + (f": {inputs.reason}" if inputs.reason else "")
     words = f"removes the weights of {retired} of {there} snapshots, once games in flight do without them"
-    return Plan(words, (RetireSnapshots(keep, is_exact=True, note=note),), now.config)
+    return Plan(words, (RetireSnapshots(keep, is_exact=True, note=note),), inputs.config)
 
 
-def plan_undo(now: Situation, number: int) -> Plan:
+def plan_undo(inputs: PlanInputs, number: int) -> Plan:
     """The changes of an event are taken back, where nothing has changed them again since."""
-    event = now.event_of(number)
+    event = inputs.event_of(number)
     while isinstance(event, PolicyImported):  # the change of the settings that follows names it
         number += 1
-        event = now.event_of(number)
+        event = inputs.event_of(number)
     if event is None:
         raise OperationRefused(f"the journal has no event {number}")
     if not isinstance(event, SettingsChanged):
@@ -202,9 +202,9 @@ def plan_undo(now: Situation, number: int) -> Plan:
     if any(change.key.endswith((".count", "league.players")) for change in event.changes):
         raise OperationRefused(f"event {number} added a player; retire that player instead")
     for change in event.changes:
-        if json.dumps(_present(now, change.key)) != change.new:
+        if json.dumps(_present(inputs, change.key)) != change.new:
             raise OperationRefused(f"{change.key} was changed again after event {number}")
-    plan = plan_set(now, [(change.key, json.loads(change.old)) for change in event.changes], undoes=number)
+    plan = plan_set(inputs, [(change.key, json.loads(change.old)) for change in event.changes], undoes=number)
     return replace(plan, words=f"takes back event {number}: {plan.words}")
 
 
@@ -222,17 +222,17 @@ def players_named(state: LeagueState, name: str) -> list[PlayerState]:
     return found
 
 
-def _held(now: Situation, key: str) -> object:
+def _held(inputs: PlanInputs, key: str) -> object:
     try:
-        return value_of(now.state, key)
+        return value_of(inputs.state, key)
     except Refused as error:
         raise OperationRefused(str(error)) from error
 
 
-def _present(now: Situation, key: str) -> object:
+def _present(inputs: PlanInputs, key: str) -> object:
     if is_of_league(key):
-        return _held(now, key)
-    place: object = config_plain(now.config)
+        return _held(inputs, key)
+    place: object = config_plain(inputs.config)
     for part in key.split("."):
         if isinstance(place, list):
             place = place[int(part)] if part.isdigit() and int(part) < len(place) else None

@@ -21,7 +21,7 @@ from league.core.state.events import EVENTS
 from league.core.state.state import digest, from_plain, to_plain
 from league.errors import LeagueError
 from league.operations.catalogue import OPERATIONS, plan_of
-from league.operations.plans import Situation
+from league.operations.plans import PlanInputs
 from league.run.budget import ClockFile
 from league.runtime.actor_state_file import decode_actor_state
 from league.store.event_codec import EventCodec
@@ -116,9 +116,9 @@ def read_request(content: bytes, folder: Path) -> None:
     if not isinstance(arguments, dict):
         return
     league = SimulatedLeague(three_roles())
-    situation = Situation(league.state, CONFIG, "me", "", lambda number: None)
+    inputs = PlanInputs(league.state, CONFIG, "me", "", lambda number: None)
     with contextlib.suppress(Refused):
-        for command in plan_of(name.decode("latin-1"), arguments, situation).commands:
+        for command in plan_of(name.decode("latin-1"), arguments, inputs).commands:
             league.ask(command)
     assert digest(from_plain(json.loads(json.dumps(to_plain(league.state))))) == digest(league.state)
 

@@ -14,7 +14,7 @@ from league.control.door_file import NoDoor, read_door_file
 from league.core.state.events import Event
 from league.errors import LeagueError
 from league.operations.catalogue import OPERATIONS, plan_of
-from league.operations.plans import Situation
+from league.operations.plans import PlanInputs
 from league.page.guard import Keys
 from league.page.runs.library import Library
 from league.page.runs.opened_run import OpenedRun
@@ -68,13 +68,13 @@ def intended(run: OpenedRun, name: str, wanted: Wanted) -> Intended:
         run.refresh()
         try:
             read_door_file(run.folder)  # of this user's own daemon: its configuration may be read as it reads it
-            plan = plan_of(name, wanted.arguments, _situation(run, wanted.reason))
+            plan = plan_of(name, wanted.arguments, _plan_inputs(run, wanted.reason))
         except LeagueError as error:
             raise HTTPException(409, str(error)) from error
         return Intended(plan.words, OPERATIONS[name].is_undoable and plan.is_undoable, run.seq)
 
 
-def _situation(run: OpenedRun, reason: str) -> Situation:
+def _plan_inputs(run: OpenedRun, reason: str) -> PlanInputs:
     def event_of(number: int) -> Event | None:
         if not 1 <= number <= run.seq:
             return None
@@ -85,7 +85,7 @@ def _situation(run: OpenedRun, reason: str) -> Situation:
     workers = () if run.status is None else run.status.workers
     actors, learners = (tuple(w.name for w in workers if w.kind == kind) for kind in ("actor_host", "learner_host"))
     config = parse_config(text, source="config.yaml")
-    return Situation(run.state, config, this_user(), reason, event_of, actors, learners)
+    return PlanInputs(run.state, config, this_user(), reason, event_of, actors, learners)
 
 
 def _wanted(name: str, body: bytes) -> Wanted:
