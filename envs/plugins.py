@@ -225,6 +225,14 @@ def _missing(error: ModuleNotFoundError) -> str:
     return f"it needs the package {error.name!r}, which is not installed; pip install {error.name}"
 
 
+def install_extra(name: str) -> str:
+    """The advice to install an extra of this project, which is in no index: what has its name there is another's."""
+    return (
+        f"install the extra `{name}`: pip install -c constraints.txt '.[{name}]' (or -e '.[{name}]') in a copy of the"
+        " repository"
+    )
+
+
 def first_line(error: BaseException) -> str:
     """The first line of the text of an error, which may be of others' code and long; empty where it says nothing."""
     return (str(error).splitlines() or [""])[0]

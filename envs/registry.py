@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from envs.closing import closed_on_error
-from envs.plugins import MissingModuleError, PluginError, load
+from envs.plugins import MissingModuleError, PluginError, install_extra, load
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec
 from envs.seat_plan import SeatPlan
 
@@ -75,7 +75,7 @@ def _adapter(prefix: str, env_id: str) -> Callable[..., Any]:
     try:
         adapter: Callable[..., Any] = load(ADAPTERS[prefix])
     except PluginError as error:
-        raise EnvError(f'{env_id}: a package is missing ({error}); pip install "league[{prefix}]"') from error
+        raise EnvError(f"{env_id}: a package is missing ({error}); {install_extra(prefix)}") from error
     return adapter
 
 

@@ -1,6 +1,6 @@
 """Team games against a scripted opponent: mpe2's simple_tag and MAgent2's battle, beside random play's own figures.
 
-`python -m benchmarks.strength.teams --runs DIR --json`. Needs `pip install 'league[mpe,magent]'`. Each seed trains the
+`python -m benchmarks.strength.teams --runs DIR --json`. Needs the extras `mpe` and `magent`. Each seed trains the
 game's configuration for `--core-seconds`. Finished runs in `--runs` are used again and interrupted ones resumed, and
 figures in `--results` are not found again.
 

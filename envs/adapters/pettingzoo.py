@@ -20,7 +20,7 @@ from envs.adapters.external import ExternalEnv, make_games
 from envs.adapters.outline import Outline, outline_of
 from envs.adapters.spaces import MASK, mask_of
 from envs.closing import closed_on_error
-from envs.plugins import package_folder
+from envs.plugins import install_extra, package_folder
 from envs.protocol import EnvError
 from envs.seat_plan import ALONE, SeatPlan, own_teams
 
@@ -56,7 +56,7 @@ def make_registered(
             return pettingzoo.make(kind, key, **options)
         except (ImportError, FailedToImport) as error:
             cause = error.__cause__ or error
-            raise EnvError(f'{env_id}: a package is missing ({cause}); pip install "league[{family}]"') from error
+            raise EnvError(f"{env_id}: a package is missing ({cause}); {install_extra(family)}") from error
 
     parallel = EmulatorEnv.of if family == "atari" else ParallelEnv.of
     wrap = parallel if kind == "parallel" else AecEnv.of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, cast
 
-from envs.plugins import PluginError, load
+from envs.plugins import PluginError, install_extra, load
 from envs.protocol import EnvConfig, EnvError, EnvSpec
 
 CHESS, GO, BOARD = "chess", "go", "board"
@@ -74,6 +74,6 @@ def notation_of(env: EnvConfig, spec: EnvSpec) -> Notation | None:
             try:
                 make = cast(Callable[[EnvConfig, EnvSpec], Notation], load(target))
             except (ImportError, PluginError) as error:
-                raise EnvError(f'{env.id}: a package is missing ({error}); pip install "league[classic]"') from error
+                raise EnvError(f"{env.id}: a package is missing ({error}); {install_extra('classic')}") from error
             return make(env, spec)
     return None

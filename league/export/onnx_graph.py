@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from envs.plugins import install_extra
 from league.errors import LeagueError
 
 OPSET = 20
 MAX_ONNX_BYTES = (2 << 30) - (1 << 20)
 """A file of this format ends at 2 GiB."""
-MISSING = "ONNX needs the packages onnx, onnxscript and onnxruntime: pip install 'league[export]' brings them."
+MISSING = f"ONNX needs the packages onnx, onnxscript and onnxruntime; {install_extra('export')}."
 
 
 def onnx_bytes(program: torch.export.ExportedProgram, *, inputs: Sequence[str], outputs: Sequence[str]) -> bytes:

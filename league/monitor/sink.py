@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from envs.plugin_options import Component, component_of, kind_of
-from envs.plugins import resolve
+from envs.plugins import install_extra, resolve
 from league.errors import LeagueError
 from league.store.storage import Storage
 
@@ -99,7 +99,7 @@ def check_plugin_sink(sink: Component, *, place: str) -> None:
     if kind in METRIC_SINKS:
         raise ValueError(f"{place}: the sink {kind!r} is always open; name another or one of your own")
     if kind in OPTIONAL_SINKS and importlib.util.find_spec(kind) is None:
-        raise ValueError(f"{place}: the sink {kind!r} needs a package that is not there: install the extra `{kind}`")
+        raise ValueError(f"{place}: the sink {kind!r} needs a package that is not there; {install_extra(kind)}")
     component_of(sink, OPTIONAL_SINKS, what="metric sink", place=place)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from envs.plugins import install_extra
 from envs.rendering.drawing import PAPER, Circle, Drawing, Label, Line, Pixels, Rect
 from league.errors import LeagueError
 
@@ -20,7 +21,7 @@ def image_of(drawing: Drawing, *, width: int, height: int) -> Any:
     try:
         from PIL import Image, ImageDraw
     except ImportError as error:
-        raise LeagueError('images need Pillow: pip install "league[replays]".') from error
+        raise LeagueError(f"images need Pillow; {install_extra('replays')}.") from error
     scale = min(width / drawing.width, height / drawing.height)
     left, top = (width - scale * drawing.width) / 2, (height - scale * drawing.height) / 2
     image = Image.new("RGB", (width, height), PAPER)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from envs.plugins import install_extra
 from envs.rendering.drawing import INK, Drawing, Label
 from league.errors import LeagueError
 from league.replays.playback import Frame
@@ -54,7 +55,7 @@ def mp4_of(frames: Sequence[Frame], names: Sequence[str]) -> bytes:
     import numpy as np
 
     if importlib.util.find_spec("imageio") is None or importlib.util.find_spec("imageio_ffmpeg") is None:
-        raise LeagueError('films need imageio and its ffmpeg: pip install "league[replays]".')
+        raise LeagueError(f"films need imageio and its ffmpeg; {install_extra('replays')}.")
     import imageio.v2 as imageio
 
     images = images_of(frames, names)

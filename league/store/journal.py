@@ -244,10 +244,11 @@ class Journal(JournalReader):
         """
         assert not self._queue, "commit before save_state: the stored state must not be ahead of the events"
         row = (self._seq, self._chain, payload, hashlib.sha256(payload).digest())
-        self._transact("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)", [row])
-        self._transact(
-            "DELETE FROM states WHERE seq NOT IN (SELECT seq FROM states ORDER BY seq DESC LIMIT ?)", [(KEPT_STATES,)]
-        )
+        with self._one_transaction():
+            self._connection.execute("INSERT OR REPLACE INTO states VALUES (?, ?, ?, ?)", row)
+            self._connection.execute(
+                "DELETE FROM states WHERE seq NOT IN (SELECT seq FROM states ORDER BY seq DESC LIMIT ?)", (KEPT_STATES,)
+            )
 
     def _transact(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
         with named_sqlite_errors(self._path):

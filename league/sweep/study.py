@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from envs.plugins import install_extra
 from league.errors import LeagueError
 from league.sweep.plan import SweepPlan
 from league.sweep.space import Choices, Range, Space
@@ -51,7 +52,7 @@ class Study:
         try:
             import optuna
         except ImportError as error:
-            raise LeagueError("a sweep needs Optuna: install the extra `sweep`.") from error
+            raise LeagueError(f"a sweep needs Optuna; {install_extra('sweep')}.") from error
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._optuna = optuna
         self._plan = plan

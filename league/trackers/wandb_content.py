@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from envs.plugins import install_extra
 from envs.protocol import EnvError
 from league.alerts.sink import AlertNews
 from league.core.metagame.ratings import RatingRow, league_ratings
@@ -139,7 +140,7 @@ class WandbContent:
         try:
             return self._wandb.Image(heatmap(found), caption="win rate of the row against the column")
         except ImportError:
-            self.without_pictures = "there are no pictures: install the extra `replays` (pillow)"
+            self.without_pictures = f"there are no pictures; {install_extra('replays')}"
             return None
 
     def _rating_plot(self, state: LeagueState, player: str, ratings: Iterable[RatingRow]) -> Mapping[str, Any]:

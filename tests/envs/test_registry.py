@@ -124,7 +124,7 @@ def test_a_missing_package_of_pettingzoo_says_what_to_install(monkeypatch: pytes
         monkeypatch.delitem(sys.modules, name)  # another test of this process may have imported the game
     spec._load_env_creator.cache_clear()  # and PettingZoo remembers it
     monkeypatch.setitem(sys.modules, "chess", None)
-    with pytest.raises(EnvError, match=r'package is missing.*chess.*pip install "league\[classic\]"'):
+    with pytest.raises(EnvError, match=r"package is missing.*chess.*extra `classic`: pip install .*'\.\[classic\]'"):
         make(EnvConfig("pettingzoo:classic/chess_v6"), num_envs=1)
 
 

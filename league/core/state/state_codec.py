@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import types
 import typing
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -18,6 +19,8 @@ from league.core.state.registry import Component, Options
 Plain = Any
 """None, bool, int, float, str, or lists and string-keyed dicts of these."""
 
+SCALARS = (bool, int, float, str)
+
 
 def encode(value: object) -> Plain:
     """Turn dataclasses into dicts, tuples into lists, dicts into lists of pairs and columns into little-endian base64.
@@ -25,7 +28,7 @@ def encode(value: object) -> Plain:
     Raises:
       TypeError: a value of another kind.
     """
-    if value is None or isinstance(value, bool | int | float | str):
+    if value is None or isinstance(value, SCALARS):
         return value
     if isinstance(value, GrowableArray):
         array = value.values
@@ -36,7 +39,7 @@ def encode(value: object) -> Plain:
     if isinstance(value, dict):
         return [[encode(key), encode(item)] for key, item in value.items()]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: _pack_field(hint, getattr(value, name)) for name, hint in _fields(type(value)).items()}
+        return {name: pack(getattr(value, name)) for name, pack in _packers(type(value))}
     raise TypeError(f"cannot write a {type(value).__name__} as plain data")
 
 
@@ -63,12 +66,31 @@ def decode(kind: Any, plain: Plain) -> Any:
     return _unpack_generic(typing.get_origin(kind), typing.get_args(kind), plain)
 
 
-def _pack_field(hint: Any, value: object) -> Plain:
+@functools.cache
+def _packers(kind: type) -> tuple[tuple[str, Callable[[Any], Plain]], ...]:
+    """Fields of a record with what encodes them, chosen once: a state has thousands of records of a few kinds."""
+    return tuple((name, _packer(hint)) for name, hint in _fields(kind).items())
+
+
+def _packer(hint: Any) -> Callable[[Any], Plain]:
+    """The encoder of a field of this type."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    choices = arguments if origin in (typing.Union, types.UnionType) else (hint,)
+    if hint in (Options, Component) or set(choices) <= {int, str, bool, type(None)}:
+        return _as_it_is
+    if origin is tuple and arguments[0] in SCALARS:
+        return list
+    return _pack_float if float in choices else encode
+
+
+def _as_it_is(value: Plain) -> Plain:
+    """JSON holds it so."""
+    return value
+
+
+def _pack_float(value: object) -> Plain:
     """A whole number in a float field becomes a float, as it does when it is read back."""
-    if hint in (Options, Component):  # JSON holds it as it is
-        return value
-    is_float = hint is float or float in typing.get_args(hint)
-    return float(value) if is_float and isinstance(value, int) else encode(value)
+    return float(value) if isinstance(value, int) else encode(value)
 
 
 def _unpack_generic(origin: Any, arguments: tuple[Any, ...], plain: Plain) -> Any:

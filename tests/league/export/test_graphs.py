@@ -111,5 +111,5 @@ def test_a_missing_package_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(graphs, "traced", lambda module, spec: None)
     monkeypatch.setattr(torch.onnx, "export", absent)
-    with pytest.raises(LeagueError, match=r"pip install 'league\[export\]'"):
+    with pytest.raises(LeagueError, match=r"install the extra `export`"):
         make_graphs(["onnx"], network, spec, member="x", stem="model")
