@@ -42,6 +42,7 @@ from league.runtime.protocol import (
     Reconfigure,
     SnapshotTaken,
 )
+from league.runtime.ray_calls import actor_class
 from league.runtime.ray_worker_group import RayWorkerGroup
 
 CREDITS = 1
@@ -295,7 +296,7 @@ def learner_host_class(options: Mapping[str, Any], *, num_actors: int) -> Any:
     """The Ray actor class of a learner host with these options, which serves so many actor hosts."""
     # Every chunk on its way may wait for room, and one question more of each actor host must still get through.
     threads = min(max(num_actors, MIN_ACTORS) * (CREDITS + 2), MAX_THREADS)
-    return ray.remote(**options, concurrency_groups={ACTORS: threads, PROGRESS: 1})(LearnerHostProcess)
+    return actor_class(LearnerHostProcess, **{ACTORS: threads, PROGRESS: 1}).options(**options)
 
 
 def _workers(place: WorkerPlace | None) -> Workers:

@@ -34,6 +34,7 @@ from league.runtime.protocol import (
 from league.runtime.ray_calls import (
     Call,
     Host,
+    actor_class,
     cause_text,
     directive_of,
     first_hosts,
@@ -61,7 +62,8 @@ PARK_RETRY_S = 180.0
 """Time between two tries to start a parked host."""
 
 BACK_OFF_S = 0.5
-"""Wait before a host is started again; doubles with each failure in a row."""
+"""Wait before a host is started again after its second failure in a row; each further one doubles it and adds as much.
+After the first one it is started at once."""
 
 
 class RayRuntime:
@@ -264,12 +266,11 @@ class RayRuntime:
             make_learner = learner_host_class(self._placement.learner_options(host.name), num_actors=self._num_actors())
             host.handle = make_learner.remote(self._setup, host.name, self._placement.worker_places(host.name))
         elif host.kind == "inference_host":
-            host.handle = ray.remote(**LIMITS)(InferenceHostProcess).remote(self._setup, host.name)
+            host.handle = actor_class(InferenceHostProcess).options(**LIMITS).remote(self._setup, host.name)
         else:
             is_extra = host.is_added and self._cluster.is_own and not self._placement.follows
             options = self._placement.actor_options(host.name, is_extra=is_extra)
-            make_actor = ray.remote(**options)(ActorHostProcess)
-            host.handle = make_actor.remote(self._setup, host.name)
+            host.handle = actor_class(ActorHostProcess).options(**options).remote(self._setup, host.name)
         self._expect(host.handle.ready.remote(), host, lambda facts: self._ready(host, *facts), deadline_s=START_S)
 
     def _num_actors(self) -> int:
@@ -349,7 +350,7 @@ class RayRuntime:
         logger.warning("%s was lost, %d times in a row now: %s", host.name, host.failures, reason)
         if host.parked:
             require_others(self._hosts.values(), host, reason)
-        wait_s = PARK_RETRY_S if host.parked else BACK_OFF_S * 2.0 ** (host.failures - 1)
+        wait_s = PARK_RETRY_S if host.parked else BACK_OFF_S * (2.0 ** (host.failures - 1) - 1.0)
         host.start_at = self._monotonic() + wait_s
         parked_s = wait_s if host.parked else 0.0
         self._reports.append(HostLost(host.name, host.kind, reason, self._players_of(host), parked_s))

@@ -25,7 +25,7 @@ from league.errors import LeagueError, RayHeadLost
 from league.runtime.cluster import Cluster
 from league.runtime.nodes.follow import follow
 from league.runtime.nodes.node_watch import NodeWatch, agree, ask_versions
-from league.runtime.ray_calls import last_line
+from league.runtime.ray_calls import actor_class, last_line
 from league.runtime.reaper import Reaper
 
 logger = logging.getLogger(__name__)
@@ -244,7 +244,7 @@ class RayTasks(Generic[Task, Answer]):
         for node_id in places[: max(0, self._max - len(self._hosts)) if self._max else None]:
             where = NodeAffinitySchedulingStrategy(node_id, soft=False)
             options: Mapping[str, Any] = {"num_cpus": 1, "max_restarts": 0, "max_task_retries": 0}
-            actor = ray.remote(**options, scheduling_strategy=where, concurrency_groups={LIFE: 1})(TaskProcess)
+            actor = actor_class(TaskProcess, **{LIFE: 1}).options(**options, scheduling_strategy=where)
             handle = actor.remote(self._make, self._sent)
             self._hosts[f"process-{self._started}"] = _Host(
                 handle, node_id, handle.ready.remote(), self._clock() + START_S

@@ -16,6 +16,7 @@ import torch
 from agents.learner.errors import StageDiedError, StageHungError
 from agents.learner.workers.worker import Answer, GroupWorker, Request, WorkerSetup
 from league.runtime.nodes.learner_groups import WorkerPlace
+from league.runtime.ray_calls import actor_class
 
 logger = logging.getLogger(__name__)
 
@@ -60,9 +61,9 @@ class RayWorkerGroup:
     """
 
     def __init__(self, setups: Sequence[WorkerSetup], *, place: WorkerPlace | None = None) -> None:
-        make_actor = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(StageProcess)
+        limits = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
         self._actors: list[Any] = [
-            (make_actor if place is None else make_actor.options(**place.options(rank))).remote()
+            actor_class(StageProcess).options(**limits, **({} if place is None else place.options(rank))).remote()
             for rank in range(len(setups))
         ]
         try:

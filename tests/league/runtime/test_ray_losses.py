@@ -27,6 +27,7 @@ from league.runtime.protocol import (
     PlayerInstalled,
     PlayLease,
 )
+from league.runtime.ray_hosts import ActorHostProcess
 from league.runtime.ray_runtime import RayRuntime
 from tests.league.runtime.host_cases import lease_of, setup_of
 from tests.league.runtime.test_ray_runtime import Watched
@@ -81,6 +82,7 @@ def test_a_host_that_cannot_stay_up_is_parked_while_the_others_work_and_tried_ag
     monkeypatch.setattr(ray_runtime, "MAX_FAILURES", 1)
     monkeypatch.setattr(ray_runtime, "PARK_RETRY_S", 3.0)
     made = started(ray_cluster, actor_hosts=2)
+    kept = ActorHostProcess.__subclasses__()
     try:
         for parked_s in (0.0, 3.0):
             made.runtime.submit(PlayLease(lease_on("actor-1", 50, steps=10_000_000), frozen={}))
@@ -96,6 +98,7 @@ def test_a_host_that_cannot_stay_up_is_parked_while_the_others_work_and_tried_ag
         made.runtime.submit(PlayLease(lease_on("actor-1", 52, steps=20), frozen={}))
         made.until(lambda report: isinstance(report, LeaseDone) and report.answer.lease_id == 52)
         assert not any(host.parked for host in made.runtime._hosts.values())
+        assert ActorHostProcess.__subclasses__() == kept  # Ray never gives up a class that it has made
     finally:
         made.runtime.close()
 
