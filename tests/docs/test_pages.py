@@ -35,6 +35,13 @@ def test_every_key_has_a_meaning() -> None:
     assert [entry.key for entry in entries() if not entry.meaning] == []
 
 
+@pytest.mark.parametrize("package", ["envs", "agents", "league"])
+def test_the_tour_names_every_room(package: str) -> None:
+    tour = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = [path.parent.name for path in (ROOT / package).glob("*/__init__.py")]
+    assert rooms and [room for room in rooms if f"{room}/" not in tour] == []
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
 
