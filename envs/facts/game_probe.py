@@ -82,10 +82,13 @@ class Clocks:
 
         Many calls are judged together: a short one may be interrupted for a time that is long beside its own.
         """
-        wall_s, processor_s = self.wall() - began[0], self.processor() - began[1]
-        worked = processor_s >= SHARE_OF_ITS_OWN * wall_s
-        waited = self.waits() - began[2] >= WAITS_A_CALL * calls
-        return wall_s if waited and not worked else processor_s
+        return (self.wall() - began[0]) if self.waited_since(began, calls=calls) else self.processor() - began[1]
+
+    def waited_since(self, began: tuple[float, float, int], *, calls: int = 1) -> bool:
+        """True if the calls slept, or worked elsewhere, for nearly all of their time."""
+        if self.waits() - began[2] < WAITS_A_CALL * calls:
+            return False
+        return self.processor() - began[1] < SHARE_OF_ITS_OWN * (self.wall() - began[0])
 
 
 CLOCKS = Clocks()

@@ -63,7 +63,7 @@ class GameStatistics:
         """Begin with other games; what was seen stays."""
         self._lengths = np.zeros(num_envs, np.int64)
         self._own = np.zeros((num_envs, self._spec.num_seats), np.int64)
-        self._last: list[tuple[object, ...] | None] = [("start",)] * num_envs
+        self._last: list[tuple[object, ...] | None] = [None] * num_envs
 
     @property
     def num_episodes(self) -> int:
@@ -98,7 +98,7 @@ class GameStatistics:
             self._decisions.extend(int(count) for count in self._own[game])
             self._returns.append(turn.returns[game].astype(np.float64))
             self._truncated += bool(turn.truncated[game])
-            self._last[game] = ("start",)
+            self._last[game] = None  # all may see where a game starts
         self._lengths[turn.ended] = 0
         self._own[turn.ended] = 0
 

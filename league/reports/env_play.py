@@ -6,8 +6,7 @@ Shape letters: N games, S seats.
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from envs import calls
 from envs.adapters.bare import bare_rate
 from envs.bots import RandomBot
+from envs.facts.game_probe import CLOCKS, Clock, Clocks
 from envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
 from envs.registry import make
 from league.eval.match_result import Z_95
@@ -26,7 +26,8 @@ BATCHES = (1, 4, 16, 64, 256)
 MAX_MAKING = 0.5
 """Fraction of the time left that making more games may be expected to take."""
 
-Clock = Callable[[], float]
+TRIAL_STEPS = 5
+"""Steps by which a game that sleeps is told from one that computes."""
 
 
 @dataclass(frozen=True)
@@ -117,32 +118,43 @@ class _Seen:
             self.ranges[name] = (min(low, float(array.min())), max(high, float(array.max())))
 
 
-def measure(config: EnvConfig, *, seconds: float, seed: int = 0, clock: Clock = time.process_time) -> Measures:
+def measure(config: EnvConfig, *, seconds: float, seed: int = 0, clocks: Clocks = CLOCKS) -> Measures:
     """Play at random with more and more games at once, a fifth of the time each, then step the bare env.
 
     Args:
-      seconds: of processor time, making the games not counted.
+      seconds: of processor time, making the games not counted; of the wall for a game that sleeps or works elsewhere.
     Raises:
       EnvError: the env cannot be made, or raised.
     """
     part, speeds, bare, seen = seconds / (len(BATCHES) + 1), [], None, None
-    left, make_s = seconds, 0.0
+    left, make_s, clock = seconds, 0.0, clocks.processor
     for num_envs in BATCHES:
         if num_envs * make_s > MAX_MAKING * left:
             break
-        began = clock()
+        making = clocks.now()
         with calls.going_on(config.id, "the making of it"):
             env = make(config, num_envs=num_envs)
-        make_s = max((clock() - began) / num_envs, make_s if num_envs > 4 else 0.0)
+        took_s = clocks.cost_since(making)
+        make_s, left = max(took_s / num_envs, make_s if num_envs > 4 else 0.0), left - took_s
         with contextlib.closing(env):
-            seen = _Seen(env.spec) if seen is None else seen
+            if seen is None:
+                seen, clock = _Seen(env.spec), _suitable(clocks, env, seed=seed)
+            began = clock()
             speeds.append(Speed(num_envs, _play(env, seen, seconds=part, seed=seed, clock=clock)))
             if num_envs == 1:
                 with calls.going_on(config.id, "a loop of its own"):
                     bare = bare_rate(env, seconds=part / 2, clock=clock)
-        left -= clock() - began
+            left -= clock() - began
     assert seen is not None
     return _summary(seen, tuple(speeds), bare)
+
+
+def _suitable(clocks: Clocks, env: BatchedEnv, *, seed: int) -> Clock:
+    """The wall's clock for a game that sleeps or works elsewhere, else that of the processor."""
+    bot, turn, began = RandomBot(seed=seed), calls.reset(env, seed), clocks.now()
+    for _ in range(TRIAL_STEPS):
+        turn = calls.step(env, bot.act(env, turn, np.arange(turn.env_index.size)))
+    return clocks.wall if clocks.waited_since(began, calls=TRIAL_STEPS) else clocks.processor
 
 
 def _play(env: BatchedEnv, seen: _Seen, *, seconds: float, seed: int, clock: Clock) -> float:

@@ -140,6 +140,17 @@ def test_hidden_cards_show_as_surprises() -> None:
     assert not facts("connect_four").surprises
 
 
+def test_a_random_start_that_all_see_hides_nothing() -> None:
+    """Where a game starts is chance; only what follows a decision may tell of hidden things."""
+    env = TicTacToe(num_envs=1)
+    seen, first, action = GameStatistics(env.spec, num_envs=1), env.reset(0), np.zeros(1, np.int64)
+    for start in range(3):
+        shown = {name: array + start for name, array in first.obs.items()}
+        seen.decided(dataclasses.replace(first, obs=shown), action)
+        seen.stepped(dataclasses.replace(first, terminated=np.ones(1, np.bool_)))
+    assert not seen.facts(copyable=True, costs=None).surprises
+
+
 @pytest.mark.parametrize("env_id", ["tic_tac_toe", "kuhn_poker", "gymnasium:CartPole-v1"])
 def test_a_probe_without_a_clock_repeats(env_id: str) -> None:
     assert facts(env_id) == facts(env_id)

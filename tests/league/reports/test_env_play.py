@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from envs.adapters.bare import bare_rate
+from envs.facts.game_probe import Clocks
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.reports.env_check import check_environment
@@ -22,8 +23,22 @@ def ticking(step: float = 0.001) -> Callable[[], float]:
     return lambda: next(ticks) * step
 
 
+def busy() -> Clocks:
+    """Clocks of a game that computes all the time."""
+    return Clocks(lambda: 0.0, ticking(), lambda: 0)
+
+
+def test_a_game_that_sleeps_is_measured_by_the_wall() -> None:
+    """Its processor time stands still: by that clock the measures would never end."""
+    waits = itertools.count()
+    clocks = Clocks(ticking(0.1), lambda: 0.0, lambda: 10 * next(waits))
+    found = measure(EnvConfig("rock_paper_scissors"), seconds=3.0, clocks=clocks)
+    assert found.speeds[0].decisions_per_core_s == pytest.approx(2 / 0.1)
+    assert len(found.speeds) < len(BATCHES)
+
+
 def test_random_play_of_tic_tac_toe_has_its_known_statistics() -> None:
-    found = measure(EnvConfig("tic_tac_toe"), seconds=3.0, clock=ticking())
+    found = measure(EnvConfig("tic_tac_toe"), seconds=3.0, clocks=busy())
     assert [speed.num_envs for speed in found.speeds] == list(BATCHES)
     assert (found.lengths[0], found.lengths[2]) == (5, 9)
     assert found.returns == (-1, 1)
@@ -36,20 +51,20 @@ def test_random_play_of_tic_tac_toe_has_its_known_statistics() -> None:
 
 
 def test_equal_seats_show_no_bias() -> None:
-    found = measure(EnvConfig("rock_paper_scissors"), seconds=1.0, clock=ticking())
+    found = measure(EnvConfig("rock_paper_scissors"), seconds=1.0, clocks=busy())
     assert any("no bias seen" in line for line in found.lines())
     assert found.lengths == (1, 1, 1)
 
 
 def test_decisions_are_counted_by_slots_and_time_by_steps() -> None:
     """Every step takes one tick of this clock."""
-    found = measure(EnvConfig("rock_paper_scissors"), seconds=1.0, clock=ticking())
+    found = measure(EnvConfig("rock_paper_scissors"), seconds=1.0, clocks=busy())
     for speed in found.speeds:
         assert speed.decisions_per_core_s == pytest.approx(2 * speed.num_envs / 0.001)
 
 
 def test_games_that_are_dear_to_make_are_not_made_by_the_hundred() -> None:
-    found = measure(EnvConfig("rock_paper_scissors"), seconds=0.02, clock=ticking())
+    found = measure(EnvConfig("rock_paper_scissors"), seconds=0.02, clocks=busy())
     assert [speed.num_envs for speed in found.speeds] == [1, 4]
 
 
