@@ -134,10 +134,14 @@ def build_updater(
 
 def group_problems(spec: EnvSpec, config: LearnerConfig) -> list[str]:
     """Settings that do not go with seat groups, one sentence each that starts with the field's name."""
-    if not spec.seat_groups:
-        return []
-    why = f"the {len(spec.seat_groups)} seat groups of {spec.env_id} have networks of their own"
     problems = []
+    if len(config.reward_scales) not in (0, 1, len(spec.seat_groups)):
+        groups = ", ".join(group.name for group in spec.seat_groups) or "there are none"
+        count = len(config.reward_scales)
+        problems.append(f"reward_scales: {count} factors; give one for all, or one for each seat group ({groups})")
+    if not spec.seat_groups:
+        return problems
+    why = f"the {len(spec.seat_groups)} seat groups of {spec.env_id} have networks of their own"
     if config.pipeline.stages > 1:
         problems.append(f"pipeline.stages: {config.pipeline.stages} stages are for one network, but {why}; use 1")
     if config.compile_mode != "none":

@@ -147,6 +147,8 @@ class LearnerConfig:
       ema_share: the moving average of the weights spans about this share of the optimizer steps so far; 0 for none.
       normalise_advantages: divide advantages by their running root mean square (PPO: standardise them over the
         batch, those of each seat group by themselves).
+      reward_scales: factors of the rewards that are learnt from: one for all seats, or one for each seat group in the
+        order of the game; empty for none. Values are then in the scaled units, as is `advantage_floor`.
       advantage_floor: least number that advantages are divided by, in units of the return. Where nothing is at stake
         noise is then not scaled up, and where play has become pure the entropy keeps its weight.
       max_grad_norm: global norm that the gradient is clipped to.
@@ -179,6 +181,7 @@ class LearnerConfig:
     target_rate: float = 1.0
     ema_share: float = 0.1
     normalise_advantages: bool = True
+    reward_scales: tuple[float, ...] = ()
     advantage_floor: float = 0.0
     max_grad_norm: float = 1.0
     max_policy_lag: int = 200
@@ -222,6 +225,8 @@ class LearnerConfig:
             found.append(f"ema_share: {self.ema_share} is not in [0, 1]")
         if not 0 <= self.advantage_floor < math.inf:
             found.append(f"advantage_floor: {self.advantage_floor} is not at least 0 and finite")
+        if not all(0 < scale < math.inf for scale in self.reward_scales):
+            found.append(f"reward_scales: {list(self.reward_scales)} must be greater than 0 and finite")
         for name in ("teacher_cost", "teacher_cost_end"):
             if getattr(self, name) < 0:
                 found.append(f"{name}: {getattr(self, name)} must be at least 0, or the policy would flee its teacher")

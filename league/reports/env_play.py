@@ -27,7 +27,7 @@ MAX_MAKING = 0.5
 """Fraction of the time left that making more games may be expected to take."""
 
 TRIAL_STEPS = 5
-"""Steps by which a game that sleeps is told from one that computes."""
+"""Steps that show whether a game sleeps or computes."""
 
 
 @dataclass(frozen=True)

@@ -84,8 +84,14 @@ class ActorCritic(ABC):
 
     def inputs(self, output: NetworkOutput, batch: Batch) -> LossInputs:
         """The decisions of a microbatch with the network's outputs for them."""
-        gamma, action_groups = self._config.gamma, self._options.action_groups
-        return loss_inputs_of(output, batch, head=self._head, gamma=gamma, action_groups=action_groups)
+        return loss_inputs_of(
+            output,
+            batch,
+            head=self._head,
+            gamma=self._config.gamma,
+            action_groups=self._options.action_groups,
+            reward_scales=self._config.reward_scales,
+        )
 
     @property
     def epochs(self) -> int:

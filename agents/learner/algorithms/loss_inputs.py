@@ -5,6 +5,7 @@ Shape letters: B rows, T unroll length, P dist_params, G groups of sub-actions (
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -16,6 +17,7 @@ from agents.losses.vtrace import VTraceReturns
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
 from agents.nets.sub_actions import SubActionsHead
+from envs.protocol import SEAT_GROUP
 
 Groups = tuple[tuple[int, ...], ...]
 """The sub-actions of each group, counted from 0; empty for the whole action as one group."""
@@ -79,11 +81,27 @@ def vtrace_of(inputs: LossInputs, log_rhos: Tensor, *, options: ActorCriticConfi
     )
 
 
+def scaled_rewards(batch: Batch, scales: Sequence[float]) -> Tensor:
+    """Rewards float32 [B, T], times the one factor or the factor of each row's seat group."""
+    if len(scales) < 2:
+        return batch.rewards * scales[0] if scales else batch.rewards
+    marks = batch.obs[SEAT_GROUP][:, : batch.rewards.shape[1]]
+    return batch.rewards * (marks.to(batch.rewards.dtype) @ batch.rewards.new_tensor(scales))
+
+
 def loss_inputs_of(
-    output: NetworkOutput, batch: Batch, *, head: Head, gamma: float, action_groups: Groups
+    output: NetworkOutput,
+    batch: Batch,
+    *,
+    head: Head,
+    gamma: float,
+    action_groups: Groups,
+    reward_scales: Sequence[float] = (),
 ) -> LossInputs:
     """Arrange the decisions of a microbatch and the network's outputs for them.
 
+    Args:
+      reward_scales: see `scaled_rewards`.
     Raises:
       ValueError: ratios per group are configured and the unrolls lack the log-probabilities of sub-actions.
     """
@@ -100,7 +118,7 @@ def loss_inputs_of(
         bootstrap=values[steps].detach(),
         log_rhos=log_probs.detach() - batch.log_probs.t() if action_groups else groups.log_rhos[0],
         groups=groups,
-        rewards=batch.rewards.t(),
+        rewards=scaled_rewards(batch, reward_scales).t(),
         discounts=(batch.discounts * gamma).t(),
         valid=batch.valid.t(),
         learn=batch.learn.t(),

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from agents.learner.algorithms.actor_critic import ActorCritic, Terms
 from agents.learner.algorithms.config import VTraceConfig
-from agents.learner.algorithms.loss_inputs import LossInputs, vtrace_of
+from agents.learner.algorithms.loss_inputs import LossInputs, scaled_rewards, vtrace_of
 from agents.learner.algorithms.loss_stats import stack_stats
 from agents.learner.algorithms.objective import LossWeights
 from agents.learner.config import LearnerConfig
@@ -50,7 +50,7 @@ class VTraceObjective(ActorCritic):
         steps = OnePassSteps(
             actions=batch.actions,
             log_probs=batch.log_probs,
-            rewards=batch.rewards,
+            rewards=scaled_rewards(batch, self._config.reward_scales),
             discounts=batch.discounts,
             valid=batch.valid,
             learn=batch.learn,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 from agents.learner.config import DEFAULT_ALGORITHM
+from envs.facts.game_facts import GameFacts
 from league.config.auto.draft import ALGORITHM, AutoValue, Draft
 from league.config.auto.situation import Situation, power_of_two
 
@@ -28,6 +30,8 @@ MANY_DECISIONS = 1e7
 """Decisions in a budget from which self-play in turns can afford its full entropy; fewer must be spent on good play."""
 STAKES_SHARE = 0.3
 """Of the deviation of a seat's returns under random play: smaller advantages count as noise."""
+SMALL_RETURN, UNEVEN_RETURNS = 0.05, 10.0
+"""Returns below which rewards are scaled up, and the ratio between seat groups from which each has its own scale."""
 REWARD_SHARE = 0.01
 """Of the discounted rewards that a lone seat meets under random play: the same."""
 
@@ -129,15 +133,58 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     yield AutoValue("learner.entropy_cost_end", end, f"falls to {share:g} of the first")
 
 
+def reward_scales(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """Rewards of about 1 where they are tiny, or where seat groups earn on scales of their own.
+
+    A fresh network errs by about a tenth: beside tiny returns its errors hide them for long. Groups share the running
+    scales of values and advantages, so that the group that earns little would learn nothing.
+    """
+    game = situation.game
+    sizes = [_size_of_returns(game, seats) for seats in _seats_by_group(game)]
+    known = [size for size in sizes if size > 0.0]
+    if not known or (min(known) >= SMALL_RETURN and max(known) <= UNEVEN_RETURNS * min(known)):
+        yield AutoValue("learner.reward_scales", [], "no returns are tiny, or those of one seat group beside another's")
+        return
+    scales = [10.0 ** -math.ceil(math.log10(size) - 1e-9) if size > 0.0 else 1.0 for size in sizes]
+    found = ", ".join(f"{size:.2g}" for size in sizes)
+    yield AutoValue("learner.reward_scales", scales, f"random play returned up to {found}")
+
+
+def _seats_by_group(game: GameFacts) -> list[Sequence[int]]:
+    """Seats of each seat group; all seats where there are no groups."""
+    return [group.seats for group in game.spec.seat_groups] or [range(game.spec.num_seats)]
+
+
+def _size_of_returns(game: GameFacts, seats: Sequence[int]) -> float:
+    """Size of the returns of some seats under random play, rare ones aside where others are not 0; 0 if unknown."""
+    returns = [game.returns[seat] for seat in seats if seat < len(game.returns)]
+    usual = max((max(abs(one.p5), abs(one.p95)) for one in returns), default=0.0)
+    return usual or max((max(abs(one.low), abs(one.high)) for one in returns), default=0.0)
+
+
+def _scale_of_seat(situation: Situation, draft: Draft, seat: int) -> float:
+    """The factor of a seat's rewards."""
+    scales = draft.value("learner.reward_scales")
+    factors = scales if isinstance(scales, Sequence) else ()
+    for place, seats in enumerate(_seats_by_group(situation.game)):
+        if seat in seats and factors:
+            factor = factors[min(place, len(factors) - 1)]
+            return float(factor) if isinstance(factor, int | float) else 1.0
+    return 1.0
+
+
 def advantage_floor(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """A floor for the scale of advantages, from what is at stake under random play."""
     game = situation.game
+    scales = [_scale_of_seat(situation, draft, seat) for seat in range(len(game.returns))]
     if game.is_competitive:
-        deviation = min((one.deviation for one in game.returns if one.deviation > 0.0), default=0.0)
+        deviations = [scale * one.deviation for scale, one in zip(scales, game.returns, strict=True)]
+        deviation = min((one for one in deviations if one > 0.0), default=0.0)
         floor, why = STAKES_SHARE * deviation, f"returns of random play deviate by {deviation:.3g}"
     else:
         length = max(game.decisions.mean, 1.0)
-        reward = max((abs(one.mean) for one in game.returns), default=0.0) / length
+        means = [scale * abs(one.mean) for scale, one in zip(scales, game.returns, strict=True)]
+        reward = max(means, default=0.0) / length
         horizon = min(length, 1.0 / max(1.0 - draft.number("learner.gamma"), 1e-6))
         floor, why = REWARD_SHARE * reward * horizon, f"{reward:.2g} a decision over {horizon:.0f} decisions"
     yield AutoValue("learner.advantage_floor", float(f"{floor:.3g}"), why)
@@ -187,8 +234,21 @@ def _is_drawn_out(situation: Situation) -> bool:
     Two seats who guess each other's choices, round by round, must stay mixed however long it takes.
     """
     game = situation.game
-    is_long = game.is_competitive and game.is_simultaneous and game.decisions.mean >= LONG_GAME
-    return is_long and game.spec.num_seats > 2 and not game.zero_sum and not game.final_only and not game.wins_only
+    if not game.is_competitive or not game.is_simultaneous or game.decisions.mean < LONG_GAME:
+        return False
+    return game.spec.num_seats > 2 and not game.zero_sum and not game.final_only and not game.wins_only
 
 
-RULES = (algorithm, discount, time_limits, value_scale, entropy, advantage_floor, magnet, average, learning_rate, batch)
+RULES = (
+    algorithm,
+    discount,
+    time_limits,
+    value_scale,
+    reward_scales,
+    entropy,
+    advantage_floor,
+    magnet,
+    average,
+    learning_rate,
+    batch,
+)

@@ -9,13 +9,16 @@ import pytest
 import torch
 
 from agents.learner.algorithms.config import VTraceConfig
+from agents.learner.algorithms.loss_inputs import scaled_rewards
 from agents.learner.algorithms.loss_stats import LossStats, sums_of
 from agents.learner.algorithms.objective import make_objective
 from agents.learner.algorithms.registry import OBJECTIVES
+from agents.learner.build import group_problems
 from agents.learner.data.batch import Batch, batch_from, join
 from agents.learner.step.backend import Placement, SingleBackend
 from agents.losses.policy import normalise_advantages
 from agents.nets.network import Network
+from envs.protocol import SEAT_GROUP
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,
@@ -69,6 +72,35 @@ def test_microbatched_gradient_equals_the_whole_batch_in_float64(monkeypatch, sp
         parts, stats = gradient(network, batch, microbatches=microbatches, algorithm=algorithm)
         assert largest_difference(parts, whole) < 1e-12
         np.testing.assert_allclose(dataclasses.astuple(stats), dataclasses.astuple(whole_sums), rtol=1e-10)
+
+
+@pytest.mark.parametrize("algorithm", list(OBJECTIVES))
+def test_scaled_rewards_are_learnt_from_as_if_the_game_had_paid_them(algorithm: str) -> None:
+    network = network_of(BOARD_GAME, LSTM)
+    batch = batch_of(BOARD_GAME, network, rows=12, steps=5)
+    paid = dataclasses.replace(batch, rewards=batch.rewards * 0.5)
+    changes = {"algorithm": algorithm, "normalise_advantages": False}
+    scaled, stats = gradient(network, batch, reward_scales=(0.5,), **changes)
+    assert largest_difference(scaled, gradient(network, paid, **changes)[0]) == 0.0
+    assert stats != gradient(network, batch, **changes)[1]
+
+
+def test_each_seat_group_has_its_own_factor_of_rewards() -> None:
+    network = network_of(BOARD_GAME, MLP)
+    batch = batch_of(BOARD_GAME, network, rows=4, steps=5)
+    marks = torch.zeros(4, 6, 2, dtype=torch.bool)
+    marks[:3, :, 0], marks[3:, :, 1] = True, True
+    grouped = dataclasses.replace(batch, obs={**batch.obs, SEAT_GROUP: marks})
+    found = scaled_rewards(grouped, (2.0, 0.25))
+    assert torch.equal(found[:3], 2.0 * batch.rewards[:3]) and torch.equal(found[3:], 0.25 * batch.rewards[3:])
+
+
+def test_impossible_factors_of_rewards_are_named() -> None:
+    (problem,) = small_config(reward_scales=(1.0, 0.0)).problems()
+    assert problem.startswith("reward_scales: [1.0, 0.0]")
+    (problem,) = group_problems(BOARD_GAME, small_config(reward_scales=(1.0, 2.0)))
+    assert problem.startswith("reward_scales: 2 factors") and "there are none" in problem
+    assert not group_problems(BOARD_GAME, small_config(reward_scales=(2.0,)))
 
 
 @pytest.mark.parametrize(("spec", "config"), CASES)

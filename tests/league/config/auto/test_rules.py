@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from agents.learner.config import LearnerConfig
-from envs.facts.game_facts import FieldRange, GameCosts, GameFacts
-from envs.protocol import ArraySpec
+from envs.facts.game_facts import FieldRange, GameCosts, GameFacts, Spread
+from envs.protocol import ArraySpec, SeatGroup
 from league.config.auto.rules_league import SNAPSHOTS
 from league.config.auto.situation import Situation, power_of_two
 from league.config.run_config import BudgetConfig
@@ -169,6 +169,32 @@ def test_a_long_game_in_which_all_act_at_once_is_learnt_by_epochs_with_little_en
     assert many.algorithm["epochs"] >= 4  # type: ignore[index,operator]
     assert many.entropy_cost <= 0.1 * few.entropy_cost
     assert many.batch_rows * many.unroll_length <= 2048
+
+
+@pytest.mark.parametrize(
+    ("returns", "groups", "scales"),
+    [
+        ((spread(-1, 1), spread(-100, 100)), False, ()),
+        ((spread(-1, 1), spread(-8, 8)), True, ()),
+        ((spread(0, 1), spread(0, 1000)), True, (1.0, 0.001)),
+        ((even(0), spread(0, 1000)), True, ()),
+        ((spread(0, 0.001), spread(-0.001, 0)), False, (1000.0,)),
+        ((spread(0, 0.0004), spread(0, 0.0004)), False, (1000.0,)),
+        ((even(0), even(0)), True, ()),
+        ((), True, ()),
+    ],
+)
+def test_tiny_returns_and_those_of_unequal_groups_are_brought_to_about_one(
+    returns: tuple[Spread, ...], groups: bool, scales: tuple[float, ...]
+) -> None:
+    made = spec()
+    parts = tuple(SeatGroup(name, (seat,), made.observations, made.actions) for seat, name in enumerate("ab"))
+    game = poker(spec=replace(made, seat_groups=parts if groups else ()), returns=returns)
+    learner = settled(game)[0].learner
+    assert learner.reward_scales == pytest.approx(scales)
+    if scales:  # the floor is in the scaled units
+        deviations = [one.deviation * scale for one, scale in zip(returns, 2 * scales, strict=False)]
+        assert learner.advantage_floor == pytest.approx(0.3 * min(deviations), rel=0.01)
 
 
 @pytest.mark.parametrize(
