@@ -110,9 +110,10 @@ class Cluster:
         Raises:
           RayUnreachable: no cluster answers. RayUnguarded: it demands no token, and that is not allowed.
         """
-        from ray._private import auto_init_hook
+        from ray._private import auto_init_hook, worker
 
         auto_init_hook.enable_auto_connect = False  # a call after the connection is lost must not start another Ray
+        worker.print_to_stdstream = _to_the_log  # what Ray says of a process or machine that died: pages of its state
         if self._address == OWN:
             self._start_local()
         else:
@@ -183,7 +184,6 @@ class Cluster:
 
     def _connect(self) -> None:
         import ray
-        from ray._private import worker
 
         address = _address_here() if self._address == AUTO else self._address
         _require_listener(address)
@@ -193,7 +193,6 @@ class Cluster:
                 "Start it with RAY_AUTH_MODE=token, or take the risk with `-s runtime.allow_tokenless=true`"
                 " (`--allow-tokenless` of a tournament)."
             )
-        worker.print_to_stdstream = _to_the_log  # what Ray says of a machine that died: pages of its own state
         try:
             with tempfile.TemporaryDirectory(prefix="lgs-") as copies:
                 env = runtime_env(self._own_names, Path(copies), os.environ)
@@ -254,8 +253,8 @@ def demands_token(address: str) -> bool:
     return asked.returncode == REFUSED
 
 
-def _to_the_log(message: Mapping[str, Any], *rest: object) -> None:
-    """Log the first line of a message of Ray's."""
+def _to_the_log(message: Mapping[str, Any], ignore_prefix: bool) -> None:
+    """Log the first line of a message of Ray's, which calls this so."""
     lines = str((message.get("lines") or [""])[0]).strip().splitlines()
     if lines:
         logger.info("Ray: %s", lines[0][:300])

@@ -74,8 +74,8 @@ def test_what_ray_says_of_its_machines_is_one_line_of_the_log(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level("INFO", logger="league.runtime.cluster")
-    _to_the_log({"lines": ["Raylet is terminated.\n    [state-dump] many lines"], "is_err": False}, True)
-    _to_the_log({"lines": []})
+    _to_the_log({"lines": ["Raylet is terminated.\n    [state-dump] many lines"], "is_err": False}, ignore_prefix=False)
+    _to_the_log({"lines": []}, ignore_prefix=False)
     assert caplog.messages == ["Ray: Raylet is terminated."]
     assert capsys.readouterr().out == ""
 

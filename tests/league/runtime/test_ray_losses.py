@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
 import signal
 import time
@@ -77,8 +78,12 @@ def test_a_hung_learner_host_is_noticed_and_no_healthy_actor_host_is_ended_for_i
 
 
 def test_a_host_that_cannot_stay_up_is_parked_while_the_others_work_and_tried_again(
-    ray_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+    ray_cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO, logger="league.runtime.cluster")
     monkeypatch.setattr(ray_runtime, "MAX_FAILURES", 1)
     monkeypatch.setattr(ray_runtime, "PARK_RETRY_S", 3.0)
     made = started(ray_cluster, actor_hosts=2)
@@ -99,6 +104,8 @@ def test_a_host_that_cannot_stay_up_is_parked_while_the_others_work_and_tried_ag
         made.until(lambda report: isinstance(report, LeaseDone) and report.answer.lease_id == 52)
         assert not any(host.parked for host in made.runtime._hosts.values())
         assert ActorHostProcess.__subclasses__() == kept  # Ray never gives up a class that it has made
+        assert "(raylet)" not in capsys.readouterr().out
+        assert "Ray: A worker died" in caplog.text
     finally:
         made.runtime.close()
 
