@@ -25,7 +25,10 @@ MAX_CALLS = {
 """With the loop over all steps of an LSTM, which runs on a CPU."""
 
 MAX_CALLS_PACKED = {"LSTM-1024": 300, "entity transformer + deep LSTM + autoregressive head": 1_400}
-"""Beside the one call of the LSTM and its gradient, which a GPU hands to cuDNN."""
+"""In a microbatch, beside the one call of the LSTM and its gradient, which a GPU hands to cuDNN."""
+
+MAX_CALLS_ON_GPU = 6_000
+"""In a whole update."""
 
 
 class OneCall(torch.autograd.Function):
@@ -74,4 +77,5 @@ def test_packed_stretches_leave_few_calls_and_one_look_at_the_resets(name: str, 
     monkeypatch.setattr(nn.LSTM, "forward", one_call)
     learner.one()
     assert calls_of(learner.one).total <= MAX_CALLS_PACKED[name]
+    assert MAX_CALLS_PACKED[name] * speed.WORKLOADS[name].gpu_microbatches <= MAX_CALLS_ON_GPU
     assert reads_of(learner.one)["cpu"] == 1
