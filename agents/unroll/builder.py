@@ -3,12 +3,15 @@
 Shape letters: R rows (one per slot), T unroll length, A actions, C core state size, K slots that act in one turn.
 
 The builder writes into one preallocated buffer [R, T+1, ...] with a cursor per row. So envs, seats and episodes need
-not be in step with one another, and no Python object exists per step.
+not be in step with one another, and no Python object exists per step. It reaches a step by one index into a flat view,
+where a step is a single element: two indices, or a loop over the numbers of a step, take two to three times as long.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,14 +34,13 @@ class UnrollBuilder:
     def __init__(self, spec: UnrollSpec, *, num_rows: int) -> None:
         self.unroll_length = spec.unroll_length
         self._buffer = spec.allocate(num_rows)
-        arrays = self._buffer.arrays()
-        per_decision = [line.name for line in spec.fields if line.per_decision]
-        self._per_decision = [arrays[name] for name in per_decision]
-        self._decided = {name: arrays[name] for name in per_decision if name not in OUTCOMES}
-        self._per_observation = [
-            *self._buffer.obs.values(),
-            *(arrays[line.name] for line in spec.fields if line.per_observation),
-        ]
+        self._arrays = self._buffer.arrays()
+        self._flat = {name: _by_step(array) for name, array in self._arrays.items() if name != "core" and array.size}
+        self._per_decision = [line.name for line in spec.fields if line.per_decision]
+        self._decided = [name for name in self._per_decision if name not in OUTCOMES]
+        observed = (line.name for line in spec.fields if line.per_observation)
+        names = [*(f"obs.{name}" for name in self._buffer.obs), *observed]
+        self._per_observation = [name for name in names if name in self._flat]
         self._cursor = np.zeros(num_rows, np.int64)
         self._open = np.zeros(num_rows, np.bool_)
         self._fresh = np.ones(num_rows, np.bool_)
@@ -65,7 +67,8 @@ class UnrollBuilder:
         open_rows = self._open[rows]
         if open_rows.any():
             chosen = rows if open_rows.all() else rows[open_rows]
-            self._buffer.rewards[chosen, self._cursor[chosen] - 1] = rewards if open_rows.all() else rewards[open_rows]
+            last = self._decisions(chosen, self._cursor[chosen] - 1)
+            self._flat["rewards"][last] = rewards if open_rows.all() else rewards[open_rows]
             self._open[chosen] = False
         cursor = self._cursor[rows]
         self._write(rows, cursor, obs=obs, action_mask=action_mask)
@@ -88,13 +91,14 @@ class UnrollBuilder:
           decided: [K, ...] of every field per decision but `OUTCOMES`; fields that the spec lacks are ignored.
         """
         cursor = self._cursor[rows]
-        for name, array in self._decided.items():
+        places = self._decisions(rows, cursor)
+        for name in self._decided:
             values = decided.get(name)
             assert values is not None, f"a decision without {name} was recorded"
-            array[rows, cursor] = values
-        self._buffer.rewards[rows, cursor] = 0.0
-        self._buffer.discounts[rows, cursor] = 1.0
-        self._buffer.valid[rows, cursor] = True
+            self._put(name, places, values)
+        self._flat["rewards"][places] = 0.0
+        self._flat["discounts"][places] = 1.0
+        self._flat["valid"][places] = True
         self._cursor[rows] = cursor + 1
         self._open[rows] = True
 
@@ -118,8 +122,9 @@ class UnrollBuilder:
         """
         open_rows = self._open[rows]
         chosen, last = rows[open_rows], self._cursor[rows[open_rows]] - 1
-        self._buffer.rewards[chosen, last] = rewards[open_rows]
-        self._buffer.discounts[chosen, last] = np.where(terminated[open_rows], 0.0, 1.0)
+        places = self._decisions(chosen, last)
+        self._flat["rewards"][places] = rewards[open_rows]
+        self._flat["discounts"][places] = np.where(terminated[open_rows], 0.0, 1.0)
         self._open[chosen] = False
         self._fresh[rows] = True
         marked = open_rows & ~terminated
@@ -135,10 +140,7 @@ class UnrollBuilder:
         """
         chosen = rows[self._open[rows]]
         last = self._cursor[chosen] - 1
-        versions = self._buffer.versions[chosen, last]
-        for array in self._per_decision:
-            array[chosen, last] = 0
-        self._buffer.versions[chosen, last] = versions
+        self._clear(chosen, last, versions=self._buffer.versions[chosen, last])
         self._cursor[chosen[last == 0]] = 0  # the unroll before has this observation as its bootstrap row
         self._open[chosen] = False
         self._fresh[rows] = True
@@ -163,11 +165,15 @@ class UnrollBuilder:
         obs: Mapping[str, NDArray[np.generic]],
         action_mask: NDArray[np.bool_] | None,
     ) -> None:
-        for name, array in self._buffer.obs.items():
-            array[rows, cursor] = obs[name]
+        places = rows * (self.unroll_length + 1) + cursor
+        for name in self._buffer.obs:
+            self._put(f"obs.{name}", places, obs[name])
         if self._buffer.action_mask is not None:
-            self._buffer.action_mask[rows, cursor] = True if action_mask is None else action_mask
-        self._buffer.resets[rows, cursor] = self._fresh[rows]
+            if action_mask is None:
+                self._buffer.action_mask[rows, cursor] = True
+            else:
+                self._put("action_mask", places, action_mask)
+        self._flat["resets"][places] = self._fresh[rows]
         self._fresh[rows] = False
 
     def _mark_truncation(
@@ -180,9 +186,7 @@ class UnrollBuilder:
         self._fresh[rows] = True
         full = cursor == self.unroll_length
         inside, at = rows[~full], cursor[~full]
-        for array in self._per_decision:  # rewards, discounts and valid too: the marker is no decision
-            array[inside, at] = 0
-        self._buffer.versions[inside, at] = self._buffer.versions[inside, at - 1]
+        self._clear(inside, at, versions=self._buffer.versions[inside, at - 1])  # the marker is no decision
         self._cursor[inside] = at + 1
         if not full.any():
             return None
@@ -192,13 +196,43 @@ class UnrollBuilder:
 
     def _emit(self, rows: NDArray[np.int64]) -> Unrolls:
         done = self._copy(rows)
-        for array in self._per_observation:
-            array[rows, 0] = array[rows, self.unroll_length]
+        first = rows * (self.unroll_length + 1)
+        for name in self._per_observation:
+            flat = self._flat[name]
+            flat[first] = flat[first + self.unroll_length]
         self._cursor[rows] = 0
         return done
 
     def _copy(self, rows: NDArray[np.int64]) -> Unrolls:
-        return Unrolls(**self._buffer.converted(lambda array: array[rows]))
+        return Unrolls(**self._buffer.converted(lambda array: array.take(rows, axis=0)))
+
+    def _decisions(self, rows: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Indices of decisions in the flat view of a field per decision."""
+        return rows * self.unroll_length + steps
+
+    def _put(self, name: str, places: NDArray[np.int64], values: NDArray[np.generic]) -> None:
+        """Write values [K, ...] to places of the flat view."""
+        flat = self._flat.get(name)
+        if flat is None:
+            return  # a field without numbers
+        if flat.dtype.kind == "V":
+            values = (
+                np.ascontiguousarray(values, self._arrays[name].dtype).reshape(len(places), -1).view(flat.dtype)[:, 0]
+            )
+        flat[places] = values
+
+    def _clear(self, rows: NDArray[np.int64], steps: NDArray[np.int64], *, versions: NDArray[np.int32]) -> None:
+        """Fill decisions with zeros, but for the versions."""
+        for name in self._per_decision:
+            self._arrays[name][rows, steps] = 0
+        self._buffer.versions[rows, steps] = versions
+
+
+def _by_step(array: NDArray[Any]) -> NDArray[Any]:
+    """A flat view of [R, steps, ...] with one element for each step: of raw bytes where a step has several numbers."""
+    steps = array.shape[0] * array.shape[1]
+    size = math.prod(array.shape[2:]) * array.itemsize
+    return array.reshape(steps) if array.ndim == 2 else array.reshape(steps, -1).view(f"V{size}")[:, 0]
 
 
 def turn_rewards(turn: Turn) -> NDArray[np.float32]:
