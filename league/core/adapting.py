@@ -13,14 +13,13 @@ import numpy as np
 
 from league.core.directives import view_of
 from league.core.gates.gates import GATE, TIMEOUT, beaten_at
-from league.core.matchmaking.roles import EXPLOITER_ROLE, MAIN_ROLE
+from league.core.matchmaking.roles import EXPLOITER_ROLES, MAIN_ROLE
 from league.core.metagame.ratings import league_ratings
 from league.core.plugin_calls import gate_opponents
 from league.core.state.league_config import PlayerConfig
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
 
-EXPLOITERS = (EXPLOITER_ROLE, "league_exploiter")
 LOOK_EVERY = 25
 """Finished leases between two looks."""
 MIN_LEASES = 50
@@ -118,7 +117,7 @@ def far_gates(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
 def idle_exploiters(state: LeagueState, facts: Facts) -> Iterator[Remedy]:
     """Exploiters that beat nobody get less of the steps, and leave in the end; main agents get what is left."""
     for player in state.players.values():
-        if player.role not in EXPLOITERS or not player.is_active:
+        if player.role not in EXPLOITER_ROLES or not player.is_active:
             continue
         reasons = [snapshot.reason for snapshot in _snapshots_of(state, player) if snapshot.reason in (GATE, TIMEOUT)]
         best = _best_win_rate(state, player)

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from league.core.gates.gates import GATE, TIMEOUT, beaten_at
+from league.core.matchmaking.roles import EXPLOITER_ROLES
 from league.core.metagame.cycles import league_cycles
+from league.core.metagame.lineage import opponents_met
 from league.core.metagame.meta_game import exported_snapshots
 from league.core.metagame.ratings import ELO_PER_LOGIT, frozen_pairs, league_ratings, win_probability
 from league.core.state.events import DirectiveIssued, Event, Evidence, LeaseFinished, LeaseGranted, SnapshotAdded
@@ -20,7 +22,6 @@ from league.probes.series import series_of
 from league.probes.stagnation import find_stagnation, saturated
 from league.simulation.report import starved_opponents
 
-EXPLOITERS = ("main_exploiter", "league_exploiter")
 MIN_GAMES = 200
 """Least number of games for which a fraction of them means anything."""
 WORST_PAST = 0.4
@@ -56,7 +57,7 @@ class History:
       reasons: player -> reasons of its snapshots in order.
       held: player -> evidence of its last snapshot by the timeout. expected_unbeaten: of its gate then, None for none.
       ends: (drawn, ended, ended by a time limit) games of every outcome with games.
-      homes: see there. granted, expired: leases.
+      homes: player -> its training games lately.
     """
 
     reasons: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -87,25 +88,14 @@ def _note_games(
     history: History, event: LeaseFinished, home: str | None, *, late: bool, teams: tuple[int, ...]
 ) -> None:
     for outcome in event.outcomes:
-        if not outcome.games:
-            continue
-        drawn = max(max(row) for row in outcome.draws)
-        history.ends.append((drawn, outcome.games, outcome.truncated))
-        if home is None or not late or home not in outcome.policies:
-            continue
-        seat = outcome.policies.index(home)
-        opponent = next(
-            (i for i, policy in enumerate(outcome.policies) if teams[i] != teams[seat] and policy != home), None
-        )
-        if opponent is not None:
-            games = history.homes[home]
-            games.games[outcome.policies[opponent]] += outcome.games
-            games.score[outcome.policies[opponent]] += (
-                outcome.wins[seat][opponent] + 0.5 * outcome.draws[seat][opponent]
-            )
-        else:
-            history.homes[home].games[home] += outcome.games
-            history.homes[home].score[home] += 0.5 * outcome.games
+        if outcome.games:
+            drawn = max(max(row) for row in outcome.draws)
+            history.ends.append((drawn, outcome.games, outcome.truncated))
+    if home is not None and late:
+        own = history.homes[home]
+        for met in opponents_met(home, event, teams):
+            own.games[met.opponent] += met.games
+            own.score[met.opponent] += met.score
 
 
 def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
@@ -270,7 +260,7 @@ def idle_exploiters(state: LeagueState, history: History) -> Iterator[Finding]:
     for name, player in state.players.items():
         reasons = history.reasons.get(name, [])
         evidence = history.held.get(name, ())
-        if player.role not in EXPLOITERS or reasons.count(TIMEOUT) < 3 or GATE in reasons or not evidence:
+        if player.role not in EXPLOITER_ROLES or reasons.count(TIMEOUT) < 3 or GATE in reasons or not evidence:
             continue
         best = max(evidence, key=lambda row: row.mean)
         if best.mean < 0.35:

@@ -22,6 +22,7 @@ from league.core.state.registry import MATCHMAKERS, make
 
 MAIN_ROLE = "main_agent"
 EXPLOITER_ROLE = "main_exploiter"
+EXPLOITER_ROLES = (EXPLOITER_ROLE, "league_exploiter")
 MAINS_PER_LEASE = 4
 """Most main agents that one lease considers, so that its cost does not grow with their number."""
 
