@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from league.alerts.condition import Seen
 from league.core.gates.gates import GATE, TIMEOUT
-from league.core.metagame.ratings import RatingRow
+from league.core.metagame.ratings import RatingRow, rated_snapshots
 from league.core.state.state import LeagueState, PlayerState
 from league.probes.series import series_of
 from league.probes.stagnation import find_stagnation
@@ -142,7 +142,7 @@ class GateSilent:
         gate = state.config_of(player.name).gate
         if gate.timeout_steps <= gate.min_steps:
             return False  # snapshots every so many steps are what was asked for
-        reasons = (state.snapshots[name].reason for name in _snapshots_of(state, player))
+        reasons = (state.snapshots[name].reason for name in player.snapshot_ids() if name in state.snapshots)
         judged = [reason for reason in reasons if reason in (GATE, TIMEOUT)][: self._timeouts]
         return len(judged) == self._timeouts and GATE not in judged
 
@@ -188,7 +188,7 @@ class RatingDrift:
         """By player."""
         found = {}
         for player in seen.state.players.values():
-            rated = [row for name in _snapshots_of(seen.state, player) if (row := seen.ratings.get(name)) and row.games]
+            rated = list(rated_snapshots(player, seen.ratings))
             if player.is_active and len(rated) > 1:
                 newest, best = rated[0], max(rated, key=_low)
                 if best.low > newest.high and best.elo - newest.elo >= self._elo:
@@ -216,11 +216,3 @@ class RatingsWithoutStrength:
 
 def _low(row: RatingRow) -> float:
     return row.low
-
-
-def _snapshots_of(state: LeagueState, player: PlayerState) -> Iterator[str]:
-    """The player's snapshots, newest first."""
-    for number in range(player.num_snapshots - 1, -1, -1):
-        name = f"{player.name}-s{number}"
-        if name in state.snapshots:
-            yield name

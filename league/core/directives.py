@@ -120,7 +120,7 @@ def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.rando
         raise Refused(f"snapshot directive {directive.directive_id}: version or trained_steps is negative")
     player = state.players[directive.player]
     snapshot = SnapshotInfo(
-        snapshot_id=f"{player.name}-s{player.num_snapshots}",
+        snapshot_id=player.next_snapshot,
         digest=command.digest,
         player=player.name,
         role=player.role,

@@ -10,14 +10,13 @@ from pathlib import Path
 
 from league.config.commented import chosen_in
 from league.core.metagame.meta_game import own_snapshots
-from league.core.metagame.ratings import RatingRow, league_ratings
+from league.core.metagame.ratings import RatingRow, league_ratings, newest_rating
 from league.core.quarantine import quarantined
 from league.core.state.state import LeagueState, PlayerState
 from league.policies.auto_export import EXPORTS, auto_choice
 from league.policies.exact_file import read_exact
 from league.probes.series import newest_text
 from league.reports.run_size import disk_bytes, duration_text, size_text
-from league.run.run_view import newest_rating
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import AlertStatus, RunFolder, WorkerStatus
 from league.store.supervision import read_supervision
@@ -302,5 +301,5 @@ def _player_status(state: LeagueState, player: PlayerState, ratings: Mapping[str
 
 def _frozen_steps(state: LeagueState, player: PlayerState) -> int:
     """Trained steps of a player's newest snapshot; 0 without one."""
-    newest = state.snapshots.get(f"{player.name}-s{player.num_snapshots - 1}")
+    newest = state.newest_snapshot(player)
     return 0 if newest is None else newest.trained_steps

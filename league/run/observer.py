@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from league.alerts.condition import Seen
 from league.alerts.watch import AlertWatch
-from league.core.metagame.ratings import strongest
+from league.core.metagame.ratings import newest_rating, strongest
 from league.core.state.state import LeagueState, PlayerState
 from league.monitor import names
 from league.monitor.console import RunConsole
@@ -21,7 +21,7 @@ from league.probes.series import yardstick_key
 from league.run.background_ratings import BackgroundRatings, in_thread
 from league.run.budget import ClockFile, Spent
 from league.run.observation import Observation
-from league.run.run_view import UpdateNumbers, mean_win_rate, newest_rating, run_view
+from league.run.run_view import UpdateNumbers, mean_win_rate, run_view
 from league.runtime.protocol import LearnerProgress, Runtime
 from league.store.journaled_league import JournaledLeague
 from league.store.lock import this_process

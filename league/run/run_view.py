@@ -13,7 +13,7 @@ import numpy as np
 from league.core.directives import view_of
 from league.core.gates.gates import beaten_at
 from league.core.matchmaking.roles import matchmaker_of
-from league.core.metagame.ratings import RatingRow
+from league.core.metagame.ratings import RatingRow, newest_rating
 from league.core.state.state import LeagueState, PlayerState
 from league.monitor.view import GateView, PayoffView, PlayerView, RunView
 from league.run.budget import Spent
@@ -64,15 +64,6 @@ def run_view(
         ),
         payoff=payoff_view(state),
     )
-
-
-def newest_rating(player: PlayerState, ratings: Mapping[str, RatingRow]) -> RatingRow | None:
-    """The rating of a player's newest snapshot that has one; None before the first rated game."""
-    for number in range(player.num_snapshots - 1, -1, -1):
-        row = ratings.get(f"{player.name}-s{number}")
-        if row is not None and row.games:
-            return row
-    return None
 
 
 def _player_view(

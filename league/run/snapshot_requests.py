@@ -89,5 +89,5 @@ def main_agents(state: LeagueState) -> list[PlayerState]:
 
 def has_learnt(state: LeagueState, player: PlayerState) -> bool:
     """True if a player has trained since its newest snapshot."""
-    newest = state.snapshots.get(f"{player.name}-s{player.num_snapshots - 1}")
+    newest = state.newest_snapshot(player)
     return newest is not None and player.trained_steps > newest.trained_steps

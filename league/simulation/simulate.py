@@ -276,7 +276,7 @@ class Simulation:
         carry_out[directive.kind](directive, self.state.players[directive.player])
 
     def _freeze(self, directive: Directive, player: PlayerState) -> None:
-        self._frozen[f"{player.name}-s{player.num_snapshots}"] = self._live[player.name]
+        self._frozen[player.next_snapshot] = self._live[player.name]
         self._ask(commands.ConfirmSnapshot(directive.directive_id, NO_DIGEST, player.version, player.trained_steps))
         if len(self.state.population.snapshots()) > self._pace.most_snapshots:
             self._ask(commands.RetireSnapshots(self._pace.most_snapshots))

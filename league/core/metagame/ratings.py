@@ -12,6 +12,7 @@ Shape letters: N policies rated, M pairs that have met.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from league.core.metagame.sparse_solve import PairMatrix
 from league.core.state.payoff import GAMES, SCORE
 from league.core.state.records import is_from_outside
-from league.core.state.state import LeagueState
+from league.core.state.state import LeagueState, PlayerState
 
 ELO_PER_LOGIT = 400.0 / math.log(10.0)
 INTERVAL_Z = 1.96
@@ -230,6 +231,17 @@ def strongest(rows: tuple[RatingRow, ...]) -> RatingRow | None:
     """The snapshot whose rating is surest to be high: the highest lower bound. None without a snapshot."""
     snapshots = [row for row in rows if not is_from_outside(row.policy)]
     return max(snapshots, key=lambda row: row.low, default=None)
+
+
+def newest_rating(player: PlayerState, ratings: Mapping[str, RatingRow]) -> RatingRow | None:
+    """The rating of a player's newest snapshot that has one; None before the first rated game."""
+    return next(rated_snapshots(player, ratings), None)
+
+
+def rated_snapshots(player: PlayerState, ratings: Mapping[str, RatingRow]) -> Iterator[RatingRow]:
+    """The ratings of a player's snapshots that rest on games, newest first."""
+    rows = (ratings.get(name) for name in player.snapshot_ids())
+    return (row for row in rows if row is not None and row.games)
 
 
 def frozen_pairs(state: LeagueState, chosen: Numbers) -> PairGames:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from envs.placements import is_competitive
@@ -44,7 +45,7 @@ class PlayerState:
 
     Fields:
       name, role: identity. group: its index in `config.players`.
-      policy: its number in the population. place: its place in the workload.
+      policy: its number in the population. index: its place in the fair share.
       episodes: recent returns, lengths and scores, over its own leases.
       version, trained_steps: as its learner last reported.
       games, aborted, truncated: episodes of the leases that were its own: ended, thrown away, ended by a time limit.
@@ -94,6 +95,15 @@ class PlayerState:
     def is_active(self) -> bool:
         """True if it is to learn."""
         return not (self.paused or self.retired)
+
+    @property
+    def next_snapshot(self) -> str:
+        """Id of the snapshot that is taken of it next."""
+        return f"{self.name}-s{self.num_snapshots}"
+
+    def snapshot_ids(self) -> Iterator[str]:
+        """Ids of the snapshots that were taken of it, newest first."""
+        return (f"{self.name}-s{number}" for number in reversed(range(self.num_snapshots)))
 
 
 @dataclass(frozen=True)
@@ -265,6 +275,11 @@ class LeagueState:
     def player_at(self, index: int) -> str:
         """Id of the player with an index of the fair share."""
         return next(itertools.islice(self.players, index, None))
+
+    def newest_snapshot(self, player: PlayerState) -> SnapshotInfo | None:
+        """The last snapshot that was taken of a player; None before its first."""
+        name = next(player.snapshot_ids(), None)
+        return None if name is None else self.snapshots.get(name)
 
     def is_present(self, snapshot: str) -> bool:
         """True if the snapshot or imported policy exists and its weights are available."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 
 import msgspec
 
-from league.core.metagame.ratings import RatingRow
+from league.core.metagame.ratings import RatingRow, rated_snapshots
 from league.core.state.state import LeagueState, PlayerState
 from league.page.runs.opened_run import OpenedRun
 
@@ -79,13 +80,7 @@ def read(run: OpenedRun, query: Query) -> Table:
 
 
 def _player_row(player: PlayerState, ratings: Mapping[str, RatingRow]) -> TableRow:
-    rated: list[RatingRow] = []
-    for number in range(player.num_snapshots - 1, -1, -1):
-        row = ratings.get(f"{player.name}-s{number}")
-        if row is not None and row.games:
-            rated.append(row)
-            if len(rated) == TREND:
-                break
+    rated = list(itertools.islice(rated_snapshots(player, ratings), TREND))
     newest = rated[0] if rated else None
     return TableRow(
         name=player.name,
