@@ -30,6 +30,7 @@ def section(client: TestClient, name: str, **query: Any) -> dict[str, Any]:
 
 
 def test_overview_has_the_totals_of_the_journal(client: TestClient, made_run: Path) -> None:
+    wait_until(lambda: section(client, "overview")["best_rating"]["values"], "the metrics to be read")
     state, found = state_of_run(RunFolder(made_run)), section(client, "overview")
     assert (found["games"], found["env_steps"]) == (state.totals.games, state.totals.env_steps)
     assert (found["players"], found["snapshots"]) == (len(state.players), len(state.snapshots))
