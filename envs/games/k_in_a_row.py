@@ -13,13 +13,14 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from envs.games.alternating import AlternatingGame
 from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
 from envs.sampling import pack_stream, split_stream, uniform_legal, unpack_stream
 
 POOL_SIZE = 1024  # openings drawn at a time: one batch of random play serves many restarts
 
 
-class StoneGame:
+class StoneGame(AlternatingGame):
     """N games on boards of rows x cols; cell r * cols + c is row r from the top, column c.
 
     A subclass says which cell an action fills (`_fill`) and which actions a position allows (`_allow`).
@@ -34,12 +35,9 @@ class StoneGame:
           EnvError: num_envs < 1, or opening_plies outside [0, rows * cols // 2].
         """
         cells = rows * cols
-        if num_envs < 1:
-            raise EnvError(f"{env_id}: num_envs is {num_envs}; it must be at least 1")
         if not isinstance(opening_plies, int) or not 0 <= opening_plies <= cells // 2:
             raise EnvError(f"{env_id}: opening_plies is {opening_plies!r}; it must be an int in [0, {cells // 2}]")
-        self.num_envs = num_envs
-        self.spec = EnvSpec(
+        spec = EnvSpec(
             env_id=env_id,
             num_seats=2,
             observations={"board": ArraySpec(shape=(2, rows, cols), dtype="bool")},
@@ -51,6 +49,7 @@ class StoneGame:
             return_range=(-1.0, 1.0),
             win_draw_loss=True,
         )
+        super().__init__(spec, num_envs=num_envs)
         self._rows, self._cols, self._cells, self._in_row = rows, cols, cells, in_row
         self._opening_plies = opening_plies
         # A guard column at the end of each row keeps lines from wrapping round.
@@ -58,7 +57,6 @@ class StoneGame:
         self._places = places.astype(np.uint64)
         self._bits = np.uint64(1) << self._places
         self._shifts = [np.uint64(step) for step in (1, cols, cols + 1, cols + 2)]
-        self._env_index = np.arange(num_envs, dtype=np.int64)
         self._action_at = self._env_index * num_actions
         self._plane_at = self._env_index * 2 * cells
         self._rng = np.random.default_rng(0)
@@ -107,10 +105,7 @@ class StoneGame:
             rewards[ended, mover[ended]] = gain
             rewards[ended, 1 - mover[ended]] = -gain
             self._restart(ended)
-        return self._turn(rewards=rewards, returns=rewards.copy(), terminated=terminated)
-
-    def close(self) -> None:
-        """Does nothing: there is nothing to release."""
+        return self._turn(rewards, terminated)
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[StoneGame, Turn]:
         """Copy the games at `env_indices`; they restart from openings already dealt, then from their own."""
@@ -135,8 +130,7 @@ class StoneGame:
         Raises:
           EnvError: the arrays are of another number of games.
         """
-        if saved["own"].shape != (self.num_envs,):
-            raise EnvError(f"{self.spec.env_id}: saved for {saved['own'].shape[0]} games, this env has {self.num_envs}")
+        self._require_same_number(saved, "own")
         self._rng = unpack_stream(saved["rng"])
         self._pool, self._pool_used = saved["openings"].astype(np.uint64), 0
         self._set(self._env_index, saved["own"].astype(np.uint64), saved["other"].astype(np.uint64))
@@ -162,21 +156,9 @@ class StoneGame:
         raise NotImplementedError
 
     def _legal(self, actions: NDArray[np.generic]) -> NDArray[np.int64]:
-        chosen = np.asarray(actions)
-        num_actions = self.spec.actions.num_actions
-        if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
-            raise EnvError(
-                f"{self.spec.env_id}: actions are {chosen.dtype} {list(chosen.shape)}, expected int64 [{self.num_envs}]"
-            )
-        chosen = chosen.astype(np.int64, copy=False)
-        inside = (chosen >= 0) & (chosen < num_actions)
-        legal = inside & self._mask.reshape(-1).take(self._action_at + chosen, mode="clip")
-        if not legal.all():
-            bad = int(np.flatnonzero(~legal)[0])
-            raise EnvError(
-                f"{self.spec.env_id}: action {int(chosen[bad])} is illegal in game {bad};"
-                f" legal are {np.flatnonzero(self._mask[bad]).tolist()}"
-            )
+        chosen = self._integers(actions)
+        inside = (chosen >= 0) & (chosen < self.spec.actions.num_actions)
+        self._require_legal(chosen, inside & self._mask.reshape(-1).take(self._action_at + chosen, mode="clip"))
         return chosen
 
     def _has_line(self, stones: NDArray[np.uint64]) -> NDArray[np.bool_]:
@@ -232,20 +214,5 @@ class StoneGame:
         self._pool_used += count
         return self._pool[:, self._pool_used - count : self._pool_used]
 
-    def _quiet_turn(self) -> Turn:
-        nothing = np.zeros((self.num_envs, 2), np.float32)
-        return self._turn(rewards=nothing, returns=nothing.copy(), terminated=np.zeros(self.num_envs, np.bool_))
-
-    def _turn(
-        self, *, rewards: NDArray[np.float32], returns: NDArray[np.float32], terminated: NDArray[np.bool_]
-    ) -> Turn:
-        return Turn(
-            env_index=self._env_index,
-            seat=self._plies & 1,
-            obs={"board": self._view},
-            action_mask=self._mask.copy(),
-            rewards=rewards,
-            terminated=terminated,
-            truncated=np.zeros(self.num_envs, np.bool_),
-            returns=returns,
-        )
+    def _shown(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.generic]], NDArray[np.bool_]]:
+        return self._plies & 1, {"board": self._view}, self._mask.copy()

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from envs.games.alternating import AlternatingGame
 from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
 from envs.sampling import pack_stream, split_stream, uniform_legal, unpack_stream
 
@@ -61,7 +62,7 @@ def turned(own: Words, other: Words, disc: Words) -> Words:
     return discs
 
 
-class Othello:
+class Othello(AlternatingGame):
     """N games of Othello."""
 
     def __init__(self, *, num_envs: int, opening_plies: int = 0) -> None:
@@ -72,12 +73,9 @@ class Othello:
         Raises:
           EnvError: num_envs < 1, or opening_plies outside [0, 30].
         """
-        if num_envs < 1:
-            raise EnvError(f"othello: num_envs is {num_envs}; it must be at least 1")
         if not isinstance(opening_plies, int) or not 0 <= opening_plies <= 30:
             raise EnvError(f"othello: opening_plies is {opening_plies!r}; it must be an int in [0, 30]")
-        self.num_envs = num_envs
-        self.spec = EnvSpec(
+        spec = EnvSpec(
             env_id="othello",
             num_seats=2,
             observations={"board": ArraySpec(shape=(2, 8, 8), dtype="bool")},
@@ -89,8 +87,8 @@ class Othello:
             return_range=(-1.0, 1.0),
             win_draw_loss=True,
         )
+        super().__init__(spec, num_envs=num_envs)
         self._opening_plies = opening_plies
-        self._env_index = np.arange(num_envs, dtype=np.int64)
         self._rng = np.random.default_rng(0)
         self._own = np.zeros(num_envs, np.uint64)
         self._other = np.zeros(num_envs, np.uint64)
@@ -126,10 +124,7 @@ class Othello:
             rewards[ended, self._seat[ended]] = mover
             rewards[ended, 1 - self._seat[ended]] = -mover
             self._restart(ended)
-        return self._turn(rewards=rewards, returns=rewards.copy(), terminated=terminated)
-
-    def close(self) -> None:
-        """Does nothing: there is nothing to release."""
+        return self._turn(rewards, terminated)
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[Othello, Turn]:
         """Copy the games at `env_indices`; their later openings come from a stream of their own."""
@@ -154,8 +149,7 @@ class Othello:
         Raises:
           EnvError: the arrays are of another number of games.
         """
-        if saved["own"].shape != (self.num_envs,):
-            raise EnvError(f"othello: saved for {saved['own'].shape[0]} games, this env has {self.num_envs}")
+        self._require_same_number(saved, "own")
         self._rng = unpack_stream(saved["rng"])
         self._own, self._other = saved["own"].astype(np.uint64), saved["other"].astype(np.uint64)
         self._seat = saved["seat"].astype(np.int64)
@@ -164,20 +158,10 @@ class Othello:
 
     def _checked(self, actions: NDArray[np.generic]) -> NDArray[np.int64]:
         """The actions, after checking that they are legal."""
-        chosen = np.asarray(actions)
-        if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
-            raise EnvError(
-                f"othello: actions are {chosen.dtype} {list(chosen.shape)}, expected int64 [{self.num_envs}]"
-            )
-        chosen = chosen.astype(np.int64, copy=False)
+        chosen = self._integers(actions)
         inside = (chosen >= 0) & (chosen <= PASS)
         legal = np.where(chosen == PASS, self._legal == 0, (self._legal & BITS.take(chosen, mode="clip")) != 0) & inside
-        if not legal.all():
-            bad = int(np.flatnonzero(~legal)[0])
-            raise EnvError(
-                f"othello: action {int(chosen[bad])} is illegal in game {bad};"
-                f" legal are {np.flatnonzero(self._mask()[bad]).tolist()}"
-            )
+        self._require_legal(chosen, legal)
         return chosen
 
     def _restart(self, games: NDArray[np.int64]) -> None:
@@ -208,24 +192,9 @@ class Othello:
         mask[:, PASS] = self._legal == 0
         return mask
 
-    def _quiet_turn(self) -> Turn:
-        nothing = np.zeros((self.num_envs, 2), np.float32)
-        return self._turn(rewards=nothing, returns=nothing.copy(), terminated=np.zeros(self.num_envs, np.bool_))
-
-    def _turn(
-        self, *, rewards: NDArray[np.float32], returns: NDArray[np.float32], terminated: NDArray[np.bool_]
-    ) -> Turn:
+    def _shown(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.generic]], NDArray[np.bool_]]:
         boards = _unpacked(np.stack([self._own, self._other], axis=1))
-        return Turn(
-            env_index=self._env_index,
-            seat=self._seat.copy(),
-            obs={"board": boards.reshape(self.num_envs, 2, 8, 8)},
-            action_mask=self._mask(),
-            rewards=rewards,
-            terminated=terminated,
-            truncated=np.zeros(self.num_envs, np.bool_),
-            returns=returns,
-        )
+        return self._seat.copy(), {"board": boards.reshape(self.num_envs, 2, 8, 8)}, self._mask()
 
 
 def _unpacked(words: Words) -> NDArray[np.bool_]:

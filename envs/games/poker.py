@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.decision_tree import DecisionTree, Endings, InformationStates
-from envs.protocol import ActionSpec, ArraySpec, EnvError, EnvSpec, Turn
+from envs.games.alternating import AlternatingGame
+from envs.protocol import ActionSpec, ArraySpec, EnvSpec, Turn
 from envs.sampling import pack_stream, split_stream, unpack_stream
 
 FIELD = "information_state"
@@ -156,7 +157,7 @@ def compile_tree(start: Betting, deals: Sequence[Deal], *, num_actions: int, num
     )
 
 
-class PokerGame:
+class PokerGame(AlternatingGame):
     """N games over one betting tree.
 
     Observation "information_state", bool [F]: all that the seat knows, including all actions so far. Rewards are
@@ -172,13 +173,10 @@ class PokerGame:
         Raises:
           EnvError: num_envs < 1.
         """
-        if num_envs < 1:
-            raise EnvError(f"{env_id}: num_envs is {num_envs}; it must be at least 1")
         num_situations, num_actions = tree.child.shape
         most = float(np.abs(tree.payoffs).max())
-        self.num_envs = num_envs
         self.tree = tree
-        self.spec = EnvSpec(
+        spec = EnvSpec(
             env_id=env_id,
             num_seats=2,
             observations={FIELD: ArraySpec(shape=tree.observed.shape[2:], dtype="bool")},
@@ -190,10 +188,10 @@ class PokerGame:
             hidden_information=True,
             return_range=(-most, most),
         )
+        super().__init__(spec, num_envs=num_envs)
         self._num_deals = tree.observed.shape[1]
         self._observed = tree.observed.reshape(num_situations * self._num_deals, -1)
         self._child = tree.child.reshape(-1)
-        self._env_index = np.arange(num_envs, dtype=np.int64)
         self._situation = np.zeros(num_envs, np.int64)
         self._deal = np.zeros(num_envs, np.int64)
         self._dealt = np.zeros(0, np.int64)  # deals drawn and not yet played
@@ -225,14 +223,11 @@ class PokerGame:
             situation[games] = 0
             self._deal[games] = self._take_deals(games.size)
         self._situation = situation
-        return self._turn(rewards=rewards, returns=rewards.copy(), terminated=ended)
+        return self._turn(rewards, ended)
 
     def decision_tree(self) -> DecisionTree:
         """See `TreeGame.decision_tree`."""
         return self.tree.decision_tree()
-
-    def close(self) -> None:
-        """Does nothing: there is nothing to release."""
 
     def fork(self, env_indices: NDArray[np.int64]) -> tuple[PokerGame, Turn]:
         """Copy the games at `env_indices` with their hidden cards; later games get new deals."""
@@ -256,10 +251,7 @@ class PokerGame:
         Raises:
           EnvError: the arrays are of another number of games.
         """
-        if saved["deal"].shape != (self.num_envs,):
-            raise EnvError(
-                f"{self.spec.env_id}: saved for {saved['deal'].shape[0]} games, this env has {self.num_envs}"
-            )
+        self._require_same_number(saved, "deal")
         self._situation, self._deal = saved["situation"].astype(np.int64), saved["deal"].astype(np.int64)
         self._dealt = saved["dealt"].astype(np.int64)
         self._rng = unpack_stream(saved["rng"])
@@ -267,19 +259,10 @@ class PokerGame:
 
     def _after(self, actions: NDArray[np.generic]) -> NDArray[np.int64]:
         """The entry of `BettingTree.child`, int64 [N], that each action leads to."""
-        chosen, num_actions = np.asarray(actions), self.spec.actions.num_actions
-        if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
-            raise EnvError(
-                f"{self.spec.env_id}: actions are {chosen.dtype} {list(chosen.shape)}, expected int64 [{self.num_envs}]"
-            )
-        after = self._child.take(self._situation * num_actions + chosen.astype(np.int64, copy=False), mode="clip")
+        chosen, num_actions = self._integers(actions), self.spec.actions.num_actions
+        after = self._child.take(self._situation * num_actions + chosen, mode="clip")
         legal = (chosen >= 0) & (chosen < num_actions) & (after != ILLEGAL)
-        if not legal.all():
-            bad = int(np.flatnonzero(~legal)[0])
-            raise EnvError(
-                f"{self.spec.env_id}: action {int(chosen[bad])} is illegal in game {bad};"
-                f" legal are {np.flatnonzero(self.tree.legal[self._situation[bad]]).tolist()}"
-            )
+        self._require_legal(chosen, legal)
         return after
 
     def _take_deals(self, count: int) -> NDArray[np.int64]:
@@ -290,20 +273,9 @@ class PokerGame:
         taken, self._dealt = self._dealt[:count], self._dealt[count:]
         return taken
 
-    def _quiet_turn(self) -> Turn:
-        nothing = np.zeros((self.num_envs, 2), np.float32)
-        return self._turn(rewards=nothing, returns=nothing.copy(), terminated=np.zeros(self.num_envs, np.bool_))
-
-    def _turn(
-        self, *, rewards: NDArray[np.float32], returns: NDArray[np.float32], terminated: NDArray[np.bool_]
-    ) -> Turn:
-        return Turn(
-            env_index=self._env_index,
-            seat=self.tree.seat.take(self._situation),
-            obs={FIELD: self._observed.take(self._situation * self._num_deals + self._deal, axis=0)},
-            action_mask=self.tree.legal.take(self._situation, axis=0),
-            rewards=rewards,
-            terminated=terminated,
-            truncated=np.zeros(self.num_envs, np.bool_),
-            returns=returns,
+    def _shown(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.generic]], NDArray[np.bool_]]:
+        return (
+            self.tree.seat.take(self._situation),
+            {FIELD: self._observed.take(self._situation * self._num_deals + self._deal, axis=0)},
+            self.tree.legal.take(self._situation, axis=0),
         )
