@@ -228,7 +228,6 @@ def empty_payoff(*, num_seats: int, half_life_steps: float, prior_games: float) 
     )
 
 
-@functools.lru_cache(maxsize=4096)
 def counted_pairs(policies: tuple[str, ...], teams: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     """Ordered pairs of seats whose result is recorded.
 
@@ -239,7 +238,14 @@ def counted_pairs(policies: tuple[str, ...], teams: tuple[int, ...]) -> tuple[tu
     Args:
       policies, teams: [S] who sits where, and for whom.
     """
-    sides = list(zip(teams, policies, strict=True))
+    # Remembered by who equals whom: by names there would be an entry for every two policies of a growing league.
+    return _pairs_of(tuple(map(policies.index, policies)), teams)
+
+
+@functools.lru_cache(maxsize=256)
+def _pairs_of(first_seats: tuple[int, ...], teams: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """As `counted_pairs`. first_seats: [S] lowest seat with the same policy."""
+    sides = list(zip(teams, first_seats, strict=True))
     firsts = [seat for seat, side in enumerate(sides) if sides.index(side) == seat]
     return tuple((i, j) for i in firsts for j in firsts if teams[i] != teams[j])
 
