@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -12,6 +9,7 @@ from dataclasses import asdict, dataclass
 import msgspec
 
 from league.alerts.sink import AlertContext, AlertNews, AlertSinkFailed
+from league.child_process import end_group
 
 
 @dataclass(frozen=True)
@@ -66,6 +64,5 @@ class CommandSink:
         """As in the protocol."""
         process = self._process
         if process is not None and process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            end_group(process.pid)
             process.wait()

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
-import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 
+from league.child_process import end_group, end_with_parent
 from league.contenders.engine import EngineFailed
 
-PR_SET_PDEATHSIG = 1
 MAX_ANSWER_BYTES = 1 << 20
 LEAVE_S = 1.0
 
@@ -84,15 +81,3 @@ class LineProcess:
         if self._process.returncode is None:
             end_group(self._process.pid)
             self._process.wait(LEAVE_S)
-
-
-def end_with_parent() -> None:
-    """In the new process, before its program: end when the parent dies; ignored where the system has no such."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
-def end_group(pid: int) -> None:
-    """Kill the process group that a program of ours leads; nothing where it is gone."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)

@@ -12,8 +12,8 @@ import chess.engine
 
 from envs.notation.chess_moves import ChessPosition, OpenSpielChess
 from envs.notation.notation import CHESS, Notation, Position
+from league.child_process import end_group, end_with_parent
 from league.contenders.engine import START_S, EngineCommand, EngineContender, EngineFailed, engine_contender
-from league.contenders.engine_process import end_group, end_with_parent
 
 LIMITS = ("nodes", "depth", "time")
 """Options that limit the search for a move: nodes, plies or seconds; every other option is the engine's own."""

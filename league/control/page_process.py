@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import functools
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 
+from league.child_process import end_with_parent
 from league.store.run_folder import RunFolder
 
 STOP_S = 5.0
-PR_SET_PDEATHSIG = 1
 
 
 @contextlib.contextmanager
@@ -25,7 +25,7 @@ def page_process(folder: RunFolder, *, say: Callable[[str], object]) -> Iterator
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_stop_with_parent,  # noqa: PLW1509  it calls one system call
+                preexec_fn=functools.partial(end_with_parent, signal.SIGTERM),  # noqa: PLW1509  it calls one system call
             )
     except OSError as error:
         say(f"The page cannot be served ({error.strerror}): training continues without it.")
@@ -41,9 +41,3 @@ def page_process(folder: RunFolder, *, say: Callable[[str], object]) -> Iterator
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait(STOP_S)
-
-
-def _stop_with_parent() -> None:
-    """In the new process, before its program: SIGTERM when the daemon dies, however that happens."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
+import functools
 import json
 import os
 import shutil
@@ -23,6 +23,7 @@ from types import FrameType
 
 import msgspec
 
+from league.child_process import end_with_parent
 from league.errors import LeagueError, StorageError
 from league.store.disk_space import disk_space
 from league.store.lock import this_process
@@ -45,7 +46,6 @@ LOOK_EVERY_S = 0.2
 TRIM_EVERY_S = 60.0
 
 USER_ERROR = 2
-PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -205,14 +205,8 @@ def start_league(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "league", *arguments],
         stdin=subprocess.DEVNULL,
-        preexec_fn=_stop_with_parent,  # noqa: PLW1509  the supervisor has one thread
+        preexec_fn=functools.partial(end_with_parent, signal.SIGTERM),  # noqa: PLW1509  the supervisor has one thread
     )
-
-
-def _stop_with_parent() -> None:
-    """In the new process, before its program: SIGTERM when its parent dies; ignored where the system has no such."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

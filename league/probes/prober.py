@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from league.child_process import end_process
 from league.config.run_config import ProbesConfig
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.state.commands import BeginProbe, Command, EndProbe, SpendProbe
@@ -109,15 +109,8 @@ class ProbeProcess:
     def end(self) -> None:
         """End the process and what it started; may be called twice."""
         process, self._process, self._unread = self._process, None, b""
-        if process is None:
-            return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        if process is not None:
+            end_process(process)
 
 
 class Prober:

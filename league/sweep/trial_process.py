@@ -5,7 +5,6 @@ Trains the run up to the rung, measures it, and writes the result. It ends in or
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from envs.protocol import EnvError
+from league.child_process import end_with_parent
 from league.config.run_config import BudgetConfig
 from league.errors import LeagueError
 from league.run.budget import BUDGET, ClockFile, Limits
@@ -23,7 +23,6 @@ from league.store.storage import Storage
 from league.sweep.plan import Objective
 from league.sweep.trial_job import TrialJob, TrialResult
 
-PR_SET_PDEATHSIG = 1
 """Linux: the signal that this process gets when its parent has died."""
 SLACK = 0.02
 """Part of a rung's training that may be missing: a run stops between two leases."""
@@ -122,7 +121,7 @@ def carry_out(job: TrialJob) -> TrialResult:
 
 def main() -> int:
     """Serve one job."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_with_parent(signal.SIGTERM)
     job = msgspec.json.decode(sys.stdin.buffer.read(), type=TrialJob)
     if os.getppid() == 1:
         return 1  # the parent has died before it could be noticed

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
 
+from league.child_process import end_process
 from league.monitor.row_spacing import RowSpacing
 from league.monitor.spool import Spool
 
@@ -122,12 +122,5 @@ class UploadingSink:
     def _stop_worker(self) -> None:
         """End the process and what it started, and forget it."""
         worker, self._worker = self._worker, None
-        if worker is None:
-            return
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(worker.pid, signal.SIGKILL)
-        worker.wait()
-        for stream in (worker.stdin, worker.stdout):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        if worker is not None:
+            end_process(worker)
