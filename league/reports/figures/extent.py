@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 import numpy as np
 
 T = TypeVar("T")
+
+
+class OverTraining(Protocol):
+    """A point of a curve over training."""
+
+    @property
+    def trained_steps(self) -> int: ...
+
+
+P = TypeVar("P", bound=OverTraining)
 
 
 class Extent(msgspec.Struct, frozen=True):
@@ -34,6 +44,12 @@ def page_of(items: Sequence[T], *, what: str, offset: int, limit: int, most: int
     first = min(max(offset, 0), max(len(items) - 1, 0))
     shown = items[first : first + min(max(limit, 1), most)]
     return shown, Extent(what, len(items), first, len(shown))
+
+
+def thinned(points: Sequence[P], most: int) -> tuple[P, ...]:
+    """The points over trained steps; of more than `most` evenly spread ones, the first and the last among them."""
+    ordered = sorted(points, key=lambda point: point.trained_steps)
+    return tuple(ordered[index] for index in spread(len(ordered), most))
 
 
 def spread(count: int, most: int) -> list[int]:

@@ -9,7 +9,7 @@ import msgspec
 from league.core.metagame.ratings import RatingRow
 from league.core.state.records import is_from_outside
 from league.core.state.state import LeagueState
-from league.reports.figures.extent import Extent, page_of, spread
+from league.reports.figures.extent import Extent, page_of, thinned
 
 PLAYERS, MAX_PLAYERS = 8, 40
 """Curves shown by default and at most: nobody tells more than eight colours apart."""
@@ -77,15 +77,16 @@ def ratings_over_time(
     shown, extent = page_of(list(by_player), what="players", offset=offset, limit=limit, most=MAX_PLAYERS)
     index = {name: number for number, name in enumerate(state.players)}
     curves = tuple(
-        RatingCurve(name, state.players[name].role, index[name], _thinned(by_player[name])) for name in shown
+        RatingCurve(
+            name,
+            state.players[name].role,
+            index[name],
+            thinned(by_player[name], MAX_POINTS),
+        )
+        for name in shown
     )
     return RatingsOverTime(curves, tuple(fixed), extent, state.scoring.text)
 
 
 def _point(row: RatingRow, trained_steps: int) -> RatingPoint:
     return RatingPoint(row.policy, trained_steps, row.elo, row.low, row.high, row.games)
-
-
-def _thinned(points: list[RatingPoint]) -> tuple[RatingPoint, ...]:
-    ordered = sorted(points, key=lambda point: point.trained_steps)
-    return tuple(ordered[index] for index in spread(len(ordered), MAX_POINTS))

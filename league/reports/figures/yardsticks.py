@@ -8,7 +8,7 @@ import numpy as np
 from league.core.state.population import FIXED_OPPONENT
 from league.core.state.state import LeagueState
 from league.probes.series import series_of
-from league.reports.figures.extent import Extent, page_of, spread
+from league.reports.figures.extent import Extent, page_of, spread, thinned
 from league.reports.figures.intervals import win_rate_interval
 
 YARDSTICKS, MAX_YARDSTICKS = 6, 24
@@ -115,12 +115,12 @@ def _curves(state: LeagueState, yardstick: int) -> list[YardstickCurve]:
             point = YardstickPoint(names[home], snapshot.trained_steps, score / count, low, high, int(count))
             by_player.setdefault(snapshot.player, []).append(point)
     return [
-        YardstickCurve(names[yardstick], player, index, _thinned(by_player[player]))
+        YardstickCurve(
+            names[yardstick],
+            player,
+            index,
+            thinned(by_player[player], MAX_POINTS),
+        )
         for index, player in enumerate(state.players)
         if player in by_player
     ]
-
-
-def _thinned(points: list[YardstickPoint]) -> tuple[YardstickPoint, ...]:
-    ordered = sorted(points, key=lambda point: point.trained_steps)
-    return tuple(ordered[index] for index in spread(len(ordered), MAX_POINTS))
