@@ -41,7 +41,7 @@ _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _SUM_LINE = re.compile(r"([0-9a-f]{64})  ([A-Za-z0-9][A-Za-z0-9._-]{0,79})")
 
 
-class GameFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StoredSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The fixed facts of the game; fields as in `EnvSpec`, which also has its own format of observations (code)."""
 
     env_id: str
@@ -69,7 +69,7 @@ class Game(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     id: str
     kwargs: dict[str, Any]
-    facts: GameFacts
+    facts: StoredSpec
 
 
 class Member(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -190,13 +190,13 @@ class PackageManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files: dict[str, FileFacts]
 
 
-def facts_of(spec: EnvSpec) -> GameFacts:
+def facts_of(spec: EnvSpec) -> StoredSpec:
     """The facts of a game without its own format of observations, all numbers plain."""
     values = {
         field.name: getattr(spec, field.name) for field in dataclasses.fields(spec) if field.name != "user_format"
     }
     plain = msgspec.to_builtins(values, enc_hook=_plain_number)
-    return msgspec.convert(plain, GameFacts)
+    return msgspec.convert(plain, StoredSpec)
 
 
 def _plain_number(value: object) -> object:
@@ -316,7 +316,7 @@ def _problem_of(manifest: PackageManifest, sums: Mapping[str, str]) -> str:
     return ""
 
 
-def min_numbers(facts: GameFacts, network: Mapping[str, object]) -> int:
+def min_numbers(facts: StoredSpec, network: Mapping[str, object]) -> int:
     """A lower bound of the numbers in the weights of a network, found without making it.
 
     A description alone could ask for more memory than there is.
@@ -343,7 +343,7 @@ def min_numbers(facts: GameFacts, network: Mapping[str, object]) -> int:
     return max(bounds)
 
 
-def _arrays(facts: GameFacts) -> list[ArraySpec]:
+def _arrays(facts: StoredSpec) -> list[ArraySpec]:
     return [
         *facts.observations.values(),
         *(field for group in facts.seat_groups for field in group.observations.values()),

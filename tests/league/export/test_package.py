@@ -26,7 +26,7 @@ from league.export.importer import verify_package
 from league.policies.imported import fits_running_hosts, policies_from_outside
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import copies_at, load_policy, open_run
-from league.policies.package import SUMS_FILE, GameFacts, facts_of, min_numbers, read_package, sums_text
+from league.policies.package import SUMS_FILE, StoredSpec, facts_of, min_numbers, read_package, sums_text
 from league.policies.policy_store import network_plain
 from league.policies.trust import Untrusted
 from league.store.snapshots import sha256_hex
@@ -107,10 +107,10 @@ def test_the_manifest_holds_the_game_the_memory_and_who_it_is(package: Path) -> 
 
 def test_facts_of_a_game_are_all_of_its_spec_but_code() -> None:
     names = {field.name for field in dataclasses.fields(EnvSpec)} - {"user_format"}
-    assert set(GameFacts.__struct_fields__) == names
+    assert set(StoredSpec.__struct_fields__) == names
     for game in ("connect_four", "leduc_poker", "rock_paper_scissors"):
         spec = spec_of(EnvConfig(game))
-        facts = msgspec.json.decode(msgspec.json.encode(facts_of(spec)), type=GameFacts)
+        facts = msgspec.json.decode(msgspec.json.encode(facts_of(spec)), type=StoredSpec)
         assert facts.spec() == spec
 
 
