@@ -3,7 +3,7 @@
     python -m benchmarks.durability.cluster --json
 
 The machines are namespaces of this one, see `benchmarks.durability.machines`; the head's holds the daemon and the run
-folder, which no other sees. An outside reader follows the journal, as in `benchmarks.durability.chaos`. The rows of
+folder, which no other sees. An outside reader follows the journal, as in `league.chaos`. The rows of
 the cut wire are those of a wire that is cut for 30 s.
 """
 

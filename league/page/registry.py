@@ -28,4 +28,4 @@ ROUTES: Mapping[str, str] = {
     "compare": "league.page.routes.compare",
     "games": "league.page.routes.games",
 }
-"""Name -> module with `add_routes(router, library)`."""
+"""Name -> module whose `add_routes(router, library, keys)` adds them to the application."""

@@ -37,7 +37,7 @@ class Move(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.page.app.Routes`."""
+    """See `league.page.registry.ROUTES`."""
     store = _Store()
 
     @router.get("/runs/{run}/replays/{file}")

@@ -32,7 +32,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def add_routes(router: APIRouter, library: Library, keys: Keys) -> None:
-    """See `league.page.app.Routes`."""
+    """See `league.page.registry.ROUTES`."""
     watching = asyncio.Semaphore(MAX_WATCHING)
 
     @router.post("/session")
