@@ -31,8 +31,8 @@ from league.store.weights_file import ArraysError, decode_arrays, encode_arrays,
 MANIFEST_BYTES = 4_096
 """About what a manifest and the header of the weights take."""
 
-MAX_HELD = 64
-"""Snapshots whose weights are kept in memory."""
+MAX_HELD, MAX_HELD_BYTES = 64, 512 << 20
+"""Snapshots whose weights are kept in memory, and their size; the one used last is kept whatever its size."""
 
 
 class PolicyStore:
@@ -75,16 +75,22 @@ class PolicyStore:
         """
         if info.digest not in self._held:
             payload, manifest = self._snapshots.get(info.digest)
-            while len(self._held) >= MAX_HELD:
-                self._held.popitem(last=False)
             try:
                 layout = self._layout if info.player else self._layout_of_imported(manifest)
                 weights = from_named(decode_arrays(payload), layout, version=info.version)
             except (ArraysError, WeightsError) as error:
                 raise LeagueError(f"snapshot {info.snapshot_id} cannot be used with this network: {error}.") from error
-            self._held[info.digest] = weights
+            self._hold(info.digest, weights)
         self._held.move_to_end(info.digest)
         return self._held[info.digest]
+
+    def _hold(self, digest: str, weights: Weights) -> None:
+        """Keep weights, and let go of those that were not used for longest where they are too many or too large."""
+        self._held[digest] = weights
+        num_bytes = sum(held.vector.nbytes for held in self._held.values())
+        while len(self._held) > MAX_HELD or (len(self._held) > 1 and num_bytes > MAX_HELD_BYTES):
+            _, gone = self._held.popitem(last=False)
+            num_bytes -= gone.vector.nbytes
 
     def network_of(self, info: SnapshotInfo) -> NetworkConfig:
         """The network of a policy from outside, whose weights were read before. Raises as `snapshot`."""

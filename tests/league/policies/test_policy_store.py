@@ -108,10 +108,11 @@ def test_weights_of_another_network_or_not_finite_are_refused_by_name(tmp_path: 
             stores.policies.snapshot(info)
 
 
+@pytest.mark.parametrize(("bound", "value"), [("MAX_HELD", 2), ("MAX_HELD_BYTES", 3 * weights_of(0).vector.nbytes - 1)])
 def test_only_so_many_snapshots_are_held_the_oldest_goes_first(
-    tmp_path: Path, state: LeagueState, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, state: LeagueState, monkeypatch: pytest.MonkeyPatch, bound: str, value: int
 ) -> None:
-    monkeypatch.setattr(policies_module, "MAX_HELD", 2)
+    monkeypatch.setattr(policies_module, bound, value)
     stores = Stores(tmp_path)
     infos = [stores.add(weights_of(seed), state.players["main-0"], number=seed) for seed in range(3)]
     first, second = (stores.policies.snapshot(info) for info in infos[:2])
@@ -121,6 +122,9 @@ def test_only_so_many_snapshots_are_held_the_oldest_goes_first(
     again = stores.policies.snapshot(infos[1])
     assert again is not second
     assert np.array_equal(again.vector, second.vector)
+    monkeypatch.setattr(policies_module, bound, 1)
+    newest = stores.policies.snapshot(infos[2])
+    assert stores.policies.snapshot(infos[2]) is newest
 
 
 def test_a_checkpoint_is_read_as_it_was_stored(tmp_path: Path) -> None:
