@@ -246,8 +246,8 @@ class Arena:
         mask, core_size = turn.action_mask, self._unrolls.core_size
         return self._builder.observe(
             chosen,
-            obs=turn.obs if everyone else {name: array[recorded] for name, array in turn.obs.items()},
-            action_mask=mask if everyone or mask is None else mask[recorded],
+            obs=turn.obs if everyone else {name: array.take(recorded, axis=0) for name, array in turn.obs.items()},
+            action_mask=mask if everyone or mask is None else mask.take(recorded, axis=0),
             rewards=rewards if everyone else rewards[recorded],
             core=self._core[chosen, :core_size] if core_size else None,
         )

@@ -81,15 +81,18 @@ class GroupedDense(nn.Module):
         """[..., I] -> [..., O], N rows in the first axis."""
         rows = inputs.reshape(-1, inputs.shape[-1])
         outputs = rows.new_empty(rows.shape[0], self._num_outputs)
-        relu = self._activation == "relu"
+        plain: list[Tensor] = []
         pieces = zip(self._split.present, self._split.of(rows), self._split.of(outputs), strict=True)
         for index, own, into in pieces:
             weight, transposed, bias = self._parameters_of[index]
             if own.shape[0] > FEW_ROWS and prefers_fused(own, weight):
                 into.copy_(product(own, weight, bias, activation=self._activation))
             else:
-                torch.addmm(bias, own, transposed, out=into)
-        return (outputs.relu_() if relu else outputs).view(*inputs.shape[:-1], self._num_outputs)
+                plain.append(torch.addmm(bias, own, transposed, out=into))
+        if self._activation == "relu":
+            for values in [outputs] if len(plain) == len(self._split.present) else plain:
+                values.relu_()
+        return outputs.view(*inputs.shape[:-1], self._num_outputs)
 
 
 class GroupedLSTM(nn.Module):

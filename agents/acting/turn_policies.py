@@ -38,9 +38,9 @@ class PolicyGroup:
         rows = np.concatenate(list(blocks.values()))
         turn, core_size = view.turn, self._policies[0].core_size
         output = self._networks.step(
-            {name: torch.from_numpy(array[rows]) for name, array in turn.obs.items()},
+            {name: torch.from_numpy(array.take(rows, axis=0)) for name, array in turn.obs.items()},
             core=torch.from_numpy(view.core[rows, :core_size]),
-            action_mask=None if turn.action_mask is None else torch.from_numpy(turn.action_mask[rows]),
+            action_mask=None if turn.action_mask is None else torch.from_numpy(turn.action_mask.take(rows, axis=0)),
             sizes=[len(blocks.get(place, ())) for place in range(len(self._policies))],
         )
         logits, cores = output.logits, output.core

@@ -23,6 +23,9 @@ LOOK_S = 0.5
 GRACE_S = 1.0
 """Time that orphans have to leave by themselves."""
 
+STAT_BYTES = 4096
+"""More than the line of a process in /proc may have."""
+
 LEAVE_S = 5.0
 """Longest wait for ended processes to be gone."""
 
@@ -63,10 +66,10 @@ class Reaper:
 def descendants(root: int) -> dict[int, int]:
     """Process id -> start time (kernel ticks) of every process below `root`; empty where there is no /proc."""
     parents, starts = {}, {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        stat = _stat(int(entry.name))
+    for pid in _every_process():
+        stat = _stat(pid)
         if stat is not None:
-            parents[int(entry.name)], starts[int(entry.name)] = stat
+            parents[pid], starts[pid] = stat
     below: dict[int, int] = {}
     frontier = {root}
     while frontier:
@@ -75,13 +78,30 @@ def descendants(root: int) -> dict[int, int]:
     return below
 
 
-def _stat(pid: int) -> tuple[int, int] | None:
-    """Parent and start time of a process; None where it is gone or only waits to be collected."""
+def _every_process() -> list[int]:
+    """The ids of all processes; none where there is no /proc."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
+    except OSError:
+        return []
+
+
+def _stat(pid: int) -> tuple[int, int] | None:
+    """Parent and start time of a process; None where it is gone or only waits to be collected.
+
+    Asked of every process of the machine several times a second, so that the objects of pathlib would show.
+    """
+    try:
+        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     except OSError:
         return None
-    return None if fields[0] == "Z" else (int(fields[1]), int(fields[19]))
+    try:
+        fields = os.read(file, STAT_BYTES).rpartition(b")")[2].split(None, 20)
+    except OSError:  # it has ended meanwhile
+        return None
+    finally:
+        os.close(file)
+    return None if fields[0] == b"Z" else (int(fields[1]), int(fields[19]))
 
 
 def _alive(processes: dict[int, int]) -> dict[int, int]:
