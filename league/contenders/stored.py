@@ -18,10 +18,9 @@ from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import build_policy, copies_at, frozen_copies, open_run
 from league.policies.package import is_frozen_folder
 from league.policies.policy_store import spec_hash
+from league.policies.source_text import FROM
 from league.policies.trust import names_of_manifest, require_trusted, trust_folder
 
-FROM = ":"
-"""Between the folder and the policy in it that is meant."""
 MANIFEST = "manifest.json"
 
 

@@ -21,10 +21,8 @@ from league.policies.loading import (
 )
 from league.policies.package import is_frozen_folder
 from league.policies.select import UnknownPolicy
+from league.policies.source_text import FROM
 from league.policies.trust import trust_folder
-
-FROM = ":"
-"""Between the folder of another run, or of a snapshot, and the player of it that is meant."""
 
 
 @dataclass(frozen=True)

@@ -1,26 +1,6 @@
-// Elements, tables and the frame that every plot stands in. Text goes in as text: never as markup.
+// Tables, legends and the frame that every plot stands in. Text goes in as text: never as markup.
 
-const SVG = 'http://www.w3.org/2000/svg';
-
-/** An element of HTML. Attributes that are null or false are left out; functions become listeners. */
-export function html(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
-}
-
-/** An element of SVG. */
-export function svg(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS(SVG, tag), attributes, children);
-}
-
-function filled(element, attributes, children) {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (typeof value === 'function') element.addEventListener(name, value);
-    else element.setAttribute(name, value === true ? '' : String(value));
-  }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined));
-  return element;
-}
+import {h, svg} from '../kit/dom.js';
 
 /**
  * The frame of a plot: heading, one sentence that says what it shows, the plot, a line that tells what is pointed at,
@@ -29,16 +9,16 @@ function filled(element, attributes, children) {
  */
 export function frame(root, {title, summary, table, hint = '', level = 3}) {
   const id = unusedId(`plot-${title.toLowerCase().replace(/[^a-z0-9]+/g, '-')}`);
-  const body = html('div', {class: 'plot-body'});
-  const readout = html('p', {class: hint ? 'plot-readout plot-readout-tall' : 'plot-readout', 'aria-live': 'polite', id: `${id}-readout`}, hint);
+  const body = h('div', {class: 'plot-body'});
+  const readout = h('p', {class: hint ? 'plot-readout plot-readout-tall' : 'plot-readout', 'aria-live': 'polite', id: `${id}-readout`}, hint);
   const parts = [
-    html(`h${level}`, {class: 'plot-title', id: `${id}-title`}, title),
-    summary ? html('p', {class: 'plot-summary', id: `${id}-summary`}, summary) : null,
+    h(`h${level}`, {class: 'plot-title', id: `${id}-title`}, title),
+    summary ? h('p', {class: 'plot-summary', id: `${id}-summary`}, summary) : null,
     body,
     readout,
     table ? tableDetails(title, table, id) : null,
   ];
-  root.append(html('div', {class: 'plot-frame', role: 'group', 'aria-labelledby': `${id}-title`}, parts));
+  root.append(h('div', {class: 'plot-frame', role: 'group', 'aria-labelledby': `${id}-title`}, parts));
   const tell = (text) => {
     readout.textContent = text;
   };
@@ -53,7 +33,7 @@ function unusedId(stem) {
 }
 
 function tableDetails(title, make, id) {
-  const details = html('details', {class: 'plot-table', id: `${id}-table`}, html('summary', {}, `${title} as a table`));
+  const details = h('details', {class: 'plot-table', id: `${id}-table`}, h('summary', {}, `${title} as a table`));
   details.addEventListener('toggle', () => {
     if (details.open && details.children.length === 1) details.append(...tableOf(title, make()));
   });
@@ -62,15 +42,15 @@ function tableDetails(title, make, id) {
 
 /** A table in a region that scrolls; the cells are texts, numbers or elements. */
 export function tableOf(caption, {columns, rows, more = ''}) {
-  const head = html('tr', {}, columns.map((column) => html('th', {scope: 'col', class: side(column)}, column.label)));
+  const head = h('tr', {}, columns.map((column) => h('th', {scope: 'col', class: side(column)}, column.label)));
   const body = rows.map((row) =>
-    html('tr', {}, row.map((cell, place) => html('td', {class: side(columns[place])}, cell ?? ''))));
+    h('tr', {}, row.map((cell, place) => h('td', {class: side(columns[place])}, cell ?? ''))));
   const region = {class: 'plot-scroll', tabindex: 0, role: 'region', 'aria-label': `${caption}, table`};
   const parts = [
-    html('div', region,
-      html('table', {}, html('caption', {}, caption), html('thead', {}, head), html('tbody', {}, body))),
+    h('div', region,
+      h('table', {}, h('caption', {}, caption), h('thead', {}, head), h('tbody', {}, body))),
   ];
-  if (more) parts.push(html('p', {class: 'plot-note'}, more));
+  if (more) parts.push(h('p', {class: 'plot-note'}, more));
   return parts;
 }
 
@@ -80,8 +60,8 @@ function side(column) {
 
 /** A legend of colours and names. marks: [{label, colour, shape}]. */
 export function legend(marks) {
-  return html('ul', {class: 'plot-legend'}, marks.map(({label, colour, shape}) =>
-    html('li', {}, svg('svg', {width: 14, height: 14, 'aria-hidden': 'true'}, marker(shape, 7, 7, 5, colour)), label)));
+  return h('ul', {class: 'plot-legend'}, marks.map(({label, colour, shape}) =>
+    h('li', {}, svg('svg', {width: 14, height: 14, 'aria-hidden': 'true'}, marker(shape, 7, 7, 5, colour)), label)));
 }
 
 /** A mark whose shape says as much as its colour. */

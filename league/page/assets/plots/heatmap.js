@@ -1,7 +1,8 @@
 // The payoff as a heatmap: rows against columns, blue where the row wins, orange where it loses.
 
 import {diverging, ink, onTheme} from './colours.js';
-import {elo, extentText, frame, html, keyboard, svg, whole} from './elements.js';
+import {h, svg} from '../kit/dom.js';
+import {elo, extentText, frame, keyboard, whole} from './elements.js';
 
 const HINT = 'Point at a cell, or move with the arrow keys.';
 const GAP = 1;
@@ -23,10 +24,10 @@ export function draw(root, data, options = {}) {
     level: options.level,
   });
   if (!cells.length) return;
-  const holder = html('div', {class: 'plot-scroll heatmap', tabindex: 0, id: `${id}-grid`, role: 'application',
+  const holder = h('div', {class: 'plot-scroll heatmap', tabindex: 0, id: `${id}-grid`, role: 'application',
     'aria-label': 'Heatmap of win rates. Arrow keys move, Enter opens the pair.'});
-  const controls = html('div', {class: 'plot-controls'}, orderSelect(data, state, redraw, id), forecastBox(state, redraw, id));
-  const scales = html('div');
+  const controls = h('div', {class: 'plot-controls'}, orderSelect(data, state, redraw, id), forecastBox(state, redraw, id));
+  const scales = h('div');
   body.append(controls, holder, scales);
 
   function redraw() {
@@ -80,7 +81,7 @@ function picture(data, known, state, point, pick) {
     stroke: ink('ink'), 'stroke-width': 2.5, visibility: 'hidden', 'data-cell': cell});
   grid.append(cursor);
   const hit = svg('rect', {width: side, height: side, fill: 'transparent', class: 'heatmap-hit',
-    pointermove: (event) => point(...at(event, hit, size)), click: (event) => {
+    onpointermove: (event) => point(...at(event, hit, size)), onclick: (event) => {
       point(...at(event, hit, size));
       pick();
     }});
@@ -162,20 +163,20 @@ function summaryOf(data) {
 
 function orderSelect(data, state, redraw, id) {
   const labels = {rating: 'rating', name: 'name', cluster: 'likeness'};
-  const select = html('select', {id: `${id}-order`, change: () => {
+  const select = h('select', {id: `${id}-order`, onchange: () => {
     state.order = select.value;
     redraw();
   }}, Object.keys(data.orders).map((order) =>
-    html('option', {value: order, selected: order === state.order}, labels[order] || order)));
-  return html('label', {}, 'Order by ', select);
+    h('option', {value: order, selected: order === state.order}, labels[order] || order)));
+  return h('label', {}, 'Order by ', select);
 }
 
 function forecastBox(state, redraw, id) {
-  const box = html('input', {id: `${id}-marks`, type: 'checkbox', checked: state.forecast, change: () => {
+  const box = h('input', {id: `${id}-marks`, type: 'checkbox', checked: state.forecast, onchange: () => {
     state.forecast = box.checked;
     redraw();
   }});
-  return html('label', {}, box, ' small marks: what ratings expect of pairs that have not met');
+  return h('label', {}, box, ' small marks: what ratings expect of pairs that have not met');
 }
 
 function scale() {
@@ -183,12 +184,12 @@ function scale() {
   const colours = diverging();
   const boxes = steps.map((rate) => {
     const [fill, text] = colours(rate);
-    const box = html('span', {class: 'heatmap-step'}, `${Math.round(rate * 100)}`);
+    const box = h('span', {class: 'heatmap-step'}, `${Math.round(rate * 100)}`);
     box.style.background = fill;
     box.style.color = text;
     return box;
   });
-  return html('p', {class: 'heatmap-scale'}, 'row wins, %: ', boxes);
+  return h('p', {class: 'heatmap-scale'}, 'row wins, %: ', boxes);
 }
 
 function tableOfPairs(data) {

@@ -1,7 +1,8 @@
 // The lineage of snapshots: a lane for each player over its trained steps, with resets and transplants between lanes.
 
 import {ink, series} from './colours.js';
-import {elo, extentText, frame, html, keyboard, legend, marker, short, svg, whole} from './elements.js';
+import {h, svg} from '../kit/dom.js';
+import {elo, extentText, frame, keyboard, legend, marker, short, whole} from './elements.js';
 
 const HINT = 'Point at a snapshot, or move with the arrow keys.';
 const SHAPES = {first: 'square', trained: 'circle', reset: 'diamond', transplant: 'triangle', outside: 'square'};
@@ -16,7 +17,7 @@ export function draw(root, data, options = {}) {
     table: () => tableOf(data), hint: HINT, level: options.level});
   if (!data.nodes.length) return;
   const roles = [...new Set(data.nodes.map((node) => node.role))];
-  const holder = html('div', {class: 'plot-scroll lineage', tabindex: 0, id: `${id}-graph`, role: 'application',
+  const holder = h('div', {class: 'plot-scroll lineage', tabindex: 0, id: `${id}-graph`, role: 'application',
     'aria-label': 'Lineage. Left and right move along a player, up and down between players, Enter opens a snapshot.'});
   body.append(legend([
     ...roles.map((role, index) => ({label: role.replaceAll('_', ' ') || 'from outside', colour: series(index), shape: 'line'})),
@@ -24,12 +25,12 @@ export function draw(root, data, options = {}) {
       .map((kind) => ({label: HOW[kind], colour: ink('muted'), shape: SHAPES[kind]})),
   ]), holder);
   const memory = options.memory || {};
-  const select = html('select', {id: `${id}-along`, change: () => {
+  const select = h('select', {id: `${id}-along`, onchange: () => {
     memory.along = select.value;
     redraw();
   }}, Object.entries(AXES).map(([name, label]) =>
-    html('option', {value: name, selected: name === (memory.along || 'league_steps')}, label)));
-  body.prepend(html('div', {class: 'plot-controls'}, html('label', {}, 'Along ', select)));
+    h('option', {value: name, selected: name === (memory.along || 'league_steps')}, label)));
+  body.prepend(h('div', {class: 'plot-controls'}, h('label', {}, 'Along ', select)));
   const focus = svg('circle', {r: 11, fill: 'none', stroke: ink('ink'), 'stroke-width': 2.5, visibility: 'hidden'});
   let view = null;
   let current = 0;
@@ -41,7 +42,7 @@ export function draw(root, data, options = {}) {
       const {x, y} = view.at[index];
       picture.append(marker(SHAPES[node.kind] || 'circle', x, y, 5.5, series(roles.indexOf(node.role)), {
         stroke: ink('ground'), 'stroke-width': 1.5, class: 'lineage-node',
-        pointerenter: () => point(index), click: () => options.pick && options.pick(node.snapshot)}));
+        onpointerenter: () => point(index), onclick: () => options.pick && options.pick(node.snapshot)}));
     });
     focus.setAttribute('visibility', 'hidden');
     picture.append(focus);

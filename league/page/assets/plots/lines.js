@@ -2,7 +2,8 @@
 
 import uPlot from '../vendor/uplot/uPlot.esm.js';
 import {colour, onTheme} from './colours.js';
-import {frame, html, keyboard, short} from './elements.js';
+import {h} from '../kit/dom.js';
+import {frame, keyboard, short} from './elements.js';
 
 const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3]];
 const HEIGHT = 280;
@@ -17,10 +18,10 @@ export function draw(root, given, options = {}) {
   const {body, tell, id} = frame(root, {title: data.title, summary: data.summary, level: options.level,
     table: data.table || (() => tableOf(data))});
   if (!data.series.length) {
-    body.append(html('p', {class: 'plot-note'}, 'Nothing has been reported yet.'));
+    body.append(h('p', {class: 'plot-note'}, 'Nothing has been reported yet.'));
     return;
   }
-  const holder = html('div', {class: 'plot-lines', tabindex: 0, id: `${id}-lines`, role: 'application',
+  const holder = h('div', {class: 'plot-lines', tabindex: 0, id: `${id}-lines`, role: 'application',
     'aria-label': `${data.title}: left and right arrow keys read the values.`});
   body.append(holder);
   const aligned = align(data.series);

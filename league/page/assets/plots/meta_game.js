@@ -1,7 +1,8 @@
 // The game between snapshots: the plane it lies in, the Nash mixture, alpha-rank, and the cycles.
 
 import {diverging, ink, series} from './colours.js';
-import {elo, extentText, frame, html, keyboard, legend, svg} from './elements.js';
+import {h, svg} from '../kit/dom.js';
+import {elo, extentText, frame, keyboard, legend} from './elements.js';
 
 const HINT = 'Point at a snapshot, or move with the arrow keys.';
 const SIZE = 420;
@@ -23,15 +24,15 @@ export function drawDisc(root, data, options = {}) {
   const most = Math.max(...members.map((member) => Math.hypot(member.x, member.y)), 1e-6);
   const scale = (SIZE / 2 - 34) / most;
   const at = members.map(({x, y}) => ({x: SIZE / 2 + x * scale, y: SIZE / 2 - y * scale}));
-  const holder = html('div', {class: 'plot-scroll plot-fit disc', tabindex: 0, id: `${id}-disc`, role: 'application',
+  const holder = h('div', {class: 'plot-scroll plot-fit disc', tabindex: 0, id: `${id}-disc`, role: 'application',
     'aria-label': 'Disc plot. Left and right arrow keys move between snapshots, Enter opens one.'});
   const picture = svg('svg', {width: SIZE, height: SIZE, viewBox: `0 0 ${SIZE} ${SIZE}`, role: 'img', 'aria-label': discSummary(data)}, backdrop());
   const ray = svg('path', {stroke: ink('muted'), 'stroke-width': 1.5, 'stroke-dasharray': '3 3'});
   picture.append(ray);
   const dots = members.map((member, index) => svg('circle', {
     cx: at[index].x, cy: at[index].y, r: 5 + 11 * Math.sqrt(member.nash), fill: series(roles.indexOf(member.role)),
-    stroke: ink('ground'), 'stroke-width': 1.5, class: 'disc-point', pointerenter: () => point(index),
-    click: () => options.pick && options.pick(member.policy)}));
+    stroke: ink('ground'), 'stroke-width': 1.5, class: 'disc-point', onpointerenter: () => point(index),
+    onclick: () => options.pick && options.pick(member.policy)}));
   const ring = svg('circle', {r: 8, fill: ink('ink'), stroke: ink('ground'), 'stroke-width': 2, visibility: 'hidden',
     'pointer-events': 'none'});
   picture.append(...dots, ring);
@@ -80,34 +81,34 @@ function backdrop() {
 export function drawBars(root, data, options = {}) {
   const {body} = frame(root, {title: 'Nash mixture and alpha-rank', summary: barsSummary(data), level: options.level});
   if (!data.members.length) return;
-  const rows = data.members.slice(0, ROWS).map((member) => html('tr', {},
-    html('th', {scope: 'row'}, name(member, options)),
-    html('td', {class: 'number'}, member.elo === null ? '' : member.elo.toFixed(0)),
+  const rows = data.members.slice(0, ROWS).map((member) => h('tr', {},
+    h('th', {scope: 'row'}, name(member, options)),
+    h('td', {class: 'number'}, member.elo === null ? '' : member.elo.toFixed(0)),
     bar(member.nash, 0), bar(member.alpha_rank, 1),
-    html('td', {class: 'number'}, signed(member.advantage))));
+    h('td', {class: 'number'}, signed(member.advantage))));
   const head = ['snapshot', 'Elo', 'Nash', 'alpha-rank', 'v Nash'].map((label) =>
-    html('th', {scope: 'col'}, label));
-  body.append(html('div', {class: 'plot-scroll', tabindex: 0, role: 'region', 'aria-label': 'Nash mixture and alpha-rank'},
-    html('table', {class: 'bars'}, html('caption', {}, 'Snapshots, heaviest in the Nash mixture first; v Nash: win rate over a half against it'),
-      html('thead', {}, html('tr', {}, head)), html('tbody', {}, rows))));
+    h('th', {scope: 'col'}, label));
+  body.append(h('div', {class: 'plot-scroll', tabindex: 0, role: 'region', 'aria-label': 'Nash mixture and alpha-rank'},
+    h('table', {class: 'bars'}, h('caption', {}, 'Snapshots, heaviest in the Nash mixture first; v Nash: win rate over a half against it'),
+      h('thead', {}, h('tr', {}, head)), h('tbody', {}, rows))));
   if (data.strongest.length) {
-    const steps = data.strongest.map(([policy, rate]) => html('li', {}, `${policy} beats the next with ${(100 * rate).toFixed(0)} %`));
-    body.append(html('p', {class: 'plot-note'}, 'The surest cycle:'), html('ol', {class: 'plot-cycle'}, steps));
+    const steps = data.strongest.map(([policy, rate]) => h('li', {}, `${policy} beats the next with ${(100 * rate).toFixed(0)} %`));
+    body.append(h('p', {class: 'plot-note'}, 'The surest cycle:'), h('ol', {class: 'plot-cycle'}, steps));
   }
 }
 
 function name(member, options) {
   const href = options.link ? options.link('snapshot', member.policy) : null;
-  return href ? html('a', {href}, member.policy) : member.policy;
+  return href ? h('a', {href}, member.policy) : member.policy;
 }
 
 function bar(value, index) {
   const width = 60;
-  return html('td', {class: 'bar'},
+  return h('td', {class: 'bar'},
     svg('svg', {width, height: 12, 'aria-hidden': 'true'},
       svg('rect', {width, height: 12, fill: ink('line'), opacity: 0.6}),
       svg('rect', {width: Math.max(width * value, value > 0.0005 ? 1 : 0), height: 12, fill: series(index)})),
-    html('span', {class: 'number'}, value.toFixed(3)));
+    h('span', {class: 'number'}, value.toFixed(3)));
 }
 
 function signed(value) {

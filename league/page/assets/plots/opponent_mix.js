@@ -1,7 +1,8 @@
 // Opponents of one player between its snapshots, as stacked shares of its games.
 
 import {ink, series} from './colours.js';
-import {extentText, frame, html, keyboard, legend, short, svg, whole} from './elements.js';
+import {h, svg} from '../kit/dom.js';
+import {extentText, frame, keyboard, legend, short, whole} from './elements.js';
 
 const HINT = 'Point at a span, or move with the arrow keys.';
 const [LEFT, TOP, HEIGHT, WIDTH] = [44, 8, 200, 640];
@@ -11,7 +12,7 @@ export function draw(root, data, options = {}) {
   const {body, tell, id} = frame(root, {title: `Opponents of ${data.player}`, summary: summaryOf(data), hint: HINT, level: options.level,
     table: () => tableOf(data)});
   if (!data.spans.length) return;
-  const holder = html('div', {class: 'plot-scroll plot-fit', tabindex: 0, id: `${id}-bars`, role: 'application',
+  const holder = h('div', {class: 'plot-scroll plot-fit', tabindex: 0, id: `${id}-bars`, role: 'application',
     'aria-label': `Opponents of ${data.player}: left and right arrow keys read the shares.`});
   body.append(legend(data.opponents.map((label, index) => ({label, colour: series(index), shape: 'square'}))), holder);
   const [across, down] = [LEFT + WIDTH + 12, TOP + HEIGHT + 40];
@@ -38,7 +39,7 @@ export function draw(root, data, options = {}) {
 }
 
 function column(span, index, width, enter) {
-  const group = svg('g', {pointerenter: enter});
+  const group = svg('g', {onpointerenter: enter});
   let below = 0;
   span.shares.forEach((share, number) => {
     const height = share * HEIGHT;

@@ -1,7 +1,8 @@
 // The static report: draws every figure in the JSON of the document.
 
 import {draw as curves, drawComparison} from './curves.js';
-import {html, whole} from './elements.js';
+import {h} from '../kit/dom.js';
+import {whole} from './elements.js';
 import {draw as heatmap} from './heatmap.js';
 import {draw as lineage} from './lineage.js';
 import {draw as metaGame} from './meta_game.js';
@@ -12,18 +13,18 @@ import {draw as ratings, drawYardsticks} from './ratings.js';
 export function draw(root, report) {
   const names = report.runs.map((run) => run.name);
   const made = new Date(report.made_at * 1000).toISOString().slice(0, 16).replace('T', ' ');
-  root.append(html('h1', {}, names.join(', ')), html('p', {}, `Made ${made} UTC by league ${report.version}.`));
+  root.append(h('h1', {}, names.join(', ')), h('p', {}, `Made ${made} UTC by league ${report.version}.`));
   const parts = [];
   if (report.comparison) parts.push(['compare', 'Runs compared', (box) => drawComparison(box, report.comparison)]);
   report.runs.forEach((run, number) => {
     const prefix = report.runs.length > 1 ? `${run.name}: ` : '';
     for (const [id, title, fill] of sections(run)) parts.push([`${id}-${number}`, prefix + title, fill]);
   });
-  root.append(html('nav', {'aria-label': 'Contents'}, html('ul', {}, parts.map(([id, title]) =>
-    html('li', {}, html('a', {href: `#${id}`}, title))))));
+  root.append(h('nav', {'aria-label': 'Contents'}, h('ul', {}, parts.map(([id, title]) =>
+    h('li', {}, h('a', {href: `#${id}`}, title))))));
   for (const [id, title, fill] of parts) {
-    const box = html('section', {'aria-labelledby': id});
-    root.append(html('h2', {id}, title), box);
+    const box = h('section', {'aria-labelledby': id});
+    root.append(h('h2', {id}, title), box);
     fill(box);
   }
 }
@@ -48,7 +49,7 @@ function sections(run) {
 function players(box, run) {
   for (const {player, curves: found} of run.player_curves) {
     const mix = run.mixes.find((one) => one.player === player);
-    const details = html('details', {class: 'player'}, html('summary', {}, player));
+    const details = h('details', {class: 'player'}, h('summary', {}, player));
     details.addEventListener('toggle', () => {
       if (!details.open || details.children.length > 1) return;
       if (mix) opponentMix(details, mix);
@@ -61,6 +62,6 @@ function players(box, run) {
 function facts(run) {
   const listed = [['phase', run.phase], ['games', whole(run.games)], ['env steps', whole(run.env_steps)],
     ['players', whole(run.players)], ['snapshots', whole(run.snapshots)], ['events', whole(run.events)]];
-  return html('dl', {class: 'facts'}, listed.map(([term, value]) =>
-    html('div', {}, html('dt', {}, term), html('dd', {}, value))));
+  return h('dl', {class: 'facts'}, listed.map(([term, value]) =>
+    h('div', {}, h('dt', {}, term), h('dd', {}, value))));
 }
