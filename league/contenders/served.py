@@ -54,7 +54,7 @@ class ServedContender:
             )
         with client_of(self.name) as client, ThreadPoolExecutor(REQUESTS) as threads:
             self._require_same(client)
-            yield ServedPolicy(client, threads, game, greedy=conditions.greedy)
+            yield RemotePolicy(client, threads, game, greedy=conditions.greedy)
             self._require_same(client)
 
     def _require_same(self, client: PolicyClient) -> None:
@@ -70,7 +70,7 @@ class ServedContender:
             )
 
 
-class ServedPolicy:
+class RemotePolicy:
     """Asks a server for the action of every slot. A request that fails aborts its game; after three none is made.
 
     The memory of a game travels with its requests. The core state of a slot is a number under which it is kept here.
