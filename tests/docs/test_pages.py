@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
@@ -40,6 +41,14 @@ def test_the_tour_names_every_room(package: str) -> None:
     tour = (ROOT / "docs" / "architecture.md").read_text()
     rooms = [path.parent.name for path in (ROOT / package).glob("*/__init__.py")]
     assert rooms and [room for room in rooms if f"{room}/" not in tour] == []
+
+
+def test_the_faq_has_every_finding_of_doctor() -> None:
+    tree = ast.parse((ROOT / "league" / "reports" / "doctor_checks.py").read_text())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding"]
+    names = {ast.literal_eval(call.args[0]) for call in calls}
+    headings = {line[3:].lower() for line in (ROOT / "docs" / "faq.md").read_text().splitlines() if line[:3] == "## "}
+    assert len(names) > 5 and names <= headings, names - headings
 
 
 def test_the_readme_is_short() -> None:
