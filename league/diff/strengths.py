@@ -18,6 +18,7 @@ from league.config.game_kind import GameKind, game_kind
 from league.contenders.contender import Contender, Game, OpenConditions
 from league.contenders.finding import find_contenders, game_of
 from league.core.metagame.ratings import ELO_PER_LOGIT, INTERVAL_Z, PairGames, bradley_terry
+from league.core.state.records import BOT_PREFIX
 from league.core.state.scoring import Scoring
 from league.diff.runs import ComparedRun
 from league.eval.match import play_match, team_places
@@ -27,7 +28,6 @@ from league.policies.auto_export import AUTO
 from league.probes.matches import score_of
 
 OPENING_PLIES = 2
-BOT = "bot:"
 Progress = Callable[[int, int], None]
 """Called with (matches finished, matches in all)."""
 
@@ -104,7 +104,7 @@ def play_runs(
         values = {name: one.value for name, one in returns.items()}
         return Strengths("return", values, {name: one.high - one.value for name, one in returns.items()}, (), ())
     fitting, _ = fitting_bots(game.env, config.evaluation.bots, seed=seed)
-    bots = find_contenders([f"{BOT}{bot}" for bot in fitting])
+    bots = find_contenders([BOT_PREFIX + bot for bot in fitting])
     meetings = [*itertools.combinations(contenders, 2), *itertools.product(contenders, bots)]
     rows = []
     for number, (home, away) in enumerate(meetings):

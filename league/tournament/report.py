@@ -8,6 +8,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
+from league.core.state.records import is_bot
 from league.eval.contest import MAX_FAILURES
 from league.eval.match_result import Interval
 from league.eval.sprt import SprtRow
@@ -239,6 +240,6 @@ def _anchor_of(config: TournamentConfig, contenders: Sequence[Enrolled]) -> Anch
     names = [one.name for one in contenders]
     if config.anchor:
         return Anchor(names.index(config.anchor), config.anchor_elo)
-    bots = [place for place, name in enumerate(names) if name.startswith("bot:")]
+    bots = [place for place, name in enumerate(names) if is_bot(name)]
     first = names.index(FIRST_ANCHOR) if FIRST_ANCHOR in names else bots[0] if bots else 0
     return Anchor(first, config.anchor_elo)

@@ -8,6 +8,7 @@ import msgspec
 from fastapi import APIRouter, HTTPException, Request, Response
 from starlette.concurrency import run_in_threadpool
 
+from league.core.state.records import bot_name, is_bot
 from league.page.guard import Keys
 from league.page.runs.library import Library
 from league.page.runs.opened_run import OpenedRun
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from league.play.session_store import SessionStore
 
 MAX_NAME = 200
-BOT = "bot:"
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -91,10 +91,10 @@ def _begin(store: SessionStore, run: OpenedRun, wanted: NewGame) -> object:
     from league.play.opponents import open_session
     from league.policies.loading import open_run
 
-    if len(wanted.policy) > MAX_NAME or (wanted.policy.startswith(BOT) and not _is_built_in(wanted.policy)):
+    if len(wanted.policy) > MAX_NAME or (is_bot(wanted.policy) and not _is_built_in(wanted.policy)):
         raise LeagueError("name a policy of this run, or bot:random, bot:tactical or bot:mcts:N.")
     opened = open_run(run.path)
-    against = wanted.policy if wanted.policy.startswith(BOT) else f"{run.path}:{wanted.policy}"
+    against = wanted.policy if is_bot(wanted.policy) else f"{run.path}:{wanted.policy}"
     name = store.add(open_session(against, seat=wanted.seat, env=opened.env, seed=wanted.seed, greedy=wanted.greedy))
     return _look(store, name)
 
@@ -103,7 +103,7 @@ def _is_built_in(bot: str) -> bool:
     """True for bots of ours; a bot of the user's own is code, which no request may name."""
     from envs.bots import BOTS
 
-    kind, _, rest = bot.removeprefix(BOT).partition(":")
+    kind, _, rest = bot_name(bot).partition(":")
     return kind in BOTS and (not rest or (rest.isdigit() and len(rest) <= 4))
 
 
