@@ -18,6 +18,8 @@ from envs.protocol import ActionSpec, ArraySpec, EnvError, multi_categorical
 
 MASK = "action_mask"
 MAX_ONE_HOT = 4096
+MIN_REACH, MAX_REACH = 0.5, 3.0
+"""Bounds of a box around 0 that a fresh policy, which draws from about [-2, 2], explores as they are."""
 
 
 def observation_fields(space: Any, *, env_id: str) -> tuple[ObservationField, ...]:
@@ -85,10 +87,11 @@ def action_code(space: Any, *, env_id: str) -> ActionCode:
         if not (np.isfinite(low).all() and np.isfinite(high).all()):
             raise EnvError(f"{env_id}: its Box actions have no finite bounds; wrap it in RescaleAction or give bounds")
         shape = tuple(space.shape)
-        if low.size and (low == low.flat[0]).all() and (high == high.flat[0]).all():
+        even = low.size and (low == low.flat[0]).all() and (high == high.flat[0]).all()
+        if even and low.flat[0] == -high.flat[0] and MIN_REACH <= high.flat[0] <= MAX_REACH:
             spec = ActionSpec(kind="box", shape=shape, low=float(low.flat[0]), high=float(high.flat[0]))
             return ActionCode(spec, dtype=space.dtype.name)
-        # The spec has one pair of bounds: uneven ones are reached from [-1, 1].
+        # The spec has one pair of bounds: uneven ones, and those too far or too near, are reached from [-1, 1].
         spec = ActionSpec(kind="box", shape=shape, low=-1.0, high=1.0)
         return ActionCode(spec, scale=(high - low) / 2, shift=(high + low) / 2, dtype=space.dtype.name)
     raise EnvError(

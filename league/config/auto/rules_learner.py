@@ -117,6 +117,8 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     game = situation.game
     if not game.is_competitive:
         start, share, why = (0.02 if game.log_legal else 0.01), 0.1, "one team: exploration alone"
+    elif game.spec.actions.kind == "box":
+        start, share, why = LONG_ENTROPY, 0.25, "the entropy of a box has no bound"
     elif _is_mixed(situation):
         start, share, why = 0.3, 0.25, "play must stay mixed"
     elif _is_drawn_out(situation):
@@ -145,7 +147,7 @@ def reward_scales(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if not known or (min(known) >= SMALL_RETURN and max(known) <= UNEVEN_RETURNS * min(known)):
         yield AutoValue("learner.reward_scales", [], "no returns are tiny, or those of one seat group beside another's")
         return
-    scales = [10.0 ** -math.ceil(math.log10(size) - 1e-9) if size > 0.0 else 1.0 for size in sizes]
+    scales = [10.0 ** -math.ceil(math.log10(size) - 1e-6) if size > 0.0 else 1.0 for size in sizes]
     found = ", ".join(f"{size:.2g}" for size in sizes)
     yield AutoValue("learner.reward_scales", scales, f"random play returned up to {found}")
 
@@ -230,12 +232,15 @@ def _is_mixed(situation: Situation) -> bool:
 def _is_drawn_out(situation: Situation) -> bool:
     """True if seats act at once, many times a game, where skill counts for more than being unpredictable.
 
-    Pursuits and skirmishes have three seats or more, rewards on the way, and returns that do not add up to a constant.
-    Two seats who guess each other's choices, round by round, must stay mixed however long it takes.
+    Pursuits and skirmishes have three seats or more, rewards on the way, and returns that do not add up to a constant;
+    and the forces of a box are steered by skill, whoever wins. Two seats who guess each other's numbered choices, round
+    by round, must stay mixed however long it takes.
     """
     game = situation.game
     if not game.is_competitive or not game.is_simultaneous or game.decisions.mean < LONG_GAME:
         return False
+    if game.spec.actions.kind == "box":
+        return True
     return game.spec.num_seats > 2 and not game.zero_sum and not game.final_only and not game.wins_only
 
 

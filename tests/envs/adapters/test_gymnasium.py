@@ -14,6 +14,7 @@ from gymnasium.envs.classic_control import CartPoleEnv
 
 from envs.adapters.gymnasium import GymnasiumEnv
 from envs.adapters.gymnasium_arrays import ArrayEnv
+from envs.adapters.spaces import action_code
 from envs.bots import RandomBot
 from envs.conformance import check_env
 from envs.probe import SimultaneousProbe
@@ -248,3 +249,13 @@ def test_single_env_kwargs_fall_back_to_single_envs() -> None:
     assert isinstance(env, GymnasiumEnv)
     env.close()
     env.close()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "kept"), [(-2.0, 2.0, True), (-100.0, 100.0, False), (-0.01, 0.01, False), (0.0, 1.0, False)]
+)
+def test_a_box_that_a_fresh_policy_would_miss_is_reached_from_one(low: float, high: float, kept: bool) -> None:
+    code = action_code(gymnasium.spaces.Box(low, high, (2,), np.float32), env_id="x")
+    assert (code.spec.low, code.spec.high) == ((low, high) if kept else (-1.0, 1.0))
+    bounds = np.array([[code.spec.low] * 2, [code.spec.high] * 2], np.float32)
+    assert code.decode(bounds) == pytest.approx(np.array([[low] * 2, [high] * 2]), abs=1e-6)

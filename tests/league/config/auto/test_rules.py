@@ -9,7 +9,7 @@ import pytest
 
 from agents.learner.config import LearnerConfig
 from envs.facts.game_facts import FieldRange, GameCosts, GameFacts, Spread
-from envs.protocol import ArraySpec, SeatGroup
+from envs.protocol import ActionSpec, ArraySpec, SeatGroup
 from league.config.auto.rules_league import SNAPSHOTS
 from league.config.auto.situation import Situation, power_of_two
 from league.config.run_config import BudgetConfig
@@ -169,6 +169,15 @@ def test_a_long_game_in_which_all_act_at_once_is_learnt_by_epochs_with_little_en
     assert many.algorithm["epochs"] >= 4  # type: ignore[index,operator]
     assert many.entropy_cost <= 0.1 * few.entropy_cost
     assert many.batch_rows * many.unroll_length <= 2048
+
+
+def test_two_seats_who_steer_for_long_are_not_kept_mixed() -> None:
+    """Entropy of a box has no bound: at the weight of a guessing game it drowns what a force brings in a long game."""
+    steering = spec(actions=ActionSpec("box", shape=(2,)), has_mask=False)
+    won = {"spec": steering, "zero_sum": True, "final_only": True, "return_values": (-1.0, 0.0, 1.0), "log_legal": 0.0}
+    few, many = (settled(pursuit(decisions=even(size), **won))[0].learner for size in (1, 150))
+    assert few.algorithm["kind"] == "appo" and many.algorithm["kind"] == "ppo"  # type: ignore[index]
+    assert few.entropy_cost == many.entropy_cost == 0.03
 
 
 @pytest.mark.parametrize(
