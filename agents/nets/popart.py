@@ -22,6 +22,11 @@ A batch with one absurd return then moves settled moments little, and true growt
 updates.
 """
 
+FIRST_STD = MIN_STD = 1e-4
+"""Standard deviation before the first batch, and the least one: the values of a fresh network are about 0."""
+
+MAX_STD = 1e6
+
 FIRST_UPDATES = 10
 """Weight of the initial moments, in updates: the first batches count for more than `rate`, as in a plain mean."""
 
@@ -40,8 +45,8 @@ class ValueStatistics:
 
     @property
     def std(self) -> Tensor:
-        """Standard deviation float32 [], held in [1e-4, 1e6] so that neither constant nor wild targets break it."""
-        return (self.second_moment - self.mean.square()).clamp(min=0.0).sqrt().clamp(1e-4, 1e6)
+        """Standard deviation float32 [], held within bounds so that neither constant nor wild targets break it."""
+        return (self.second_moment - self.mean.square()).clamp(min=0.0).sqrt().clamp(MIN_STD, MAX_STD)
 
 
 def denormalise_values(outputs: Tensor, statistics: ValueStatistics) -> Tensor:
@@ -67,11 +72,15 @@ def moment_rate(rate: float, *, steps: int) -> float:
 
 
 class ValueScale(nn.Module):
-    """Mean and second moment of the value targets, float32 [2]; initially 0 and 1, which changes nothing."""
+    """Mean and second moment of the value targets, float32 [2]; initially those of a standard deviation of `FIRST_STD`.
+
+    From there the scale can only grow. Shrinking would stretch the weights of a fresh layer, whose errors then look
+    like large returns, and an optimizer needs very long to bring large weights down.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.moments = nn.Parameter(torch.tensor([0.0, 1.0]))
+        self.moments = nn.Parameter(torch.tensor([0.0, FIRST_STD**2]))
 
     @property
     def statistics(self) -> ValueStatistics:

@@ -72,6 +72,18 @@ def test_returns_that_grow_a_thousandfold_for_good_are_followed_within_tens_of_u
     torch.testing.assert_close(scale.statistics.std, batch.std(), rtol=0.2, atol=0.0)
 
 
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e4])
+def test_a_fresh_layer_is_never_stretched_whatever_the_size_of_returns(size: float) -> None:
+    """Stretched weights would send large gradients of the value into the trunk, and crowd out those of the policy."""
+    scale, layer, batch = ValueScale(), nn.Linear(6, 4), targets(scale=size, shift=0.0)
+    first = layer.weight[3].abs().detach().clone()
+    for step in range(1, 301):
+        rate = moment_rate(0.01, steps=step)
+        scale.update(layer, 3, mean=float(batch.mean()), second_moment=float(batch.square().mean()), rate=rate)
+    assert (layer.weight[3].abs() <= first).all()
+    torch.testing.assert_close(scale.statistics.std, batch.std(), rtol=0.05, atol=0.0)
+
+
 def test_the_first_batches_count_as_in_a_plain_mean_with_ten_updates_of_the_initial_moments() -> None:
     weights = [10.0, *([0.0] * 40)]  # of the initial moments, then of each batch
     for step in range(1, 41):
