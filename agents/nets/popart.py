@@ -74,8 +74,8 @@ def moment_rate(rate: float, *, steps: int) -> float:
 class ValueScale(nn.Module):
     """Mean and second moment of the value targets, float32 [2]; initially those of a standard deviation of `FIRST_STD`.
 
-    From there the scale can only grow. Shrinking would stretch the weights of a fresh layer, whose errors then look
-    like large returns, and an optimizer needs very long to bring large weights down.
+    From there the scale can only grow. Shrinking would stretch the weights of a fresh layer, whose errors would then
+    look like large returns. An optimizer needs very long to bring large weights down.
     """
 
     def __init__(self) -> None:

@@ -204,7 +204,9 @@ def returns_text(mean: float, seats: tuple[float, ...]) -> str:
 
 
 def _return(value: float) -> str:
-    return f"{value:z.0f}" if abs(value) >= 100.0 else f"{value:z.2f}"
+    if abs(value) >= 100.0:
+        return f"{value:z.0f}"
+    return f"{value:.2g}" if 0.0 < abs(value) < 0.05 else f"{value:z.2f}"
 
 
 def gate_text(gate: GateView) -> str:

@@ -83,6 +83,9 @@ def test_returns_are_shown_by_seat_and_the_length_beside_them() -> None:
     assert "0.12 (0.31 -0.07)" in text and "22.1" in text
     pole = replace(MAIN, mean_return=195.3, seat_returns=(195.3,), win_rate=None, rating=None)
     assert "return 195" in plain_line(replace(VIEW, players=(pole,)))
+    tiny = replace(pole, mean_return=-0.00025, seat_returns=(-0.00025,))
+    assert "return -0.00025" in plain_line(replace(VIEW, players=(tiny,)))
+    assert "return 0.00 " in plain_line(replace(VIEW, players=(replace(tiny, mean_return=0.0),))) + " "
 
 
 def test_a_run_without_players_or_games_is_drawn() -> None:
