@@ -37,7 +37,7 @@ from league.core.state.records import AssignmentOutcome, Lease, Progress
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
 from league.run.daemon import Daemon
-from league.run.observation import Observation
+from league.run.daemon_status import DaemonStatus
 from league.runtime.protocol import (
     CheckpointTaken,
     HostLost,
@@ -265,7 +265,7 @@ def carry(folder: Path, *, hosts: int, lease_s: float, seconds: float, seed: int
         leases = league.state.totals.leases_finished
         marks.append(Mark(time.monotonic(), time.process_time(), leases, len(runtime.delays)))
 
-    def observe(seen: Observation) -> None:
+    def observe(seen: DaemonStatus) -> None:
         if not marks and time.monotonic() >= begin:
             mark()
             if profiled:

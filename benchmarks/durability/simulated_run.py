@@ -33,8 +33,8 @@ from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
 from league.run.config_changes import noted_config, settled_config
 from league.run.daemon import Daemon
+from league.run.daemon_status import DaemonStatus
 from league.run.launch import run_and_keep
-from league.run.observation import Observation
 from league.runtime.protocol import PlayLease, Report, ResetPlayer, TakeSnapshot, Task
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import Head, JournalReader
@@ -180,7 +180,7 @@ class _Run:
         turns = self._turns
         begun = Spent(env_steps=league.state.totals.env_steps)
 
-        def observe(seen: Observation) -> None:
+        def observe(seen: DaemonStatus) -> None:
             self._turns += 1
             require(self._turns - turns < MAX_TURNS, f"{MAX_TURNS} turns and the run has not ended: {seen.phase}")
             if self._turns - turns > MAX_TURNS // 2 and league.state.training_paused:

@@ -34,9 +34,9 @@ from league.policies.policy_store import PolicyStore
 from league.probes.prober import Prober
 from league.run.budget import BUDGET, LIMIT, SIGNAL, Limits, Meter, Spent, budget_spent, follows_clock, fraction_spent
 from league.run.checkpointing import RESCUE_S, RestartStates
+from league.run.daemon_status import DaemonStatus, HostLosses
 from league.run.effects import Effects, HostTable, open_again
 from league.run.frozen_weights import FrozenWeights
-from league.run.observation import HostLosses, Observation
 from league.run.rating_phase import RatingPhase, rating_allowance
 from league.run.snapshot_requests import SnapshotRequests
 from league.runtime.protocol import (
@@ -89,7 +89,7 @@ class Daemon:
         meter: Meter,
         limits: Limits,
         begun: Spent,
-        observe: Callable[[Observation], None],
+        observe: Callable[[DaemonStatus], None],
         restore_hosts: Callable[[], object] = lambda: None,
         operator: Operator | None = None,
         prober: Prober | None = None,
@@ -208,7 +208,7 @@ class Daemon:
         if self._operator is not None:
             self._operator.confirm()
         self._restart_states.ask_due(self._hosts.progress.values(), self._hosts.installed, now=self._meter.now())
-        self._observe(self.observation(phase))
+        self._observe(self.status(phase))
 
     def _execute(self, commands: Sequence[Command]) -> None:
         """Execute all of these or none; their events are acted on after the next commit. Raises Refused."""
@@ -235,12 +235,12 @@ class Daemon:
         self._snapshots.use(config.runtime)
         self._restart_states.settings = config.runtime
 
-    def observation(self, phase: str) -> Observation:
-        """The observation that observers are shown."""
+    def status(self, phase: str) -> DaemonStatus:
+        """The status that observers are shown."""
         losses, progress, spent = self._losses, self._hosts.progress, self._budget_fraction()
         parked, given_up, gone = tuple(losses.parked), sum(losses.quarantined.values()), dict(losses.gone)
         seen = (self._refused, losses.count, parked, given_up, self._stuck, gone)
-        return Observation(self._spent, spent, phase, progress, *seen)
+        return DaemonStatus(self._spent, spent, phase, progress, *seen)
 
     def _budget_fraction(self) -> float:
         return fraction_spent(self._config.budget, self._spent, limits=self._limits)

@@ -325,10 +325,10 @@ def _save_stop(
     """Store what the next start continues from."""
     if daemon.playing:  # stopped before that: the games kept at the last stop remain the ones to continue
         _save_hosts(runtime, folder, league.state)
-    observer.write_clock(daemon.observation("stopped"), durable=True)
+    observer.write_clock(daemon.status("stopped"), durable=True)
     league.save_state()
     league.note_files(files_to_note(folder))
-    observer.write_status(daemon.observation("stopped"), phase="stopped", message=reason)
+    observer.write_status(daemon.status("stopped"), phase="stopped", message=reason)
 
 
 def run_and_keep(daemon: Daemon, league: JournaledLeague) -> str:

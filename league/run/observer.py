@@ -20,7 +20,7 @@ from league.pool.push import PoolPusher
 from league.probes.series import yardstick_key
 from league.run.background_ratings import BackgroundRatings, in_thread
 from league.run.budget import ClockFile, Spent
-from league.run.observation import Observation
+from league.run.daemon_status import DaemonStatus
 from league.run.run_view import UpdateNumbers, mean_win_rate, run_view
 from league.runtime.protocol import LearnerProgress, Runtime
 from league.store.journaled_league import JournaledLeague
@@ -81,13 +81,13 @@ class Observer:
         self._wall_time = wall_time
         self._monotonic = monotonic
         self._started_at = wall_time()
-        self._last_seen: Observation | None = None
+        self._last_seen: DaemonStatus | None = None
         self._due = {"status": 0.0, "view": 0.0, "metrics": 0.0}
         self._speed: deque[tuple[float, int]] = deque()
         self._ratings = BackgroundRatings(every_s=RATINGS_EVERY_S, start=in_thread, monotonic=monotonic)
         self._phase = ""
 
-    def observe(self, seen: Observation) -> None:
+    def observe(self, seen: DaemonStatus) -> None:
         """Whatever is due: table, heartbeat, metrics."""
         now = self._monotonic()
         self._speed.append((now, seen.spent.env_steps))
@@ -106,7 +106,7 @@ class Observer:
         if self._is_due("metrics", METRICS_EVERY_S, now):
             self._sink.log(seen.spent.env_steps, self._metrics(seen))
 
-    def write_status(self, seen: Observation | None, *, phase: str, message: str = "") -> None:
+    def write_status(self, seen: DaemonStatus | None, *, phase: str, message: str = "") -> None:
         """Write the heartbeat, and before it what is spent."""
         if seen is not None:
             self._last_seen = seen
@@ -139,7 +139,7 @@ class Observer:
             )
         )
 
-    def _seen(self, seen: Observation, now: float) -> Seen:
+    def _seen(self, seen: DaemonStatus, now: float) -> Seen:
         return Seen(
             now=now,
             phase=seen.phase,
@@ -152,7 +152,7 @@ class Observer:
             disk_floor=self._floor.floor_bytes,
         )
 
-    def write_clock(self, seen: Observation, *, durable: bool = False) -> None:
+    def write_clock(self, seen: DaemonStatus, *, durable: bool = False) -> None:
         """Write what is spent."""
         clock = ClockFile(spent=seen.spent, env_steps_target=self._env_steps_target)
         self._folder.write_resume_file(CLOCK_FILE, clock.encode(), durable=durable)
@@ -169,7 +169,7 @@ class Observer:
         (first, steps), (last, more) = self._speed[0], self._speed[-1]
         return (more - steps) / max(last - first, 1e-9)
 
-    def _view(self, seen: Observation) -> RunView:
+    def _view(self, seen: DaemonStatus) -> RunView:
         return run_view(
             self._league.state,
             run=str(self._folder.path),
@@ -182,7 +182,7 @@ class Observer:
             updates={player: _numbers(progress) for player, progress in seen.progress.items()},
         )
 
-    def _metrics(self, seen: Observation) -> dict[str, float]:
+    def _metrics(self, seen: DaemonStatus) -> dict[str, float]:
         state = self._league.state
         values = {
             names.ENV_STEPS.name: float(seen.spent.env_steps),

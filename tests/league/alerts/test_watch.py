@@ -19,7 +19,7 @@ from league.core.state.state import LeagueState
 from league.errors import ConfigError
 from league.policies.trust import Untrusted
 from league.reports.status import read_status
-from league.run.observation import Observation
+from league.run.daemon_status import DaemonStatus
 from league.run.observer import Observer
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
 
@@ -148,7 +148,7 @@ def test_a_run_tells_of_its_alerts_in_status_log_and_metrics_and_by_a_command(
     seen_text, seen_metrics = list[str](), list[bytes]()
     observe = Observer.observe
 
-    def look_inside(self: Observer, seen: Observation) -> None:
+    def look_inside(self: Observer, seen: DaemonStatus) -> None:
         observe(self, seen)
         self._due["status"] = 0.0
         seen_text.append(read_status(tmp_path / "run").text())

@@ -14,7 +14,7 @@ from league.history.rewind import rewind_run
 from league.http.token_file import tokens_in
 from league.reports.status import read_status
 from league.reports.verify import verify_run
-from league.run.observation import Observation
+from league.run.daemon_status import DaemonStatus
 from league.run.observer import Observer
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
@@ -33,7 +33,7 @@ def test_a_live_run_is_backed_up_again_and_again_and_a_copy_of_the_backup_trains
     made: list[BackupReport] = []
     dest, observe, turns = tmp_path / "backup", Observer.observe, [0]
 
-    def back_up_now(self: Observer, seen: Observation) -> None:
+    def back_up_now(self: Observer, seen: DaemonStatus) -> None:
         observe(self, seen)
         turns[0] += 1
         if turns[0] % 4 == 0:

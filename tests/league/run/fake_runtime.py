@@ -22,7 +22,7 @@ from league.operations.operator import Operator
 from league.policies.policy_store import PolicyStore
 from league.run.budget import Limits, Meter, Spent
 from league.run.daemon import Daemon
-from league.run.observation import Observation
+from league.run.daemon_status import DaemonStatus
 from league.runtime.protocol import (
     CheckpointTaken,
     HostLost,
@@ -236,7 +236,7 @@ class Bench:
             checkpoints=CheckpointStore(self.folder.checkpoints_path),
             warn=self.warned.append,
         )
-        self.seen: list[Observation] = []
+        self.seen: list[DaemonStatus] = []
         self.operator = Operator(self.folder, self.league, self.config)
 
     def daemon(self, limits: Limits) -> Daemon:

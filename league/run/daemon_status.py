@@ -1,4 +1,4 @@
-"""The daemon's observation of itself, made every turn; `league.run.observer` turns it into tables and metrics."""
+"""The status of the daemon, made every turn of its loop; `league.run.observer` turns it into tables and metrics."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from league.runtime.protocol import HostLost, LearnerProgress, LeaseDone
 
 
 @dataclass(frozen=True)
-class Observation:
-    """One turn.
+class DaemonStatus:
+    """The daemon after one turn of its loop.
 
     Fields:
       spent: since the first start of the run; budget_fraction: part of the budget.
