@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from envs.protocol import ArraySpec
+from envs.protocol import SEAT_GROUP, ArraySpec
 from league.config.auto.draft import AutoValue, Draft
 from league.config.auto.situation import Situation
 
@@ -29,25 +29,27 @@ MEMORY_DECISIONS = 6.0
 
 def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """The encoder by the kinds of the observation's fields."""
-    fields = situation.game.spec.observations
+    fields = {name: spec for name, spec in situation.game.spec.observations.items() if name != SEAT_GROUP}
     pictures = [spec.shape for spec in fields.values() if _is_picture(spec)]
+    are_boards = bool(pictures) and min(pictures[0][:2]) < LARGE_IMAGE_SIDE
+    is_short = (situation.core_seconds or LONG_BUDGET) < LONG_BUDGET
     entities = [name for name, spec in fields.items() if len(spec.shape) == 2 and f"{name}_mask" in fields]
     if situation.game.spec.actions.points_at and any(situation.game.spec.actions.points_at):
         yield AutoValue("network.encoder", "entities" if len(fields) == 1 else "dict", "actions point at entities")
     elif entities:
         yield AutoValue("network.encoder", "dict", f"{entities[0]} is a set of entities")
+    elif are_boards and is_short and _size(situation) <= LARGE_INPUT:
+        why = f"{_size(situation)} numbers, which convolutions would read for most of a short budget"
+        yield AutoValue("network.encoder", "mlp", why)
     elif len(fields) > 1 and pictures:
         yield AutoValue("network.encoder", "dict", "pictures beside other numbers")
-    elif pictures and min(pictures[0][:2]) >= LARGE_IMAGE_SIDE:
+    elif pictures and not are_boards:
         deep = situation.core_seconds is not None and situation.core_seconds >= RESNET_BUDGET
         why = f"pictures of {pictures[0][0]} x {pictures[0][1]}"
         if deep:
             yield AutoValue("network.encoder", "impala_resnet", f"{why}, and a long budget")
         else:
             yield AutoValue("network.encoder", "nature_cnn", f"{why}; a residual network takes ten times as long")
-    elif pictures and _size(situation) <= LARGE_INPUT and (situation.core_seconds or LONG_BUDGET) < LONG_BUDGET:
-        why = f"{_size(situation)} numbers, which convolutions would read for most of a short budget"
-        yield AutoValue("network.encoder", "mlp", why)
     elif pictures:
         yield AutoValue("network.encoder", "conv", f"boards of {pictures[0][0]} x {pictures[0][1]}")
     else:

@@ -9,7 +9,7 @@ import pytest
 
 from agents.learner.config import LearnerConfig
 from envs.facts.game_facts import FieldRange, GameCosts, GameFacts, Spread
-from envs.protocol import ActionSpec, ArraySpec, SeatGroup
+from envs.protocol import SEAT_GROUP, ActionSpec, ArraySpec, SeatGroup
 from league.config.auto.rules_league import SNAPSHOTS
 from league.config.auto.situation import Situation, power_of_two
 from league.config.run_config import BudgetConfig
@@ -287,6 +287,22 @@ def test_the_encoder_follows_the_observation(shape: tuple[int, ...], encoder: st
 def test_a_short_budget_reads_a_board_flat(budget: str, encoder: str) -> None:
     board = board_game(spec=spec(shape=(15, 15, 4)))
     assert settled(board, budget=BUDGETS[budget])[0].network.encoder == encoder
+
+
+@pytest.mark.parametrize(
+    ("board", "beside", "encoder"),
+    [
+        ((10, 10, 5), {SEAT_GROUP: ArraySpec((2,), "bool")}, "mlp"),
+        ((19, 19, 4), {SEAT_GROUP: ArraySpec((2,), "bool")}, "conv"),
+        ((10, 10, 5), {"clock": ArraySpec((3,), "float32")}, "mlp"),
+        ((19, 19, 4), {"clock": ArraySpec((3,), "float32")}, "dict"),
+    ],
+)
+def test_the_mark_of_a_seat_s_group_is_no_field_of_its_network(
+    board: tuple[int, ...], beside: dict[str, ArraySpec], encoder: str
+) -> None:
+    fields = {"observation": ArraySpec(board, "float32"), **beside}
+    assert settled(board_game(spec=spec(observations=fields)))[0].network.encoder == encoder
 
 
 def test_a_long_budget_affords_the_residual_network() -> None:
