@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.report import Report
 from benchmarks.throughput.league_scale import created, spread_games
-from league.alerts.condition import ALERT_CONDITIONS, Seen, make_condition
+from league.alerts.condition import ALERT_CONDITIONS, AlertInputs, make_condition
 from league.alerts.courier import Courier
 from league.alerts.sink import AlertNews
 from league.alerts.watch import LOOK_EVERY_S, AlertWatch
@@ -144,7 +144,7 @@ def _cut_off(
 def _hanging_sinks(report: Report, path: Path, *, seed: int) -> None:
     league = created(path, PLAYERS)
     spread_games(league, np.random.default_rng(seed), leases=LEASES)
-    seen = functools.partial(Seen, phase="training", state=league.state, disk_free=1, disk_floor=1)
+    seen = functools.partial(AlertInputs, phase="training", state=league.state, disk_free=1, disk_floor=1)
     conditions = {kind: make_condition(kind, place=kind) for kind in ALERT_CONDITIONS}
     couriers = [Courier("hanging", Hanging()) for _ in range(3)]
     watch = AlertWatch("files", conditions, couriers, say=lambda sentence: None)

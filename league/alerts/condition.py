@@ -13,7 +13,7 @@ from league.runtime.protocol import LearnerProgress
 
 
 @dataclass(frozen=True)
-class Seen:
+class AlertInputs:
     """A run at one moment, as its conditions see it.
 
     Fields:
@@ -39,7 +39,7 @@ class Seen:
 class Condition(Protocol):
     """Says what is wrong. It may remember what it has seen; it is asked every few seconds, and must answer at once."""
 
-    def check(self, seen: Seen) -> Mapping[str, str]:
+    def check(self, seen: AlertInputs) -> Mapping[str, str]:
         """Subject -> one sentence, for all that is wrong now; empty for nothing.
 
         A subject is what it is wrong with, such as a host or a player; empty for the run itself.

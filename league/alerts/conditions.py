@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from league.alerts.condition import Seen
+from league.alerts.condition import AlertInputs
 from league.core.gates.gates import GATE, TIMEOUT
 from league.core.metagame.ratings import RatingRow, rated_snapshots
 from league.core.state.state import LeagueState, PlayerState
@@ -32,7 +32,7 @@ class HostLost:
         self._after_s = options.after_s
         self._since: dict[str, float] = {}
 
-    def check(self, seen: Seen) -> Mapping[str, str]:
+    def check(self, seen: AlertInputs) -> Mapping[str, str]:
         """By host."""
         self._since = {host: self._since.get(host, seen.now) for host in seen.gone}
         found = {
@@ -71,7 +71,7 @@ class NotLearning:
         self._skipped: dict[str, deque[tuple[float, int]]] = {}
         self._moved: dict[str, tuple[int, float]] = {}
 
-    def check(self, seen: Seen) -> Mapping[str, str]:
+    def check(self, seen: AlertInputs) -> Mapping[str, str]:
         """By player."""
         found = {}
         for name, player in seen.state.players.items():
@@ -105,7 +105,7 @@ class NotLearning:
         if stale >= self._options.stale_fraction:
             yield f"{stale:.0%} of its decisions are too old (policy lag {update.lag_mean:.0f} updates)"
 
-    def _silence(self, seen: Seen, player: PlayerState) -> Iterator[str]:
+    def _silence(self, seen: AlertInputs, player: PlayerState) -> Iterator[str]:
         version, since = self._moved.get(player.name, (-1, seen.now))
         is_due = seen.phase == TRAINING and player.is_active and not seen.state.training_paused
         if version != player.version or not is_due:
@@ -128,7 +128,7 @@ class GateSilent:
     def __init__(self, options: GateSilentOptions) -> None:
         self._timeouts = options.timeouts
 
-    def check(self, seen: Seen) -> Mapping[str, str]:
+    def check(self, seen: AlertInputs) -> Mapping[str, str]:
         """By player."""
         if not seen.state.is_competitive:
             return {}
@@ -161,7 +161,7 @@ class DiskLow:
         self._floors = options.floors
         self._is_low = False
 
-    def check(self, seen: Seen) -> Mapping[str, str]:
+    def check(self, seen: AlertInputs) -> Mapping[str, str]:
         """Of the run itself."""
         limit = self._floors * seen.disk_floor
         self._is_low = seen.disk_free < (1.25 * limit if self._is_low else limit)
@@ -184,7 +184,7 @@ class RatingDrift:
     def __init__(self, options: RatingDriftOptions) -> None:
         self._elo = options.elo
 
-    def check(self, seen: Seen) -> Mapping[str, str]:
+    def check(self, seen: AlertInputs) -> Mapping[str, str]:
         """By player."""
         found = {}
         for player in seen.state.players.values():
@@ -205,7 +205,7 @@ class RatingsWithoutStrength:
     def __init__(self) -> None:
         self._known: tuple[object, Mapping[str, str]] = (None, {})
 
-    def check(self, seen: Seen) -> Mapping[str, str]:
+    def check(self, seen: AlertInputs) -> Mapping[str, str]:
         """Of the run itself."""
         known = (len(seen.ratings), seen.state.probes.begun, seen.state.probes.open is None)
         if known != self._known[0]:

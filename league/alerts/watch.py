@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from envs.plugin_options import kind_of
-from league.alerts.condition import Condition, Seen, make_condition
+from league.alerts.condition import AlertInputs, Condition, make_condition
 from league.alerts.courier import Courier
 from league.alerts.sink import AlertContext, AlertNews, AlertSink, make_alert_sink
 from league.config.run_config import AlertsConfig
@@ -49,7 +49,7 @@ class AlertWatch:
         """The alerts that have not recovered, oldest first."""
         return tuple(self._firing.values())
 
-    def look(self, seen: Seen) -> None:
+    def look(self, seen: AlertInputs) -> None:
         """Ask every condition, where it is time to; returns at once."""
         if seen.now < self._due:
             return

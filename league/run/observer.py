@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from league.alerts.condition import Seen
+from league.alerts.condition import AlertInputs
 from league.alerts.watch import AlertWatch
 from league.core.metagame.ratings import newest_rating, strongest
 from league.core.state.state import LeagueState, PlayerState
@@ -139,8 +139,8 @@ class Observer:
             )
         )
 
-    def _seen(self, seen: DaemonStatus, now: float) -> Seen:
-        return Seen(
+    def _seen(self, seen: DaemonStatus, now: float) -> AlertInputs:
+        return AlertInputs(
             now=now,
             phase=seen.phase,
             state=self._league.state,

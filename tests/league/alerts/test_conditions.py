@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from agents.learner.learner import UpdateReport
-from league.alerts.condition import ALERT_CONDITIONS, Condition, Seen, make_condition
+from league.alerts.condition import ALERT_CONDITIONS, AlertInputs, Condition, make_condition
 from league.core.gates.gates import GATE, TIMEOUT
 from league.core.metagame.ratings import RatingRow, league_ratings
 from league.core.state.records import Progress, SnapshotInfo
@@ -22,11 +22,11 @@ MAIN = "main-0"
 GIB = 1 << 30
 
 
-def quiet() -> Seen:
+def quiet() -> AlertInputs:
     """A league after its first games, of which nothing is wrong."""
     league = SimulatedLeague(three_roles())
     league.run(20)
-    return Seen(now=100.0, phase="training", state=league.state, disk_free=50 * GIB, disk_floor=GIB)
+    return AlertInputs(now=100.0, phase="training", state=league.state, disk_free=50 * GIB, disk_floor=GIB)
 
 
 def progress_of(*, skipped: int = 0, entropy: float = 1.0, stale_steps: int = 0) -> dict[str, LearnerProgress]:
@@ -35,7 +35,7 @@ def progress_of(*, skipped: int = 0, entropy: float = 1.0, stale_steps: int = 0)
     return {MAIN: LearnerProgress(Progress(MAIN, 1, 100), update, skipped)}
 
 
-def with_reasons(seen: Seen, *reasons: str) -> Seen:
+def with_reasons(seen: AlertInputs, *reasons: str) -> AlertInputs:
     """The main agent has as many snapshots more, taken for these reasons."""
     player = seen.state.players[MAIN]
     for reason in reasons:
@@ -45,14 +45,14 @@ def with_reasons(seen: Seen, *reasons: str) -> Seen:
     return seen
 
 
-def rated(seen: Seen, *elos: float) -> Seen:
+def rated(seen: AlertInputs, *elos: float) -> AlertInputs:
     first = seen.state.players[MAIN].num_snapshots
     seen = with_reasons(seen, *[GATE] * len(elos))
     rows = {f"{MAIN}-s{first + number}": elo for number, elo in enumerate(elos)}
     return replace(seen, ratings={name: RatingRow(name, elo, elo - 30, elo + 30, 100) for name, elo in rows.items()})
 
 
-def _skips(seen: Seen) -> list[Seen]:
+def _skips(seen: AlertInputs) -> list[AlertInputs]:
     return [
         replace(seen, now=seen.now + later, progress=progress_of(skipped=skipped))
         for later, skipped in ((0, 0), (5, 9), (400, 9))
@@ -65,7 +65,7 @@ def _moved(state: LeagueState) -> LeagueState:
     return state
 
 
-def _chase() -> list[Seen]:
+def _chase() -> list[AlertInputs]:
     """A league that chases itself, before it was rated, then rated, then with a flat rating."""
     state = PairLeague(chasing, lambda number: 0.0, snapshots=20).state
     ratings = {row.policy: row for row in league_ratings(state)}
@@ -73,7 +73,7 @@ def _chase() -> list[Seen]:
     return [replace(quiet(), state=state, ratings=some) for some in ({}, ratings, flat)]
 
 
-Scene = Callable[[], list[Seen]]
+Scene = Callable[[], list[AlertInputs]]
 SCENES: Mapping[str, tuple[str, Scene, str]] = {
     "a host that stays away": (
         "host_lost",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from league.alerts.condition import Condition, Seen
+from league.alerts.condition import AlertInputs, Condition
 from league.alerts.courier import MAX_WAITING, Courier
 from league.alerts.sink import AlertNews, AlertSinkFailed
 from league.alerts.watch import AlertWatch
@@ -30,7 +30,7 @@ class Scripted:
     def __init__(self, *answers: Mapping[str, str] | Exception) -> None:
         self._answers = list(answers)
 
-    def check(self, seen: Seen) -> Mapping[str, str]:
+    def check(self, seen: AlertInputs) -> Mapping[str, str]:
         answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -64,7 +64,7 @@ def watch_of(said: list[str], *couriers: Courier, **conditions: Condition) -> Al
 
 def look(watch: AlertWatch, times: int) -> None:
     for number in range(times):
-        watch.look(Seen(now=10.0 * number, phase="training", state=LeagueState()))
+        watch.look(AlertInputs(now=10.0 * number, phase="training", state=LeagueState()))
 
 
 def test_an_alert_is_told_once_and_once_more_when_it_has_recovered() -> None:

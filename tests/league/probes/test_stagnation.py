@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from league.alerts.condition import Seen, make_condition
+from league.alerts.condition import AlertInputs, make_condition
 from league.core.metagame.ratings import RatingRow, league_ratings
 from league.core.state.events import Event
 from league.core.state.state import LeagueState
@@ -53,7 +53,7 @@ def test_a_league_that_chases_itself_is_found_by_the_doctor_and_by_the_alert() -
     assert CHECK in checks_of(league.state, league.journal)
     condition = make_condition("ratings_without_strength", place="alerts.conditions.0")
     ratings = {row.policy: row for row in league_ratings(league.state)}
-    seen = Seen(now=0.0, phase="training", state=league.state, ratings=ratings)
+    seen = AlertInputs(now=0.0, phase="training", state=league.state, ratings=ratings)
     assert condition.check(replace(seen, ratings={})) == {}
     assert condition.check(seen)[""].startswith("ratings rose by")
 
