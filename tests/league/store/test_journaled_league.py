@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import itertools
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,6 +81,21 @@ def test_an_answer_leaves_nothing_to_chance(tmp_path: Path) -> None:
     for _ in range(30):
         play(league)
     assert league._unused.bit_generator.state == before
+
+
+def test_a_lease_that_has_ended_leaves_nothing_in_memory(tmp_path: Path) -> None:
+    league = started(tmp_path / "journal.db")
+
+    def blocks_after(leases: int) -> int:
+        for _ in range(leases):
+            play(league)
+        league.commit()
+        gc.collect()
+        return sys.getallocatedblocks()
+
+    counts = [blocks_after(400), *(blocks_after(200) for _ in range(3))]
+    growth = [after - before for before, after in itertools.pairwise(counts)]
+    assert min(growth) < 100, growth  # one object kept of each lease makes 200 every time; other threads may add some
 
 
 def test_what_is_executed_is_durable_after_the_commit_and_not_before(tmp_path: Path) -> None:
