@@ -118,7 +118,7 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if not game.is_competitive:
         start, share, why = (0.02 if game.log_legal else 0.01), 0.1, "one team: exploration alone"
     elif game.spec.actions.kind == "box":
-        start, share, why = LONG_ENTROPY, 0.25, "the entropy of a box has no bound"
+        start, share, why = 0.01, 0.1, "the entropy of a box has no bound"
     elif _is_mixed(situation):
         start, share, why = 0.3, 0.25, "play must stay mixed"
     elif _is_drawn_out(situation):
@@ -182,6 +182,8 @@ def advantage_floor(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     if game.is_competitive:
         deviations = [scale * one.deviation for scale, one in zip(scales, game.returns, strict=True)]
         deviation = min((one for one in deviations if one > 0.0), default=0.0)
+        if game.spec.actions.kind == "box":  # each of many forces brings a small part of what the game pays
+            deviation /= math.sqrt(max(game.decisions.mean / LONG_GAME, 1.0))
         floor, why = STAKES_SHARE * deviation, f"returns of random play deviate by {deviation:.3g}"
     else:
         length = max(game.decisions.mean, 1.0)

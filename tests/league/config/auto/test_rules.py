@@ -177,7 +177,8 @@ def test_two_seats_who_steer_for_long_are_not_kept_mixed() -> None:
     won = {"spec": steering, "zero_sum": True, "final_only": True, "return_values": (-1.0, 0.0, 1.0), "log_legal": 0.0}
     few, many = (settled(pursuit(decisions=even(size), **won))[0].learner for size in (1, 150))
     assert few.algorithm["kind"] == "appo" and many.algorithm["kind"] == "ppo"  # type: ignore[index]
-    assert few.entropy_cost == many.entropy_cost == 0.03
+    assert few.entropy_cost == many.entropy_cost == 0.01
+    assert many.advantage_floor == pytest.approx(few.advantage_floor * (16 / 150) ** 0.5, rel=0.01)
 
 
 @pytest.mark.parametrize(
