@@ -11,6 +11,24 @@ from league.core.state.records import bot_name
 PROGRAMS = ("uci", "gtp")
 ADDRESSES = ("http", "unix")
 """Kinds, the word before the first colon, of contenders that are programs, and that are served elsewhere."""
+FROM = ":"
+"""Between a folder and the name of a policy in it."""
+
+
+def split_source(text: str, *, start: Path = Path()) -> tuple[Path, str]:
+    """The folder of FOLDER or FOLDER:NAME, and the name of a policy in it; an empty name where none is given.
+
+    The last colon separates them. It belongs to the folder where the whole text exists, where nothing follows, or where
+    a slash follows, as in C:/runs/first. The folder before it may be empty, for `start` itself.
+
+    Args:
+      start: folder against which a relative one is read; "~" is the user's home.
+    """
+    whole = start / Path(text).expanduser()
+    folder, _, name = text.rpartition(FROM)
+    if FROM not in text or not name or "/" in name or "\\" in name or whole.exists():
+        return whole, ""
+    return start / Path(folder).expanduser(), name
 
 
 def kind_before_colon(written: str) -> str:
@@ -23,8 +41,8 @@ def is_folder(written: str) -> bool:
     """True for FOLDER and FOLDER:NAME; a bot of the user's own is `module:attribute` or `path/file.py:attribute`."""
     if kind_before_colon(written) in (*PROGRAMS, *ADDRESSES, "bot") or written.partition(":")[0].endswith(".py"):
         return False
-    folder, colon, _ = written.rpartition(":")
-    return Path(written).is_dir() or (bool(colon) and ("/" in folder or Path(folder).is_dir()))
+    folder, _ = split_source(written)
+    return folder.is_dir() or (FROM in written and "/" in str(folder))
 
 
 def runs_outside_code(written: str) -> bool:
@@ -38,10 +56,8 @@ def with_absolute_folder(written: str, starts: Iterable[Path]) -> str:
     """FOLDER or FOLDER:NAME with the absolute path of the folder in the first start that has it; else as it is."""
     if kind_before_colon(written) in (*PROGRAMS, *ADDRESSES, "bot"):
         return written
-    folder, colon, name = written.rpartition(":")
     for start in starts:
-        if (start / written).is_dir():
-            return str((start / written).absolute())
-        if colon and folder and (start / folder).is_dir():
-            return f"{(start / folder).absolute()}:{name}"
+        folder, name = split_source(written, start=start)
+        if folder.is_dir():
+            return f"{folder.absolute()}{FROM}{name}" if name else str(folder.absolute())
     return written

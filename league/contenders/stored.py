@@ -11,6 +11,7 @@ from agents.acting.policy import Policy
 from envs.plugins import admit
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
+from league.config.contender_names import split_source
 from league.contenders.contender import Game, OpenConditions, UnknownContender, identity_of, plain_game
 from league.policies.auto_export import AUTO
 from league.policies.frozen import FrozenCopy
@@ -18,7 +19,6 @@ from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import build_policy, copies_at, frozen_copies, open_run
 from league.policies.package import is_frozen_folder
 from league.policies.policy_store import spec_hash
-from league.policies.source_text import FROM
 from league.policies.trust import names_of_manifest, require_trusted, trust_folder
 
 MANIFEST = "manifest.json"
@@ -70,7 +70,7 @@ def find_stored(written: str) -> tuple[StoredContender, ...]:
     Raises:
       LeagueError: no such folder or policy, or a damaged file. EnvError: its game cannot be made.
     """
-    folder, name = _split(written)
+    folder, name = split_source(written)
     if not folder.exists():
         raise UnknownContender(
             f"{written!r} is no contender: give a folder as RUN:NAME, a snapshot or an exported policy; or bot:NAME,"
@@ -84,7 +84,7 @@ def find_stored(written: str) -> tuple[StoredContender, ...]:
 
 def trust_stored(written: str) -> None:
     """Trust the code that the folder of a written contender names."""
-    folder, _ = _split(written)
+    folder, _ = split_source(written)
     if folder.exists():
         trust_folder(folder)
 
@@ -122,14 +122,6 @@ def _of_folder(written: str, folder: Path, name: str) -> StoredContender:
     copies = frozen_copies(run, chosen)
     game = plain_game(run.env, run.spec)
     return StoredContender(written, stored_identity(copies), chosen.reason, game, copies, folder)
-
-
-def _split(written: str) -> tuple[Path, str]:
-    """The folder and the name of a written contender; the name is empty where the whole is a folder."""
-    folder, colon, name = written.rpartition(FROM)
-    if colon and name and not Path(written).exists():
-        return Path(folder), name
-    return Path(written), ""
 
 
 def _snapshots_in(folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from league.config.contender_names import split_source
 from league.core.state.state import LeagueState
 from league.policies.auto_export import EXPORTS
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
@@ -21,7 +22,6 @@ from league.policies.loading import (
 )
 from league.policies.package import is_frozen_folder
 from league.policies.select import UnknownPolicy
-from league.policies.source_text import FROM
 from league.policies.trust import trust_folder
 
 
@@ -53,7 +53,7 @@ def open_entrants(
     if not players:
         raise UnknownPolicy(f"no policy was named to play: give auto, {', '.join(EXPORTS)}, a player or a snapshot.")
     if trust:
-        for folder in (path, *(Path(player.rpartition(FROM)[0]) for player in players if FROM in player)):
+        for folder in (path, *(folder for folder, name in map(split_source, players) if name)):
             trust_folder(folder)
     frozen, single = None, None
     if is_frozen_folder(path):
@@ -78,16 +78,16 @@ def open_entrants(
 
 
 def _is_elsewhere(name: str, state: LeagueState) -> bool:
-    folder, colon, _ = name.rpartition(FROM)
-    return bool(colon) and name not in state.snapshots and (Path(folder).exists() or os.sep in folder)
+    folder, player = split_source(name)
+    return bool(player) and name not in state.snapshots and (folder.exists() or os.sep in str(folder))
 
 
 def _from_elsewhere(name: str, run: OpenRun, *, seed: int) -> Entrant:
-    folder, _, player = name.rpartition(FROM)
-    copies = copies_at(Path(folder), player)
+    folder, player = split_source(name)
+    copies = copies_at(folder, player)
     members = []
     for copy in copies:
-        policy = build_policy(copy.name, copy.weights, copy.manifest, run.spec, seed=seed, source=Path(folder))
+        policy = build_policy(copy.name, copy.weights, copy.manifest, run.spec, seed=seed, source=folder)
         members.append((copy.weight, policy))
     drawn = members[0][1] if len(members) == 1 else LoadedMixture(name, members, seed=seed)
     return Entrant(name, drawn, tuple((copy.weight, copy.name) for copy in copies), f"{player} of {folder}")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from league.config.contender_names import split_source
 from league.errors import MissingRun
 from league.policies.auto_export import AUTO
-
-FROM = ":"
-"""Between a folder and the name of a policy in it."""
 
 
 def parse_source(text: str) -> tuple[Path, str]:
@@ -17,12 +15,9 @@ def parse_source(text: str) -> tuple[Path, str]:
     Raises:
       MissingRun: there is no such folder.
     """
-    path = Path(text).expanduser()
-    if path.exists():
-        return path, AUTO
-    folder, colon, name = text.rpartition(FROM)
-    if colon and name and Path(folder).expanduser().exists():
-        return Path(folder).expanduser(), name
+    folder, name = split_source(text)
+    if folder.exists():
+        return folder, name or AUTO
     raise MissingRun(
         f"{text} does not exist: give a run folder with a policy's name, such as runs/first:best, the folder of a "
         "snapshot, or one that `league export` made."

@@ -10,6 +10,7 @@ from pathlib import Path
 from envs.bots import is_own_bot, make_bot
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
+from league.config.contender_names import split_source
 from league.config.plugin_names import outside_names
 from league.config.yaml import parse_yaml
 from league.contenders.contender import Game, plain_game
@@ -100,11 +101,11 @@ def copies_of(text: str, *, trust: bool) -> list[tuple[str, FrozenCopy]]:
     Raises:
       LeagueError: there are none.
     """
-    folder, _, name = text.rpartition(":")
+    folder, name = split_source(text)
     if trust:
         trust_stored(text)
-    if name == ALL_SNAPSHOTS and not Path(text).exists():
-        run = open_run(Path(folder))
+    if name == ALL_SNAPSHOTS:
+        run = open_run(folder)
         home = run.path.resolve().name
         copies = [copy for one in own_snapshots(run.state) for copy in frozen_copies(run, run.choose(one))]
         return [(f"{home}.{_short(copy)}", copy) for copy in copies]
