@@ -7,9 +7,12 @@ from collections.abc import Iterator, Mapping
 import yaml
 
 from league.config.run_config import RunConfig, config_plain, dump_config, paths_that_differ
+from league.config.yaml import FastLoader, parse_yaml
 
 MARK = "# auto: "
 """Begins the comment that gives the reason of a chosen value."""
+SOURCE = "a configuration with reasons"
+"""Names the text in a message."""
 
 
 def dump_commented(config: RunConfig, reasons: Mapping[str, str]) -> str:
@@ -43,9 +46,13 @@ def reasons_in(text: str) -> dict[str, str]:
 
 
 def chosen_in(text: str) -> dict[str, tuple[object, str]]:
-    """Dotted key -> value and reason, of every value with such a comment."""
+    """Dotted key -> value and reason, of every value with such a comment.
+
+    Raises:
+      ConfigError: it has such comments and goes beyond the limits of a configuration.
+    """
     reasons = reasons_in(text)
-    plain = yaml.safe_load(text) if reasons else None
+    plain = parse_yaml(text, source=SOURCE) if reasons else None
     return {key: (_value(plain, key), reason) for key, reason in reasons.items()}
 
 
@@ -64,7 +71,7 @@ def recommented(config: RunConfig, text: str) -> str:
     reasons = reasons_in(text)
     if not reasons:
         return dump_config(config)
-    now, before = config_plain(config), yaml.safe_load(text)
+    now, before = config_plain(config), parse_yaml(text, source=SOURCE)
     changed = paths_that_differ(before, now)
     kept = {
         key: reason
@@ -76,7 +83,7 @@ def recommented(config: RunConfig, text: str) -> str:
 
 def _keys(text: str) -> Iterator[tuple[str, int, int]]:
     """(dotted key, line, column behind the value or, of a section or list in lines of its own, behind the colon)."""
-    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    node = yaml.compose(text, Loader=FastLoader)
     if isinstance(node, yaml.MappingNode):
         yield from _keys_of(node, ())
 

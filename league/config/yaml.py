@@ -46,7 +46,7 @@ class _Loader(_Resolvers, _DistinctKeys, yaml.SafeLoader):
     """The loader whose messages people read."""
 
 
-class _FastLoader(_Resolvers, _DistinctKeys, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class FastLoader(_Resolvers, _DistinctKeys, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """The same in C where there is one: a change of a live run reads the configuration several times."""
 
 
@@ -76,7 +76,7 @@ def parse_yaml(text: str, *, source: str) -> object:
     if len(text) > MAX_CHARACTERS:
         raise ConfigError(source, [f"it has {len(text)} characters, at most {MAX_CHARACTERS} are read"])
     try:
-        return _parsed(text, source, _FastLoader)
+        return _parsed(text, source, FastLoader)
     except (yaml.YAMLError, ValueError):
         return _explained(text, source)
 
