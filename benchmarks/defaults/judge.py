@@ -89,9 +89,9 @@ def reference_figures(game: Game, evaluation: Evaluation) -> dict[str, float]:
 
 def versus(game: Game, one: Loaded, other: Loaded, evaluation: Evaluation) -> float:
     """Score of one policy against another, both sampling their actions."""
-    entrants = [one.as_seat_policy(), other.as_seat_policy()]
+    policies = [one.as_seat_policy(), other.as_seat_policy()]
     games = _whole(game, evaluation.games)
-    return play_match(game.env, entrants, games=games, seed=evaluation.seed).score().value
+    return play_match(game.env, policies, games=games, seed=evaluation.seed).score().value
 
 
 def _policy_figures(run: OpenRun, game: Game, policy: Loaded, evaluation: Evaluation) -> dict[str, float]:
@@ -106,18 +106,18 @@ def _policy_figures(run: OpenRun, game: Game, policy: Loaded, evaluation: Evalua
     return figures | ({WORST_PAST: min(scores)} if scores else {})
 
 
-def _scores(game: Game, entrant: Callable[[], Policy], evaluation: Evaluation) -> dict[str, float]:
+def _scores(game: Game, contender: Callable[[], Policy], evaluation: Evaluation) -> dict[str, float]:
     figures = {}
     for bot in game.bots:
         games = _whole(game, min(evaluation.games, SLOW_BOTS.get(bot, evaluation.games)))
-        players = [entrant(), bot_policy(bot, seed=evaluation.seed)]
+        players = [contender(), bot_policy(bot, seed=evaluation.seed)]
         result = play_match(game.env, players, games=games, seed=evaluation.seed)
         figures[f"v {bot}"] = result.score().value
     return figures
 
 
-def _mean_return(game: Game, entrant: Policy, evaluation: Evaluation) -> float:
-    result = play_match(game.env, [entrant], games=evaluation.games, seed=evaluation.seed)
+def _mean_return(game: Game, contender: Policy, evaluation: Evaluation) -> float:
+    result = play_match(game.env, [contender], games=evaluation.games, seed=evaluation.seed)
     return result.mean_return().value
 
 

@@ -137,8 +137,8 @@ def _policy_figures(
     figures = {}
     for bot in bots:
         games = min(evaluation.games, SLOW_BOTS.get(bot, evaluation.games))
-        entrants = [policy.as_seat_policy(greedy=True), bot_policy(bot, seed=evaluation.seed)]
-        figures[f"v {bot}"] = play_match(ENV, entrants, games=games, seed=evaluation.seed).score().value
+        policies = [policy.as_seat_policy(greedy=True), bot_policy(bot, seed=evaluation.seed)]
+        figures[f"v {bot}"] = play_match(ENV, policies, games=games, seed=evaluation.seed).score().value
     figures[KEEPS] = keeps(policy, evaluation.positions)
     return figures
 
@@ -187,8 +187,8 @@ def _add_references(report: Report, evaluation: Evaluation) -> None:
     for bot in ("tactical", "mcts:100"):
         share = moves_keep(bot_policy(bot, seed=evaluation.seed), evaluation.positions)
         report.add(f"{bot} {KEEPS}", share, _unit(KEEPS))
-        entrants = [bot_policy("random", seed=evaluation.seed + 1), bot_policy(bot, seed=evaluation.seed)]
-        result = play_match(ENV, entrants, games=evaluation.games, seed=evaluation.seed)
+        policies = [bot_policy("random", seed=evaluation.seed + 1), bot_policy(bot, seed=evaluation.seed)]
+        result = play_match(ENV, policies, games=evaluation.games, seed=evaluation.seed)
         report.add(f"random play v {bot}", result.score().value, "score")
 
 

@@ -57,16 +57,16 @@ GAMES: Mapping[str, Game] = {
 
 
 def seat_returns(result: MatchResult, spec: EnvSpec) -> NDArray[np.float64]:
-    """float64 [R, G, T], mean return of a seat of each entrant's team."""
+    """float64 [R, G, T], mean return of a seat of each contender's team."""
     sizes = np.array([spec.teams.count(team) for team in dict.fromkeys(spec.teams)])
     teams = np.arange(len(sizes))
-    held = (teams[None, :] + teams[:, None]) % len(sizes)  # [R, T], the team of each entrant
+    held = (teams[None, :] + teams[:, None]) % len(sizes)  # [R, T], the team of each contender
     returns: NDArray[np.float64] = result.team_returns / sizes[held][:, None, :]
     return returns
 
 
 def figures_of(name: str, result: MatchResult, spec: EnvSpec, teams: Sequence[str]) -> dict[str, float]:
-    """The figures of one entrant's match against the scripted opponent."""
+    """The figures of one contender's match against the scripted opponent."""
     returns = seat_returns(result, spec)
     margins = (returns[:, :, 0] - returns[:, :, 1]).sum(axis=0)
     found = {f"{name}: ties won": float((margins > 0).mean() + 0.5 * (margins == 0).mean())}

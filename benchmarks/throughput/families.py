@@ -230,8 +230,8 @@ def add_learning(report: Report, name: str, family: Family, *, core_seconds: flo
             alone = family.shared or made.spec.num_teams == 1
         results = []
         for policy in (trained, random_policy(0)):
-            entrants = [policy] if alone else [policy, random_policy(1)]
-            result = play_match(env, entrants, games=family.games, seed=771203)
+            policies = [policy] if alone else [policy, random_policy(1)]
+            result = play_match(env, policies, games=family.games, seed=771203)
             values = (result.group_returns if alone else result.group_scores)[:, 0]
             results.append((float(values.mean()), float(values.std() / len(values) ** 0.5)))
         unit = "return" if alone else "score"

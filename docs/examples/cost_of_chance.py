@@ -26,6 +26,6 @@ class CostOfChance:
 
     def measure(self, subject: Subject) -> Sequence[ProbeReading]:
         """One match, from the seed that all probes of a run share."""
-        entrants = [subject.policy.as_seat_policy(greedy=greedy) for greedy in (True, False)]
-        score = play_match(subject.env, entrants, games=self._games, seed=subject.seed).score()
+        policies = [subject.policy.as_seat_policy(greedy=greedy) for greedy in (True, False)]
+        score = play_match(subject.env, policies, games=self._games, seed=subject.seed).score()
         return [ProbeReading("likeliest", score.value, score.low, score.high, self._games)]

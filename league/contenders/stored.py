@@ -16,7 +16,7 @@ from league.contenders.contender import Game, OpenConditions, UnknownContender, 
 from league.policies.auto_export import AUTO
 from league.policies.frozen import FrozenCopy
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
-from league.policies.loading import build_policy, copies_at, frozen_copies, open_run
+from league.policies.loading import copies_at, frozen_copies, load_copies, open_run
 from league.policies.package import is_frozen_folder
 from league.policies.policy_store import spec_hash
 from league.policies.trust import names_of_manifest, require_trusted, trust_folder
@@ -52,12 +52,10 @@ class StoredContender:
         yield self.opened[key]
 
     def _loaded(self, game: Game, conditions: OpenConditions) -> LoadedPolicy | LoadedMixture:
-        seed, spec = conditions.seed, game.spec
-        members = [
-            (copy.weight, build_policy(self.name, copy.weights, copy.manifest, spec, seed=seed, source=self.source))
-            for copy in self.copies
-        ]
-        return members[0][1] if len(members) == 1 else LoadedMixture(self.name, members, seed=seed)
+        is_drawn = len(self.copies) > 1
+        return load_copies(
+            self.name, self.copies, game.spec, is_drawn=is_drawn, seed=conditions.seed, source=self.source
+        )
 
     def __getstate__(self) -> dict[str, object]:
         """The state for another process: everything but the policies made here."""

@@ -16,7 +16,7 @@ class PlayedGame:
     """One finished game.
 
     Fields:
-      group: number of its group. rotation: of the entrants over the teams.
+      group: number of its group. rotation: of the contenders over the teams.
       moves: its numbered actions in their order, those of the random opening first.
       opening: how many of them are the opening.
       returns: [S] undiscounted return of each seat.

@@ -61,7 +61,7 @@ class _Batch:
 
 def play_match(
     env_config: EnvConfig,
-    entrants: Sequence[Policy],
+    policies: Sequence[Policy],
     *,
     games: int,
     seed: int,
@@ -71,12 +71,12 @@ def play_match(
     on_game: GameSink | None = None,
     recording: Recording | None = None,
 ) -> MatchResult:
-    """Play `games` games between entrants who take each team in turn.
+    """Play `games` games between contenders who take each team in turn.
 
     Games r * G + i of all rotations r form a group: the same seed of the env, the same random opening.
 
     Args:
-      entrants: one policy per team; where there are fewer, the last one takes the remaining teams. So home and away are
+      policies: one per team; where there are fewer, the last one takes the remaining teams. So home and away are
         enough for any game of two teams or more.
       games: a multiple of the number of teams.
       seed: of the games, the openings and the sampled actions. Bots have streams of their own.
@@ -88,13 +88,13 @@ def play_match(
       recording: where the games are recorded for replays; None records nothing.
     Raises:
       OutOfTime: it was given up.
-      ValueError: more entrants than teams, or `games` is no positive multiple of the teams.
+      ValueError: more contenders than teams, or `games` is no positive multiple of the teams.
       EnvError: from the env, or its games do not end.
     """
     spec = spec_of(env_config)
     teams = spec.num_teams
-    _check(env_config, len(entrants), teams=teams, games=games)
-    filled = [*entrants, *[entrants[-1]] * (teams - len(entrants))]
+    _check(env_config, len(policies), teams=teams, games=games)
+    filled = [*policies, *[policies[-1]] * (teams - len(policies))]
     groups, parts = games // teams, []
     play = functools.partial(_play, opening_plies=opening_plies, still=still, keep=on_game is not None)
     for wave, start in enumerate(range(0, groups, MAX_BATCH)):
@@ -118,10 +118,10 @@ def play_match(
     return merged(parts)
 
 
-def _check(env_config: EnvConfig, entrants: int, *, teams: int, games: int) -> None:
+def _check(env_config: EnvConfig, contenders: int, *, teams: int, games: int) -> None:
     """Raises ValueError for numbers that make no match."""
-    if not 1 <= entrants <= teams:
-        raise ValueError(f"{entrants} entrants do not fit the {teams} teams of {env_config.id}")
+    if not 1 <= contenders <= teams:
+        raise ValueError(f"{contenders} contenders do not fit the {teams} teams of {env_config.id}")
     if games < teams or games % teams:
         raise ValueError(f"games is {games}: a match of {env_config.id} needs a positive multiple of {teams}")
 
@@ -129,19 +129,19 @@ def _check(env_config: EnvConfig, entrants: int, *, teams: int, games: int) -> N
 def _record(recording: Recording, recorder: Recorder, rotation: int) -> None:
     """Hand over the games of one rotation, with their seats named as `seat_holders` fills them."""
     teams = recorder.spec.num_teams
-    named = [*recording.entrants, *[recording.entrants[-1]] * (teams - len(recording.entrants))]
+    named = [*recording.contenders, *[recording.contenders[-1]] * (teams - len(recording.contenders))]
     recording.take(recorder.replay(seat_holders(recorder.spec, named, rotation), tags=recording.tags))
 
 
-def _scored(spec: EnvSpec, entrants: Sequence[Policy], rotations: Sequence[tuple[list[Policy], _Batch]]) -> MatchResult:
+def _scored(spec: EnvSpec, policies: Sequence[Policy], rotations: Sequence[tuple[list[Policy], _Batch]]) -> MatchResult:
     """The result of a wave: groups in which every game ended by its rules, and who failed in the others."""
     whole = np.all([batch.failed < 0 for _, batch in rotations], axis=0)
-    returns = [_by_entrant(spec, batch.returns[whole], rotation) for rotation, (_, batch) in enumerate(rotations)]
-    aborted = [0] * len(entrants)
+    returns = [_by_contender(spec, batch.returns[whole], rotation) for rotation, (_, batch) in enumerate(rotations)]
+    aborted = [0] * len(policies)
     for holders, batch in rotations:
         distinct = _distinct(holders)
         for place in batch.failed[batch.failed >= 0].tolist():
-            aborted[next(i for i, entrant in enumerate(entrants) if entrant is distinct[place])] += 1
+            aborted[next(i for i, policy in enumerate(policies) if policy is distinct[place])] += 1
     result = score_games(np.stack(returns), sum(batch.steps for _, batch in rotations))
     return replace(result, aborted=tuple(aborted))
 
@@ -154,10 +154,10 @@ def _show_games(rotations: Sequence[_Batch], first_group: int, on_game: GameSink
                 on_game(batch.history.played(game, group=first_group + game, rotation=rotation, returns=returns))
 
 
-def seat_holders(spec: EnvSpec, entrants: Sequence[T], rotation: int) -> list[T]:
-    """[S], the entrant on each seat: entrant e holds the seats of team (e + rotation) % T."""
+def seat_holders(spec: EnvSpec, contenders: Sequence[T], rotation: int) -> list[T]:
+    """[S], the contender on each seat: contender e holds the seats of team (e + rotation) % T."""
     places = team_places(spec)
-    return [entrants[(place - rotation) % len(entrants)] for place in places.tolist()]
+    return [contenders[(place - rotation) % len(contenders)] for place in places.tolist()]
 
 
 def team_places(spec: EnvSpec) -> NDArray[np.int64]:
@@ -166,8 +166,8 @@ def team_places(spec: EnvSpec) -> NDArray[np.int64]:
     return places
 
 
-def _by_entrant(spec: EnvSpec, returns: NDArray[np.float32], rotation: int) -> NDArray[np.float64]:
-    """float64 [G, T], the summed return of each entrant's team."""
+def _by_contender(spec: EnvSpec, returns: NDArray[np.float32], rotation: int) -> NDArray[np.float64]:
+    """float64 [G, T], the summed return of each contender's team."""
     places = team_places(spec)
     teams = int(places.max()) + 1
     member = (places[:, None] == np.arange(teams)).astype(np.float64)

@@ -1,7 +1,7 @@
 """Match results: counts, scores and confidence intervals.
 
-Shape letters: T teams of a game, as many entrants in a match; R = T rotations of the entrants over the teams; G groups:
-the games of one group share their opening and go once through the rotations, so that a match has G * R games.
+Shape letters: T teams of a game, as many contenders in a match; R = T rotations of the contenders over the teams;
+G groups: the games of one group share their opening and go once through the rotations, so that a match has G * R games.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class MatchResult:
     """A finished match.
 
     Fields:
-      wins: int64 [R, T, T], wins[r, i, j] = games of rotation r in which entrant i returned more than entrant j.
-      draws: int64 [R, T, T], equal returns; symmetric, zero on the diagonal. In rotation r entrant i holds the
+      wins: int64 [R, T, T], wins[r, i, j] = games of rotation r in which contender i returned more than contender j.
+      draws: int64 [R, T, T], equal returns; symmetric, zero on the diagonal. In rotation r contender i holds the
         team (i + r) % T.
-      group_scores: float64 [G, T], mean over a group's games and an entrant's opponents of win 1, draw 1/2, loss 0;
+      group_scores: float64 [G, T], mean over a group's games and a contender's opponents of win 1, draw 1/2, loss 0;
         zeros where T is 1.
-      team_returns: float64 [R, G, T], return of each entrant's team in each game.
+      team_returns: float64 [R, G, T], return of each contender's team in each game.
       steps: calls of `step` summed over the games, the opening included.
-      aborted: [T] games that were aborted because the policy of an entrant failed; their groups count for nobody.
+      aborted: [T] games that were aborted because the policy of a contender failed; their groups count for nobody.
         Empty where nothing can fail.
     """
 
@@ -64,50 +64,50 @@ class MatchResult:
         """Mean length of a game in turns."""
         return self.steps / self.games
 
-    def counts(self, entrant: int = 0, opponent: int = 1) -> tuple[int, int, int]:
-        """Wins, draws and losses of one entrant against another, all rotations together."""
-        wins, losses = self.wins[:, entrant, opponent].sum(), self.wins[:, opponent, entrant].sum()
-        return int(wins), int(self.draws[:, entrant, opponent].sum()), int(losses)
+    def counts(self, contender: int = 0, opponent: int = 1) -> tuple[int, int, int]:
+        """Wins, draws and losses of one contender against another, all rotations together."""
+        wins, losses = self.wins[:, contender, opponent].sum(), self.wins[:, opponent, contender].sum()
+        return int(wins), int(self.draws[:, contender, opponent].sum()), int(losses)
 
-    def score(self, entrant: int = 0) -> Interval:
-        """Mean score of an entrant over games and opponents, with a Wilson interval over `effective_games`.
+    def score(self, contender: int = 0) -> Interval:
+        """Mean score of a contender over games and opponents, with a Wilson interval over `effective_games`.
 
         Raises:
           ValueError: the game has one team, so there is no opponent to score against.
         """
         if self.wins.shape[1] < 2:
             raise ValueError("a game of one team has no score; look at mean_return")
-        return wilson(float(self.group_scores[:, entrant].mean()), self.effective_games(entrant))
+        return wilson(float(self.group_scores[:, contender].mean()), self.effective_games(contender))
 
-    def effective_games(self, entrant: int = 0) -> float:
-        """The number of independent games that say as much about an entrant's score as these.
+    def effective_games(self, contender: int = 0) -> float:
+        """The number of independent games that say as much about a contender's score as these.
 
         The games of a group may agree more than independent ones, where the opening decides or the policies hardly
         vary. Then their number is scaled down by the measured excess of the variance of the group means. It is never
         scaled up, so that a score of 0 or 1 keeps a width.
         """
-        scores = self.group_scores[:, entrant]
+        scores = self.group_scores[:, contender]
         mean = float(scores.mean())
         bernoulli = mean * (1.0 - mean)
         measured = self.wins.shape[1] * float(scores.var(ddof=1)) if len(scores) > 1 else 0.0
         return self.games * (bernoulli / max(bernoulli, measured) if bernoulli else 1.0)
 
-    def by_team(self, entrant: int = 0) -> tuple[float, ...]:
-        """[T] mean score of an entrant while it held team 0, 1, ..."""
+    def by_team(self, contender: int = 0) -> tuple[float, ...]:
+        """[T] mean score of a contender while it held team 0, 1, ..."""
         teams = self.wins.shape[1]
-        rotations = (np.arange(teams) - entrant) % teams
-        points = (self.wins + self.draws / 2.0)[rotations, entrant].sum(axis=1)
+        rotations = (np.arange(teams) - contender) % teams
+        points = (self.wins + self.draws / 2.0)[rotations, contender].sum(axis=1)
         return tuple(float(total) / (self.num_groups * (teams - 1)) for total in points)
 
-    def returns_by_team(self, entrant: int = 0) -> tuple[float, ...]:
-        """[T] mean return of an entrant's team while it was team 0, 1, ..."""
+    def returns_by_team(self, contender: int = 0) -> tuple[float, ...]:
+        """[T] mean return of a contender's team while it was team 0, 1, ..."""
         teams = self.wins.shape[1]
-        rotations = (np.arange(teams) - entrant) % teams
-        return tuple(float(value) for value in self.team_returns[rotations, :, entrant].mean(axis=1))
+        rotations = (np.arange(teams) - contender) % teams
+        return tuple(float(value) for value in self.team_returns[rotations, :, contender].mean(axis=1))
 
-    def mean_return(self, entrant: int = 0) -> Interval:
-        """Mean return of an entrant's team, with a normal interval over the groups (of no width for one group)."""
-        returns = self.team_returns[:, :, entrant].mean(axis=0)
+    def mean_return(self, contender: int = 0) -> Interval:
+        """Mean return of a contender's team, with a normal interval over the groups (of no width for one group)."""
+        returns = self.team_returns[:, :, contender].mean(axis=0)
         mean = float(returns.mean())
         half = Z_95 * float(returns.std(ddof=1)) / math.sqrt(len(returns)) if len(returns) > 1 else 0.0
         return Interval(mean, mean - half, mean + half)
@@ -128,7 +128,7 @@ def score_games(team_returns: NDArray[np.float64], steps: int) -> MatchResult:
     """Count a match.
 
     Args:
-      team_returns: float64 [R, G, T], return of each entrant's team in each game, entrants in their own order.
+      team_returns: float64 [R, G, T], return of each contender's team in each game, contenders in their own order.
       steps: see `MatchResult`.
     """
     teams = team_returns.shape[2]
@@ -146,7 +146,7 @@ def score_games(team_returns: NDArray[np.float64], steps: int) -> MatchResult:
 
 
 def merged(parts: Sequence[MatchResult]) -> MatchResult:
-    """Several matches of the same entrants as one."""
+    """Several matches of the same contenders as one."""
     return MatchResult(
         wins=np.sum([part.wins for part in parts], axis=0),
         draws=np.sum([part.draws for part in parts], axis=0),

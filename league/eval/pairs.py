@@ -12,7 +12,7 @@ class PairRow:
     """One match, from the side of `home`.
 
     Fields:
-      home, away: names of the entrants.
+      home, away: names of the contenders.
       games, wins, draws, losses: counts; in a game of several opponents against each other they are of home against the
         first opponent, while the score is over all.
       score: of home, with its interval.
@@ -36,7 +36,7 @@ class PairRow:
 
 
 def pair_row(home: str, away: str, result: MatchResult) -> PairRow:
-    """The row of a match between entrants 0 and 1."""
+    """The row of a match between contenders 0 and 1."""
     wins, draws, losses = result.counts()
     return PairRow(
         home,

@@ -16,10 +16,10 @@ from envs.protocol import EnvConfig, EnvError, EnvSpec
 from envs.registry import make
 from league.contenders.bots import bot_policy
 from league.eval.contest import should_sample
-from league.eval.entrants import Entrant, open_entrants
 from league.eval.match import team_places
 from league.eval.match_result import Interval, MatchResult
 from league.eval.pairs import PairRow, pair_row
+from league.eval.run_contenders import RunContender, open_contenders
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
 from league.policies.auto_export import AUTO, LAST
 from league.policies.loading import OpenRun
@@ -149,22 +149,22 @@ def evaluate_run(
       EnvError: the game cannot be played here, or there is no such bot.
     """
     deadline = None if limit_s is None else Deadline.after(limit_s)
-    run, found = open_entrants(Path(run_path), players, seed=seed, trust=trust)
+    run, found = open_contenders(Path(run_path), players, seed=seed, trust=trust)
     if greedy is None:
         greedy = not should_sample(run.env)
-    entrants: dict[str, Policy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
+    policies: dict[str, Policy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}
     fitting, notes = fitting_bots(run.env, bots, seed=seed)
     teams = run.spec.num_teams
     conditions = Conditions(-(-games // teams) * teams, seed, opening_plies, greedy)
     if deadline is not None:
         decisions = run.state.totals.decisions / max(run.state.totals.games, 1) / teams
         fitting, dear = affordable(
-            run.env, fitting, limit_s=deadline.left(), players=len(entrants), decisions=decisions, seed=seed
+            run.env, fitting, limit_s=deadline.left(), players=len(policies), decisions=decisions, seed=seed
         )
         notes += dear
     recording = functools.partial(_recorded, None if replays is None else ReplayFolder(replays), run, found)
-    play = Play(run.env, functools.partial(_seated, entrants), conditions.games, seed, opening_plies, recording)
-    meetings = _meetings(tuple(entrants), fitting, teams=teams)
+    play = Play(run.env, functools.partial(_seated, policies), conditions.games, seed, opening_plies, recording)
+    meetings = _meetings(tuple(policies), fitting, teams=teams)
     count = Count(len(meetings) * conditions.games, progress)
     results = play_all(play, meetings, count, teams=teams, deadline=deadline)
     pairs, returns = _rows(results, teams=teams)
@@ -226,22 +226,22 @@ def _rows(results: Mapping[Meeting, MatchResult], *, teams: int) -> tuple[tuple[
     return (), tuple(ReturnRow(name, result.games, result.mean_return()) for (name,), result in results.items())
 
 
-def _seated(entrants: Mapping[str, Policy], meeting: Meeting, seed: int) -> list[Policy]:
-    """The entrants of one match; a fresh bot per match answers independently of earlier matches."""
-    return [entrants[name] if name in entrants else bot_policy(name, seed=seed) for name in meeting]
+def _seated(policies: Mapping[str, Policy], meeting: Meeting, seed: int) -> list[Policy]:
+    """The policies of one match; a fresh bot per match answers independently of earlier matches."""
+    return [policies[name] if name in policies else bot_policy(name, seed=seed) for name in meeting]
 
 
 def _recorded(
-    folder: ReplayFolder | None, run: OpenRun, entrants: Sequence[Entrant], meeting: Meeting
+    folder: ReplayFolder | None, run: OpenRun, contenders: Sequence[RunContender], meeting: Meeting
 ) -> Recording | None:
     """The recording of one match in a folder; None without one."""
     if folder is None:
         return None
     holders = {name: SeatHolder(name) for name in meeting}
-    for entrant in entrants:
-        member = entrant.members[0][1] if len(entrant.members) == 1 else ""
+    for contender in contenders:
+        member = contender.members[0][1] if len(contender.members) == 1 else ""
         known = run.state.snapshots.get(member)
-        holders[entrant.name] = SeatHolder(
-            member or entrant.name, "" if known is None else known.digest, source=run.path.name
+        holders[contender.name] = SeatHolder(
+            member or contender.name, "" if known is None else known.digest, source=run.path.name
         )
     return Recording(tuple(holders[name] for name in meeting), folder.add, {"match": " - ".join(meeting)})

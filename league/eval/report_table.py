@@ -52,7 +52,7 @@ def report_lines(report: EvalReport, *, width: int | None) -> list[str]:
 
 
 def _team_returns(report: EvalReport) -> list[str]:
-    """Lines with the mean return of both entrants of every match as each team; none where teams have one seat."""
+    """Lines with the mean return of both contenders of every match as each team; none where teams have one seat."""
     if not report.team_names:
         return []
     rows = []

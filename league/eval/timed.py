@@ -27,9 +27,9 @@ MEASURED_SIMULATIONS = 4
 SEARCH = "mcts"
 
 Meeting = tuple[str, ...]
-"""Names of the entrants of one match, the home first."""
-Entrants = Callable[[Meeting, int], Sequence[Policy]]
-"""Makes the entrants of a match; its second argument is the seed of whatever they draw."""
+"""Names of the contenders of one match, the home first."""
+OpenPolicies = Callable[[Meeting, int], Sequence[Policy]]
+"""Opens the policies of a match; its second argument is the seed of whatever they draw."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Play:
     """Settings of the games of a match: their number, seed, opening plies and recording, as for `play_match`."""
 
     env: EnvConfig
-    entrants: Entrants
+    open_policies: OpenPolicies
     games: int
     seed: int
     opening_plies: int
@@ -92,7 +92,7 @@ class Play:
 
         return play_match(
             self.env,
-            self.entrants(meeting, seed),
+            self.open_policies(meeting, seed),
             games=games,
             seed=seed,
             opening_plies=self.opening_plies,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -320,12 +321,36 @@ def load_frozen(
     Raises:
       PolicyMismatch: it does not fit the game. CorruptSnapshot: its weights are no arrays.
     """
+    return load_copies(
+        frozen.name, frozen.copies, spec, is_drawn=frozen.is_drawn, greedy=greedy, seed=seed, source=frozen.path
+    )
+
+
+def load_copies(
+    name: str,
+    copies: Sequence[FrozenCopy],
+    spec: EnvSpec,
+    *,
+    is_drawn: bool,
+    greedy: bool = False,
+    seed: int = 0,
+    source: Path,
+) -> LoadedPolicy | LoadedMixture:
+    """The policy that frozen copies make up.
+
+    Args:
+      name: of a mixture, and of the only copy; several keep their own names.
+      is_drawn: whether it is a mixture, of which one is drawn for each game.
+      source: where they lie, for messages.
+    Raises:
+      PolicyMismatch: one does not fit the game. CorruptSnapshot: its weights are no arrays.
+    """
     members = []
-    for copy in frozen.copies:
-        name = copy.name if len(frozen.copies) > 1 else frozen.name
-        policy = build_policy(name, copy.weights, copy.manifest, spec, greedy=greedy, seed=seed, source=frozen.path)
+    for copy in copies:
+        own_name = copy.name if len(copies) > 1 else name
+        policy = build_policy(own_name, copy.weights, copy.manifest, spec, greedy=greedy, seed=seed, source=source)
         members.append((copy.weight, policy))
-    return LoadedMixture(frozen.name, members, seed=seed) if frozen.is_drawn else members[0][1]
+    return LoadedMixture(name, members, seed=seed) if is_drawn else members[0][1]
 
 
 def _load_folder(

@@ -29,14 +29,14 @@ def seed_of(lease: BatchLease) -> int:
 def play_lease(
     game: PoolGame,
     lease: BatchLease,
-    entrants: Sequence[Policy],
+    policies: Sequence[Policy],
     *,
     still: Callable[[], bool] = lambda: True,
 ) -> BatchResult:
     """Play the games of a lease.
 
     Args:
-      entrants: the policies of home and away; away takes every team but one.
+      policies: those of home and away; away takes every team but one.
       still: asked before every turn; the batch is given up once it says no.
     Raises:
       OutOfTime: it was given up. EnvError: from the env. LeagueError: a policy failed in a game.
@@ -44,7 +44,7 @@ def play_lease(
     begun = time.perf_counter()
     played = play_match(
         env_of(game),
-        entrants,
+        policies,
         games=lease.games,
         seed=seed_of(lease),
         opening_plies=game.opening_plies,

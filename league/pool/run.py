@@ -50,8 +50,8 @@ def _play(pool: Pool, granted: GrantedBatch, ready: ReadyPolicies, still: Callab
     try:
         with ExitStack() as opened:
             pair = enumerate((granted.home, granted.away))
-            entrants = [opened.enter_context(ready.open(one, seed=seed_of(lease) + place)) for place, one in pair]
-            result = play_lease(pool.game, lease, entrants, still=still)
+            policies = [opened.enter_context(ready.open(one, seed=seed_of(lease) + place)) for place, one in pair]
+            result = play_lease(pool.game, lease, policies, still=still)
     except OutOfTime:
         pool.give_up(lease.lease_id, lease.token, "the pool was stopped")
         return 0

@@ -26,7 +26,7 @@ OPENING_PLIES = 2
 
 
 def score_of(result: MatchResult, scoring: Scoring, *, teams: Sequence[int]) -> Interval:
-    """Mean score of the home entrant by what the league counts, with a 95 % interval.
+    """Mean score of the home contender by what the league counts, with a 95 % interval.
 
     By returns, a game's score is a half and half of the margin between the mean returns of two teams' seats, as a
     fraction of the scale; the interval is normal, over the groups of games. See `league.core.state.scoring`.
@@ -40,7 +40,7 @@ def score_of(result: MatchResult, scoring: Scoring, *, teams: Sequence[int]) -> 
     num = len(sizes)
     scores = np.zeros((num, result.num_groups))
     for rotation in range(num):
-        means = result.team_returns[rotation] / sizes[(np.arange(num) + rotation) % num]  # [G, T] by entrant
+        means = result.team_returns[rotation] / sizes[(np.arange(num) + rotation) % num]  # [G, T] by contender
         margins = means[:, :1] - means[:, 1:]
         scores[rotation] = np.clip(0.5 + 0.5 * margins / scoring.return_scale, 0.0, 1.0).mean(axis=1)
     groups = scores.mean(axis=0)

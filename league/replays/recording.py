@@ -18,12 +18,12 @@ class Recording:
     """Recording of one match.
 
     Fields:
-      entrants: one for each policy of the match, in its order.
+      contenders: one for each policy of the match, in its order.
       take: called with the games of each batch once they have ended.
       tags: of every replay.
     """
 
-    entrants: tuple[SeatHolder, ...]
+    contenders: tuple[SeatHolder, ...]
     take: Callable[[Replay], object]
     tags: Mapping[str, str] = field(default_factory=dict)
 

@@ -87,8 +87,8 @@ def _play(
         try:
             with ExitStack() as opened:
                 pair = enumerate((granted.home, granted.away))
-                entrants = [opened.enter_context(ready.open(one, seed=seed_of(lease) + place)) for place, one in pair]
-                result = play_lease(game, lease, entrants, still=still)
+                policies = [opened.enter_context(ready.open(one, seed=seed_of(lease) + place)) for place, one in pair]
+                result = play_lease(game, lease, policies, still=still)
         except OutOfTime:
             client.fail(lease, "the worker was stopped", gave_up=True)
             return 0

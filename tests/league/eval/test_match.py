@@ -71,15 +71,15 @@ def test_another_seed_gives_other_openings() -> None:
     assert not np.array_equal(first[0], second[0])
 
 
-def test_a_seat_is_held_once_by_each_entrant() -> None:
+def test_a_seat_is_held_once_by_each_contender() -> None:
     spec = EnvSpec("x", 3, {}, None, teams=(0, 1, 2), has_mask=False)  # type: ignore[arg-type]
-    entrants = [RulePolicy(first_legal) for _ in range(3)]
-    table = [seat_holders(spec, entrants, rotation) for rotation in range(3)]
+    contenders = [RulePolicy(first_legal) for _ in range(3)]
+    table = [seat_holders(spec, contenders, rotation) for rotation in range(3)]
     for seat in range(3):
-        assert {id(row[seat]) for row in table} == {id(entrant) for entrant in entrants}
+        assert {id(row[seat]) for row in table} == {id(contender) for contender in contenders}
 
 
-def test_team_mates_are_held_by_one_entrant() -> None:
+def test_team_mates_are_held_by_one_contender() -> None:
     spec = EnvSpec("x", 4, {}, None, teams=(5, 9, 5, 9), has_mask=False)  # type: ignore[arg-type]
     home, away = RulePolicy(first_legal), RulePolicy(first_legal)
     assert seat_holders(spec, [home, away], 0) == [home, away, home, away]
@@ -126,7 +126,7 @@ def test_simultaneous_games_have_no_opening() -> None:
     assert result.counts() == (10, 0, 0)
 
 
-def test_entrants_keep_their_results_when_the_seats_rotate() -> None:
+def test_contenders_keep_their_results_when_the_seats_rotate() -> None:
     result = play_match(ROSHAMBO, [RulePolicy(always(0)), RulePolicy(always(1))], games=10, seed=0)
     assert result.counts() == (0, 0, 10)
     assert result.mean_return(0).value == -result.mean_return(1).value < 0
@@ -220,8 +220,8 @@ def test_a_loaded_policy_answers_in_parts_under_the_masks_that_libraries_give() 
         policy.probs(shown)
 
 
-def test_too_many_entrants_are_refused() -> None:
-    with pytest.raises(ValueError, match="3 entrants do not fit the 2 teams"):
+def test_too_many_contenders_are_refused() -> None:
+    with pytest.raises(ValueError, match="3 contenders do not fit the 2 teams"):
         play_match(FOUR, [bot("random")] * 3, games=6, seed=0)
 
 

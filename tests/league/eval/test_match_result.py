@@ -59,14 +59,14 @@ def test_a_draw_is_half_a_win() -> None:
 
 
 def test_scores_of_a_game_of_three_are_means_over_the_rivals() -> None:
-    """One group of three games in which entrant 0 is first twice and second once."""
+    """One group of three games in which contender 0 is first twice and second once."""
     returns = np.array([[[2.0, 1.0, 0.0]], [[2.0, 0.0, 1.0]], [[1.0, 2.0, 0.0]]])
     result = score_games(returns, steps=3)
     assert result.counts(0, 1) == (2, 0, 1)
     assert result.score(0).value == pytest.approx((1.0 + 1.0 + 0.5) / 3)
-    assert sum(result.score(entrant).value for entrant in range(3)) == pytest.approx(1.5)
+    assert sum(result.score(contender).value for contender in range(3)) == pytest.approx(1.5)
     assert result.by_team(0) == (1.0, 1.0, 0.5)
-    # Entrant 1 holds team 1 in rotation 0, team 2 in rotation 1, team 0 in rotation 2.
+    # Contender 1 holds team 1 in rotation 0, team 2 in rotation 1, team 0 in rotation 2.
     assert result.by_team(1) == (1.0, 0.5, 0.0)
 
 

@@ -106,8 +106,8 @@ def test_an_unknown_bot_or_player_is_an_error_before_any_game(run: Path) -> None
 
 
 def test_a_match_is_a_row_from_the_homes_side() -> None:
-    entrants = [RulePolicy(always(1)), RulePolicy(always(0))]
-    row = pair_row("paper", "rock", play_match(ROSHAMBO, entrants, games=4, seed=0))
+    policies = [RulePolicy(always(1)), RulePolicy(always(0))]
+    row = pair_row("paper", "rock", play_match(ROSHAMBO, policies, games=4, seed=0))
     assert (row.home, row.away, row.games, row.wins, row.draws, row.losses) == ("paper", "rock", 4, 4, 0, 0)
     assert (row.score.value, row.by_team) == (1.0, (1.0, 1.0))
 
@@ -119,5 +119,5 @@ def test_bots_are_as_strong_as_their_names_say() -> None:
 
 
 def test_a_bot_has_the_name_that_the_league_gives_it() -> None:
-    entrants = [bot_policy("bot:tactical", seed=1), RulePolicy(first_legal)]
-    assert play_match(FOUR, entrants, games=20, seed=0).score().value > 0.5
+    policies = [bot_policy("bot:tactical", seed=1), RulePolicy(first_legal)]
+    assert play_match(FOUR, policies, games=20, seed=0).score().value > 0.5

@@ -30,10 +30,10 @@ class Clock:
 
 
 def play(games: int) -> Play:
-    def entrants(meeting: Meeting, seed: int) -> list[RulePolicy]:
+    def open_policies(meeting: Meeting, seed: int) -> list[RulePolicy]:
         return [RulePolicy(first_legal), bot_policy(meeting[1], seed=seed)]  # type: ignore[list-item]
 
-    return Play(FOUR, entrants, games, seed=1, opening_plies=2)  # type: ignore[arg-type]
+    return Play(FOUR, open_policies, games, seed=1, opening_plies=2)  # type: ignore[arg-type]
 
 
 MEETINGS: list[Meeting] = [("first", "random"), ("first", "tactical")]

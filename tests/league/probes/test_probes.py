@@ -119,7 +119,7 @@ def test_the_past_is_met_at_its_worst_and_an_empty_one_cannot_be() -> None:
 
 
 def test_scores_by_returns_are_half_the_margin_over_its_scale() -> None:
-    """Two rotations of two games; the home entrant is entrant 0 in both, whatever team it holds."""
+    """Two rotations of two games; the home contender is contender 0 in both, whatever team it holds."""
     returns = np.array([[[3.0, -3.0], [1.0, -1.0]], [[-1.0, 1.0], [5.0, -5.0]]])
     result = score_games(returns, 8)
     value = score_of(result, Scoring("returns", 4.0), teams=(0, 1)).value

@@ -1,4 +1,4 @@
-"""Entrants of an evaluation: policies of the run, of a snapshot folder, and of other runs."""
+"""Contenders of an evaluation: policies of the run, of a snapshot folder, and of other runs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from league.policies.auto_export import EXPORTS
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import (
     OpenRun,
-    build_policy,
     copies_at,
+    load_copies,
     load_frozen,
     load_selection,
     open_frozen,
@@ -26,7 +26,7 @@ from league.policies.trust import trust_folder
 
 
 @dataclass(frozen=True)
-class Entrant:
+class RunContender:
     """One of those who play.
 
     Fields:
@@ -39,9 +39,9 @@ class Entrant:
     reason: str
 
 
-def open_entrants(
+def open_contenders(
     path: Path, players: Sequence[str], *, seed: int, trust: bool = False
-) -> tuple[OpenRun, tuple[Entrant, ...]]:
+) -> tuple[OpenRun, tuple[RunContender, ...]]:
     """The run at `path`, or the snapshot as a run of its own, and those who play.
 
     Args:
@@ -59,22 +59,24 @@ def open_entrants(
     if is_frozen_folder(path):
         run, frozen = open_frozen(path)
         members = tuple((copy.weight, copy.manifest.digest[:8]) for copy in frozen.copies)
-        single = Entrant(frozen.name, load_frozen(frozen, run.spec, seed=seed), members, "all that its folder holds")
+        single = RunContender(
+            frozen.name, load_frozen(frozen, run.spec, seed=seed), members, "all that its folder holds"
+        )
     else:
         run = open_run(path)
-    entrants: dict[str, Entrant] = {}
+    contenders: dict[str, RunContender] = {}
     for asked in players:
         if _is_elsewhere(asked, run.state):
-            entrants[asked] = _from_elsewhere(asked, run, seed=seed)
+            contenders[asked] = _from_elsewhere(asked, run, seed=seed)
         elif frozen is not None and single is not None:  # whatever it is called, it is one policy
             frozen.require(asked)
-            entrants[single.name] = single
+            contenders[single.name] = single
         else:
             found = run.choose(asked)
             members = tuple((weight, snapshot.snapshot_id) for weight, snapshot in found.members)
             loaded = load_selection(run, found, seed=seed)
-            entrants[asked] = Entrant(asked, loaded, members, found.reason)
-    return run, tuple(entrants.values())
+            contenders[asked] = RunContender(asked, loaded, members, found.reason)
+    return run, tuple(contenders.values())
 
 
 def _is_elsewhere(name: str, state: LeagueState) -> bool:
@@ -82,12 +84,11 @@ def _is_elsewhere(name: str, state: LeagueState) -> bool:
     return bool(player) and name not in state.snapshots and (folder.exists() or os.sep in str(folder))
 
 
-def _from_elsewhere(name: str, run: OpenRun, *, seed: int) -> Entrant:
+def _from_elsewhere(name: str, run: OpenRun, *, seed: int) -> RunContender:
     folder, player = split_source(name)
     copies = copies_at(folder, player)
-    members = []
-    for copy in copies:
-        policy = build_policy(copy.name, copy.weights, copy.manifest, run.spec, seed=seed, source=folder)
-        members.append((copy.weight, policy))
-    drawn = members[0][1] if len(members) == 1 else LoadedMixture(name, members, seed=seed)
-    return Entrant(name, drawn, tuple((copy.weight, copy.name) for copy in copies), f"{player} of {folder}")
+    is_drawn = len(copies) > 1
+    loaded = load_copies(
+        name if is_drawn else copies[0].name, copies, run.spec, is_drawn=is_drawn, seed=seed, source=folder
+    )
+    return RunContender(name, loaded, tuple((copy.weight, copy.name) for copy in copies), f"{player} of {folder}")
