@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from league.chaos.audit import Audit
 from league.chaos.follower import Noted
+from league.json_report import JsonReport
 
 
 @dataclass
@@ -51,7 +52,7 @@ class Recovery:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(JsonReport):
     """The outcome of a chaos run.
 
     Fields:
@@ -89,9 +90,9 @@ class Verdict:
         """True if nothing was found."""
         return not any((*self._faults().values(), self.failure))
 
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps({**asdict(self), "ok": self.holds})
+    def json_extras(self) -> Mapping[str, object]:
+        """`ok`: true where nothing is wrong."""
+        return {"ok": self.holds}
 
     def text(self) -> str:
         """For people."""

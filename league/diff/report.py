@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import ClassVar
 
 from league.diff.runs import COSTS, ComparedRun, SettingDifference, mixed_settings, open_side, setting_differences
 from league.diff.seeds import Difference, difference
 from league.diff.strengths import Progress, Strengths, play_runs
 from league.errors import LeagueError
+from league.json_report import JsonReport
 
 ONE_RUN_EACH = (
     "With one run on each side, seeds alone may explain any of this: no spread between seeds is known. Give several "
@@ -29,7 +30,7 @@ class Quantity:
 
 
 @dataclass(frozen=True)
-class DiffReport:
+class DiffReport(JsonReport):
     """A comparison.
 
     Fields:
@@ -41,6 +42,8 @@ class DiffReport:
       verdict: one sentence on the strength.
     """
 
+    must_be_finite: ClassVar[bool] = True
+
     left: tuple[str, ...]
     right: tuple[str, ...]
     settings: tuple[SettingDifference, ...]
@@ -49,10 +52,6 @@ class DiffReport:
     strengths: Strengths
     seed_spread: float | None
     verdict: str
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self), allow_nan=False)
 
     def text(self) -> str:
         """For people."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from league.eval.match_result import Interval, MatchResult
 from league.eval.pairs import PairRow, pair_row
 from league.eval.run_contenders import RunContender, open_contenders
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
+from league.json_report import JsonReport
 from league.policies.auto_export import AUTO, LAST
 from league.policies.loading import OpenRun
 from league.replays.recording import Recording, ReplayFolder
@@ -78,7 +79,7 @@ class Conditions:
 
 
 @dataclass(frozen=True)
-class EvalReport:
+class EvalReport(JsonReport):
     """A finished evaluation.
 
     Fields:
@@ -91,6 +92,8 @@ class EvalReport:
       team_names: [T] the seats of each team, where some team has several; else empty.
     """
 
+    must_be_finite: ClassVar[bool] = True
+
     run: str
     env_id: str
     conditions: Conditions
@@ -99,10 +102,6 @@ class EvalReport:
     returns: tuple[ReturnRow, ...]
     notes: tuple[str, ...]
     team_names: tuple[str, ...] = ()
-
-    def to_json(self) -> str:
-        """The whole record as one JSON object."""
-        return json.dumps(asdict(self), allow_nan=False)
 
     def row(self, home: str, away: str) -> PairRow:
         """The match of two names.

@@ -8,10 +8,9 @@ is shared with the run itself.
 from __future__ import annotations
 
 import contextlib
-import json
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -20,6 +19,7 @@ from league.core.pbt.pbt import pinned_checkpoints
 from league.core.state.events import EVENTS
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingSnapshot, StorageError
+from league.json_report import JsonReport
 from league.policies.trust import MARK_FILE
 from league.run.resume_files import clock_at, files_to_note, hosts_at
 from league.store.checkpoints import CheckpointStore
@@ -51,7 +51,7 @@ class BackupRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass
-class BackupReport:
+class BackupReport(JsonReport):
     """A backup as it was made.
 
     Fields:
@@ -73,9 +73,9 @@ class BackupReport:
     left_out: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps({**asdict(self), "ok": not self.left_out})
+    def json_extras(self) -> Mapping[str, object]:
+        """`ok`: true where nothing is wrong."""
+        return {"ok": not self.left_out}
 
     def text(self) -> str:
         """For people."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -27,6 +27,7 @@ from league.core.state.state import LeagueState, to_plain
 from league.errors import ConfigError, CorruptSnapshot, MissingSnapshot
 from league.history.event_ref import point_at, state_at
 from league.history.learner_resume import RestartPoint, lost_players, restart_points
+from league.json_report import JsonReport
 from league.policies.trust import mark, names_of_manifest, read_config, trust_folder
 from league.run.config_changes import noted_config, plays_the_same
 from league.run.resume_files import clock_at, files_to_note, hosts_at
@@ -40,7 +41,7 @@ from league.store.storage import Storage
 
 
 @dataclass(frozen=True)
-class ForkReport:
+class ForkReport(JsonReport):
     """A fork as it was made.
 
     Fields:
@@ -64,9 +65,9 @@ class ForkReport:
     players: tuple[RestartPoint, ...]
     set_aside: tuple[str, ...] = ()
 
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps({**asdict(self), "warnings": sum(point.is_warning for point in self.players)})
+    def json_extras(self) -> Mapping[str, object]:
+        """`warnings`: how many there are."""
+        return {"warnings": sum(point.is_warning for point in self.players)}
 
     def text(self) -> str:
         """For people."""

@@ -8,10 +8,9 @@ from where the next rewind takes them.
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from league.errors import JournalError, LeagueError
 from league.history.event_ref import point_at, state_at
 from league.history.fork import branch_journal
 from league.history.learner_resume import RestartPoint, lost_players, restart_points
+from league.json_report import JsonReport
 from league.policies.trust import MARK_FILE
 from league.run.resume_files import clock_at, files_to_note, hosts_at
 from league.store.checkpoints import CheckpointStore
@@ -40,7 +40,7 @@ _CARRIED = (*RESUME_FILES, "status.json")
 
 
 @dataclass(frozen=True)
-class RewindReport:
+class RewindReport(JsonReport):
     """A summary of everything that a rewind undoes.
 
     Fields:
@@ -62,9 +62,9 @@ class RewindReport:
     same_games: bool
     players: tuple[RestartPoint, ...]
 
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps({**asdict(self), "warnings": sum(point.is_warning for point in self.players)})
+    def json_extras(self) -> Mapping[str, object]:
+        """`warnings`: how many there are."""
+        return {"warnings": sum(point.is_warning for point in self.players)}
 
     def text(self) -> str:
         """For people."""

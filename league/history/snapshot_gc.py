@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from league.config.loading import plain_config
@@ -15,6 +14,7 @@ from league.core.state.commands import RetireSnapshots
 from league.core.state.events import EVENTS
 from league.core.state.state import LeagueState
 from league.errors import ConfigError, StorageError
+from league.json_report import JsonReport
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import JournaledLeague, read_state
 from league.store.run_folder import HOSTS_FILE, RunFolder
@@ -32,7 +32,7 @@ class SnapshotFile:
 
 
 @dataclass
-class GcReport:
+class GcReport(JsonReport):
     """The snapshots that lose their weights, and those that keep them.
 
     Fields:
@@ -50,10 +50,6 @@ class GcReport:
     kept: tuple[SnapshotFile, ...]
     freed_bytes: int
     done: bool = False
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self))
 
     def text(self) -> str:
         """For people."""

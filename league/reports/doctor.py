@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from league.core.state.events import EVENTS, Event
 from league.core.state.state import LeagueState
+from league.json_report import JsonReport
 from league.reports.doctor_checks import CHECKS, Finding, history_of
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import read_state
@@ -17,7 +17,7 @@ from league.store.run_folder import RunFolder
 
 
 @dataclass(frozen=True)
-class DoctorReport:
+class DoctorReport(JsonReport):
     """Findings about a run. games: games examined; counts: the scoring rule; checks: number of them."""
 
     run: str
@@ -25,10 +25,6 @@ class DoctorReport:
     checks: int
     findings: tuple[Finding, ...]
     counts: str
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self))
 
     def text(self) -> str:
         """For people."""

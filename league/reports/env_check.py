@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import yaml
 
@@ -14,6 +14,7 @@ from envs.protocol import EnvConfig
 from league.config.auto.resolve import resolve
 from league.config.run_config import BudgetConfig
 from league.errors import LeagueError
+from league.json_report import JsonReport
 from league.reports.env_play import Measures, measure
 from league.runtime.task_thread import watched
 
@@ -28,7 +29,7 @@ SECONDS = 6.0
 
 
 @dataclass(frozen=True)
-class EnvReport:
+class EnvReport(JsonReport):
     """Result of `league check-env`.
 
     Fields:
@@ -43,10 +44,10 @@ class EnvReport:
     measures: Measures | None = None
     settings: Mapping[str, tuple[object, str]] = field(default_factory=dict)
 
-    def to_json(self) -> str:
-        """As one JSON object."""
+    def json_extras(self) -> Mapping[str, object]:
+        """`ok`: true where nothing is wrong; `share_of_bare`: the speed over that of the bare game."""
         share = {} if self.measures is None else {"share_of_bare": self.measures.share}
-        return json.dumps({**asdict(self), **share, "ok": not self.problems})
+        return {**share, "ok": not self.problems}
 
     def text(self) -> str:
         """For people."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from league.core.marks import WORKING
 from league.core.state.state import LeagueState
+from league.json_report import JsonReport
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder, RunStatus
 
@@ -34,15 +34,11 @@ class HostRow:
 
 
 @dataclass(frozen=True)
-class HostsReport:
+class HostsReport(JsonReport):
     """Every host of a run; none where it is not live."""
 
     run: str
     rows: tuple[HostRow, ...]
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self))
 
     def text(self) -> str:
         """For people."""

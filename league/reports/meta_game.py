@@ -6,14 +6,14 @@ that Elo cannot express.
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from league.core.metagame.alpha_rank import alpha_rank, nash_average
 from league.core.metagame.cycles import CycleReport, league_cycles
 from league.core.metagame.meta_game import own_snapshots, snapshot_win_rates
 from league.core.state.state import LeagueState
+from league.json_report import JsonReport
 from league.policies.nash_export import league_mixture
 from league.policies.nash_lp import nash
 from league.store.journaled_league import state_of_run
@@ -42,7 +42,7 @@ class MetaGameRow:
 
 
 @dataclass(frozen=True)
-class MetaGameReport:
+class MetaGameReport(JsonReport):
     """All snapshots of a run, best against the mixture first; none where there are not two to compare.
 
     Fields:
@@ -54,10 +54,6 @@ class MetaGameReport:
     cycles: CycleReport | None
     counts: str
     model: str = "meta-game"
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self))
 
     def text(self) -> str:
         """For people."""

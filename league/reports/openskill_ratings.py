@@ -9,17 +9,17 @@ Shape letters: K teams of the game, S seats.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from envs.placements import Placements
 from league.core.state.events import EVENTS, LeagueCreated, LeaseFinished, LeaseGranted
 from league.core.state.placements import placements_of
 from league.core.state.records import AssignmentOutcome
+from league.json_report import JsonReport
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
 
@@ -47,16 +47,12 @@ class SkillRow:
 
 
 @dataclass(frozen=True)
-class SkillsReport:
+class SkillsReport(JsonReport):
     """Skills of the frozen policies that were rated, highest ordinal first."""
 
     run: str
     rows: tuple[SkillRow, ...]
     model: str = "openskill"
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self))
 
     def text(self) -> str:
         """For people."""

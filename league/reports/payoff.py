@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from league.core.state.payoff import DRAW, GAMES, LOSS, SCORE, WIN
 from league.core.state.state import LeagueState
 from league.errors import LeagueError, nearest
+from league.json_report import JsonReport
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 
@@ -51,16 +51,12 @@ class PayoffRow:
 
 
 @dataclass(frozen=True)
-class PayoffReport:
+class PayoffReport(JsonReport):
     """Pairs of the homes asked for, each home's hardest opponents first. counts: what the games count by."""
 
     run: str
     rows: tuple[PayoffRow, ...]
     counts: str
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self))
 
     def text(self) -> str:
         """For people."""

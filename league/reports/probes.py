@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from league.core.state.state import LeagueState
+from league.json_report import JsonReport
 from league.probes.series import Point, Series, series_of
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
@@ -16,7 +17,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True)
-class ProbesReport:
+class ProbesReport(JsonReport):
     """Probes of a run.
 
     Fields:
@@ -27,6 +28,8 @@ class ProbesReport:
       remarks: probe -> what it left out last, and why.
     """
 
+    must_be_finite: ClassVar[bool] = True
+
     run: str
     series: tuple[Series, ...]
     ended: int
@@ -35,10 +38,6 @@ class ProbesReport:
     unfit: dict[str, str]
     problems: dict[str, str]
     remarks: dict[str, str]
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self), allow_nan=False)
 
     def text(self) -> str:
         """For people."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from envs.placements import has_placements
 from league.core.metagame.cycles import CycleReport, league_cycles
 from league.core.metagame.ratings import RatingRow, league_ratings
+from league.json_report import JsonReport
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 
@@ -16,7 +16,7 @@ BY_PLACEMENTS = "Pairs of teams are rated here; `--model openskill` rates by the
 
 
 @dataclass(frozen=True)
-class RatingsReport:
+class RatingsReport(JsonReport):
     """Ratings of all frozen policies, strongest first.
 
     Fields:
@@ -30,10 +30,6 @@ class RatingsReport:
     counts: str
     ordered: bool = False
     cycles: CycleReport | None = None
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self))
 
     def text(self) -> str:
         """For people."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from league.config.commented import chosen_in
@@ -13,6 +13,7 @@ from league.core.metagame.meta_game import own_snapshots
 from league.core.metagame.ratings import RatingRow, league_ratings, newest_rating
 from league.core.quarantine import quarantined
 from league.core.state.state import LeagueState, PlayerState
+from league.json_report import JsonReport
 from league.policies.auto_export import EXPORTS, auto_choice
 from league.policies.exact_file import read_exact
 from league.probes.series import newest_text
@@ -66,7 +67,7 @@ class PlayerStatus:
 
 
 @dataclass(frozen=True)
-class StatusReport:
+class StatusReport(JsonReport):
     """A run as of now.
 
     Fields:
@@ -132,10 +133,6 @@ class StatusReport:
     tags: Mapping[str, str] = field(default_factory=dict)
     pins: tuple[str, ...] = ()
     settings: Mapping[str, tuple[object, str]] = field(default_factory=dict)
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self))
 
     def settings_text(self) -> str:
         """The chosen settings with their reasons, for people; empty if there are none."""

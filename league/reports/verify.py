@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from league.core.quarantine import quarantined
 from league.core.state.events import EVENTS, LeaseFinished
 from league.core.state.state import LeagueState
 from league.errors import JournalError, StorageError
+from league.json_report import JsonReport
 from league.run.config_changes import config_problem
 from league.run.resume_files import file_problems
 from league.store.checkpoints import CheckpointStore
@@ -24,7 +24,7 @@ SCORE_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class VerifyReport:
+class VerifyReport(JsonReport):
     """Result of verifying a run. checked: the things examined; problems: faults, one sentence each."""
 
     run: str
@@ -33,9 +33,9 @@ class VerifyReport:
     checked: tuple[str, ...]
     problems: tuple[str, ...]
 
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps({**asdict(self), "ok": not self.problems})
+    def json_extras(self) -> Mapping[str, object]:
+        """`ok`: true where nothing is wrong."""
+        return {"ok": not self.problems}
 
     def text(self) -> str:
         """For people."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from league.core.gates.gates import GATE, TIMEOUT, beaten_at
 from league.core.matchmaking.roles import matchmaker_of
 from league.core.state.scoring import Scoring
 from league.core.state.state import LeagueState
+from league.json_report import JsonReport
 from league.store.journal_segments import PLAIN_EVENTS
 
 JOURNAL_ROW_BYTES = 120
@@ -73,7 +73,7 @@ class SimulatedPlayer:
 
 
 @dataclass(frozen=True)
-class SimulationReport:
+class SimulationReport(JsonReport):
     """The outcome predicted for a configuration.
 
     Fields:
@@ -109,10 +109,6 @@ class SimulationReport:
     counts: Scoring
     snapshots_kept: int = 0
     metrics_bytes: int = 0
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self))
 
     def text(self) -> str:
         """For people."""

@@ -15,7 +15,7 @@ import shutil
 import tarfile
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -24,6 +24,7 @@ import msgspec
 from league.control.log_files import last_lines, log_names, log_path
 from league.core.state.events import EVENTS
 from league.errors import LeagueError
+from league.json_report import JsonReport
 from league.reports.doctor import examine_run
 from league.reports.status import read_status
 from league.store.journal_reader import JournalReader
@@ -55,17 +56,13 @@ are as they were: read it before you send it to anybody.
 
 
 @dataclass(frozen=True)
-class Bundle:
+class Bundle(JsonReport):
     """The archive that was written. parts: names in it; problems: one line for each part that could not be made."""
 
     path: str
     num_bytes: int
     parts: tuple[str, ...]
     problems: tuple[str, ...]
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self))
 
     def text(self) -> str:
         """For people."""

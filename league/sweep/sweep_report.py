@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import ClassVar
 
+from league.json_report import JsonReport
 from league.sweep.study import TrialRow
 
 
 @dataclass(frozen=True)
-class SweepReport:
+class SweepReport(JsonReport):
     """A finished sweep.
 
     Fields:
@@ -18,6 +19,8 @@ class SweepReport:
       trials: in their order. importance: dotted key -> its part in the differences; empty for too few trials.
     """
 
+    must_be_finite: ClassVar[bool] = True
+
     folder: str
     objective: str
     core_seconds: float
@@ -25,10 +28,6 @@ class SweepReport:
     best_config: str
     trials: tuple[TrialRow, ...]
     importance: dict[str, float]
-
-    def to_json(self) -> str:
-        """As one JSON object."""
-        return json.dumps(asdict(self), allow_nan=False)
 
     def text(self) -> str:
         """For people: the best trials first."""

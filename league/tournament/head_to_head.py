@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from league.contenders.contender import Contender, Game, UnknownContender
 from league.eval.contest import MAX_FAILURES, ContestConditions
 from league.eval.match_result import Interval
 from league.eval.sprt import SprtConfig, SprtRow, elo_of
+from league.json_report import JsonReport
 from league.tournament.batches import Where
 from league.tournament.play_round import field_of, play_round, players_of
 from league.tournament.records import TournamentConfig
@@ -63,7 +64,7 @@ class PairCount:
 
 
 @dataclass(frozen=True)
-class HeadToHead:
+class HeadToHead(JsonReport):
     """A finished match.
 
     Fields:
@@ -73,6 +74,8 @@ class HeadToHead:
       sprt: None where no test was asked for.
       mean_steps: mean length of a game. notes: one sentence each.
     """
+
+    must_be_finite: ClassVar[bool] = True
 
     env_id: str
     conditions: ContestConditions
@@ -84,12 +87,11 @@ class HeadToHead:
     mean_steps: float
     notes: tuple[str, ...]
 
-    def to_json(self) -> str:
-        """The whole record as one JSON object; an Elo without bound is null."""
-        plain = asdict(self)
-        if self.elo is not None:
-            plain["elo"] = {name: value if np.isfinite(value) else None for name, value in asdict(self.elo).items()}
-        return json.dumps(plain, allow_nan=False)
+    def json_extras(self) -> Mapping[str, object]:
+        """`elo`: null where it has no bound."""
+        if self.elo is None:
+            return {}
+        return {"elo": {name: value if np.isfinite(value) else None for name, value in asdict(self.elo).items()}}
 
 
 def play_head_to_head(

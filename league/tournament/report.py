@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from typing import ClassVar
 
 from league.core.state.records import is_bot
 from league.eval.contest import MAX_FAILURES
 from league.eval.match_result import Interval
 from league.eval.sprt import SprtRow
+from league.json_report import JsonReport
 from league.tournament.formats import ladder_order, swiss_points
 from league.tournament.records import Enrolled, TournamentConfig, TournamentCreated
 from league.tournament.standings import ELO, RETURN, Anchor, scale_of, scores_between, standings
@@ -63,7 +64,7 @@ class PairTestRow:
 
 
 @dataclass(frozen=True)
-class TournamentReport:
+class TournamentReport(JsonReport):
     """A tournament as far as it has been played. It holds no times: the same games make the same report.
 
     Fields:
@@ -74,6 +75,8 @@ class TournamentReport:
       scores: [C][C] score of the row's against the column's contender, both in the order of the standings.
       tests: of every pairing, round by round; empty where none was asked for.
     """
+
+    must_be_finite: ClassVar[bool] = True
 
     env_id: str
     env_kwargs: dict[str, object]
@@ -86,10 +89,6 @@ class TournamentReport:
     standings: tuple[ContenderStanding, ...]
     scores: tuple[tuple[float | None, ...], ...]
     tests: tuple[PairTestRow, ...] = ()
-
-    def to_json(self) -> str:
-        """The whole record as one JSON object."""
-        return json.dumps(asdict(self), allow_nan=False)
 
 
 def report_of(created: TournamentCreated, state: Tournament, *, teams: int) -> TournamentReport:

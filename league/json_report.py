@@ -1,0 +1,27 @@
+"""The base of reports: records that a command prints for people or, on demand, as one JSON object."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import Field, asdict
+from typing import Any, ClassVar
+
+
+class JsonReport:
+    """A dataclass that prints as JSON. A subclass with `must_be_finite` refuses infinite numbers and NaN."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    must_be_finite: ClassVar[bool] = False
+
+    def to_json(self) -> str:
+        """All fields, and those of `json_extras`, as one JSON object.
+
+        Raises:
+          ValueError: a number is not finite in a report that must be.
+        """
+        return json.dumps({**asdict(self), **self.json_extras()}, allow_nan=not self.must_be_finite)
+
+    def json_extras(self) -> Mapping[str, object]:
+        """Further keys of the JSON object; one that names a field replaces its value."""
+        return {}

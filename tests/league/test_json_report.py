@@ -1,0 +1,46 @@
+"""Reports as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from league.json_report import JsonReport
+
+
+@dataclass(frozen=True)
+class Loose(JsonReport):
+    """A report that may hold any number."""
+
+    value: float
+    rows: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Strict(JsonReport):
+    """A report of finite numbers that replaces a field and adds a key."""
+
+    must_be_finite: ClassVar[bool] = True
+    value: float
+    rows: tuple[str, ...] = ()
+
+    def json_extras(self) -> Mapping[str, object]:
+        return {"rows": len(self.rows), "ok": True}
+
+
+def test_a_report_prints_its_fields_in_their_order() -> None:
+    assert Loose(0.5, ("a",)).to_json() == '{"value": 0.5, "rows": ["a"]}'
+
+
+def test_further_keys_follow_the_fields_or_replace_them() -> None:
+    assert Strict(0.5, ("a", "b")).to_json() == '{"value": 0.5, "rows": 2, "ok": true}'
+
+
+def test_only_a_report_that_must_be_finite_refuses_other_numbers() -> None:
+    assert json.loads(Loose(float("inf")).to_json())["value"] == float("inf")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        Strict(float("inf")).to_json()
