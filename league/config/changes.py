@@ -60,7 +60,10 @@ def fixed_problem(key: str) -> str | None:
 
 
 def differences(one: object, other: object, path: str = "") -> Iterator[ConfigChange]:
-    """Differences between two plain records, such as two `config_plain`, one per path."""
+    """Differences between two plain records, such as two `config_plain`, one per path.
+
+    A list of another length, or a record that one side lacks, is one difference: a user sets it as a whole.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
         for key in sorted({*one, *other}, key=str):
             yield from differences(one.get(key), other.get(key), f"{path}.{key}" if path else str(key))

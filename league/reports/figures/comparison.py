@@ -14,7 +14,7 @@ MAX_DIFFERENCES = 200
 UNSET = ""
 
 
-class SettingDifference(msgspec.Struct, frozen=True):
+class SettingValues(msgspec.Struct, frozen=True):
     """A setting that is not the same in all runs. values: of each run in turn as JSON, empty where it has none."""
 
     key: str
@@ -48,7 +48,7 @@ class Comparison(msgspec.Struct, frozen=True):
     """
 
     runs: tuple[str, ...]
-    settings: tuple[SettingDifference, ...]
+    settings: tuple[SettingValues, ...]
     num_settings: int
     curves: tuple[SharedCurve, ...]
 
@@ -78,11 +78,12 @@ def comparison(runs: Sequence[tuple[str, object, Sequence[Curve]]]) -> Compariso
     )
 
 
-def _differences(flat: Sequence[Mapping[str, str]]) -> Iterator[SettingDifference]:
+def _differences(flat: Sequence[Mapping[str, str]]) -> Iterator[SettingValues]:
+    """A row for each leaf, which any number of runs may lack; `league.config.changes` has the keys that a user sets."""
     for key in dict.fromkeys(key for settings in flat for key in settings):
         values = tuple(settings.get(key, UNSET) for settings in flat)
         if len(set(values)) > 1:
-            yield SettingDifference(key, values)
+            yield SettingValues(key, values)
 
 
 def _leaves(plain: object, path: str = "") -> Iterator[tuple[str, str]]:

@@ -139,7 +139,7 @@ def _players(run: RunFigures) -> Iterator[str]:
 
 def _comparison(found: Comparison) -> Iterator[str]:
     yield from ("## Settings that differ", "")
-    rows = ((difference.key, *difference.values) for difference in found.settings)
+    rows = ((setting.key, *setting.values) for setting in found.settings)
     yield from _table(("setting", *found.runs), rows)
 
 
