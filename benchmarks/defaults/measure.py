@@ -16,7 +16,7 @@ import yaml
 
 from benchmarks.defaults.games import EXACT, GAMES, RETURN, Game
 from benchmarks.defaults.judge import LAST, Evaluation, exports_of, figures_of, reference_figures, versus
-from benchmarks.strength.run_to_end import run_to_end
+from benchmarks.strength.run_to_end import run_to_end, spend_budget
 from benchmarks.strength.runs import core_budget, wall_limit
 from envs.registry import spec_of
 from league.policies.loading import OpenRun, open_run
@@ -74,7 +74,7 @@ def measure(job: Job, place: Place, evaluation: Evaluation) -> dict[str, float]:
     """The figures of a job: the known ones, or else found now.
 
     Raises:
-      SystemExit: a command failed or overran.
+      SystemExit: a command failed or overran, or somebody stopped its run.
     """
     game = GAMES[job.game]
 
@@ -180,10 +180,11 @@ def trained(job: Job, place: Place) -> OpenRun:
     if not RunFolder(run_dir).config_path.is_file():
         config = _config_file(job, place)
         words = [word for setting in _settings(job, place)[1:] for word in ("-s", setting)]
-        run_to_end([league, "train", str(config), "--run-dir", str(run_dir), *words], log=log, timeout_s=limit)
+        command = [league, "train", str(config), "--run-dir", str(run_dir), *words]
+        spend_budget(command, run_dir=run_dir, log=log, timeout_s=limit)
         print(f"{job.name}: trained", flush=True)
     elif not has_spent_its_budget(RunFolder.open(run_dir)):
-        run_to_end([league, "resume", str(run_dir)], log=log, timeout_s=limit)
+        spend_budget([league, "resume", str(run_dir)], run_dir=run_dir, log=log, timeout_s=limit)
         print(f"{job.name}: resumed and finished", flush=True)
     return open_run(run_dir)
 

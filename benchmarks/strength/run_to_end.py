@@ -8,6 +8,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from league.run.launch import has_spent_its_budget
+from league.store.run_folder import RunFolder
+
 STOP_S = 60.0
 """Time that a run has to leave in an orderly way."""
 
@@ -31,6 +34,17 @@ def run_to_end(command: Sequence[str], *, log: Path, timeout_s: float) -> None:
         tail = log.read_text(errors="replace").splitlines()[-20:]
         reason = "did not end in time" if code is None else f"left with code {code}"
         raise SystemExit("\n".join([f"`{' '.join(command)}` {reason}:", *tail]))
+
+
+def spend_budget(command: Sequence[str], *, run_dir: Path, log: Path, timeout_s: float) -> None:
+    """Run a command that trains or resumes the run in `run_dir` until its budget is used up.
+
+    Raises:
+      SystemExit: as `run_to_end`, or somebody stopped the run before that.
+    """
+    run_to_end(command, log=log, timeout_s=timeout_s)
+    if not has_spent_its_budget(RunFolder.open(run_dir)):
+        raise SystemExit(f"{run_dir} was stopped before the end of its budget: the same command goes on with it.")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.strength.run_to_end import run_to_end
+from benchmarks.strength.run_to_end import spend_budget
 from league.config.commented import reasons_in
 from league.config.loading import load_config, parse_config, plain_config
 from league.config.run_config import paths_that_differ
@@ -113,14 +113,16 @@ def finished_run(config: Path, *, run_dir: Path, settings: Sequence[str], timeou
       config: its YAML file. settings: "key=value", which count over the file.
       timeout_s: after which the command is ended.
     Raises:
-      SystemExit: the run that lies there is another one or is being trained just now, or the command failed or overran.
+      SystemExit: the run that lies there is another one or is being trained just now; the command failed or overran; or
+        somebody stopped the run before the end of its budget.
     """
     settings = [*settings, "wandb.mode=disabled"]
     league = str(Path(sys.executable).with_name("league"))
     log = run_dir.with_suffix(".log")
     if not RunFolder(run_dir).config_path.is_file():
         words = [word for setting in settings for word in ("-s", setting)]
-        run_to_end([league, "train", str(config), "--run-dir", str(run_dir), *words], log=log, timeout_s=timeout_s)
+        command = [league, "train", str(config), "--run-dir", str(run_dir), *words]
+        spend_budget(command, run_dir=run_dir, log=log, timeout_s=timeout_s)
         print(f"{run_dir.name}: trained", flush=True)
         return
     note = _differences(run_dir, config, settings)
@@ -132,7 +134,7 @@ def finished_run(config: Path, *, run_dir: Path, settings: Sequence[str], timeou
     if has_spent_its_budget(folder):
         print(f"{run_dir.name}: finished before, used again{note}", flush=True)
         return
-    run_to_end([league, "resume", str(run_dir)], log=log, timeout_s=timeout_s)
+    spend_budget([league, "resume", str(run_dir)], run_dir=run_dir, log=log, timeout_s=timeout_s)
     print(f"{run_dir.name}: resumed and finished{note}", flush=True)
 
 

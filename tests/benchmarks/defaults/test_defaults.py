@@ -138,7 +138,7 @@ def test_figures_of_other_conditions_are_not_used(place: Place):
 def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The commands that would have been run."""
     seen: list[list[str]] = []
-    monkeypatch.setattr(measure, "run_to_end", lambda command, **_: seen.append([*command]))
+    monkeypatch.setattr(measure, "spend_budget", lambda command, **_: seen.append([*command]))
     monkeypatch.setattr(measure, "open_run", lambda path: path)
     return seen
 

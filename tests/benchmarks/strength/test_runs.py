@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.strength import runs
-from benchmarks.strength.run_to_end import run_to_end
+from benchmarks.strength.run_to_end import run_to_end, spend_budget
 from benchmarks.strength.runs import HALF, LATEST, LEAGUE, Plan, control_sections, finished_run, stored_or_found
 from league.config.loading import load_config
 from league.run.budget import Limits
@@ -43,10 +43,10 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The commands that would have been run, without the program's folder."""
     seen: list[list[str]] = []
 
-    def note(command: Sequence[str], *, log: Path, timeout_s: float) -> None:
+    def note(command: Sequence[str], *, run_dir: Path, log: Path, timeout_s: float) -> None:
         seen.append([Path(command[0]).name, *command[1:]])
 
-    monkeypatch.setattr(runs, "run_to_end", note)
+    monkeypatch.setattr(runs, "spend_budget", note)
     return seen
 
 
@@ -171,3 +171,13 @@ def test_a_folder_for_runs_is_made(tmp_path: Path) -> None:
     log = tmp_path / "new" / "runs" / "seed-0.log"
     run_to_end(["echo", "trained"], log=log, timeout_s=60.0)
     assert log.read_text() == "trained\n"
+
+
+def test_a_run_that_somebody_stopped_has_no_figures_yet(config: Path) -> None:
+    run_dir = begun(config, env_steps=100)
+    with pytest.raises(SystemExit, match="stopped before the end of its budget"):
+        spend_budget(["true"], run_dir=run_dir, log=config.with_suffix(".log"), timeout_s=60.0)
+
+
+def test_a_run_at_the_end_of_its_budget_is_judged(config: Path) -> None:
+    spend_budget(["true"], run_dir=begun(config), log=config.with_suffix(".log"), timeout_s=60.0)
