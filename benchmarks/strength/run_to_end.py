@@ -44,7 +44,7 @@ def spend_budget(command: Sequence[str], *, run_dir: Path, log: Path, timeout_s:
     """
     run_to_end(command, log=log, timeout_s=timeout_s)
     if not has_spent_its_budget(RunFolder.open(run_dir)):
-        raise SystemExit(f"{run_dir} was stopped before the end of its budget: the same command goes on with it.")
+        raise SystemExit(f"{run_dir} was stopped before the end of its budget: run the same command again.")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
