@@ -28,6 +28,8 @@ LONG_ENTROPY = 0.03
 """Entropy cost in such games: advantages are mostly chance there, and more of it leaves play uniform."""
 MANY_DECISIONS = 1e7
 """Decisions in a budget from which self-play in turns can afford its full entropy; fewer must be spent on good play."""
+MIXED_END = 0.07
+"""Of the entropy cost of mixed play at the end: what is left of it keeps play from the equilibrium."""
 STAKES_SHARE = 0.3
 """Of the deviation of a seat's returns under random play: smaller advantages count as noise."""
 SMALL_RETURN, UNEVEN_RETURNS = 0.05, 10.0
@@ -120,7 +122,7 @@ def entropy(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     elif game.spec.actions.kind == "box":
         start, share, why = 0.01, 0.1, "the entropy of a box has no bound"
     elif _is_mixed(situation):
-        start, share, why = 0.3, 0.25, "play must stay mixed"
+        start, share, why = 0.3, MIXED_END, "play must stay mixed"
     elif _is_drawn_out(situation):
         start, share, why = LONG_ENTROPY, 0.25, "what one action of a long game brings is small against chance"
     else:

@@ -219,6 +219,11 @@ def test_a_guessing_game_stays_mixed_however_many_rounds_it_has(changes: dict[st
         assert learner.entropy_cost >= 0.3
 
 
+def test_mixed_play_sheds_nearly_all_of_its_entropy_cost_as_it_settles() -> None:
+    mixed, board = (settled(game)[0].learner for game in (poker(), board_game()))
+    assert mixed.entropy_cost_end / mixed.entropy_cost < 0.1 < board.entropy_cost_end / board.entropy_cost
+
+
 def test_the_floor_of_advantages_is_that_of_the_seat_with_the_least_at_stake() -> None:
     uneven = (spread(-1, 1), even(0.0), spread(-100, 100))
     assert settled(poker(returns=uneven))[0].learner.advantage_floor == settled(board_game())[0].learner.advantage_floor
