@@ -28,12 +28,16 @@ from tests.league.tiny_runs import start, state_of, tiny
 SEATS_CUT_OFF = {"id": "probe_simultaneous", "kwargs": {"num_seats": 2, "truncate": True}}
 
 
-def test_every_metric_is_reported_and_nothing_that_is_no_metric(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metrics and ratings at every turn, in the daemon's own thread."""
     for name in ("METRICS_EVERY_S", "RATINGS_EVERY_S"):
         monkeypatch.setattr(f"league.run.observer.{name}", 0.0)
     monkeypatch.setattr("league.run.observer.in_thread", lambda job: job())
+
+
+@pytest.mark.usefixtures("at_once")
+def test_every_metric_is_reported_and_nothing_that_is_no_metric(tmp_path: Path) -> None:
     start(tmp_path, tiny(env=SEATS_CUT_OFF), env_steps=1_500)
     rows = [decode_row(line) for line in (tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()]
     reported = {name for row in rows if row is not None for name in row.values}
@@ -46,12 +50,8 @@ def test_every_metric_is_reported_and_nothing_that_is_no_metric(
     assert read_status(tmp_path / "run").truncated == totals.truncated
 
 
-def test_the_best_rating_is_that_of_a_snapshot_beside_a_bot_that_beats_them_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("METRICS_EVERY_S", "RATINGS_EVERY_S"):
-        monkeypatch.setattr(f"league.run.observer.{name}", 0.0)
-    monkeypatch.setattr("league.run.observer.in_thread", lambda job: job())
+@pytest.mark.usefixtures("at_once")
+def test_the_best_rating_is_that_of_a_snapshot_beside_a_bot_that_beats_them_all(tmp_path: Path) -> None:
     league = {"ratings": {"bots": ["bot:tactical"], "step_fraction": 0.5, "final_leases": 4}}
     start(tmp_path, tiny(env={"id": "connect_four"}, league=league), env_steps=6_000)
     rows = [decode_row(line) for line in (tmp_path / "run" / "metrics.jsonl").read_bytes().splitlines()]
