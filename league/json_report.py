@@ -20,7 +20,11 @@ class JsonReport:
         Raises:
           ValueError: a number is not finite in a report that must be.
         """
-        return json.dumps({**asdict(self), **self.json_extras()}, allow_nan=not self.must_be_finite)
+        return json.dumps({**self.json_fields(), **self.json_extras()}, allow_nan=not self.must_be_finite)
+
+    def json_fields(self) -> Mapping[str, object]:
+        """The fields as they stand in the JSON object."""
+        return asdict(self)
 
     def json_extras(self) -> Mapping[str, object]:
         """Further keys of the JSON object; one that names a field replaces its value."""

@@ -25,7 +25,7 @@ def add_reports(app: typer.Typer) -> None:
 
 def status(run: RunArgument, as_json: Json = False) -> None:
     """Show the state of a run, its daemon and its progress."""
-    from league.reports.status import read_status
+    from league.reports.status.report import read_status
 
     report = read_status(run)
     typer.echo(report.to_json() if as_json else f"{report.text()}\n{report.settings_text()}".rstrip())

@@ -13,7 +13,7 @@ from league.config.loading import parse_config
 from league.config.run_config import EvaluationConfig, RunConfig
 from league.policies.auto_export import AUTO, LAST
 from league.reports.ratings import read_ratings
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from league.store.run_folder import RunFolder
 
 MAX_RATED = 12
@@ -51,7 +51,7 @@ def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callab
     rated = read_ratings(path).text().splitlines()
     typer.echo("\n" + "\n".join(rated[: MAX_RATED + 1]))
     bots = last_bots(config)
-    if bots and status.snapshots and limit_s is not None:
+    if bots and status.league.snapshots and limit_s is not None:
         typer.echo(f"\nThe last evaluation, {limit_s:.0f} s at most:", err=True)
         report = evaluate_run(
             path,

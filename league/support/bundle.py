@@ -26,7 +26,7 @@ from league.core.state.events import EVENTS
 from league.errors import LeagueError
 from league.json_report import JsonReport
 from league.reports.doctor import examine_run
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage

@@ -16,7 +16,7 @@ from league.core.state.scoring import BY_WINS, Scoring
 from league.errors import ConfigError, LeagueError
 from league.policies.select import choose
 from league.reports.ratings import read_ratings
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from league.reports.verify import verify_run
 from league.run.budget import Limits
 from league.run.launch import resume

@@ -12,7 +12,7 @@ from league.errors import DiskFull, LeagueError
 from league.history.backup import BackupReport, back_up
 from league.history.rewind import rewind_run
 from league.http.token_file import tokens_in
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from league.reports.verify import verify_run
 from league.run.daemon_status import DaemonStatus
 from league.run.observer import Observer
@@ -45,7 +45,8 @@ def test_a_live_run_is_backed_up_again_and_again_and_a_copy_of_the_backup_trains
     monkeypatch.setattr(Observer, "observe", observe)
     assert len(made) > 1 and made[-1].since == made[-2].event > 0 and not any(report.left_out for report in made)
     assert sum(report.shared for report in made) >= 2
-    assert read_status(dest).phase == "stopped" and "backup" in read_status(dest).message
+    heartbeat = read_status(dest).heartbeat
+    assert heartbeat.phase == "stopped" and "backup" in heartbeat.message
     assert head_of(dest) == (made[-1].event, made[-1].chain)
     shutil.copytree(dest, tmp_path / "restored")
     go_on(tmp_path / "restored", env_steps=100)

@@ -33,7 +33,7 @@ from league.policies.auto_export import (
 from league.policies.exact_file import read_exact
 from league.policies.loading import copies_at, load_selection, open_run
 from league.policies.select import UnknownPolicy, choose
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from league.store.run_folder import RunFolder
 from league.store.weights_file import stored_arrays
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny

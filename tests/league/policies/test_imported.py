@@ -25,7 +25,7 @@ from league.errors import ConfigError, LeagueError
 from league.eval.report import evaluate_run
 from league.policies.loading import load_policy
 from league.reports.lineage import read_lineage
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from league.reports.verify import verify_run
 from league.runtime.actor_host import ActorHost
 from league.store.journal_reader import JournalReader
@@ -95,7 +95,7 @@ def test_an_outsider_with_a_network_of_its_own_joins_before_the_first_lease(tmp_
     assert {row.policy for row in league_ratings(state_of(path)) if row.games} >= {RIVAL, "main-0-s0"}
     assert verify_run(path).problems == ()
     assert RIVAL in read_lineage(path).text()
-    assert read_status(path).snapshots == len(state_of(path).snapshots)
+    assert read_status(path).league.snapshots == len(state_of(path).snapshots)
     assert state_of(path).players["main-0"].trained_steps > 0
 
 

@@ -28,7 +28,7 @@ from league.policies.trust import Untrusted
 from league.reports.lineage import read_lineage
 from league.reports.payoff import read_payoff
 from league.reports.ratings import read_ratings
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from league.reports.verify import verify_run
 from league.run.budget import Limits
 from league.run.launch import resume, train

@@ -22,7 +22,7 @@ from league.monitor.jsonl_sink import last_row
 from league.probes.prober import MAX_FAILURES, NOTE_EVERY_S, ProbeProcess, Prober
 from league.probes.request import ProbeRequest
 from league.reports.probes import read_probes
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 from tests.league.tiny_runs import ONE_PLAYER, history_of, start, state_of, tiny
 

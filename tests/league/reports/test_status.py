@@ -18,8 +18,8 @@ from league.errors import JournalError, MissingRun
 from league.reports import verify
 from league.reports.env_check import check_environment
 from league.reports.ratings import RatingsReport, read_ratings
-from league.reports.run_size import duration_text, size_text
-from league.reports.status import read_status
+from league.reports.status.report import read_status
+from league.reports.status.run_size import duration_text, size_text
 from league.reports.verify import verify_run
 from league.store.journaled_league import state_of_run
 from league.store.lock import Holder, this_process
@@ -138,7 +138,7 @@ def test_a_damaged_stored_state_is_told_on_resume_and_the_run_goes_on(
 ) -> None:
     change_events(run, "UPDATE states SET payload = x'00' WHERE seq = (SELECT max(seq) FROM states)")
     assert any("the state stored after event" in problem for problem in verify_run(run).problems)
-    assert read_status(run).games == state_of(run).totals.games > 0
+    assert read_status(run).league.games == state_of(run).totals.games > 0
     go_on(run, env_steps=200)
     assert "is not the one that was written: the events are read instead" in capsys.readouterr().out
     assert verify_run(run).problems == ()
@@ -187,8 +187,8 @@ def test_a_daemon_that_did_not_say_farewell_was_killed(run: Path) -> None:
         workers = (WorkerStatus("actor_host", 1),)
         fields = {**{name: getattr(status, name) for name in status.__dataclass_fields__}}
         folder.write_status(type(status)(**{**fields, "daemon": gone, "phase": phase, "workers": workers}))
-        report = read_status(run)
-        assert (report.live, report.phase, report.workers, report.steps_per_s) == (False, shown, (), 0.0)
+        seen = read_status(run).heartbeat
+        assert (seen.live, seen.phase, seen.workers, seen.steps_per_s) == (False, shown, (), 0.0)
 
 
 def test_the_status_tells_what_went_wrong_and_is_silent_where_nothing_did(run: Path) -> None:
@@ -202,20 +202,20 @@ def test_the_status_tells_what_went_wrong_and_is_silent_where_nothing_did(run: P
     fields = {name: getattr(status, name) for name in status.__dataclass_fields__}
     folder.write_status(type(status)(**{**fields, "refused": 3, "hosts_lost": 1}))
     report = read_status(run)
-    assert (json.loads(report.to_json())["refused"], report.hosts_lost) == (3, 1)
+    assert (json.loads(report.to_json())["refused"], report.heartbeat.hosts_lost) == (3, 1)
     assert "3 answers refused, 1 hosts lost" in report.text()
 
 
 def test_a_run_without_a_heartbeat_has_a_status_all_the_same(run: Path) -> None:
     (run / "status.json").unlink()
     report = read_status(run)
-    assert (report.live, report.phase, report.pid) == (False, "stopped", 0)
-    assert report.games == state_of(run).totals.games
+    assert (report.heartbeat.live, report.heartbeat.phase, report.heartbeat.pid) == (False, "stopped", 0)
+    assert report.league.games == state_of(run).totals.games
 
 
 def test_the_status_counts_players_as_the_journal_does(made: Path) -> None:
     report, state = read_status(made), state_of(made)
-    (row,) = report.players
+    (row,) = report.league.players
     player = state.players["main-0"]
     assert (row.version, row.trained_steps, row.games) == (player.version, player.trained_steps, player.games)
     assert (row.snapshots, row.resets) == (player.num_snapshots, player.generation)
@@ -270,19 +270,20 @@ def test_a_stopped_run_says_when_it_was_last_seen_what_it_has_used_and_its_size(
 
 
 def test_a_run_says_what_of_its_budget_is_left(made: Path) -> None:
-    report = read_status(made)
-    assert report.budget_left == pytest.approx(1.0 - 1_200 / 1_000_000, abs=0.002)
-    assert report.trained_s is not None
-    assert report.trained_s > 0
+    seen = read_status(made).heartbeat
+    assert seen.budget_left == pytest.approx(1.0 - 1_200 / 1_000_000, abs=0.002)
+    assert seen.trained_s is not None
+    assert seen.trained_s > 0
 
 
 def test_a_daemon_of_another_host_is_alive_as_long_as_it_writes(run: Path) -> None:
     elsewhere = Holder(pid=7, host="elsewhere", started=1)
     rewrite_status(run, daemon=elsewhere, phase="running", heartbeat_at=time.time() - 30)
-    assert read_status(run).live
+    assert read_status(run).heartbeat.live
     rewrite_status(run, heartbeat_at=time.time() - 2 * MAX_SILENCE_S)
     report = read_status(run)
-    assert (report.live, report.phase, report.workers) == (False, "silent", ())
+    seen = report.heartbeat
+    assert (seen.live, seen.phase, seen.workers) == (False, "silent", ())
     assert "silent (not running, last sign of life 10.0 min ago)" in report.text()
 
 

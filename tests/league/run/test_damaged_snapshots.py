@@ -17,7 +17,7 @@ from league.core.state.events import (
 )
 from league.errors import LeagueError
 from league.policies.select import UnknownPolicy, choose
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from league.reports.verify import verify_run
 from league.run.daemon import LIMIT
 from league.runtime.protocol import InstallPlayer, PlayLease, ResetPlayer
@@ -172,5 +172,5 @@ def test_status_tells_of_snapshots_that_cannot_be_read(tmp_path: Path) -> None:
     flip(folder_of(bench, "main-0-s1"))
     bench.run(env_steps=6_000)
     report = read_status(bench.folder.path)
-    assert report.set_aside == ("main-0-s1",)
+    assert report.league.set_aside == ("main-0-s1",)
     assert "snapshots set aside, as they cannot be read: main-0-s1" in report.text()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from league.run.budget import Limits
 from league.run.launch import train
 from league.runtime.reaper import descendants

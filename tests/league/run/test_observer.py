@@ -22,7 +22,7 @@ from league.monitor.names import (
     TRUNCATED,
     metric_of,
 )
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from tests.league.tiny_runs import start, state_of, tiny
 
 SEATS_CUT_OFF = {"id": "probe_simultaneous", "kwargs": {"num_seats": 2, "truncate": True}}
@@ -47,7 +47,7 @@ def test_every_metric_is_reported_and_nothing_that_is_no_metric(tmp_path: Path) 
     totals = state_of(tmp_path / "run").totals
     assert 0 < last.values[TRUNCATED.name] <= totals.truncated == totals.games
     assert last.values[REFUSED.name] == last.values[HOSTS_LOST.name] == 0.0
-    assert read_status(tmp_path / "run").truncated == totals.truncated
+    assert read_status(tmp_path / "run").league.truncated == totals.truncated
 
 
 @pytest.mark.usefixtures("at_once")
@@ -69,7 +69,7 @@ def test_a_game_of_one_seat_shows_its_return_and_length_while_it_trains(
     pytest.importorskip("gymnasium")
     plain = tiny(env={"id": "gymnasium:CartPole-v1"}, league={"players": [{"role": "main_agent"}]})
     start(tmp_path, plain, env_steps=1_500)
-    player = read_status(tmp_path / "run").players[0]
+    player = read_status(tmp_path / "run").league.players[0]
     assert player.mean_return == pytest.approx(player.episode_length)
     assert player.mean_return is not None and player.mean_return >= 8.0
     assert f"return {player.mean_return:.4g}" in read_status(tmp_path / "run").text()

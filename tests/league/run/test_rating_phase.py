@@ -13,7 +13,7 @@ from league.config.run_config import RunConfig
 from league.core.state.commands import NothingToLease, RequestLease
 from league.core.state.events import LeaseGranted
 from league.core.state.state import LeagueState
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from league.run.budget import Limits, Spent
 from league.run.rating_phase import RatingAllowance, RatingPhase, rating_allowance
 from league.runtime.protocol import PlayLease, Task
@@ -102,7 +102,7 @@ def test_steps_of_rating_games_after_training_are_shown_as_such_and_not_counted_
     trained = STEPS_PER_LEASE * (len(leases) - 5)
     assert (totals.env_steps, totals.settling_steps) == (trained, 5 * STEPS_PER_LEASE)
     status = read_status(bench.folder.path)
-    assert (status.env_steps, status.settling_steps) == (trained, 5 * STEPS_PER_LEASE)
+    assert (status.league.env_steps, status.league.settling_steps) == (trained, 5 * STEPS_PER_LEASE)
     assert f"{trained:,} env steps and 500 of rating games after training" in status.text()
 
 

@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 import league
 from league.reports.ratings import read_ratings
-from league.reports.status import read_status
+from league.reports.status.report import read_status
 from league.reports.verify import verify_run
 from league.reports.lineage import read_lineage
 from league.reports.payoff import read_payoff
@@ -31,7 +31,7 @@ try:
     (run / "written").touch()
 except OSError:
     print("nothing can be written")
-print("games", read_status(run).games)
+print("games", read_status(run).league.games)
 print("problems", verify_run(run).problems)
 read_ratings(run), read_payoff(run), read_lineage(run)
 print("policy", league.load_policy(run).__class__.__name__)
