@@ -1,19 +1,15 @@
-"""A small run that several files play with."""
+"""The run that a test may harm, of any module that trains one as its fixture `made`."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.league.eval.eval_runs import FOUR, MadeRun, constant_network
-
 
 @pytest.fixture
-def run(tmp_path: Path) -> MadeRun:
-    """A run of Connect Four: main-0-s0 plays column 1, main-exploiter-0-s0 column 2, main-0-s1 column 3."""
-    made = MadeRun(tmp_path / "run", env=FOUR)
-    made.snapshot("main-0", constant_network(made.config, action=1))
-    made.snapshot("main-exploiter-0", constant_network(made.config, action=2))
-    made.snapshot("main-0", constant_network(made.config, action=3), version=5)
-    return made
+def run(made: Path, tmp_path: Path) -> Path:
+    """A copy of the module's `made`."""
+    shutil.copytree(made, tmp_path / "run")
+    return tmp_path / "run"

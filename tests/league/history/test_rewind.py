@@ -44,13 +44,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    """The same for a test of its own."""
-    shutil.copytree(made, tmp_path / "run")
-    return tmp_path / "run"
-
-
 def rewind(path: Path, at: int | str, *, storage: Storage | None = None) -> RewindReport:
     report = rewind_run(path, at=str(at), confirm=lambda plan: True, wall_time=lambda: 1.7e9, storage=storage)
     assert report is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -32,12 +31,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     start(folder, tiny(league=ONE), env_steps=2_500)
     return folder / "run"
-
-
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "run")
-    return tmp_path / "run"
 
 
 def stored(run: Path) -> set[str]:

@@ -75,8 +75,8 @@ def test_a_seed_repeats_the_actions_and_greedy_takes_the_likeliest(tmp_path: Pat
     assert {greedy.act(EMPTY_BOARD) for _ in range(20)} == {int(policy.probs(EMPTY_BOARD).argmax())}
 
 
-def test_names_stand_for_snapshots(run: MadeRun) -> None:
-    path = run.close()
+def test_names_stand_for_snapshots(four_run: MadeRun) -> None:
+    path = four_run.close()
     assert column_of(load_policy(path, "main-0-s0")) == 1
     assert column_of(load_policy(path, "main-exploiter-0")) == 2
     assert column_of(load_policy(path, "main-0")) == 3
@@ -91,42 +91,42 @@ def test_best_is_the_newest_of_a_main_agent_before_any_game_is_rated(tmp_path: P
     assert column_of(load_policy(made.close(), "best")) == 3
 
 
-def test_best_is_the_highest_rated_and_not_the_last(run: MadeRun) -> None:
+def test_best_is_the_highest_rated_and_not_the_last(four_run: MadeRun) -> None:
     strength = {"main-0-s0": 2.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0}
-    run.rate(lambda policy: strength[policy])
-    assert column_of(load_policy(run.close(), "best")) == 1
+    four_run.rate(lambda policy: strength[policy])
+    assert column_of(load_policy(four_run.close(), "best")) == 1
 
 
-def test_best_is_of_a_main_agent_though_an_exploiter_is_rated_higher(run: MadeRun) -> None:
+def test_best_is_of_a_main_agent_though_an_exploiter_is_rated_higher(four_run: MadeRun) -> None:
     strength = {"main-0-s0": 0.0, "main-exploiter-0-s0": 2.0, "main-0-s1": 1.0}
-    run.rate(lambda policy: strength[policy])
-    assert column_of(load_policy(run.close(), "best")) == 3
+    four_run.rate(lambda policy: strength[policy])
+    assert column_of(load_policy(four_run.close(), "best")) == 3
 
 
-def test_best_is_the_newest_of_those_that_are_even(run: MadeRun) -> None:
+def test_best_is_the_newest_of_those_that_are_even(four_run: MadeRun) -> None:
     strength = {"main-0-s0": 1.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0}
-    run.rate(lambda policy: strength[policy])
-    path = run.close()
+    four_run.rate(lambda policy: strength[policy])
+    path = four_run.close()
     assert column_of(load_policy(path, "best")) == 3
     assert choose(open_run(path).state, "best").reason.startswith(
         "the newest of main-0 that is not significantly weaker"
     )
 
 
-def test_a_snapshot_with_hardly_a_game_is_even_with_nobody(run: MadeRun) -> None:
+def test_a_snapshot_with_hardly_a_game_is_even_with_nobody(four_run: MadeRun) -> None:
     strength = {"main-0-s0": 1.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0}
-    run.rate(lambda policy: strength[policy])
-    run.snapshot("main-0", constant_network(run.config, action=5), version=9)
-    assert column_of(load_policy(run.close(), "best")) == 3
+    four_run.rate(lambda policy: strength[policy])
+    four_run.snapshot("main-0", constant_network(four_run.config, action=5), version=9)
+    assert column_of(load_policy(four_run.close(), "best")) == 3
 
 
-def test_best_is_never_the_untrained_network_once_a_learner_was_saved_that_has_trained(run: MadeRun) -> None:
+def test_best_is_never_the_untrained_network_once_a_learner_was_saved_that_has_trained(four_run: MadeRun) -> None:
     """Neither before a game is rated nor after, and not though the first weights are rated above what came of them."""
-    run.save("main-0", constant_network(run.config, action=4), trained_steps=500)
-    run.save("main-exploiter-0", constant_network(run.config, action=5), trained_steps=900)
-    assert column_of(load_policy(run.path, "best")) == 4
-    run.rate(lambda policy: 1.0)
-    path = run.close()
+    four_run.save("main-0", constant_network(four_run.config, action=4), trained_steps=500)
+    four_run.save("main-exploiter-0", constant_network(four_run.config, action=5), trained_steps=900)
+    assert column_of(load_policy(four_run.path, "best")) == 4
+    four_run.rate(lambda policy: 1.0)
+    path = four_run.close()
     assert column_of(load_policy(path, "best")) == 4
     selection = choose(open_run(path).state, "best")
     assert selection.reason == (
@@ -136,15 +136,15 @@ def test_best_is_never_the_untrained_network_once_a_learner_was_saved_that_has_t
     assert (copy.name, copy.manifest.player, copy.manifest.trained_steps) == ("main-0", "main-0", 500)
 
 
-def test_best_is_a_trained_snapshot_though_the_first_weights_are_rated_higher(run: MadeRun) -> None:
-    run.snapshot("main-0", constant_network(run.config, action=5), version=9, trained_steps=400)
-    run.save("main-0", constant_network(run.config, action=4), trained_steps=440)
-    assert column_of(load_policy(run.path, "best")) == 5, "hardly anything was learnt since"
+def test_best_is_a_trained_snapshot_though_the_first_weights_are_rated_higher(four_run: MadeRun) -> None:
+    four_run.snapshot("main-0", constant_network(four_run.config, action=5), version=9, trained_steps=400)
+    four_run.save("main-0", constant_network(four_run.config, action=4), trained_steps=440)
+    assert column_of(load_policy(four_run.path, "best")) == 5, "hardly anything was learnt since"
     strength = {"main-0-s0": 2.0, "main-exploiter-0-s0": 0.0, "main-0-s1": 1.0, "main-0-s2": 0.5}
-    run.save("main-0", constant_network(run.config, action=4), trained_steps=500)
-    assert column_of(load_policy(run.path, "best")) == 4
-    run.rate(lambda policy: strength[policy])
-    assert column_of(load_policy(run.close(), "best")) == 5
+    four_run.save("main-0", constant_network(four_run.config, action=4), trained_steps=500)
+    assert column_of(load_policy(four_run.path, "best")) == 4
+    four_run.rate(lambda policy: strength[policy])
+    assert column_of(load_policy(four_run.close(), "best")) == 5
 
 
 def test_memory_is_carried_between_acts_and_cleared_by_reset(tmp_path: Path) -> None:
@@ -210,13 +210,13 @@ def test_a_policy_trained_on_a_pettingzoo_game_plays_in_pettingzoos_own_loop(tmp
         {"board": EMPTY_BOARD, "action_mask": np.ones(7)},
     ],
 )
-def test_observations_are_taken_as_the_environment_shows_them(run: MadeRun, observation: object) -> None:
-    policy = load_policy(run.close(), "main-0-s0")
+def test_observations_are_taken_as_the_environment_shows_them(four_run: MadeRun, observation: object) -> None:
+    policy = load_policy(four_run.close(), "main-0-s0")
     assert policy.act(observation) == 1
 
 
-def test_a_mask_within_the_observation_counts(run: MadeRun) -> None:
-    policy = load_policy(run.close(), "main-0-s0")
+def test_a_mask_within_the_observation_counts(four_run: MadeRun) -> None:
+    policy = load_policy(four_run.close(), "main-0-s0")
     assert policy.act({"board": EMPTY_BOARD, "action_mask": np.array([1, 0, 0, 0, 0, 0, 0], np.int8)}) == 0
 
 
@@ -231,15 +231,15 @@ def test_a_mask_within_the_observation_counts(run: MadeRun) -> None:
         (EMPTY_BOARD, np.zeros(7), "allows no action"),
     ],
 )
-def test_what_does_not_fit_is_named(run: MadeRun, observation: object, mask: object, message: str) -> None:
-    policy = load_policy(run.close())
+def test_what_does_not_fit_is_named(four_run: MadeRun, observation: object, mask: object, message: str) -> None:
+    policy = load_policy(four_run.close())
     with pytest.raises(ObservationMismatch, match=message):
         policy.act(observation, mask)
 
 
-def test_a_snapshot_folder_loads_alone_wherever_it_lies(run: MadeRun, tmp_path: Path) -> None:
-    inside = run.snapshot_folder("main-exploiter-0-s0")
-    run.close()
+def test_a_snapshot_folder_loads_alone_wherever_it_lies(four_run: MadeRun, tmp_path: Path) -> None:
+    inside = four_run.snapshot_folder("main-exploiter-0-s0")
+    four_run.close()
     assert column_of(load_policy(inside)) == 2
     copied = shutil.copytree(inside, tmp_path / "my-policy")
     assert column_of(load_policy(copied)) == 2
@@ -270,9 +270,9 @@ def test_a_game_that_the_weights_fit_by_chance_is_refused(tmp_path: Path) -> Non
         load_policy(folder, env=EnvConfig("probe_turns", kwargs={"num_seats": 3}))
 
 
-def test_unknown_names_are_answered_with_the_nearest(run: MadeRun) -> None:
+def test_unknown_names_are_answered_with_the_nearest(four_run: MadeRun) -> None:
     with pytest.raises(UnknownPolicy, match="no player or snapshot 'main-0-s7'; did you mean main-0-s"):
-        load_policy(run.close(), "main-0-s7")
+        load_policy(four_run.close(), "main-0-s7")
 
 
 def test_a_run_without_snapshots_says_so(tmp_path: Path) -> None:
@@ -288,13 +288,13 @@ def test_a_folder_that_is_no_run_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["weights.safetensors", "manifest.json"])
-def test_a_flipped_bit_is_never_played_with(run: MadeRun, name: str) -> None:
-    file = run.snapshot_folder("main-0-s1") / name
-    run.close()
+def test_a_flipped_bit_is_never_played_with(four_run: MadeRun, name: str) -> None:
+    file = four_run.snapshot_folder("main-0-s1") / name
+    four_run.close()
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(bytes(content))
-    for source in (run.path, file.parent):
+    for source in (four_run.path, file.parent):
         with pytest.raises(CorruptSnapshot):
             load_policy(source)
 

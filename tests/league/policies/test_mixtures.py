@@ -107,8 +107,8 @@ def test_a_mixture_in_a_match_draws_a_member_for_each_game(tmp_path: Path) -> No
     assert losses == 400 - draws
 
 
-def test_a_mixture_of_uneven_weights_draws_unevenly_at_reset(run: MadeRun) -> None:
-    path = run.close()
+def test_a_mixture_of_uneven_weights_draws_unevenly_at_reset(four_run: MadeRun) -> None:
+    path = four_run.close()
     members = [(3.0, load_policy(path, "main-0-s0")), (1.0, load_policy(path, "main-0-s1"))]
     mixture = LoadedMixture("mine", members, seed=2)  # type: ignore[arg-type]
     assert [weight for weight, _ in mixture.members] == [0.75, 0.25]

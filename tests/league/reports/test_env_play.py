@@ -91,3 +91,8 @@ def test_the_report_holds_the_measures() -> None:
     assert np.isfinite(plain["measures"]["bare"])
     assert "bare env: " in report.text()
     assert check_environment("tic_tac_toe", [], steps=20, seconds=0).measures is None
+
+
+def test_options_of_a_game_are_read_as_yaml() -> None:
+    assert check_environment("matrix_game", ["payoffs=[[0, 1], [-1, 0]]", "rounds=2"], seconds=0).problems == ()
+    assert check_environment("matrix_game", ["payoffs=7"], seconds=0).problems

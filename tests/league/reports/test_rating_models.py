@@ -12,7 +12,7 @@ from league.core.metagame.cycles import CycleReport
 from league.core.metagame.ratings import RatingRow
 from league.reports.meta_game import MetaGameReport, MetaGameRow, meta_game_rows
 from league.reports.rating_models import RATING_MODELS, read_rating_model
-from league.reports.ratings import RatingsReport
+from league.reports.ratings import RatingsReport, read_ratings
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny
 
@@ -97,3 +97,17 @@ def test_elo_comes_with_a_warning_where_policies_beat_each_other_in_a_ring() -> 
     assert "a (0.80), b (0.70), c (0.90)" in text
     assert "misleads" not in RatingsReport("run", rows, "games won", cycles=CALM).text()
     assert "misleads" not in RatingsReport("run", rows, "games won").text()
+
+
+def test_ratings_name_every_snapshot_with_an_interval_around_its_rating(made: Path) -> None:
+    report = read_ratings(made)
+    assert {row.policy for row in report.rows} == set(state_of(made).snapshots)
+    assert all(row.low <= row.elo <= row.high for row in report.rows)
+
+
+def test_a_rating_just_below_nothing_is_shown_without_a_minus() -> None:
+    row = RatingRow("main-0-s0", elo=-0.3, low=-0.4, high=0.2, games=3)
+    text = RatingsReport("run", (row,), "games won").text()
+    assert " +0  " in text
+    assert "[+0, +0]" in text
+    assert "-0 " not in text.replace("main-0", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -27,12 +26,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     start(folder, tiny(league=ONE_PLAYER), env_steps=200)
     return folder / "run"
-
-
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "run")
-    return tmp_path / "run"
 
 
 def edit(run: Path, old: str, new: str) -> None:

@@ -28,12 +28,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-@pytest.fixture
-def run(made: Path, tmp_path: Path) -> Path:
-    shutil.copytree(made, tmp_path / "run")
-    return tmp_path / "run"
-
-
 def retired_of(run: Path) -> list[str]:
     return [event.snapshot for event in events_of(run) if isinstance(event, SnapshotRetired)]
 
