@@ -35,6 +35,9 @@ RECOVERY_S = 600.0
 FIND_S = 60.0
 """Longest wait for a process that is to be struck."""
 
+MOST_MISSES = 10
+"""After so many targets in a row that were not there the run is given up."""
+
 CLEAN_S = 10.0
 """After so long nothing of a killed daemon may be left."""
 
@@ -75,9 +78,11 @@ class Chaos:
         self._launch(*self._first)
         self._await_lease(after=0, deadline_s=START_UP_S)
 
-    def strike(self, strike: Strike) -> None:
+    def strike(self, strike: Strike) -> bool:
         """Strike, and see the run through to the next finished training lease, unless the next strike is to come early.
 
+        Returns:
+          Whether the target was there.
         Raises:
           RunFailed: the run did not recover.
         """
@@ -86,7 +91,7 @@ class Chaos:
         since = self._carry_out(strike)
         if since is None:
             self.findings.missed[strike.name] += 1
-            return
+            return False
         self.findings.strikes[strike.name] += 1
         self._tick()
         if strike.hurry_s:
@@ -94,6 +99,7 @@ class Chaos:
         elif strike.kind != CORRUPT:
             self._await_lease(after=self._granted, deadline_s=RECOVERY_S)
             self.findings.recovery_s.setdefault(strike.name, []).append(time.monotonic() - since)
+        return True
 
     def await_recovery(self) -> None:
         """Wait for the next finished training lease that is granted from now on. Raises RunFailed."""
@@ -264,18 +270,21 @@ def run_chaos(
     """Start, strike until the time or the number is reached, stop, and look.
 
     Args:
-      seed: of the plan, for the verdict. for_s: seconds from the first finished lease. strikes: most of them.
+      seed: of the plan, for the verdict. for_s: seconds from the first finished lease.
+      strikes: most of them; those whose target was not there do not count.
     """
     failure, begun = "", time.monotonic()
     try:
         chaos.start()
         until = None if for_s is None else time.monotonic() + for_s
-        number = 0
+        number = misses = 0
         while (until is None or time.monotonic() < until) and (strikes is None or number < strikes):
             strike = plan.draw()
-            chaos.strike(strike)
-            number += 1
-            say(f"{number}: {strike.name}; {len(chaos.findings.finished):,} finished leases seen")
+            if chaos.strike(strike):
+                number, misses = number + 1, 0
+                say(f"{number}: {strike.name}; {len(chaos.findings.finished):,} finished leases seen")
+            elif (misses := misses + 1) == MOST_MISSES:
+                raise RunFailed(f"{misses} targets in a row were not there, the last of {strike.name}")
         chaos.stop()
     except RunFailed as error:
         failure = str(error)

@@ -27,7 +27,7 @@ def chaos(
     for_time: Annotated[
         str, typer.Option("--for", metavar="TIME", help="Strike for so long, as 90s, 10m or 2h.")
     ] = "10m",
-    strikes: Annotated[int | None, typer.Option("--strikes", min=1, help="Most faults.")] = None,
+    strikes: Annotated[int | None, typer.Option("--strikes", min=1, help="Most faults that find their target.")] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Of the plan; by default a new one, printed.")
     ] = None,

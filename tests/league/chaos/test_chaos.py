@@ -92,6 +92,29 @@ def test_no_recovery_within_the_deadline_ends_it(watching: chaos.Chaos) -> None:
         watching._await_lease(after=0, deadline_s=0.05)
 
 
+@pytest.mark.parametrize(
+    ("there", "drawn"), [((True, False, False, True, True), 5), ((False,) * 20, chaos.MOST_MISSES)]
+)
+def test_strikes_that_found_no_target_do_not_count(
+    watching: chaos.Chaos, monkeypatch: pytest.MonkeyPatch, there: tuple[bool, ...], drawn: int
+) -> None:
+    struck: list[Strike] = []
+
+    def strike(self: chaos.Chaos, strike: Strike) -> bool:
+        struck.append(strike)
+        return there[len(struck) - 1]
+
+    monkeypatch.setattr(chaos.Chaos, "strike", strike)
+    for quiet in ("start", "stop", "close"):
+        monkeypatch.setattr(chaos.Chaos, quiet, lambda self: None)
+    monkeypatch.setattr(chaos, "verdict_of", lambda findings, found, problems, **ways: ways["failure"])
+    monkeypatch.setattr(chaos, "audit_run", lambda run, finished: SOUND)
+    monkeypatch.setattr(chaos, "verify", lambda run: ())
+    failure = chaos.run_chaos(watching, Plan(7, kinds=KINDS, targets=ALL), seed=7, strikes=3)
+    assert len(struck) == drawn
+    assert bool(failure) == (not any(there))
+
+
 @pytest.mark.parametrize("asked", [False, True])
 def test_a_daemon_that_ended_starts_again_and_is_a_finding_where_nothing_had_struck(
     watching: chaos.Chaos, monkeypatch: pytest.MonkeyPatch, asked: bool
