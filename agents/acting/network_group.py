@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from agents.acting.policy import BLOCK_SLOTS, padded_size
 from agents.nets.centralised import ZerosForMissing
-from agents.nets.dense import Dense, prefers_fused, product
+from agents.nets.dense import Dense, fused_product, prefers_fused
 from agents.nets.dict_encoder import Branches
 from agents.nets.heads import CategoricalHead, HeadsBlock
 from agents.nets.image_encoders import BlockMeans, PictureInput, PlainStage, ResidualPair, ResidualStage, StridedStage
@@ -38,61 +40,134 @@ MIN_CONVOLUTION = 500_000
 """Multiplications from which oneDNN convolves faster than the plain kernel; each of its calls costs 45 us."""
 
 
-FEW_ROWS = 64
-"""Rows of one network up to which packing its weights for the fused kernel does not pay."""
+FEW_ROWS = {torch.float32: 256}
+"""Rows of one network up to which packing its weights for the fused kernel, and rows for whole blocks, do not pay.
+
+Other types of numbers always take kernels that are kept for every number of rows, so that only whole blocks will do.
+"""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The rows of one network.
+
+    Fields:
+      network: its index. begin, size: its rows. block, width: the rows to compute, which are these and as many beside
+        them as make whole blocks, since a kernel is kept for every number of rows.
+    """
+
+    network: int
+    begin: int
+    size: int
+    block: int
+    width: int
+
+    def own_rows(self, rows: Tensor) -> Tensor:
+        """A view of the network's rows."""
+        return rows.narrow(0, self.begin, self.size)
+
+    def block_rows(self, rows: Tensor) -> Tensor:
+        """A view of the rows to compute."""
+        return rows.narrow(0, self.block, self.width)
+
+    def own_of_block(self, block: Tensor) -> Tensor:
+        """The network's rows of those computed."""
+        return block if self.width == self.size else block.narrow(0, self.begin - self.block, self.size)
 
 
 class RowSplit:
     """The division of the rows at hand: which networks have some, and how many each."""
 
     def __init__(self) -> None:
-        self.present: list[int] = []
-        self.sizes: list[int] = []
-        self.total = 0
+        self._sizes: list[int] = []
+        self._total = 0
+        self._pieces: dict[int, list[Piece]] = {}
 
     def set(self, sizes: Sequence[int]) -> None:
-        """Args: sizes: [M] numbers of rows, in the order of the rows."""
-        self.present = [index for index, size in enumerate(sizes) if size]
-        self.sizes = [sizes[index] for index in self.present]
-        self.total = sum(self.sizes)
+        """Args: sizes: [M] numbers of rows, in the order of the rows; in all `padded_size` of some number."""
+        self._sizes = [size for size in sizes if size]
+        self._total = sum(sizes)
+        pieces, begin = [], 0
+        for network, size in enumerate(sizes):
+            if size:
+                width = padded_size(size)
+                pieces.append(Piece(network, begin, size, min(begin, self._total - width), width))
+                begin += size
+        self._pieces = {1: pieces}
+
+    def pieces(self, num_rows: int) -> list[Piece]:
+        """A piece for each network that is present, of a tensor with N rows or a multiple of N."""
+        times = num_rows // self._total
+        if times not in self._pieces:
+            self._pieces[times] = [
+                Piece(piece.network, times * piece.begin, times * piece.size, times * piece.block, times * piece.width)
+                for piece in self._pieces[1]
+            ]
+        return self._pieces[times]
 
     def of(self, rows: Tensor) -> tuple[Tensor, ...]:
-        """A view for each network that is present, of a tensor with N rows or a multiple of N."""
-        times = rows.shape[0] // self.total
-        return torch.split(rows, self.sizes if times == 1 else [size * times for size in self.sizes])
+        """A view for each network that is present, of a tensor with N rows."""
+        return torch.split(rows, self._sizes)
 
 
 class GroupedDense(nn.Module):
-    """The same layer of M networks."""
+    """The same layer of M networks, and those that follow it directly: each network runs through all of them."""
 
     def __init__(self, split: RowSplit, layers: Sequence[Dense]) -> None:
         super().__init__()
         self._split = split
-        self._activation = layers[0].activation
         self._num_outputs = layers[0].out_features
-        self._parameters_of = [(layer.weight, layer.weight.t(), layer.bias) for layer in layers]
+        self._chains = [[_Layer(layer.weight, layer.weight.t(), layer.bias, layer.activation)] for layer in layers]
 
     @property
     def weight(self) -> Tensor:
         """The first network's weight [O, I]; all have its dtype."""
-        return self._parameters_of[0][0]
+        return self._chains[0][0].weight
+
+    def then(self, following: GroupedDense) -> None:
+        """Take over the layer that follows directly, so that nothing is put together in between."""
+        self._num_outputs = following._num_outputs
+        for chain, more in zip(self._chains, following._chains, strict=True):
+            chain.extend(more)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., I] -> [..., O], N rows in the first axis."""
         rows = inputs.reshape(-1, inputs.shape[-1])
-        outputs = rows.new_empty(rows.shape[0], self._num_outputs)
-        plain: list[Tensor] = []
-        pieces = zip(self._split.present, self._split.of(rows), self._split.of(outputs), strict=True)
-        for index, own, into in pieces:
-            weight, transposed, bias = self._parameters_of[index]
-            if own.shape[0] > FEW_ROWS and prefers_fused(own, weight):
-                into.copy_(product(own, weight, bias, activation=self._activation))
-            else:
-                plain.append(torch.addmm(bias, own, transposed, out=into))
-        if self._activation == "relu":
-            for values in [outputs] if len(plain) == len(self._split.present) else plain:
-                values.relu_()
-        return outputs.view(*inputs.shape[:-1], self._num_outputs)
+        outputs, few = [], FEW_ROWS.get(rows.dtype, BLOCK_SLOTS)
+        for piece in self._split.pieces(rows.shape[0]):
+            is_large = piece.size > few
+            values = piece.block_rows(rows) if is_large else piece.own_rows(rows)
+            for layer in self._chains[piece.network]:
+                if is_large and prefers_fused(values, layer.weight):
+                    values = fused_product(values, layer.weight, layer.bias, activation=layer.activation)
+                elif layer.activation == "relu":
+                    values = torch._addmm_activation(layer.bias, values, layer.transposed)
+                else:
+                    values = torch.addmm(layer.bias, values, layer.transposed)
+            outputs.append(piece.own_of_block(values) if is_large else values)
+        return torch.cat(outputs).view(*inputs.shape[:-1], self._num_outputs)
+
+
+@dataclass(frozen=True)
+class _Layer:
+    """The parameters of a network's dense layer: weight [O, I], a view of it [I, O], bias [O], `Dense.activation`."""
+
+    weight: Tensor
+    transposed: Tensor
+    bias: Tensor
+    activation: str
+
+
+class Merged(nn.Module):
+    """Stands where a layer was that another one before it runs as well; gives its inputs back."""
+
+    def __init__(self, layer: GroupedDense) -> None:
+        super().__init__()
+        self.weight = layer.weight  # for its dtype
+
+    def forward(self, outputs: Tensor) -> Tensor:
+        """The same."""
+        return outputs
 
 
 class GroupedLSTM(nn.Module):
@@ -115,9 +190,11 @@ class GroupedLSTM(nn.Module):
         for layer, (hidden, cell) in enumerate(zip(*state, strict=True)):
             gates = inputs.new_empty(inputs.shape[0], 4 * self._size)
             split = self._split
-            pieces = zip(split.present, split.of(inputs), split.of(hidden), split.of(gates), strict=True)
-            for index, own, own_hidden, into in pieces:
-                of_input, of_hidden, input_bias, hidden_bias = self._weights_of[index][layer]
+            pieces = split.pieces(inputs.shape[0])
+            for piece, own, own_hidden, into in zip(
+                pieces, split.of(inputs), split.of(hidden), split.of(gates), strict=True
+            ):
+                of_input, of_hidden, input_bias, hidden_bias = self._weights_of[piece.network][layer]
                 torch.addmm(input_bias + hidden_bias, own, of_input.t(), out=into)
                 into.addmm_(own_hidden, of_hidden.t())
             opened = gates.sigmoid()
@@ -144,13 +221,14 @@ class GroupedConvolution(nn.Module):
         weight = self._parameters_of[0][0]
         work = pictures.shape[2] * pictures.shape[3] * weight.numel()
         parts = []
-        for index, own in zip(self._split.present, self._split.of(pictures), strict=True):
-            weight, bias = self._parameters_of[index]
+        for piece in self._split.pieces(pictures.shape[0]):
+            weight, bias = self._parameters_of[piece.network]
+            own = piece.block_rows(pictures)
             if own.shape[0] * work < MIN_CONVOLUTION and own.dtype == torch.float32:
                 part = torch.ops.aten._slow_conv2d_forward(own, weight, self._kernel, bias, self._stride, self._padding)
             else:
                 part = nn.functional.conv2d(own, weight, bias, self._stride, self._padding)
-            parts.append(part)
+            parts.append(piece.own_of_block(part))
         return torch.cat(parts)
 
 
@@ -164,8 +242,8 @@ class GroupedValueScale(nn.Module):
 
     def forward(self, raw: Tensor) -> Tensor:
         """[N, ...] -> [N, ...]."""
-        scales = [self._scales[index] for index in self._split.present]
-        return torch.cat([scale(own) for scale, own in zip(scales, self._split.of(raw), strict=True)])
+        pieces = self._split.pieces(raw.shape[0])
+        return torch.cat([self._scales[piece.network](piece.own_rows(raw)) for piece in pieces])
 
 
 GROUPED: Mapping[type[nn.Module], type[nn.Module]] = {
@@ -206,10 +284,29 @@ class NetworkGroup:
             if type(module) in GROUPED:
                 replaced[id(module)] = GROUPED[type(module)](self._split, [each[name] for each in modules])
         self._together: Network = copy.deepcopy(networks[0], replaced)
+        _merge_layers([block.module for block in self._together.blocks])
 
     def step(
         self, obs: Mapping[str, Tensor], *, core: Tensor, action_mask: Tensor | None, sizes: Sequence[int]
     ) -> NetworkOutput:
-        """As `Network.step`, for rows sorted by network. Args: sizes: [M] numbers of rows."""
+        """As `Network.step`, for rows sorted by network. Args: sizes: see `RowSplit.set`."""
         self._split.set(sizes)
         return self._together.step(obs, core=core, action_mask=action_mask)
+
+
+def _merge_layers(modules: Sequence[nn.Module]) -> None:
+    """Let the first of several dense layers that follow one another directly run all of them."""
+    first: GroupedDense | None = None
+    for module in modules:
+        is_plain = type(module) is HeadsBlock and not module.head.num_passthrough
+        if first is not None and (type(module) is DenseLayer or is_plain):
+            assert isinstance(module, DenseLayer | HeadsBlock) and isinstance(module.linear, GroupedDense)
+            first.then(module.linear)
+            module.add_module("linear", Merged(module.linear))
+        else:
+            first = None
+        layer = module.layer if isinstance(module, InputLayer) else module
+        if not isinstance(layer, DenseLayer) or layer.activation is not None:
+            first = None
+        elif isinstance(layer.linear, GroupedDense):
+            first = layer.linear

@@ -5,7 +5,7 @@ Shape letters: K slots of the turn, P policies, C core state size, H sub-actions
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -26,30 +26,30 @@ class PolicyGroup:
         self._networks = NetworkGroup([policy.network for policy in policies])
 
     @torch.inference_mode()
-    def act(self, view: ActInputs, slots: Mapping[int, NDArray[np.int64]], rng: np.random.Generator) -> ActOutputs:
+    def act(
+        self, view: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
+    ) -> ActOutputs:
         """One forward pass and one draw for several of them.
 
         Args:
-          view: every slot of the turn. slots: place in the group -> positions in the turn, by rising place.
+          view: every slot of the turn. slots: positions in the turn, sorted by place in the group.
+          sizes: number of slots of each place.
         Returns:
           Outputs for the slots in this order. They are those of `NetworkPolicy.act`, called in this order.
         """
-        blocks = {place: fill_blocks(own) for place, own in slots.items()}
-        rows = np.concatenate(list(blocks.values()))
-        turn, core_size = view.turn, self._policies[0].core_size
+        first, turn, count = self._policies[0], view.turn, len(slots)
+        rows, counts = fill_blocks(slots), list(sizes)
+        last = max(place for place, size in enumerate(counts) if size)
+        counts[last] += len(rows) - count
+        core = view.core[rows, : first.core_size] if first.core_size else np.zeros((len(rows), 0), np.float32)
         output = self._networks.step(
             {name: torch.from_numpy(array.take(rows, axis=0)) for name, array in turn.obs.items()},
-            core=torch.from_numpy(view.core[rows, :core_size]),
+            core=torch.from_numpy(core),
             action_mask=None if turn.action_mask is None else torch.from_numpy(turn.action_mask.take(rows, axis=0)),
-            sizes=[len(blocks.get(place, ())) for place in range(len(self._policies))],
+            sizes=counts,
         )
-        logits, cores = output.logits, output.core
-        count = sum(map(len, slots.values()))
-        if len(rows) > count:
-            kept = torch.from_numpy(_without_padding(slots, blocks))
-            logits, cores = logits[kept], cores[kept]
-        first = self._policies[0]
-        return choose_actions(first.network.head, logits, first.draw_noise(count, rng), core=cores.numpy())
+        noise = first.draw_noise(count, rng)
+        return choose_actions(first.network.head, output.logits[:count], noise, core=output.core[:count].numpy())
 
 
 class TurnPolicies:
@@ -82,16 +82,17 @@ class TurnPolicies:
             policy = self._policies[int(present[0])]
             choice = policy.act(view, rng)
             return choice, np.full(len(holders), policy.version, np.int32)
-        order = np.argsort(holders, kind="stable")
-        slots = dict(zip(present.tolist(), np.split(order, np.cumsum(counts[present])[:-1]), strict=True))
+        order = np.argsort(holders.astype(np.int16), kind="stable")  # sorted by radix, three times as fast as int64
+        ends = np.cumsum(counts)
         outputs = _Outputs(view.core, num_sub_actions)
         for group, indices in self._calls(present):
+            parts = [order[ends[index] - counts[index] : ends[index]] for index in indices]
+            own = order if len(indices) == len(present) else np.concatenate(parts)
             if group == ALONE:
-                own = slots[indices[0]]
                 outputs.put(own, self._policies[indices[0]].act(_part(view, own), rng))
             else:
-                places = {self._members[group].index(index): slots[index] for index in indices}
-                outputs.put(np.concatenate(list(places.values())), self._group(group).act(view, places, rng))
+                sizes = counts[self._members[group]].tolist()
+                outputs.put(own, self._group(group).act(view, own, sizes, rng))
         versions = np.array([policy.version for policy in self._policies], np.int32)
         return outputs.whole(), versions[holders]
 
@@ -167,14 +168,3 @@ def _can_join(one: NetworkPolicy, other: NetworkPolicy) -> bool:
         and one.greedy == other.greedy
         and one.dtype == other.dtype
     )
-
-
-def _without_padding(
-    slots: Mapping[int, NDArray[np.int64]], blocks: Mapping[int, NDArray[np.int64]]
-) -> NDArray[np.int64]:
-    """Positions of the slots among the rows of the blocks, which repeat a slot at their ends."""
-    parts, begin = [], 0
-    for place, own in slots.items():
-        parts.append(np.arange(begin, begin + len(own)))
-        begin += len(blocks[place])
-    return np.concatenate(parts)

@@ -30,11 +30,15 @@ def product(inputs: Tensor, weight: Tensor, bias: Tensor | None = None, *, activ
       activation: "none" or "relu".
     """
     if prefers_fused(inputs, weight):
-        operands = _packed(inputs), _packed(weight)
-        fused: Tensor = torch.ops.mkldnn._linear_pointwise(*operands, bias, activation, [], "")
-        return fused
+        return fused_product(_packed(inputs), _packed(weight), bias, activation=activation)
     output = nn.functional.linear(inputs, weight, bias)
     return output.relu_() if activation == "relu" else output
+
+
+def fused_product(inputs: Tensor, weight: Tensor, bias: Tensor | None, *, activation: str) -> Tensor:
+    """`product` by the fused kernel, where `prefers_fused` holds; inputs and weight are contiguous."""
+    output: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, activation, [], "")
+    return output
 
 
 def prefers_fused(inputs: Tensor, weight: Tensor) -> bool:

@@ -22,6 +22,8 @@ from tests.agents.learner.learner_cases import weights_in
 NUM_ENVS = 260
 ROWS = (130, 3, 0, 1, 64, 62)
 """Rows of each policy: more than a block, a few, none, one, a whole block, nearly one."""
+MANY_ROWS = (2, 0, 257, 0, 1, 0)
+"""So many that a layer computes whole blocks, and with them rows of other networks."""
 
 MLP = NetworkConfig(hidden=(16, 16))
 LSTM = NetworkConfig(hidden=(16,), core="lstm", core_size=8, core_layers=2)
@@ -133,6 +135,7 @@ def test_policies_of_one_architecture_choose_together_what_each_would_alone(
     assert_equal_choices(policies, together, env, turn)
     policies[0].adopt(weights_in(random_network(env, config, seed=99), version=7))
     assert_equal_choices(policies, together, env, turn)
+    assert_equal_choices(policies, together, env, turn, rows=MANY_ROWS)
 
     def refuse(*_: object) -> None:
         raise AssertionError("a policy was called by itself")
@@ -149,7 +152,8 @@ def test_bfloat16_and_greedy_policies_choose_together_what_each_would_alone(gree
     policies = [
         NetworkPolicy(random_network(env, MLP, seed=seed), dtype=torch.bfloat16, greedy=greedy) for seed in range(6)
     ]
-    assert_equal_choices(policies, TurnPolicies(policies), env, turn)
+    for rows in (ROWS, MANY_ROWS):
+        assert_equal_choices(policies, TurnPolicies(policies), env, turn, rows=rows)
 
 
 def test_bots_and_other_architectures_act_beside_those_that_act_together() -> None:
