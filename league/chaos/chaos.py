@@ -35,7 +35,7 @@ RECOVERY_S = 600.0
 FIND_S = 60.0
 """Longest wait for a process that is to be struck."""
 
-MOST_MISSES = 10
+MAX_MISSES = 10
 """After so many targets in a row that were not there the run is given up."""
 
 CLEAN_S = 10.0
@@ -283,7 +283,7 @@ def run_chaos(
             if chaos.strike(strike):
                 number, misses = number + 1, 0
                 say(f"{number}: {strike.name}; {len(chaos.findings.finished):,} finished leases seen")
-            elif (misses := misses + 1) == MOST_MISSES:
+            elif (misses := misses + 1) == MAX_MISSES:
                 raise RunFailed(f"{misses} targets in a row were not there, the last of {strike.name}")
         chaos.stop()
     except RunFailed as error:
