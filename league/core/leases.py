@@ -12,11 +12,10 @@ from league.core.matchmaking.fixed_opponents import fixed_opponent_probabilities
 from league.core.matchmaking.pfsp import sparse_probabilities
 from league.core.matchmaking.quality import note_chances, record_quality
 from league.core.metagame.meta_game import mixture_event
-from league.core.state.assignments import paired_assignments
+from league.core.state.assignments import counted_pairs, paired_assignments
 from league.core.state.bounds import MAX_COUNT, check_answer
 from league.core.state.commands import ExpireLease, FinishLease, NothingToLease, Refused, RequestLease
 from league.core.state.events import Event, LeaseExpired, LeaseFinished, LeaseGranted
-from league.core.state.payoff import counted_pairs
 from league.core.state.placements import placement_problem
 from league.core.state.records import Assignment, AssignmentOutcome, Lease
 from league.core.state.scoring import score_sum

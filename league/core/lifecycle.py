@@ -30,7 +30,7 @@ from league.core.state.events import (
     RunStarted,
     RunStopped,
 )
-from league.core.state.payoff import empty_payoff
+from league.core.state.payoff import Payoff
 from league.core.state.population import FIXED_OPPONENT, PLAYER
 from league.core.state.records import IMPORTED_PREFIX, INITIAL, Directive, DirectiveKind, SnapshotInfo
 from league.core.state.state import LeagueState, PlayerState
@@ -165,7 +165,7 @@ def apply_created(state: LeagueState, event: LeagueCreated) -> None:
     state.config, state.seed = config, event.seed
     state.num_seats, state.teams, state.scoring = event.num_seats, event.teams, event.scoring
     state.perfect_information, state.moves_at_once = event.perfect_information, event.moves_at_once
-    state.payoff = empty_payoff(
+    state.payoff = Payoff(
         num_seats=event.num_seats,
         half_life_steps=config.half_life_steps,
         prior_games=config.payoff.prior_games,

@@ -192,7 +192,7 @@ def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
     """A seat that wins far more, or far less, than the others of the same pairs."""
     if not state.is_competitive:
         return
-    totals = state.payoff.totals.values.sum(axis=0)
+    totals = state.payoff.totals.sum(axis=0)
     decided = totals[:, WIN] + totals[:, LOSS]
     shares = np.where(decided > 0, totals[:, WIN] / np.maximum(decided, 1), 0.5)
     seat = int(np.argmax(np.abs(shares - 0.5)))

@@ -103,7 +103,7 @@ def payoff_rows(state: LeagueState, homes: tuple[str, ...], *, away: str | None 
 def _rows_of(state: LeagueState, home: str, number: int, only: str | None) -> list[PayoffRow]:
     payoff, staleness_clock = state.payoff, state.population.staleness_clock.values
     known = payoff.posterior(number, staleness_clock)
-    met = np.unique(payoff.away.values[payoff.cells_of(number)]).tolist()
+    met = np.unique(payoff.away[payoff.cells_of(number)]).tolist()
     if only is not None:
         met = [away for away in met if state.population.names[away] == only]
     rows = []

@@ -98,11 +98,11 @@ def _miscounted(journal: JournalReader, state: LeagueState) -> Iterator[str]:
             games += sum(outcome.games for outcome in event.outcomes)
     if games != state.totals.games:
         yield f"the journal holds {games} games, the league counts {state.totals.games}"
-    recorded = int(state.payoff.totals.values.sum())
+    recorded = int(state.payoff.totals.sum())
     if len(state.teams) == 2 == len(set(state.teams)):
         if recorded != 2 * games:
             yield f"{games} games of two sides make {2 * games} entries, the payoff holds {recorded}"
-        scored = float(state.payoff.scores.values.sum())
+        scored = float(state.payoff.scores.sum())
         if abs(scored - games) > SCORE_ROUNDING * max(games, 1):
             yield f"the scores of both sides of {games} games sum to {scored:g}, not to their number"
 

@@ -179,8 +179,8 @@ def report_on(
             )
         )
     payoff = state.payoff
-    once = payoff.home.values < payoff.away.values
-    met = payoff.totals.values[once].sum(axis=(1, 2))
+    once = payoff.home < payoff.away
+    met = payoff.totals[once].sum(axis=(1, 2))
     body = totals.encoded_bytes / max(totals.encoded, 1)
     single = min(totals.events, PLAIN_EVENTS)
     kept = len(state.population.snapshots())

@@ -199,7 +199,7 @@ def present_ratings(state: LeagueState, chosen: list[int]) -> tuple[Array, Array
     rated = np.concatenate([np.array(chosen), population.frozen()[-MAX_FROZEN:]]).astype(np.int64)
     place = np.full(len(population), -1, dtype=np.int64)
     place[rated] = np.arange(len(rated))
-    home, away = place[payoff.home.values], place[payoff.away.values]
+    home, away = place[payoff.home], place[payoff.away]
     cells = np.flatnonzero((home >= 0) & (away >= 0) & (home < away))
     weights = payoff.present(cells, population.staleness_clock.values)
     pairs = PairGames(home[cells], away[cells], weights[:, SCORE], weights[:, GAMES])
@@ -249,13 +249,13 @@ def frozen_pairs(state: LeagueState, chosen: Numbers) -> PairGames:
     place = np.full(len(state.population), -1, dtype=np.int64)
     place[chosen] = np.arange(len(chosen))
     payoff = state.payoff
-    home, away = place[payoff.home.values], place[payoff.away.values]
+    home, away = place[payoff.home], place[payoff.away]
     cells = np.flatnonzero((home >= 0) & (away >= 0) & (home < away))
     return PairGames(
         first=home[cells],
         second=away[cells],
-        score=payoff.scores.values[cells].sum(axis=1),
-        games=payoff.totals.values[cells].sum(axis=(1, 2)).astype(np.float64),
+        score=payoff.scores_of(cells).sum(axis=1),
+        games=payoff.totals_of(cells).sum(axis=(1, 2)).astype(np.float64),
     )
 
 

@@ -1,10 +1,11 @@
-"""Builds a lease's table of assignments from the probabilities of its opponents.
+"""Builds a lease's table of assignments from the probabilities of its opponents; lists the pairs of seats that meet.
 
 Shape letter: S seats.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Iterable
 
 from league.core.state.records import Assignment
@@ -41,3 +42,25 @@ def paired_assignments(
             flags = tuple([records and (team == side or opponent in also_recorded) for team in teams])
             table.append(Assignment(policies, flags, probability / len(sides)))
     return tuple(table)
+
+
+def counted_pairs(policies: tuple[str, ...], teams: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Ordered pairs of seats whose result is recorded.
+
+    Seats of one team share their result, so a policy that sits in a team several times counts once, at its first
+    seat there. Two seats of one game that the same policy holds in two teams are a pair as well: they show what a seat
+    is worth.
+
+    Args:
+      policies, teams: [S] who sits where, and for whom.
+    """
+    # Remembered by who equals whom: by names there would be an entry for every two policies of a growing league.
+    return _pairs_of(tuple(map(policies.index, policies)), teams)
+
+
+@functools.lru_cache(maxsize=256)
+def _pairs_of(first_seats: tuple[int, ...], teams: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """As `counted_pairs`. first_seats: [S] lowest seat with the same policy."""
+    sides = list(zip(teams, first_seats, strict=True))
+    firsts = [seat for seat, side in enumerate(sides) if sides.index(side) == seat]
+    return tuple((i, j) for i in firsts for j in firsts if teams[i] != teams[j])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from league.core.state.payoff import counted_pairs
+from league.core.state.assignments import counted_pairs
 from league.core.state.records import AssignmentOutcome
 from league.core.state.scoring import Scoring, score_sum
 

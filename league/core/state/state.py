@@ -14,7 +14,7 @@ from league.core.state.episodes import Episodes
 from league.core.state.fair_share import FairShare
 from league.core.state.growable_array import GrowableArray
 from league.core.state.league_config import LeagueConfig, PlayerConfig
-from league.core.state.payoff import Payoff, Posterior, empty_payoff
+from league.core.state.payoff import Payoff, Posterior
 from league.core.state.population import Population
 from league.core.state.records import (
     Directive,
@@ -237,7 +237,7 @@ class LeagueState:
     directives: dict[int, Directive] = field(default_factory=dict)
     population: Population = field(default_factory=Population)
     payoff: Payoff = field(
-        default_factory=lambda: empty_payoff(num_seats=1, half_life_steps=1.0, prior_games=1.0),
+        default_factory=lambda: Payoff(num_seats=1, half_life_steps=1.0, prior_games=1.0),
     )
     fair_share: FairShare = field(default_factory=FairShare)
     totals: Totals = field(default_factory=Totals)

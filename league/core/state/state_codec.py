@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import base64
 import dataclasses
 import functools
@@ -9,7 +10,7 @@ import types
 import typing
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,22 +23,39 @@ Plain = Any
 SCALARS = (bool, int, float, str)
 
 
+class Packed(abc.ABC):
+    """An object that is stored as another record, of whose fields it has attributes with the same names.
+
+    Fields:
+      RECORD: a dataclass.
+    """
+
+    RECORD: ClassVar[type]
+
+    @classmethod
+    @abc.abstractmethod
+    def unpacked(cls, record: Any) -> Self:
+        """The object again, from the record."""
+
+
 def encode(value: object) -> Plain:
-    """Turn dataclasses into dicts, tuples into lists, dicts into lists of pairs and columns into little-endian base64.
+    """Turn dataclasses into dicts, tuples into lists, dicts into lists of pairs and arrays into little-endian base64.
 
     Raises:
       TypeError: a value of another kind.
     """
     if value is None or isinstance(value, SCALARS):
         return value
-    if isinstance(value, GrowableArray):
-        array = value.values
+    if isinstance(value, GrowableArray | np.ndarray):
+        array = value.values if isinstance(value, GrowableArray) else value
         little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         return [little.dtype.str, list(array.shape), base64.b64encode(little.tobytes()).decode("ascii")]
     if isinstance(value, tuple | list):
         return [encode(item) for item in value]
     if isinstance(value, dict):
         return [[encode(key), encode(item)] for key, item in value.items()]
+    if isinstance(value, Packed):
+        return {name: pack(getattr(value, name)) for name, pack in _packers(value.RECORD)}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: pack(getattr(value, name)) for name, pack in _packers(type(value))}
     raise TypeError(f"cannot write a {type(value).__name__} as plain data")
@@ -50,6 +68,8 @@ def decode(kind: Any, plain: Plain) -> Any:
       TypeError: an annotation of another kind than `encode` writes, or a field without a default is missing.
       ValueError: `plain` does not fit.
     """
+    if isinstance(kind, type) and issubclass(kind, Packed):
+        return kind.unpacked(decode(kind.RECORD, plain))
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         given = {name: decode(hint, plain[name]) for name, hint in _fields(kind).items() if name in plain}
         return kind(**given)  # a field that an earlier version did not write takes its default

@@ -192,9 +192,9 @@ def _opponents(state: LeagueState, player: PlayerState) -> list[Opponent]:
     if not len(cells):
         return []
     clock = population.staleness_clock.values
-    away = payoff.away.values[cells]
+    away = payoff.away[cells]
     weights = payoff.present(cells, clock)[:, GAMES]
-    games = payoff.totals.values[cells].sum(axis=(1, 2))
+    games = payoff.totals_of(cells).sum(axis=(1, 2))
     known = payoff.posterior(player.policy, clock).take(away.astype(np.int64))
     kinds = population.kind.values[away]
     order = np.lexsort((away, -games, -weights)).tolist()

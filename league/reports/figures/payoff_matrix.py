@@ -171,13 +171,13 @@ def _cells(state: LeagueState, chosen: NDArray[np.int64], seat: int | None) -> t
     payoff = state.payoff
     place = np.full(len(state.population), -1, dtype=np.int64)
     place[chosen] = np.arange(len(chosen))
-    found = np.flatnonzero((place[payoff.home.values] >= 0) & (place[payoff.away.values] >= 0))
-    rows, columns = place[payoff.home.values[found]], place[payoff.away.values[found]]
+    found = np.flatnonzero((place[payoff.home] >= 0) & (place[payoff.away] >= 0))
+    rows, columns = place[payoff.home[found]], place[payoff.away[found]]
     clock = state.population.staleness_clock.values
     if seat is None:
-        present, totals = payoff.present(found, clock), payoff.totals.values[found].sum(axis=(1, 2))
+        present, totals = payoff.present(found, clock), payoff.totals_of(found).sum(axis=(1, 2))
     else:
-        present, totals = payoff.present_on(seat, found, clock), payoff.totals.values[found, seat].sum(axis=1)
+        present, totals = payoff.present_on(seat, found, clock), payoff.totals_of(found)[:, seat].sum(axis=1)
     kept = (present[:, GAMES] > 0.0) & (rows != columns)
     score, games = present[kept, SCORE], present[kept, GAMES]
     low, high = win_rate_interval(score, games, payoff.prior_games)

@@ -103,11 +103,11 @@ def probe_curves(state: LeagueState) -> tuple[ProbeCurve, ...]:
 def _curves(state: LeagueState, yardstick: int) -> list[YardstickCurve]:
     """Curves of the players whose snapshots have met one yardstick."""
     payoff, names = state.payoff, state.population.names
-    cells = np.flatnonzero(payoff.away.values == yardstick)
-    scores = payoff.scores.values[cells].sum(axis=1)
-    games = payoff.totals.values[cells].sum(axis=(1, 2)).astype(np.float64)
+    cells = np.flatnonzero(payoff.away == yardstick)
+    scores = payoff.scores_of(cells).sum(axis=1)
+    games = payoff.totals_of(cells).sum(axis=(1, 2)).astype(np.float64)
     bounds = win_rate_interval(scores, games)
-    columns = (payoff.home.values[cells], scores, games, *bounds)
+    columns = (payoff.home[cells], scores, games, *bounds)
     by_player: dict[str, list[YardstickPoint]] = {}
     for home, score, count, low, high in zip(*(column.tolist() for column in columns), strict=True):
         snapshot = state.snapshots.get(names[home])

@@ -91,7 +91,7 @@ def test_a_run_keeps_counting_as_it_was_founded(tmp_path: Path) -> None:
     assert state.scoring == scoring
     assert verify_run(run).problems == ()
     assert choose(state, "mixture").reason.endswith("by returns")
-    scored, games = state.payoff.scores.values.sum(), state.payoff.totals.values.sum()
+    scored, games = state.payoff.scores.sum(), state.payoff.totals.sum()
     assert scored == pytest.approx(games / 2)
 
 

@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from league.core.league import APPLIERS, DECIDERS, apply, decide
 from league.core.metagame.ratings import league_ratings
 from league.core.pbt.pbt import pinned_checkpoints
+from league.core.state.assignments import counted_pairs
 from league.core.state.commands import (
     Command,
     ConfirmReset,
@@ -51,7 +52,7 @@ from league.core.state.events import (
     SnapshotRestored,
 )
 from league.core.state.league_config import LeagueConfig
-from league.core.state.payoff import GAMES, SCORE, counted_pairs
+from league.core.state.payoff import GAMES, SCORE
 from league.core.state.population_config import FixedOpponentConfig, HyperparameterConfig, PbtConfig, PopulationConfig
 from league.core.state.records import Directive, Lease, Progress
 from league.core.state.scoring import BY_WINS, Scoring
@@ -273,19 +274,18 @@ class LeagueHistories(RuleBasedStateMachine):
                 expected[*key, 2] += outcome.wins[j][i] * times
         found: Counter = Counter()
         payoff = state.payoff
-        for cell in range(len(payoff)):
-            home, away = int(payoff.home.values[cell]), int(payoff.away.values[cell])
-            for seat, result in np.ndindex(*payoff.totals.values.shape[1:]):
-                found[home, away, seat, result] += int(payoff.totals.values[cell, seat, result])
+        for home, away, totals in zip(payoff.home.tolist(), payoff.away.tolist(), payoff.totals, strict=True):
+            for seat, result in np.ndindex(*totals.shape):
+                found[home, away, seat, result] += int(totals[seat, result])
         assert +found == +expected
         self.check_scores()
 
     def check_scores(self) -> None:
         """What one side of a pair has not scored the other one has; nobody scores more than the games there were."""
         payoff = self.league.state.payoff
-        games, scores = payoff.totals.values.sum(axis=2), payoff.scores.values
+        games, scores = payoff.totals.sum(axis=2), payoff.scores
         assert np.all((scores >= -1e-9) & (scores <= games + 1e-9))
-        pairs = zip(payoff.home.values.tolist(), payoff.away.values.tolist(), strict=True)
+        pairs = zip(payoff.home.tolist(), payoff.away.tolist(), strict=True)
         place = {pair: cell for cell, pair in enumerate(pairs)}
         for (home, away), cell in place.items():
             other = place[away, home]

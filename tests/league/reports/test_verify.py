@@ -130,9 +130,9 @@ def test_a_league_that_counts_other_games_than_its_journal_is_found(
         state = state_of(made)
         if change == "totals":
             state.totals.games += 1
-        elif change == "scores":
-            state.payoff.scores.values[0] += 1.0
         else:
-            state.payoff.totals.values[0] += 1
+            results = (0, 0, 0) if change == "scores" else (1, 0, 0)
+            home, away = int(state.payoff.home[0]), int(state.payoff.away[0])
+            state.payoff.add(home, away, seat=0, results=results, score=1.0, now=0.0)
         monkeypatch.setattr(verify, "verified_state", lambda journal, state=state: state)
         assert any(words in problem for problem in verify_run(made).problems)

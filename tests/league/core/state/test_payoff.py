@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tracemalloc
 
 import numpy as np
@@ -9,14 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from league.core.state.payoff import Payoff, counted_pairs, empty_payoff
+from league.core.state.payoff import Payoff
+from league.core.state.state_codec import decode, encode
 
 HALF_LIFE = 1_000.0
 NUM_POLICIES = 4
 
 
 def new_payoff(num_seats: int = 2) -> Payoff:
-    return empty_payoff(num_seats=num_seats, half_life_steps=HALF_LIFE, prior_games=2.0)
+    return Payoff(num_seats=num_seats, half_life_steps=HALF_LIFE, prior_games=2.0)
 
 
 def record(
@@ -140,28 +142,78 @@ def test_samples_follow_the_posterior() -> None:
     assert drawn[:, 2].var() == pytest.approx(1 / 12, abs=0.01)
 
 
-@pytest.mark.parametrize(
-    ("policies", "teams", "pairs"),
-    [
-        (("a", "b"), (0, 1), {(0, 1), (1, 0)}),
-        (("a", "a"), (0, 1), {(0, 1), (1, 0)}),
-        (("a",), (0,), set()),
-        (("a", "b", "b"), (0, 1, 2), {(0, 1), (0, 2), (1, 0), (2, 0), (1, 2), (2, 1)}),
-        (("a", "a", "b", "b"), (0, 0, 1, 1), {(0, 2), (2, 0)}),
-        (("a", "c", "b", "b"), (0, 0, 1, 1), {(0, 2), (2, 0), (1, 2), (2, 1)}),
-    ],
-)
-def test_a_policy_counts_once_per_opposing_team(policies: tuple, teams: tuple, pairs: set) -> None:
-    assert set(counted_pairs(policies, teams)) == pairs
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(games_or_moves)
+def test_a_stored_payoff_comes_back_the_same_and_goes_on_the_same(history: list[tuple]) -> None:
+    """Columns are what they would be if every cell had a clock and weights of its own from the first game on."""
+    payoff, staleness_clock = new_payoff(), np.zeros(NUM_POLICIES)
+    cells: dict[tuple[int, int], dict] = {}
+    for step in history:
+        if step[0] == "move":
+            staleness_clock[step[1]] += step[2]
+        elif step[0] == "forget":
+            payoff.forget(step[1])
+            for pair, cell in cells.items():
+                cell["weights"] *= step[1] not in pair
+        else:
+            _, home, away, seat, results = step
+            now = float(staleness_clock[home] + staleness_clock[away])
+            counts = results[1] != 9  # some games are of weights that were thrown away
+            score = results[0] + results[1] / 3
+            payoff.add(home, away, seat=seat, results=results, score=score, now=now, counts=counts)
+            blank = {"clock": now, "weights": np.zeros((2, 2)), "totals": np.zeros((2, 3)), "scores": np.zeros(2)}
+            cell = cells.setdefault((home, away), blank)
+            cell["totals"][seat] += results
+            cell["scores"][seat] += score
+            if counts:
+                cell["weights"] *= 2.0 ** ((cell["clock"] - now) / HALF_LIFE)
+                cell["clock"] = now
+                cell["weights"][seat] += (score, sum(results))
+        plain = json.loads(json.dumps(encode(payoff)))
+        again = decode(Payoff, plain)
+        assert encode(again) == plain
+        payoff = again if step[0] == "move" else payoff  # so that either goes on
+    assert list(zip(payoff.home.tolist(), payoff.away.tolist(), strict=True)) == list(cells)
+    for name in ("clock", "weights", "totals", "scores"):
+        np.testing.assert_array_equal(
+            getattr(payoff, name).tolist(), [np.array(cell[name]).tolist() for cell in cells.values()]
+        )
 
 
-def test_pairs_of_a_growing_league_are_not_remembered_by_name() -> None:
-    counted_pairs(("a", "b"), (0, 1))
+def test_counts_and_scores_stay_exact_when_they_outgrow_their_type() -> None:
+    payoff = new_payoff()
+    for wins, score in ((65_535, 0.5), (1, 0.1), (2**32, 2.0**53), (2**40, 0.0)):
+        payoff.add(0, 1, seat=0, results=(wins, 0, 0), score=score, now=0.0)
+        payoff.add(1, 0, seat=1, results=(0, 7, 0), score=3.5, now=0.0)
+    assert payoff.seat_totals(0, 1).tolist() == [[65_536 + 2**32 + 2**40, 0, 0], [0, 0, 0]]
+    assert payoff.seat_totals(1, 0).tolist() == [[0, 0, 0], [0, 28, 0]]
+    assert payoff.scores.tolist() == [[0.5 + 0.1 + 2.0**53, 0.0], [0.0, 14.0]]
+    record(payoff, 40_000, 70_000, (1, 0, 0))
+    assert (payoff.home.tolist(), payoff.away.tolist()) == ([0, 1, 40_000], [1, 0, 70_000])
+    assert payoff.posterior(40_000, np.zeros(70_001)).games[70_000] == 1.0
+
+
+def test_two_frozen_policies_cost_at_most_60_bytes_in_each_direction() -> None:
     tracemalloc.start()
     try:
-        for number in range(4_000):
-            counted_pairs((f"main-{number}", f"main-{number + 1}"), (0, 1))
-        held_bytes, _ = tracemalloc.get_traced_memory()
+        payoff = new_payoff()
+        for home in range(70):
+            for away in range(home):
+                record(payoff, home, away, (9, 2, 9))
+                record(payoff, away, home, (9, 2, 9), seat=1)
+        held_bytes, most_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert held_bytes < 400_000  # by their names it would be 1.9 MB; other threads of the test allocate too
+    assert held_bytes / len(payoff) < 60  # with an entry of a dictionary and a weight for each it was 240
+    assert most_bytes / len(payoff) < 90  # while it grew
+
+
+@pytest.mark.parametrize("first", [0.0, 500.0])
+def test_a_cell_is_found_among_all_others(first: float) -> None:
+    payoff, rng = new_payoff(), np.random.default_rng(0)
+    pairs = [(int(home), int(away)) for home, away in rng.permutation(list(np.ndindex(12, 12)))]
+    for wins, (home, away) in enumerate(pairs):
+        record(payoff, home, away, (wins, 0, 0), now=first)
+    assert [int(payoff.seat_totals(*pair).sum()) for pair in pairs] == list(range(len(pairs)))
+    assert payoff.cells_of(5).tolist() == [cell for cell, (home, _) in enumerate(pairs) if home == 5]
+    assert payoff.seat_totals(12, 0).sum() == payoff.seat_totals(0, 12).sum() == 0
