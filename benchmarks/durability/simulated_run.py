@@ -34,7 +34,7 @@ from league.run.budget import Limits, Meter, Spent
 from league.run.config_changes import noted_config, settled_config
 from league.run.daemon import Daemon
 from league.run.daemon_status import DaemonStatus
-from league.run.launch import run_and_keep
+from league.run.session import run_and_keep
 from league.runtime.protocol import PlayLease, Report, ResetPlayer, TakeSnapshot, Task
 from league.store.checkpoints import CheckpointStore
 from league.store.journal_reader import Head, JournalReader

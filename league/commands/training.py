@@ -20,7 +20,7 @@ from league.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from league.run.launch import Ended
+    from league.run.session import Ended
 
 
 def add_training(app: typer.Typer) -> None:

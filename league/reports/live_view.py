@@ -13,7 +13,7 @@ from league.monitor.console import RunConsole
 from league.monitor.jsonl_sink import last_row
 from league.monitor.view import RunView
 from league.run.budget import Spent
-from league.run.run_view import UpdateNumbers, run_view
+from league.run.observing.run_view import UpdateNumbers, run_view
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 

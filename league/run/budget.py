@@ -57,6 +57,10 @@ class Limits:
         )
         return any(limit is not None and used >= limit for limit, used in pairs)
 
+    def env_steps_target(self, begun: Spent) -> int | None:
+        """Env steps of the run at which the command stops; None where they do not limit it."""
+        return None if self.env_steps is None else begun.env_steps + self.env_steps
+
 
 def fraction_spent(budget: BudgetConfig, spent: Spent, *, limits: Limits) -> float:
     """Fraction of the budget spent, in [0, 1]; schedules read it.

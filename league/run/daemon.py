@@ -77,6 +77,7 @@ class Daemon:
       operator: requests of those who operate the run; None where nobody does.
       restore_hosts: called once when every learner is in place, before the first lease.
       prober: measures snapshots beside the training; closed by the caller.
+      say: tells the user one sentence.
     """
 
     def __init__(
@@ -93,8 +94,9 @@ class Daemon:
         restore_hosts: Callable[[], object] = lambda: None,
         operator: Operator | None = None,
         prober: Prober | None = None,
+        say: Callable[[str], object] = lambda sentence: None,
     ) -> None:
-        self._config, say = config, lambda sentence: self.say(sentence)  # noqa: PLW0108  `say` may be set later
+        self._config, self._say = config, say
         self._operator, self._prober = operator, prober
         self._league = league
         self._runtime = runtime
@@ -129,12 +131,9 @@ class Daemon:
         self._metering, self._stuck = False, ""
         self._ignored: tuple[type[Exception], ...] = (Refused,)
         self.stop_requested = False
-        self.on_started: Callable[[], object] = lambda: None
-        self.say: Callable[[str], object] = lambda sentence: None
 
     def run(self) -> str:
         """Train until something ends it, then drain and save; returns why it ended."""
-        self.on_started()
         self._do(StartRun())
         self._frozen.take_back_mended()
         self._unacted.extend(DirectiveIssued(directive) for directive in self._league.state.directives.values())
@@ -168,7 +167,7 @@ class Daemon:
             except EnvError:  # each host's games may raise for themselves
                 continue
             except Exception as error:  # boundary: the error that ended the run is the one to report
-                self.say(f"What was learnt since the last restart states could not be saved: {error}")
+                self._say(f"What was learnt since the last restart states could not be saved: {error}")
                 return
 
     @property
@@ -266,7 +265,7 @@ class Daemon:
     def _handle(self, report: Report) -> None:
         if isinstance(report, LeaseDone):
             self._stuck = ""
-            self._losses.failed(report, say=self.say)
+            self._losses.failed(report, say=self._say)
             answer = report.answer
             if not self._do(answer):
                 lease = self._league.state.leases.get(answer.lease_id)
@@ -292,9 +291,9 @@ class Daemon:
             self._host_started(report)
         elif isinstance(report, HostStuck):
             self._stuck = report.text
-            self.say(f"{report.host}: {report.text}")
+            self._say(f"{report.host}: {report.text}")
         elif isinstance(report, Remark):
-            self.say(report.text)
+            self._say(report.text)
         elif isinstance(report, HostLost):
             self._host_lost(report)
 
@@ -309,7 +308,7 @@ class Daemon:
             self._effects.install(player)
 
     def _host_lost(self, report: HostLost) -> None:
-        self._losses.lost(report, say=self.say)
+        self._losses.lost(report, say=self._say)
         self._hosts.forget(report.host)
         if report.for_good:
             self._numbers.gone(report.host)

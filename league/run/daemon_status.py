@@ -1,4 +1,4 @@
-"""The status of the daemon, made every turn of its loop; `league.run.observer` turns it into tables and metrics."""
+"""The status of the daemon, made every turn of its loop; `league.run.observing` turns it into tables and metrics."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 from league.monitor.console import RunConsole
@@ -13,8 +13,11 @@ from league.run.daemon import Daemon
 
 
 @contextlib.contextmanager
-def stopped_by_signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
-    """First Ctrl-C, TERM or loss of the terminal drains and saves, the second leaves at once."""
+def stopped_by_signals(daemon: Daemon, console: RunConsole) -> Iterator[Callable[[], None]]:
+    """First Ctrl-C, TERM or loss of the terminal drains and saves, the second leaves at once.
+
+    Yields a function that takes the signals again, for after a library has set handlers of its own.
+    """
 
     def handle(number: int, frame: FrameType | None) -> None:
         if daemon.stop_requested:
@@ -25,10 +28,14 @@ def stopped_by_signals(daemon: Daemon, console: RunConsole) -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     if before[signal.SIGHUP] == signal.SIG_IGN:  # whoever started it wants it to outlive its terminal
         del before[signal.SIGHUP]
-    daemon.on_started = lambda: [signal.signal(number, handle) for number in before]  # Ray sets handlers of its own
-    daemon.on_started()
+
+    def take() -> None:
+        for number in before:
+            signal.signal(number, handle)
+
+    take()
     try:
-        yield
+        yield take
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -13,7 +13,8 @@ from league.core.state.events import EVENTS, CheckpointSaved, Event, RunStarted,
 from league.core.state.state import LeagueState
 from league.run import launch
 from league.run.budget import Limits
-from league.run.launch import Ended, resume
+from league.run.launch import resume
+from league.run.session import Ended
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder

@@ -29,7 +29,7 @@ from league.monitor.view import GateView
 from league.page.runs.journal_fold import NotableEvent
 from league.page.runs.metric_history import Series
 from league.page.runs.opened_run import OpenedRun
-from league.run.run_view import gate_view
+from league.run.observing.run_view import gate_view
 
 CHARTS: tuple[tuple[str, tuple[Metric, ...]], ...] = (
     ("Loss", (names.LOSS_POLICY, names.LOSS_VALUE)),

@@ -20,7 +20,8 @@ from league.errors import ConfigError
 from league.policies.trust import Untrusted
 from league.reports.status.report import read_status
 from league.run.daemon_status import DaemonStatus
-from league.run.observer import Observer
+from league.run.observing.observer import Observer
+from league.store.run_folder import RunFolder
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
 
 
@@ -152,7 +153,7 @@ def test_a_run_tells_of_its_alerts_in_status_log_and_metrics_and_by_a_command(
         observe(self, seen)
         self._due["status"] = 0.0
         seen_text.append(read_status(tmp_path / "run").text())
-        seen_metrics.append(exposition(self._folder))
+        seen_metrics.append(exposition(RunFolder(tmp_path / "run")))
 
     monkeypatch.setattr(Observer, "observe", look_inside)
     start(tmp_path, tiny(league=ONE_PLAYER, alerts=alerts), env_steps=300)

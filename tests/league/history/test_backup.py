@@ -15,7 +15,7 @@ from league.http.token_file import tokens_in
 from league.reports.status.report import read_status
 from league.reports.verify import verify_run
 from league.run.daemon_status import DaemonStatus
-from league.run.observer import Observer
+from league.run.observing.observer import Observer
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
 from tests.league.history.fork_cases import contents, small_source

@@ -23,14 +23,12 @@ def adapted(path: Path) -> list[SettingsChanged]:
 
 def test_a_remedy_is_in_the_journal_with_its_reason_and_said_in_one_line(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", league=FAR, budget={"env_steps": 10_000})
-    said: list[str] = []
     daemon = bench.daemon(Limits())
-    daemon.say = said.append
     daemon.run()
     event = adapted(bench.folder.path)[0]
     assert (event.by, event.remedy) == (BY, "gate of group 0 comes nearer")
     assert "as its gate waits for" in event.reason
-    (line, *_) = said
+    (line, *_) = bench.said
     assert "the league sets league.players.0.gate.min_steps 100000000 ->" in line and "\n" not in line
     assert bench.folder.read_config() == bench.league.state.config_text
     assert bench.league.state.players["main-0"].num_snapshots > 2

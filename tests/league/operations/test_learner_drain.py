@@ -44,7 +44,6 @@ def test_a_drained_learner_host_ends_with_its_players_saved_and_moved(tmp_path: 
     bench.runtime.delay = 2
     moved = bench.runtime.held_by["learner-1"]
     answers = ask(bench, (DRAIN_AT, "drain", {"host": "learner-1"}))
-    said: list[str] = []
     remove = bench.runtime.remove_learner_host
 
     def remove_between_leases(name: str) -> tuple[str, ...]:
@@ -53,7 +52,6 @@ def test_a_drained_learner_host_ends_with_its_players_saved_and_moved(tmp_path: 
 
     bench.runtime.remove_learner_host = remove_between_leases  # type: ignore[method-assign]
     daemon = bench.daemon(Limits(env_steps=5_000))
-    daemon.say = said.append
     daemon.run()
     done = answers[0].result(timeout=0)
     assert (done.words, done.undoable) == ("drains learner-1; the other learner hosts take its players", False)
@@ -68,7 +66,7 @@ def test_a_drained_learner_host_ends_with_its_players_saved_and_moved(tmp_path: 
     assert not any(isinstance(event, LeaseExpired) for event in events_of(bench.folder.path))
     assert bench.operator.config.runtime.learner_hosts == 1
     assert state_of(bench.folder.path).hosts == {"learner-1": "drained"}
-    assert f"learner-1 has ended; the other learner hosts hold {', '.join(moved)} now." in said
+    assert f"learner-1 has ended; the other learner hosts hold {', '.join(moved)} now." in bench.said
     assert verify_run(bench.folder.path).problems == ()
 
 

@@ -261,7 +261,7 @@ def test_a_run_with_probes_trains_as_one_without_and_shows_what_they_found(
     monkeypatch.setattr("league.probes.prober.ProbeProcess", AutoProcess)
     monkeypatch.setattr("league.probes.prober.START_CORE_SECONDS", 0.0)
     monkeypatch.setattr("league.probes.yardsticks.Yardsticks.least_core_seconds", 0.0)
-    monkeypatch.setattr("league.run.observer.METRICS_EVERY_S", 0.0)
+    monkeypatch.setattr("league.run.observing.observer.METRICS_EVERY_S", 0.0)
     start(tmp_path, tiny(league=ONE_PLAYER), env_steps=2_000, run="plain")
     start(tmp_path, tiny(league=ONE_PLAYER, probes={"kinds": ["yardsticks"]}), env_steps=2_000)
     history = history_of(tmp_path / "run")

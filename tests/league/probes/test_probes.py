@@ -24,7 +24,7 @@ from league.probes.returns import MeanReturn
 from league.probes.series import series_of
 from league.probes.yardsticks import Yardsticks, YardsticksOptions
 from league.reports.probes import probes_of
-from league.run.metric_sinks import require_working_sinks
+from league.run.observing.metric_sinks import require_working_sinks
 from tests.league.core.simulated_league import SimulatedLeague, three_roles
 from tests.league.probes.subjects import OLD, subject_of
 

@@ -229,6 +229,7 @@ class Bench:
         network = build_network(spec, self.config.network, seed=0)
         kind = ExactFakeRuntime if exact else FakeRuntime
         self.runtime = kind(weights_in(network), players=tuple(self.league.state.players))
+        self.said: list[str] = []
         self.warned: list[str] = []
         self.policies = PolicyStore(
             self.config,
@@ -250,6 +251,7 @@ class Bench:
             begun=Spent(env_steps=self.league.state.totals.env_steps),
             observe=self.seen.append,
             operator=self.operator,
+            say=self.said.append,
         )
 
     def run(self, *, env_steps: int) -> str:

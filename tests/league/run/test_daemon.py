@@ -355,7 +355,6 @@ def test_a_host_works_on_one_lease_at_a_time(tmp_path: Path) -> None:
 
 def test_games_that_are_given_up_are_said_once_and_shown_until_their_host_starts_again(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", league=ONE_PLAYER)
-    said: list[str] = []
     failure = GameFailure("game", 7, 11, 2, 5, "step", "raised OSError: no board", strikes=3, quarantined=True)
 
     def fail(task: Task) -> None:
@@ -368,9 +367,8 @@ def test_games_that_are_given_up_are_said_once_and_shown_until_their_host_starts
 
     bench.runtime.watch = fail
     daemon = bench.daemon(Limits(env_steps=900))
-    daemon.say = said.append
     daemon.run()
-    (line,) = [line for line in said if "no board" in line]
+    (line,) = [line for line in bench.said if "no board" in line]
     assert line == (
         "actor-0: game: step raised OSError: no board (game 7, episode 2, seed 11, step 5); after 3 failures it is not"
         " played any more. Its traceback is under logs/ in the run folder."

@@ -17,7 +17,8 @@ from league.core.state.events import LeagueCreated, RunStarted
 from league.core.state.state import LeagueState
 from league.errors import ConfigError, RunExists
 from league.run.budget import Limits
-from league.run.launch import MAX_CHUNK_BATCHES, host_setup, make_runtime, resume, train
+from league.run.host_setup import MAX_CHUNK_BATCHES, host_setup, make_runtime
+from league.run.launch import resume, train
 from league.runtime.actor_state_file import decode_actor_state
 from league.runtime.inprocess import InProcessRuntime
 from tests.league.tiny_runs import (

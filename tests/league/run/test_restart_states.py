@@ -86,11 +86,11 @@ def test_a_daemon_that_cannot_save_after_an_error_gives_up_in_time(tmp_path: Pat
 def test_trained_steps_never_run_backwards_in_the_metrics_though_a_kill_lost_some(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("league.run.observer.METRICS_EVERY_S", 0.0)
+    monkeypatch.setattr("league.run.observing.observer.METRICS_EVERY_S", 0.0)
     plain = tiny(league=ONE_PLAYER, runtime={"checkpoint_updates": 10_000})
     with monkeypatch.context() as patched:
-        patched.setattr("league.run.launch.Daemon.rescue", lambda self: None)
-        patched.setattr("league.run.launch.Daemon._drain", _die)
+        patched.setattr("league.run.session.Daemon.rescue", lambda self: None)
+        patched.setattr("league.run.session.Daemon._drain", _die)
         with pytest.raises(KeyboardInterrupt):
             start(tmp_path, plain, env_steps=2_000)
     known = state_of(tmp_path / "run").players["main-0"]

@@ -13,7 +13,7 @@ from league.config.deadlines import PROGRESS_EVERY_S, Deadlines
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig
 from league.errors import ConfigError
-from league.run.launch import host_setup
+from league.run.host_setup import host_setup
 from tests.league.tiny_runs import tiny
 
 

@@ -31,6 +31,6 @@ def tracked_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wandb = {"mode": "offline", "models": "all", "project": "games", "tags": ["v1"], "player_runs": 2}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("league.trackers.uploading_sink.CLOSE_DEADLINE_S", 60.0)  # a loaded machine takes its time
-        patch.setattr("league.run.observer.METRICS_EVERY_S", 0.2)
+        patch.setattr("league.run.observing.observer.METRICS_EVERY_S", 0.2)
         start(folder, tiny(wandb=wandb), env_steps=2_500)
     return run

@@ -32,8 +32,8 @@ SEATS_CUT_OFF = {"id": "probe_simultaneous", "kwargs": {"num_seats": 2, "truncat
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Metrics and ratings at every turn, in the daemon's own thread."""
     for name in ("METRICS_EVERY_S", "RATINGS_EVERY_S"):
-        monkeypatch.setattr(f"league.run.observer.{name}", 0.0)
-    monkeypatch.setattr("league.run.observer.in_thread", lambda job: job())
+        monkeypatch.setattr(f"league.run.observing.observer.{name}", 0.0)
+    monkeypatch.setattr("league.run.observing.observer.in_thread", lambda job: job())
 
 
 @pytest.mark.usefixtures("at_once")
@@ -65,7 +65,7 @@ def test_a_game_of_one_seat_shows_its_return_and_length_while_it_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """CartPole pays one for each step, so that return and length are the same number."""
-    monkeypatch.setattr("league.run.observer.METRICS_EVERY_S", 0.0)
+    monkeypatch.setattr("league.run.observing.observer.METRICS_EVERY_S", 0.0)
     pytest.importorskip("gymnasium")
     plain = tiny(env={"id": "gymnasium:CartPole-v1"}, league={"players": [{"role": "main_agent"}]})
     start(tmp_path, plain, env_steps=1_500)

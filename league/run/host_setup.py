@@ -1,0 +1,43 @@
+"""The setup that the hosts of a run build from, and the runtime that they run in."""
+
+from __future__ import annotations
+
+import secrets
+
+from envs.protocol import EnvSpec
+from league.config.checks import run_deadlines
+from league.config.plugin_names import outside_names
+from league.config.run_config import RunConfig, config_plain
+from league.core.state.state import LeagueState
+from league.runtime.inprocess import InProcessRuntime
+from league.runtime.protocol import HostSetup, Runtime
+
+MAX_CHUNK_BATCHES = 4
+"""Batches in one chunk at most: larger chunks cost fewer calls, smaller ones keep the policy lag down."""
+
+
+def host_setup(config: RunConfig, spec: EnvSpec, *, run: str) -> HostSetup:
+    """The setup that the hosts of a run build from."""
+    rows = config.actors.num_envs * spec.num_seats
+    batches = min(max(rows // (2 * config.learner.batch_rows), 1), MAX_CHUNK_BATCHES)
+    return HostSetup(
+        run=run,
+        env=config.env,
+        network=config.network,
+        learner=config.learner,
+        num_envs=config.actors.num_envs,
+        chunk_rows=batches * config.learner.batch_rows,
+        seed=config.seed,
+        deadlines=run_deadlines(config),
+        inference=secrets.token_hex(16) if config.actors.inference == "central" else "",
+    )
+
+
+def make_runtime(config: RunConfig, setup: HostSetup, state: LeagueState) -> Runtime:
+    """The runtime that the configuration names. Ray is imported only where it is used."""
+    if config.runtime.kind == "inprocess":
+        return InProcessRuntime(setup, players=tuple(state.players), deadline_s=config.runtime.lease_deadline_s)
+    from league.runtime.ray_runtime import RayRuntime
+
+    own_names = tuple(found.name for found in outside_names(config_plain(config)))
+    return RayRuntime(setup, config.runtime, players=tuple(state.players), own_names=own_names)

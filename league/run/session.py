@@ -1,0 +1,208 @@
+"""One session of a run: the wiring of its daemon, in one place, and its end.
+
+A session lasts from a start of the run to its stop; `league.run.launch` begins the first one and those that resume.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agents.nets.config import NetworkConfig
+from envs.protocol import EnvSpec
+from league.config.plugin_names import OutsideName, outside_names
+from league.config.run_config import RunConfig, config_plain
+from league.control.page_process import page_process
+from league.errors import JournalError, LeagueError, StorageError
+from league.monitor.console import RunConsole
+from league.monitor.sink import MetricSink
+from league.operations.disk_floor import DiskFloor
+from league.operations.operator import Operator
+from league.policies.imported import imported_networks
+from league.policies.policy_store import PolicyStore, network_plain
+from league.policies.teacher import teacher_weights
+from league.policies.trust import mark
+from league.probes.prober import open_prober
+from league.run.budget import Limits, Meter, Spent
+from league.run.daemon import Daemon
+from league.run.host_setup import host_setup, make_runtime
+from league.run.kept_games import restore_games, save_games
+from league.run.observing.heartbeat import Heartbeat
+from league.run.observing.metric_sinks import open_sinks
+from league.run.observing.observer import Observer
+from league.run.observing.watches import open_watches
+from league.run.resume_files import begun_at, files_to_note, read_clock
+from league.run.stop_signals import stopped_by_signals
+from league.runtime.host_log import logged_to
+from league.runtime.protocol import HostSetup, Runtime
+from league.store.checkpoints import CheckpointStore
+from league.store.journaled_league import JournaledLeague
+from league.store.run_folder import RunFolder
+from league.store.snapshots import LocalSnapshotStore
+
+
+@dataclass(frozen=True)
+class Ended:
+    """The end of a session. reason: why; spent: by the run in all; seconds: of training in this session."""
+
+    folder: RunFolder
+    reason: str
+    spent: Spent
+    seconds: float
+
+
+def run_session(
+    config: RunConfig,
+    spec: EnvSpec,
+    *,
+    folder: RunFolder,
+    league: JournaledLeague,
+    limits: Limits,
+    notes: Sequence[str] = (),
+) -> Ended:
+    """Train until something ends it.
+
+    Args:
+      folder: of the run, locked. league: its history, open for writing; closed here.
+      notes: sentences for the user, said first.
+    """
+    with contextlib.ExitStack() as stack:
+        stack.callback(league.close)
+        stack.enter_context(logged_to(folder.logs_path, "daemon"))
+        snapshots = LocalSnapshotStore(folder.snapshots_path, storage=folder.storage)
+        fixed_opponents = imported_networks(league.state, snapshots)
+        setup = _whole_setup(config, spec, folder, snapshots, fixed_opponents)
+        runtime = stack.enter_context(contextlib.closing(make_runtime(config, setup, league.state)))
+        console = stack.enter_context(RunConsole(sys.stdout, clock=time.monotonic))
+        for note in (*notes, *mark(folder, _names_of_run(config, fixed_opponents))):
+            console.say(note)
+        sink = stack.enter_context(contextlib.closing(open_sinks(config, folder, console)))
+        policies = _policy_store(config, folder, snapshots, console)
+        return _train(config, policies, folder, league, runtime, limits, console=console, sink=sink)
+
+
+def _train(
+    config: RunConfig,
+    policies: PolicyStore,
+    folder: RunFolder,
+    league: JournaledLeague,
+    runtime: Runtime,
+    limits: Limits,
+    *,
+    console: RunConsole,
+    sink: MetricSink,
+) -> Ended:
+    """Run the daemon, observed and open to requests, and store what the next start continues from."""
+    say, noted = console.say, league.noted_files
+    clock = read_clock(folder, noted, say=say)
+    begun = begun_at(clock, league.state, limits)
+    with contextlib.ExitStack() as stack:
+        operator = stack.enter_context(contextlib.closing(Operator(folder, league, config)))
+        floor = DiskFloor(folder.path, operator, snapshot_bytes=policies.snapshot_bytes, say=say)
+        watches = stack.enter_context(open_watches(config, folder, floor, say=say))
+        target = limits.env_steps_target(begun)
+        heartbeat = Heartbeat(folder, league=league, runtime=runtime, alerts=watches.alerts, env_steps_target=target)
+        heartbeat.write(None, phase="starting")
+        observer = Observer(
+            folder.path,
+            league=league,
+            runtime=runtime,
+            heartbeat=heartbeat,
+            watches=watches,
+            console=console,
+            sink=sink,
+        )
+        daemon = Daemon(
+            config,
+            league=league,
+            runtime=runtime,
+            policies=policies,
+            meter=Meter(clock.spent, monotonic=time.monotonic),
+            limits=limits,
+            begun=begun,
+            observe=observer.observe,
+            operator=operator,
+            prober=stack.enter_context(open_prober(config.probes, folder.path, league.state, say=say)),
+            restore_hosts=lambda: restore_games(runtime, folder, policies, league.state, noted, say=say),
+            say=say,
+        )
+        with (
+            heartbeat.failure_noted(),
+            stopped_by_signals(daemon, console) as take_signals,
+            _doors(folder, operator, config, console),
+        ):
+            runtime.start()
+            take_signals()  # Ray has set handlers of its own
+            reason = run_and_keep(daemon, league)
+        _save_stop(daemon, heartbeat, runtime, folder, league, reason=reason)
+        return Ended(folder, reason, daemon.spent, daemon.spent.seconds - clock.spent.seconds)
+
+
+def _whole_setup(
+    config: RunConfig,
+    spec: EnvSpec,
+    folder: RunFolder,
+    snapshots: LocalSnapshotStore,
+    fixed_opponents: Mapping[str, NetworkConfig],
+) -> HostSetup:
+    """The setup with what only the run folder has."""
+    teacher = teacher_weights(config, spec, store=snapshots)
+    setup = host_setup(config, spec, run=folder.path.name)
+    return replace(setup, imported_networks=fixed_opponents, teacher=teacher, logs=str(folder.logs_path))
+
+
+def _names_of_run(config: RunConfig, fixed_opponents: Mapping[str, NetworkConfig]) -> Iterator[OutsideName]:
+    """The code from outside that a run loads: its configuration's, and that of its fixed opponents' networks."""
+    yield from outside_names(config_plain(config))
+    for network in fixed_opponents.values():
+        yield from outside_names({"network": network_plain(network)})
+
+
+def _policy_store(
+    config: RunConfig, folder: RunFolder, snapshots: LocalSnapshotStore, console: RunConsole
+) -> PolicyStore:
+    """The weights of the run, without what a crash left half written."""
+    checkpoints = CheckpointStore(folder.checkpoints_path, storage=folder.storage)
+    snapshots.sweep()
+    checkpoints.sweep()
+    return PolicyStore(config, snapshots=snapshots, checkpoints=checkpoints, warn=console.say)
+
+
+@contextlib.contextmanager
+def _doors(folder: RunFolder, operator: Operator, config: RunConfig, console: RunConsole) -> Iterator[None]:
+    """The control door of the run and its page. The web server is imported only where there is one."""
+    with contextlib.ExitStack() as stack:
+        if config.control.door:
+            from league.control.door import open_door
+
+            stack.enter_context(open_door(folder, operator, config.control, say=console.say))
+        if config.control.page:
+            stack.enter_context(page_process(folder, say=console.say))
+        yield
+
+
+def run_and_keep(daemon: Daemon, league: JournaledLeague) -> str:
+    """Run the daemon; whatever it had learnt and noted down when something broke becomes durable all the same."""
+    try:
+        return daemon.run()
+    except BaseException as error:
+        if isinstance(error, Exception) and not isinstance(error, StorageError | JournalError):
+            daemon.rescue()
+        with contextlib.suppress(LeagueError):
+            league.commit()
+        raise
+
+
+def _save_stop(
+    daemon: Daemon, heartbeat: Heartbeat, runtime: Runtime, folder: RunFolder, league: JournaledLeague, *, reason: str
+) -> None:
+    """Store what the next start continues from."""
+    if daemon.playing:  # stopped before that: the games kept at the last stop remain the ones to continue
+        save_games(runtime, folder, league.state)
+    heartbeat.write_clock(daemon.status("stopped"), durable=True)
+    league.save_state()
+    league.note_files(files_to_note(folder))
+    heartbeat.write(daemon.status("stopped"), phase="stopped", message=reason)
