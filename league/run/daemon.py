@@ -9,18 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from agents.restart_state import ema_in
 from envs.protocol import EnvError
 from league.config.run_config import RunConfig
 from league.core.state.commands import (
     Command,
-    ConfirmReset,
-    ConfirmSnapshot,
-    ExpireLease,
     NothingToLease,
     Refused,
     RequestLease,
-    SaveCheckpoint,
     StartRun,
     StopRun,
 )
@@ -34,26 +29,15 @@ from league.policies.policy_store import PolicyStore
 from league.probes.prober import Prober
 from league.run.budget import BUDGET, LIMIT, SIGNAL, Limits, Meter, Spent, budget_spent, follows_clock, fraction_spent
 from league.run.checkpointing import RESCUE_S, RestartStates
-from league.run.daemon_status import DaemonStatus, HostLosses
+from league.run.daemon_status import DaemonStatus
 from league.run.effects import Effects, HostTable, open_again
 from league.run.frozen_weights import FrozenWeights
+from league.run.host_reports import HostReports
 from league.run.rating_phase import RatingPhase, rating_allowance
 from league.run.snapshot_requests import SnapshotRequests
 from league.runtime.protocol import (
-    CheckpointTaken,
     DeterministicRuntime,
-    HostLost,
-    HostStarted,
-    HostStuck,
-    LearnerProgress,
-    LeaseDone,
-    LeaseLost,
-    PlayerInstalled,
-    Remark,
-    Report,
-    ResetDone,
     Runtime,
-    SnapshotTaken,
 )
 from league.store.journaled_league import JournaledLeague
 
@@ -112,9 +96,7 @@ class Daemon:
         self._effects = Effects(
             league, runtime, policies, self._frozen, self._hosts, learner=config.learner, execute=self._do, say=say
         )
-        self._snapshots = SnapshotRequests(
-            config.runtime.snapshot_seconds, per_budget=config.runtime.snapshots_per_budget, execute=self._do
-        )
+        self._snapshots = SnapshotRequests(config.runtime, execute=self._do)
         self._restart_states = RestartStates(config.runtime, league.state, submit=runtime.submit)
         self._unacted: list[Event] = []
         self._numbers = HostNumbers(runtime, number=config.runtime.actor_hosts, execute=self._do, say=say)
@@ -127,8 +109,18 @@ class Daemon:
             leases = league.state.totals.leases_finished
             self._adapter = Adapter(operator, execute=self._execute, say=say, leases=leases)
         self._spent = meter.read(env_steps=league.state.totals.env_steps)
-        self._refused, self._losses = 0, HostLosses()
-        self._metering, self._stuck = False, ""
+        self._reports = HostReports(
+            league,
+            policies,
+            hosts=self._hosts,
+            effects=self._effects,
+            restart_states=self._restart_states,
+            numbers=self._numbers,
+            execute=self._do,
+            reopen=self._open_again,
+            say=say,
+        )
+        self._refused, self._metering = 0, False
         self._ignored: tuple[type[Exception], ...] = (Refused,)
         self.stop_requested = False
 
@@ -184,7 +176,7 @@ class Daemon:
         for host in self._numbers.settle(self._league.state, number=self._config.runtime.actor_hosts):
             self._hosts.forget(host)
         for report in self._runtime.poll(POLL_S, budget_fraction=self._budget_fraction()):
-            self._handle(report)
+            self._reports.take(report)
         if self._operator is not None:
             self._operator.carry_out(self._execute)
         if phase != "rating":
@@ -231,14 +223,13 @@ class Daemon:
         self._config = config = self._operator.config
         self._effects.learner = config.learner
         self._policies.use(config)
-        self._snapshots.use(config.runtime)
-        self._restart_states.settings = config.runtime
+        self._snapshots.settings = self._restart_states.settings = config.runtime
 
     def status(self, phase: str) -> DaemonStatus:
         """The status that observers are shown."""
-        losses, progress, spent = self._losses, self._hosts.progress, self._budget_fraction()
+        losses, progress, spent = self._reports.losses, self._hosts.progress, self._budget_fraction()
         parked, given_up, gone = tuple(losses.parked), sum(losses.quarantined.values()), dict(losses.gone)
-        seen = (self._refused, losses.count, parked, given_up, self._stuck, gone)
+        seen = (self._refused, losses.count, parked, given_up, self._reports.stuck, gone)
         return DaemonStatus(self._spent, spent, phase, progress, *seen)
 
     def _budget_fraction(self) -> float:
@@ -262,61 +253,9 @@ class Daemon:
             return False
         return True
 
-    def _handle(self, report: Report) -> None:
-        if isinstance(report, LeaseDone):
-            self._stuck = ""
-            self._losses.failed(report, say=self._say)
-            answer = report.answer
-            if not self._do(answer):
-                lease = self._league.state.leases.get(answer.lease_id)
-                if lease is not None and (lease.host, lease.token) == (report.host, answer.token):
-                    self._do(ExpireLease(answer.lease_id, "its answer was refused"))
-            self._hosts.free(report.host, self._league.state.leases)
-        elif isinstance(report, LeaseLost):
-            self._do(ExpireLease(report.lease_id, report.reason))
-            self._hosts.free(report.host, self._league.state.leases)
-        elif isinstance(report, LearnerProgress):
-            self._hosts.progress[report.progress.player] = report
-            self._effects.report_progress(report.progress)
-        elif isinstance(report, SnapshotTaken):
-            self._add_snapshot(report)
-        elif isinstance(report, ResetDone):
-            self._do(ConfirmReset(report.directive_id))
-        elif isinstance(report, CheckpointTaken):
-            self._save_checkpoint(report)
-        elif isinstance(report, PlayerInstalled):
-            self._hosts.installed.add(report.player)
-            self._unacted += open_again(self._league.state, report.player, self._unacted)
-        elif isinstance(report, HostStarted):
-            self._host_started(report)
-        elif isinstance(report, HostStuck):
-            self._stuck = report.text
-            self._say(f"{report.host}: {report.text}")
-        elif isinstance(report, Remark):
-            self._say(report.text)
-        elif isinstance(report, HostLost):
-            self._host_lost(report)
-
-    def _host_started(self, report: HostStarted) -> None:
-        self._losses.started(report.host)
-        if report.kind == "actor_host":
-            self._hosts.actors.add(report.host)
-            self._hosts.free(report.host, self._league.state.leases)
-            self._numbers.started(report.host)
-            return
-        for player in report.players:
-            self._effects.install(player)
-
-    def _host_lost(self, report: HostLost) -> None:
-        self._losses.lost(report, say=self._say)
-        self._hosts.forget(report.host)
-        if report.for_good:
-            self._numbers.gone(report.host)
-        self._hosts.installed.difference_update(report.players)
-        self._restart_states.forget(report.players)
-        lease_id = self._hosts.lease_of(report.host, self._league.state.leases)
-        if lease_id is not None:
-            self._do(ExpireLease(lease_id, report.reason))
+    def _open_again(self, player: str) -> None:
+        """Act again on what is open of a player whose learner has come into place."""
+        self._unacted += open_again(self._league.state, player, self._unacted)
 
     def _ready(self) -> bool:
         return len(self._hosts.installed) == len(self._league.state.players)
@@ -340,21 +279,6 @@ class Daemon:
             request = ask(host)
             if request is not None and self._do(replace(request, num_envs=self._config.actors.num_envs)):
                 del self._hosts.idle[host]
-
-    def _add_snapshot(self, report: SnapshotTaken) -> None:
-        if report.directive_id not in self._league.state.directives:
-            return
-        player = self._league.state.players[report.player]
-        digest = self._policies.put_snapshot(player, report.weights, trained_steps=report.trained_steps)
-        self._do(ConfirmSnapshot(report.directive_id, digest, report.weights.version, report.trained_steps))
-
-    def _save_checkpoint(self, report: CheckpointTaken) -> None:
-        progress = report.progress
-        digest = self._policies.put_checkpoint(progress.player, report.saved)
-        self._restart_states.saved(progress)
-        self._effects.report_progress(progress)
-        has_ema = ema_in(report.saved) is not None
-        self._do(SaveCheckpoint(progress.player, digest, progress.version, progress.trained_steps, has_ema))
 
     def _finish(self, *, since: Spent) -> None:
         """Freeze every player once more, then settle the ratings within their fraction of the resources used.
@@ -382,7 +306,7 @@ class Daemon:
 
     def _abandon(self) -> None:
         """Let a task go that hangs, so that the learners of the same process can still be saved."""
-        self._stuck = ""
+        self._reports.stuck = ""
         if isinstance(self._runtime, DeterministicRuntime):
             self._runtime.abandon()
 
@@ -394,5 +318,5 @@ class Daemon:
         """Run without new leases until a condition holds or the time is up."""
         patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._exact else DRAIN_S
         deadline = self._meter.now() + patience_s
-        while not settled() and self._meter.now() < deadline and not (self._exact and self._stuck):
+        while not settled() and self._meter.now() < deadline and not (self._exact and self._reports.stuck):
             self._cycle("draining", grant=None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from league.run.budget import Spent
-from league.runtime.protocol import HostLost, LearnerProgress, LeaseDone
+from league.runtime.protocol import LearnerProgress
 
 
 @dataclass(frozen=True)
@@ -34,43 +34,3 @@ class DaemonStatus:
     quarantined_games: int = 0
     stuck: str = ""
     gone: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass
-class HostLosses:
-    """Hosts and games lost since the start of the daemon.
-
-    Fields:
-      count: hosts lost, how many times; parked: those that are parked now.
-      gone: host -> why, of those that are not back yet.
-      quarantined: host -> its games that are not played any more.
-    """
-
-    count: int = 0
-    quarantined: dict[str, int] = field(default_factory=dict)
-    parked: dict[str, None] = field(default_factory=dict)
-    gone: dict[str, str] = field(default_factory=dict)
-
-    def lost(self, report: HostLost, *, say: Callable[[str], object]) -> None:
-        """Count a loss; says once when a host is parked."""
-        self.count += 1
-        if report.for_good:
-            self.started(report.host)  # nobody waits for it
-        else:
-            self.gone[report.host] = report.reason
-        if report.parked_s and report.host not in self.parked:
-            self.parked[report.host] = None
-            say(f"{report.host} is parked, and tried again every {report.parked_s:g} s: {report.reason}")
-
-    def failed(self, report: LeaseDone, *, say: Callable[[str], object]) -> None:
-        """Count the games that a host gave up, and say which."""
-        for failure in report.failures:
-            if failure.quarantined:
-                self.quarantined[report.host] = self.quarantined.get(report.host, 0) + 1
-                say(f"{report.host}: {failure.text()}. Its traceback is under logs/ in the run folder.")
-
-    def started(self, host: str) -> None:
-        """The host is there (again), with all its games."""
-        self.gone.pop(host, None)
-        self.parked.pop(host, None)
-        self.quarantined.pop(host, None)

@@ -30,21 +30,15 @@ class SnapshotRequests:
     decides when they start again, and they are not exported.
 
     Args:
-      seconds: least training time between two snapshots of a player in time.
-      per_budget: parts that the budget is cut into; 0 for no snapshots by budget.
+      settings: `snapshot_seconds` and `snapshots_per_budget`; the daemon keeps them up to date.
       execute: lets the league decide on a command.
     """
 
-    def __init__(self, seconds: float, *, per_budget: int = 0, execute: Callable[[Command], bool]) -> None:
-        self.seconds = seconds
-        self.per_budget = per_budget
+    def __init__(self, settings: RuntimeConfig, *, execute: Callable[[Command], bool]) -> None:
+        self.settings = settings
         self._execute = execute
         self._newest: dict[str, tuple[int, float]] = {}
         self._newest_part: dict[str, tuple[int, int]] = {}
-
-    def use(self, config: RuntimeConfig) -> None:
-        """Take up changed settings."""
-        self.seconds, self.per_budget = config.snapshot_seconds, config.snapshots_per_budget
 
     def request_due(self, state: LeagueState, *, now: float) -> None:
         """Request a snapshot of every main agent whose newest one is too old.
@@ -56,7 +50,9 @@ class SnapshotRequests:
             number, since = self._newest.get(player.name, (-1, now))
             if number != player.num_snapshots:
                 self._newest[player.name] = player.num_snapshots, now
-            elif now - since >= max(self.seconds, MAX_AGE_FRACTION * now) and has_learnt(state, player):
+            elif now - since >= max(self.settings.snapshot_seconds, MAX_AGE_FRACTION * now) and has_learnt(
+                state, player
+            ):
                 self._execute(RequestSnapshot(player.name, TIME))
 
     def request_by_budget(self, state: LeagueState, *, budget_fraction: float) -> None:
@@ -65,9 +61,9 @@ class SnapshotRequests:
         Args:
           budget_fraction: of the budget that is spent, in [0, 1].
         """
-        if not self.per_budget:
+        if not self.settings.snapshots_per_budget:
             return
-        part = int(budget_fraction * self.per_budget)
+        part = int(budget_fraction * self.settings.snapshots_per_budget)
         for player in main_agents(state):
             number, frozen_in = self._newest_part.get(player.name, (-1, part))
             if number != player.num_snapshots:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from league.config.run_config import RuntimeConfig
 from league.run.budget import Limits
 from league.run.daemon import SIGNAL
 from league.run.snapshot_requests import SnapshotRequests
 from tests.league.run.fake_runtime import Bench
 
+EVERY_FIVE_MINUTES = RuntimeConfig(snapshot_seconds=300.0)
 NEVER = {"min_steps": 10**9, "timeout_steps": 10**9}
 PLAYERS = {"players": [{"role": "main_agent", "gate": NEVER}, {"role": "main_exploiter", "gate": NEVER}]}
 
@@ -55,7 +58,7 @@ def test_snapshots_in_time_grow_rarer_with_the_run(tmp_path: Path) -> None:
     bench.run(env_steps=600)
     state, asked = bench.league.state, []
     player = state.players["main-0"]
-    requests = SnapshotRequests(300.0, execute=lambda command: not asked.append(command))
+    requests = SnapshotRequests(EVERY_FIVE_MINUTES, execute=lambda command: not asked.append(command))
     for now, is_due in ((9_000.0, False), (9_899.0, False), (10_100.0, True)):
         player.trained_steps += 10
         requests.request_due(state, now=now)
@@ -86,7 +89,9 @@ def test_a_snapshot_by_the_gate_counts_for_its_part_of_the_budget(tmp_path: Path
     bench.run(env_steps=600)
     state, asked = bench.league.state, []
     player = state.players["main-0"]
-    requests = SnapshotRequests(300.0, per_budget=10, execute=lambda command: not asked.append(command))
+    requests = SnapshotRequests(
+        replace(EVERY_FIVE_MINUTES, snapshots_per_budget=10), execute=lambda command: not asked.append(command)
+    )
     requests.request_by_budget(state, budget_fraction=0.15)
     player.trained_steps += 10
     for fraction, is_due in ((0.19, False), (0.21, True)):
