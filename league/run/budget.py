@@ -144,10 +144,11 @@ class Meter:
         now = self._monotonic()
         if now - self._looked >= LOOK_EVERY_S:
             self._looked = now
-            for pid in _family():
-                used = cpu_seconds(pid)
-                self._core_sum += max(used - self._core.get(pid, 0.0), 0.0)
-                self._core[pid] = used
+            used = {pid: cpu_seconds(pid) for pid in _family()}
+            self._core_sum += sum(max(seconds - self._core.get(pid, 0.0), 0.0) for pid, seconds in used.items())
+            # A process whose parent just died is below nobody for a moment: what it has used must not count twice.
+            astray = {pid: seconds for pid, seconds in self._core.items() if pid not in used and cpu_seconds(pid) > 0.0}
+            self._core = used | astray
         held_s = self._held_s if self._held_since is None else self._held_s + now - max(self._held_since, self._started)
         seconds = self._already.seconds + now - self._started - held_s
         return Spent(seconds, self._already.core_seconds + self._core_sum, env_steps)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from league.config.run_config import BudgetConfig
+from league.run import budget as meter_module
 from league.run.budget import (
     DEFAULT_HORIZON_STEPS,
     LOOK_EVERY_S,
@@ -90,7 +91,7 @@ def test_time_before_the_start_is_not_counted_and_earlier_starts_are() -> None:
     assert meter.now() == clock.now
 
 
-def test_processor_time_of_this_process_and_those_below_it_is_counted() -> None:
+def test_processor_time_of_this_process_and_those_below_it_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     meter = Meter(Spent(), monotonic=clock)
     meter.start()
@@ -101,10 +102,19 @@ def test_processor_time_of_this_process_and_those_below_it_is_counted() -> None:
     clock.now += LOOK_EVERY_S
     with_child = meter.read(env_steps=0).core_seconds
     assert with_child >= 0.25
+    below = meter_module._family()
+    monkeypatch.setattr(meter_module, "_family", lambda: below[:1])  # missed once, as when its parent has just ended
+    clock.now += LOOK_EVERY_S
+    meter.read(env_steps=0)
+    monkeypatch.setattr(meter_module, "_family", lambda: below)
+    clock.now += LOOK_EVERY_S
+    assert meter.read(env_steps=0).core_seconds < with_child + 0.25  # and not counted twice
+    monkeypatch.undo()
     child.communicate(b"\n")
     clock.now += LOOK_EVERY_S
     assert meter.read(env_steps=0).core_seconds >= with_child
     assert cpu_seconds(child.pid) == 0.0
+    assert list(meter._core) == [os.getpid()]  # nothing is kept of a process that is gone
 
 
 def test_processor_time_of_this_process_never_falls() -> None:
