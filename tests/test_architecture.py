@@ -47,7 +47,7 @@ HOMES = {
     "pettingzoo": ("envs/adapters/", "envs/notation/chess_moves.py"),
     "pydantic": ("league/config/problems.py", "league/control/api.py"),
     "pyspiel": ("envs/adapters/", "envs/notation/chess_moves.py"),
-    "ray": ("league/runtime/",),
+    "ray": ("league/runtime/on_ray/",),
     "rich": ("league/monitor/",),
     "safetensors": ("league/store/weights_file.py",),
     "scipy": ("league/diff/seeds.py", "league/policies/nash_lp.py"),

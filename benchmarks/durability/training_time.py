@@ -61,7 +61,7 @@ def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
 
 def _start_core_seconds() -> float:
     """Processor seconds of a process until it has the code of an actor host; Ray's own part of a start comes on top."""
-    code = "import league.runtime.ray_hosts, time; print(time.process_time())"
+    code = "import league.runtime.on_ray.host_processes, time; print(time.process_time())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=START_S)
     return float(done.stdout)
 

@@ -37,7 +37,7 @@ def make_runtime(config: RunConfig, setup: HostSetup, state: LeagueState) -> Run
     """The runtime that the configuration names. Ray is imported only where it is used."""
     if config.runtime.kind == "inprocess":
         return InProcessRuntime(setup, players=tuple(state.players), deadline_s=config.runtime.lease_deadline_s)
-    from league.runtime.ray_runtime import RayRuntime
+    from league.runtime.on_ray.runtime import RayRuntime
 
     own_names = tuple(found.name for found in outside_names(config_plain(config)))
     return RayRuntime(setup, config.runtime, players=tuple(state.players), own_names=own_names)

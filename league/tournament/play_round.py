@@ -74,7 +74,7 @@ def players_of(
 
 
 def _on_ray(field: Field, where: Where) -> object:
-    from league.runtime.ray_tasks import RayTasks
+    from league.runtime.on_ray.tasks import RayTasks
 
     own = (field.env.id, *(bot_name(one.name) for one in field.contenders), *field.admitted)
 

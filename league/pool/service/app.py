@@ -28,7 +28,7 @@ from league.pool.service.messages import (
     Welcome,
     version_mark,
 )
-from league.runtime.nodes.host_version import differences, this_version
+from league.runtime.on_ray.nodes.host_version import differences, this_version
 
 JSON = "application/json"
 NOTHING, UNKNOWN, GONE, TOO_LONG, MISSHAPEN, FULL = 204, 401, 409, 413, 422, 507

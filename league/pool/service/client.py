@@ -26,7 +26,7 @@ from league.pool.service.messages import (
     Welcome,
     version_mark,
 )
-from league.runtime.nodes.host_version import this_version
+from league.runtime.on_ray.nodes.host_version import this_version
 from league.store.snapshots import SnapshotManifest, sha256_hex
 
 TIMEOUT_S = 60.0

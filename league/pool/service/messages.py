@@ -15,7 +15,7 @@ import hashlib
 import msgspec
 
 from league.pool.core.records import BatchResult, PoolGame
-from league.runtime.nodes.host_version import HostVersion
+from league.runtime.on_ray.nodes.host_version import HostVersion
 
 MAX_BODY_BYTES = 1 << 16
 MAX_MANIFEST_BYTES = 1 << 20

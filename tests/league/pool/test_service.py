@@ -20,7 +20,7 @@ from league.pool.service.client import AnswerRefused, PoolClient, PoolServiceErr
 from league.pool.service.messages import MAX_BODY_BYTES, VERSION_HEADER, Hello, version_mark
 from league.pool.service.server import serving
 from league.pool.service.worker import work
-from league.runtime.nodes.host_version import this_version
+from league.runtime.on_ray.nodes.host_version import this_version
 from tests.league.http.certificates import make_certificates
 from tests.league.pool.frozen_copies import frozen_copy, snapshot_folder
 

@@ -8,7 +8,7 @@ import sys
 UPDATE = """
 import sys
 import torch
-import league.run.launch, league.run.daemon, league.operations.catalogue, league.runtime.ray_runtime
+import league.run.launch, league.run.daemon, league.operations.catalogue, league.runtime.on_ray.runtime
 from agents.learner.build import build_learner
 from agents.learner.step.optimizers import try_optimizer
 from agents.nets.network import build_network

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from league.runtime.cluster import Cluster
+from league.runtime.on_ray.cluster import Cluster
 from league.runtime.reaper import Reaper
 
 

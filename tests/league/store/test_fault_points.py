@@ -158,8 +158,8 @@ RAW_WRITES = {
     "league/probes/worker.py": "answers go to the process that asked",
     "league/sweep/process_runner.py": "the log of a trial is the output of its process",
     "league/trackers/uploading.py": "prints go nowhere",
-    "league/runtime/cluster.py": "the folder of Ray",
-    "league/runtime/nodes/shipped_files.py": "copies that travel to the machines of a cluster",
+    "league/runtime/on_ray/cluster.py": "the folder of Ray",
+    "league/runtime/on_ray/nodes/shipped_files.py": "copies that travel to the machines of a cluster",
     "league/runtime/reaper.py": "the folder of Ray",
 }
 """Files with writes of their own, and why they need no fault points. A new one belongs into the storage module."""

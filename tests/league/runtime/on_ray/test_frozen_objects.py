@@ -9,8 +9,8 @@ import pytest
 import ray
 
 from agents.weights import Weights
-from league.runtime.frozen_objects import INLINE_BYTES, FrozenObjects, NewestObjects
-from league.runtime.ray_hosts import LeaseUnplayable, frozen_weights
+from league.runtime.on_ray.frozen_objects import INLINE_BYTES, FrozenObjects, NewestObjects
+from league.runtime.on_ray.host_processes import LeaseUnplayable, frozen_weights
 from tests.league.runtime.host_cases import setup_of, weights_of
 
 

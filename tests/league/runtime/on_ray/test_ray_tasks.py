@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import pytest
 
 from league.errors import LeagueError
-from league.runtime import ray_tasks
-from league.runtime.cluster import Cluster
-from league.runtime.ray_tasks import RayTasks, TasksFailed
+from league.runtime.on_ray import tasks as ray_tasks
+from league.runtime.on_ray.cluster import Cluster
+from league.runtime.on_ray.tasks import RayTasks, TasksFailed
 from league.tournament.batches import Where
 from league.tournament.records import TournamentConfig
 from league.tournament.run_tournament import play_tournament

@@ -17,8 +17,10 @@ from league.config.deadlines import deadlines_of
 from league.config.run_config import RuntimeConfig
 from league.core.state.records import Lease
 from league.errors import LeagueError
-from league.runtime import ray_runtime
-from league.runtime.cluster import Cluster
+from league.runtime.on_ray import runtime as ray_runtime
+from league.runtime.on_ray.cluster import Cluster
+from league.runtime.on_ray.host_processes import ActorHostProcess
+from league.runtime.on_ray.runtime import RayRuntime
 from league.runtime.protocol import (
     HostLost,
     HostStarted,
@@ -28,10 +30,8 @@ from league.runtime.protocol import (
     PlayerInstalled,
     PlayLease,
 )
-from league.runtime.ray_hosts import ActorHostProcess
-from league.runtime.ray_runtime import RayRuntime
 from tests.league.runtime.host_cases import lease_of, setup_of
-from tests.league.runtime.test_ray_runtime import Watched
+from tests.league.runtime.on_ray.test_ray_runtime import Watched
 
 pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
@@ -83,7 +83,7 @@ def test_a_host_that_cannot_stay_up_is_parked_while_the_others_work_and_tried_ag
     capsys: pytest.CaptureFixture[str],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO, logger="league.runtime.cluster")
+    caplog.set_level(logging.INFO, logger="league.runtime.on_ray.cluster")
     monkeypatch.setattr(ray_runtime, "MAX_FAILURES", 1)
     monkeypatch.setattr(ray_runtime, "PARK_RETRY_S", 3.0)
     made = started(ray_cluster, actor_hosts=2)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from league.runtime.nodes.node_watch import Node
+from league.runtime.on_ray.nodes.node_watch import Node
 
 
 def machine(name: str, *, cpus: float = 4.0, gpus: float = 0.0) -> Node:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from league.runtime.nodes.shipped_files import JOB_CONFIG, files_of, runtime_env
+from league.runtime.on_ray.nodes.shipped_files import JOB_CONFIG, files_of, runtime_env
 
 OWN = """
 from beside import number

@@ -10,7 +10,8 @@ import pytest
 
 from envs.protocol import EnvConfig
 from league.errors import LeagueError
-from league.runtime.cluster import Cluster
+from league.runtime.on_ray.cluster import Cluster
+from league.runtime.on_ray.runtime import RayRuntime
 from league.runtime.protocol import (
     HostLost,
     HostStarted,
@@ -21,9 +22,8 @@ from league.runtime.protocol import (
     PlayerInstalled,
     PlayLease,
 )
-from league.runtime.ray_runtime import RayRuntime
 from tests.league.runtime.host_cases import lease_of, paired, setup_of, weights_of
-from tests.league.runtime.test_ray_runtime import SETTINGS, Watched
+from tests.league.runtime.on_ray.test_ray_runtime import SETTINGS, Watched
 
 pytestmark = pytest.mark.xdist_group("ray")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from league.runtime.nodes.host_version import HostVersion, differences, this_version
+from league.runtime.on_ray.nodes.host_version import HostVersion, differences, this_version
 
 logger = logging.getLogger(__name__)
 

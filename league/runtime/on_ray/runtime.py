@@ -14,24 +14,7 @@ from envs.protocol import EnvError
 from league.config.deadlines import PROGRESS_EVERY_S, START_S
 from league.config.ray_address import ray_address
 from league.config.run_config import RuntimeConfig
-from league.runtime.cluster import Cluster
-from league.runtime.frozen_objects import FrozenObjects
-from league.runtime.nodes.host_placement import LIMITS, HostPlacement
-from league.runtime.nodes.node_watch import NodeWatch, agree, ask_versions
-from league.runtime.protocol import (
-    HostLost,
-    HostSetup,
-    HostStarted,
-    LearnerProgress,
-    LeaseDone,
-    LeaseLost,
-    NodeInfo,
-    PlayLease,
-    Remark,
-    Report,
-    Task,
-)
-from league.runtime.ray_calls import (
+from league.runtime.on_ray.calls import (
     Call,
     Host,
     actor_class,
@@ -44,11 +27,28 @@ from league.runtime.ray_calls import (
     last_line,
     require_others,
 )
-from league.runtime.ray_hosts import (
+from league.runtime.on_ray.cluster import Cluster
+from league.runtime.on_ray.frozen_objects import FrozenObjects
+from league.runtime.on_ray.host_processes import (
     ActorHostProcess,
     InferenceHostProcess,
     LeaseUnplayable,
     learner_host_class,
+)
+from league.runtime.on_ray.nodes.host_placement import LIMITS, HostPlacement
+from league.runtime.on_ray.nodes.node_watch import NodeWatch, agree, ask_versions
+from league.runtime.protocol import (
+    HostLost,
+    HostSetup,
+    HostStarted,
+    LearnerProgress,
+    LeaseDone,
+    LeaseLost,
+    NodeInfo,
+    PlayLease,
+    Remark,
+    Report,
+    Task,
 )
 from league.runtime.reaper import Reaper
 from league.store.run_folder import WorkerStatus

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from league.runtime.nodes.host_version import HostVersion, differences, this_version
-from league.runtime.nodes.node_watch import Node, NodeWatch, agree, node_of, versions_there
-from tests.league.runtime.nodes.machines import machine
+from league.runtime.on_ray.nodes.host_version import HostVersion, differences, this_version
+from league.runtime.on_ray.nodes.node_watch import Node, NodeWatch, agree, node_of, versions_there
+from tests.league.runtime.on_ray.nodes.machines import machine
 
 ONE, TWO = machine("one"), machine("two")
 

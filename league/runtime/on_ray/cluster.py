@@ -18,7 +18,7 @@ from typing import Any
 
 from league.config.ray_address import AUTO, CLIENT, OWN
 from league.errors import LeagueError, RayHeadLost, RayUnguarded, RayUnreachable
-from league.runtime.nodes.shipped_files import runtime_env
+from league.runtime.on_ray.nodes.shipped_files import runtime_env
 
 logger = logging.getLogger(__name__)
 

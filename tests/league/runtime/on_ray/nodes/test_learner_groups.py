@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from league.runtime.nodes.learner_groups import bundles_of, strategy_of
-from tests.league.runtime.nodes.machines import machine
+from league.runtime.on_ray.nodes.learner_groups import bundles_of, strategy_of
+from tests.league.runtime.on_ray.nodes.machines import machine
 
 
 def test_a_learner_host_and_the_gpus_of_its_workers_are_one_group() -> None:

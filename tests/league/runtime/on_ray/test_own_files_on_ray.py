@@ -9,11 +9,11 @@ import pytest
 
 from agents.nets.config import NetworkConfig
 from envs.protocol import EnvConfig
-from league.runtime.cluster import Cluster
+from league.runtime.on_ray.cluster import Cluster
+from league.runtime.on_ray.runtime import RayRuntime
 from league.runtime.protocol import HostStarted, InstallPlayer, LearnerProgress, LeaseDone, PlayerInstalled, PlayLease
-from league.runtime.ray_runtime import RayRuntime
 from tests.league.runtime.host_cases import lease_of, setup_of
-from tests.league.runtime.test_ray_runtime import SETTINGS, Watched
+from tests.league.runtime.on_ray.test_ray_runtime import SETTINGS, Watched
 
 pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""

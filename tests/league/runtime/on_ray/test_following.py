@@ -9,15 +9,15 @@ from dataclasses import replace
 import pytest
 
 from league.config.run_config import RuntimeConfig
-from league.runtime import ray_runtime
-from league.runtime.nodes.host_placement import NO_ROOM
-from league.runtime.nodes.node_watch import Node, NodeWatch, agree
+from league.runtime.on_ray import runtime as ray_runtime
+from league.runtime.on_ray.calls import Host
+from league.runtime.on_ray.nodes.host_placement import NO_ROOM
+from league.runtime.on_ray.nodes.node_watch import Node, NodeWatch, agree
+from league.runtime.on_ray.runtime import RayRuntime
 from league.runtime.protocol import HostLost, HostStarted, NodeInfo, Remark, Report
-from league.runtime.ray_calls import Host
-from league.runtime.ray_runtime import RayRuntime
 from tests.league.runtime.host_cases import setup_of
-from tests.league.runtime.nodes.machines import machine
-from tests.league.runtime.test_ray_losses import Handle, NoCluster
+from tests.league.runtime.on_ray.nodes.machines import machine
+from tests.league.runtime.on_ray.test_ray_losses import Handle, NoCluster
 
 HEAD, ONE, TWO = (
     replace(machine(name, cpus=cpus), node_id=hashlib.sha224(name.encode()).hexdigest())

@@ -30,10 +30,12 @@ from league.core.state.commands import FinishLease
 from league.core.state.records import Lease
 from league.runtime.actor_host import ActorHost
 from league.runtime.async_learner_host import AsyncLearnerHost
-from league.runtime.frozen_objects import NewestObjects
 from league.runtime.host_log import logs_its_errors, open_log
 from league.runtime.learner_host import LearnerHost, UnknownPlayer, Workers
-from league.runtime.nodes.learner_groups import ANY, WorkerPlace
+from league.runtime.on_ray.calls import actor_class
+from league.runtime.on_ray.frozen_objects import NewestObjects
+from league.runtime.on_ray.nodes.learner_groups import ANY, WorkerPlace
+from league.runtime.on_ray.worker_group import RayWorkerGroup
 from league.runtime.protocol import (
     CheckpointTaken,
     HostSetup,
@@ -42,8 +44,6 @@ from league.runtime.protocol import (
     Reconfigure,
     SnapshotTaken,
 )
-from league.runtime.ray_calls import actor_class
-from league.runtime.ray_worker_group import RayWorkerGroup
 
 CREDITS = 1
 """Chunks of one actor host on their way to a learner while it plays on. The learner answers when it has room for the

@@ -11,8 +11,8 @@ from typing import Any
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from league.runtime.nodes.gpu_plan import GpuPlan, plan_gpus
-from league.runtime.nodes.node_watch import Node
+from league.runtime.on_ray.nodes.gpu_plan import GpuPlan, plan_gpus
+from league.runtime.on_ray.nodes.node_watch import Node
 
 logger = logging.getLogger(__name__)
 

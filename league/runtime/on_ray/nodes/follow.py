@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from league.runtime.nodes.node_watch import Node
+from league.runtime.on_ray.nodes.node_watch import Node
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from league.errors import RayHeadLost, RayUnguarded, RayUnreachable
-from league.runtime.cluster import LOCAL_ENVIRONMENT, Cluster, _to_the_log, demands_token
+from league.runtime.on_ray.cluster import LOCAL_ENVIRONMENT, Cluster, _to_the_log, demands_token
 from league.runtime.reaper import descendants
 from league.store.lock import start_ticks
 from tests.league.commands import ROOT, wait_until
@@ -73,7 +73,7 @@ def test_a_client_without_its_package_is_told_which_one(monkeypatch: pytest.Monk
 def test_what_ray_says_of_its_machines_is_one_line_of_the_log(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    caplog.set_level("INFO", logger="league.runtime.cluster")
+    caplog.set_level("INFO", logger="league.runtime.on_ray.cluster")
     _to_the_log({"lines": ["Raylet is terminated.\n    [state-dump] many lines"], "is_err": False}, ignore_prefix=False)
     _to_the_log({"lines": []}, ignore_prefix=False)
     assert caplog.messages == ["Ray: Raylet is terminated."]

@@ -7,9 +7,9 @@ from typing import Any
 
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from league.runtime.nodes.follow import Change, follow
-from league.runtime.nodes.learner_groups import LearnerGroups, WorkerPlace
-from league.runtime.nodes.node_watch import Node, NodeWatch
+from league.runtime.on_ray.nodes.follow import Change, follow
+from league.runtime.on_ray.nodes.learner_groups import LearnerGroups, WorkerPlace
+from league.runtime.on_ray.nodes.node_watch import Node, NodeWatch
 
 LIMITS: Mapping[str, Any] = {"num_cpus": 1, "max_restarts": 0, "max_task_retries": 0}
 

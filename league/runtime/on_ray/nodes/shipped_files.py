@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from envs.plugins import SHIPPED, SHIPPED_FOLDERS
-from league.runtime.nodes.host_version import PACKAGES
+from league.runtime.on_ray.nodes.host_version import PACKAGES
 
 MAX_MIB = 64
 MAX_FILES = 2000

@@ -16,16 +16,16 @@ from agents.learner.config import LearnerConfig, PipelineConfig
 from agents.learner.errors import StageDiedError
 from envs.registry import spec_of
 from league.config.run_config import RuntimeConfig
-from league.runtime.cluster import Cluster
 from league.runtime.learner_host import Workers, player_learner
-from league.runtime.nodes.gpu_plan import GpuPlan, plan_gpus
-from league.runtime.nodes.learner_groups import WorkerPlace
+from league.runtime.on_ray.cluster import Cluster
+from league.runtime.on_ray.host_processes import ActorHostProcess, _workers
+from league.runtime.on_ray.nodes.gpu_plan import GpuPlan, plan_gpus
+from league.runtime.on_ray.nodes.learner_groups import WorkerPlace
+from league.runtime.on_ray.runtime import RayRuntime
 from league.runtime.protocol import HostStarted, InstallPlayer, PlayerInstalled
-from league.runtime.ray_hosts import ActorHostProcess, _workers
-from league.runtime.ray_runtime import RayRuntime
 from league.store.run_folder import WorkerStatus
 from tests.league.runtime.host_cases import setup_of
-from tests.league.runtime.test_ray_runtime import Watched
+from tests.league.runtime.on_ray.test_ray_runtime import Watched
 
 pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""

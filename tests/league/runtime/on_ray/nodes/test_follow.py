@@ -7,9 +7,9 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from league.runtime.nodes.follow import Change, follow
-from league.runtime.nodes.node_watch import Node
-from tests.league.runtime.nodes.machines import machine
+from league.runtime.on_ray.nodes.follow import Change, follow
+from league.runtime.on_ray.nodes.node_watch import Node
+from tests.league.runtime.on_ray.nodes.machines import machine
 
 HEAD, GPU, PLAIN = machine("head", cpus=2), machine("gpu", cpus=8, gpus=2), machine("plain", cpus=3)
 

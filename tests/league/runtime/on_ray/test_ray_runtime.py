@@ -12,7 +12,8 @@ import pytest
 from envs.protocol import EnvConfig, EnvError
 from league.config.run_config import RuntimeConfig
 from league.core.state.records import Assignment
-from league.runtime.cluster import Cluster
+from league.runtime.on_ray.cluster import Cluster
+from league.runtime.on_ray.runtime import RayRuntime
 from league.runtime.protocol import (
     CheckpointTaken,
     HostLost,
@@ -30,7 +31,6 @@ from league.runtime.protocol import (
     TakeCheckpoint,
     TakeSnapshot,
 )
-from league.runtime.ray_runtime import RayRuntime
 from league.store.lock import start_ticks
 from tests.league.runtime.host_cases import lease_of, paired, setup_of, weights_of
 

@@ -19,8 +19,8 @@ from envs.registry import make
 from league.config.loading import load_config
 from league.config.run_config import RunConfig
 from league.core.state.records import Assignment
-from league.runtime.cluster import Cluster
-from league.runtime.ray_worker_group import RayWorkerGroup
+from league.runtime.on_ray.cluster import Cluster
+from league.runtime.on_ray.worker_group import RayWorkerGroup
 
 pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
