@@ -5,6 +5,7 @@ Shape letters: R rows (one per slot), T unroll length, A actions, C core state s
 The builder writes into one preallocated buffer [R, T+1, ...] with a cursor per row. So envs, seats and episodes need
 not be in step with one another, and no Python object exists per step. It reaches a step by one index into a flat view,
 where a step is a single element: two indices, or a loop over the numbers of a step, take two to three times as long.
+Observations of many flags are kept as bits: an arena's buffer is most of what an actor host holds.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from envs.protocol import Turn
 OUTCOMES = ("rewards", "discounts", "valid")
 """Fields per decision that the builder fills in instead of the policy."""
 
+MIN_FLAGS = 16
+"""Flags of one step from which they are kept as bits."""
+
 
 class UnrollBuilder:
     """Cuts the decisions of many slots into unrolls of T steps.
@@ -33,7 +37,10 @@ class UnrollBuilder:
 
     def __init__(self, spec: UnrollSpec, *, num_rows: int) -> None:
         self.unroll_length = spec.unroll_length
-        self._buffer = spec.allocate(num_rows)
+        self._num_actions = spec.game.actions.num_actions
+        recorded = spec.allocate(num_rows)
+        self._flags = {name: array.shape[2:] for name, array in recorded.arrays().items() if _is_packed(array)}
+        self._buffer = Unrolls(**recorded.converted(_kept))
         self._arrays = self._buffer.arrays()
         self._flat = {name: _by_step(array) for name, array in self._arrays.items() if name != "core" and array.size}
         self._per_decision = [line.name for line in spec.fields if line.per_decision]
@@ -147,15 +154,15 @@ class UnrollBuilder:
 
     def save(self) -> dict[str, NDArray[np.generic]]:
         """All unfinished unrolls, as plain arrays."""
-        return {name: array.copy() for name, array in self._state().items()}
+        return {name: self._whole(name, array.copy()) for name, array in self._state().items()}
 
     def load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """Continue from the arrays of `save`."""
         for name, array in self._state().items():
-            array[...] = saved[name]
+            array[...] = _packed(saved[name]) if name in self._flags else saved[name]
 
     def _state(self) -> dict[str, NDArray[np.generic]]:
-        return {**self._buffer.arrays(), "cursor": self._cursor, "open": self._open, "fresh": self._fresh}
+        return {**self._arrays, "cursor": self._cursor, "open": self._open, "fresh": self._fresh}
 
     def _write(
         self,
@@ -170,9 +177,8 @@ class UnrollBuilder:
             self._put(f"obs.{name}", places, obs[name])
         if self._buffer.action_mask is not None:
             if action_mask is None:
-                self._buffer.action_mask[rows, cursor] = True
-            else:
-                self._put("action_mask", places, action_mask)
+                action_mask = np.ones((len(places), self._num_actions), np.bool_)
+            self._put("action_mask", places, action_mask)
         self._flat["resets"][places] = self._fresh[rows]
         self._fresh[rows] = False
 
@@ -204,7 +210,13 @@ class UnrollBuilder:
         return done
 
     def _copy(self, rows: NDArray[np.int64]) -> Unrolls:
-        return Unrolls(**self._buffer.converted(lambda array: array.take(rows, axis=0)))
+        parts = {name: self._whole(name, array.take(rows, axis=0)) for name, array in self._arrays.items()}
+        return Unrolls(obs={name: parts.pop(f"obs.{name}") for name in self._buffer.obs}, **parts)
+
+    def _whole(self, name: str, array: NDArray[np.generic]) -> NDArray[np.generic]:
+        """A field as it is recorded, of one as it is kept."""
+        shape = self._flags.get(name)
+        return array if shape is None else _unpacked(array, shape)
 
     def _decisions(self, rows: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.int64]:
         """Indices of decisions in the flat view of a field per decision."""
@@ -215,7 +227,9 @@ class UnrollBuilder:
         flat = self._flat.get(name)
         if flat is None:
             return  # a field without numbers
-        if flat.dtype.kind == "V":
+        if name in self._flags:
+            values = _packed(values[:, None])[:, 0].view(flat.dtype)[:, 0]
+        elif flat.dtype.kind == "V":
             values = (
                 np.ascontiguousarray(values, self._arrays[name].dtype).reshape(len(places), -1).view(flat.dtype)[:, 0]
             )
@@ -233,6 +247,32 @@ def _by_step(array: NDArray[Any]) -> NDArray[Any]:
     steps = array.shape[0] * array.shape[1]
     size = math.prod(array.shape[2:]) * array.itemsize
     return array.reshape(steps) if array.ndim == 2 else array.reshape(steps, -1).view(f"V{size}")[:, 0]
+
+
+def _is_packed(array: NDArray[Any]) -> bool:
+    """True for a field [R, steps, ...] that is kept as bits."""
+    return array.dtype == np.bool_ and math.prod(array.shape[2:]) >= MIN_FLAGS
+
+
+def _kept(array: NDArray[Any]) -> NDArray[Any]:
+    """An empty field as the builder keeps it."""
+    if not _is_packed(array):
+        return array
+    return np.zeros((*array.shape[:2], math.ceil(math.prod(array.shape[2:]) / 8)), np.uint8)
+
+
+def _packed(flags: NDArray[Any]) -> NDArray[np.uint8]:
+    """Flags [R, steps, ...] as bits [R, steps, bytes]; those of a step begin with a byte."""
+    rows, steps, number = *flags.shape[:2], math.prod(flags.shape[2:])
+    whole = np.zeros((rows * steps, number + -number % 8), np.bool_)  # `packbits` along an axis takes twice as long
+    whole[:, :number] = flags.reshape(rows * steps, number)
+    return np.packbits(whole).reshape(rows, steps, whole.shape[1] // 8)
+
+
+def _unpacked(bits: NDArray[Any], shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """The flags [R, steps, *shape] of bits [R, steps, bytes]."""
+    flags = np.unpackbits(bits, axis=-1, count=math.prod(shape)).view(np.bool_)
+    return flags.reshape(*bits.shape[:2], *shape)
 
 
 def turn_rewards(turn: Turn) -> NDArray[np.float32]:

@@ -26,6 +26,15 @@ BOX = EnvSpec(
     has_mask=False,
 )
 
+FLAGS = EnvSpec(
+    env_id="flags",
+    num_seats=1,
+    observations={"board": ArraySpec((3, 7), "bool"), "few": ArraySpec((2,), "bool")},
+    actions=ActionSpec("categorical", num_actions=17),
+    teams=(0,),
+    has_mask=True,
+)
+
 
 class Feeder:
     """Feeds a builder one row at a time with plain numbers."""
@@ -275,3 +284,37 @@ def test_giving_up_an_episode_after_its_end_changes_nothing() -> None:
     (unroll,) = feeder.done
     assert unroll.obs["n"].tolist() == [[0, 1, 5, 6]]
     assert unroll.valid.all()
+
+
+def test_many_flags_come_out_as_they_were_shown() -> None:
+    """They are kept as bits, of which the last byte of a step is not full; a saved builder has the flags themselves."""
+    rng, rows = np.random.default_rng(0), np.array([2, 0])
+    spec = UnrollSpec(FLAGS, 2)
+    builder = UnrollBuilder(spec, num_rows=3)
+    boards, fews, masks = rng.random((3, 2, 3, 7)) < 0.5, rng.random((3, 2, 2)) < 0.5, rng.random((3, 2, 17)) < 0.5
+    for step in range(2):
+        builder.observe(
+            rows,
+            obs={"board": boards[step], "few": fews[step]},
+            action_mask=masks[step],
+            rewards=np.zeros(2, np.float32),
+            core=None,
+        )
+        numbers = np.zeros(2, np.int32)
+        builder.act(rows, actions=numbers, log_probs=numbers.astype(np.float32), versions=numbers)
+    saved = builder.save()
+    assert saved["obs.board"].shape == (3, 3, 3, 7)
+    later = UnrollBuilder(spec, num_rows=3)
+    later.load(saved)
+    unrolls = later.end(
+        rows,
+        rewards=np.zeros(2, np.float32),
+        terminated=np.zeros(2, np.bool_),
+        final_obs={"board": boards[2], "few": fews[2]},
+    )
+    assert unrolls is not None and unrolls.action_mask is not None
+    assert unrolls.obs["board"].dtype == np.bool_
+    np.testing.assert_array_equal(unrolls.obs["board"], boards.swapaxes(0, 1))
+    np.testing.assert_array_equal(unrolls.obs["few"], fews.swapaxes(0, 1))
+    np.testing.assert_array_equal(unrolls.action_mask[:, :2], masks[:2].swapaxes(0, 1))
+    assert unrolls.action_mask[:, 2].all()
