@@ -50,10 +50,12 @@ def _add_rows(report: Report, signals: tuple[signal.Signals, ...], *, scale: flo
     number = max(round(STOPS * scale), 1)
     left: list[str] = []
     for done in range(number):
-        left += stop_once(config, folder, signals, life_s=rng.uniform(0.0, LONGEST_LIFE_S))
+        life_s = rng.uniform(0.0, LONGEST_LIFE_S)
+        found = stop_once(config, folder, signals, life_s=life_s)
+        left += found
         print(f"  {done + 1} of {number} stops by {kind}; {len(left)} things left", flush=True)
-    for line in left:
-        print(f"  FOUND after {kind}: {line}", flush=True)
+        for line in found:
+            print(f"  FOUND after {kind} at {life_s:.1f} s: {line}", flush=True)
     report.add(f"left {CLEAN_S:g} s after {kind}, {number} stops", len(left), "things", at_most=0)
     follower = JournalFollower(folder / "run" / "journal.db")
     report.add("events in the journal of the last start", len(follower.poll()), "events", at_least=1)

@@ -112,7 +112,9 @@ def upload(make_runs: Callable[[], Any], reader: SpoolReader, stop: threading.Ev
         rows = rows or reader.rows()
         is_end = not rows
         try:
-            runs = runs or make_runs()
+            if runs is None:
+                runs = make_runs()
+                say("ready", "")
             while rows:
                 runs.log(*rows[0])
                 del rows[0]

@@ -10,6 +10,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping
 
 from league.child_process import end_process
@@ -18,6 +19,9 @@ from league.monitor.spool import Spool
 
 CLOSE_DEADLINE_S, LAST_DEADLINE_S = 8.0, 3.0
 """Longest wait for the uploading process at the end, and how much longer it lives where the daemon has died."""
+
+SILENT_AFTER_S, SILENT_DEADLINE_S = 10.0, 3.0
+"""A server that was given up, or has not answered so long after the start, is waited for so long at the end."""
 
 
 class UploadingSink:
@@ -49,7 +53,8 @@ class UploadingSink:
         self._warn = warn
         self._worker: subprocess.Popen[bytes] | None = None
         self._unread = b""
-        self._warned = False
+        self._begun = time.monotonic()
+        self._ready = self._warned = False
         self._spacing = RowSpacing()
 
     @property
@@ -85,20 +90,24 @@ class UploadingSink:
             self._warn_once("the uploading process has ended")
 
     def close(self) -> None:
-        """As in the protocol: waits `close_deadline_s` at most."""
+        """As in the protocol: waits `close_deadline_s` at most, and less for a server that does not answer."""
         self._spool.close()
+        self._read_messages()
         worker = self._worker
         if worker is None:
             return
+        is_late = not self._ready and time.monotonic() > self._begun + SILENT_AFTER_S
+        is_silent = self._warned or is_late
+        deadline_s = min(self._close_deadline_s, SILENT_DEADLINE_S) if is_silent else self._close_deadline_s
         assert worker.stdin is not None
         with contextlib.suppress(OSError):
             worker.stdin.close()
         try:
-            worker.wait(self._close_deadline_s)
+            worker.wait(deadline_s)
             self._read_messages()
         except subprocess.TimeoutExpired:
             self._read_messages()
-            self._warn_once(f"the server took more than {self._close_deadline_s:g} s to finish")
+            self._warn_once(f"the server took more than {deadline_s:g} s to finish")
         self._stop_worker()
 
     def _read_messages(self) -> None:
@@ -109,6 +118,7 @@ class UploadingSink:
         *lines, self._unread = self._unread.split(b"\n")
         for line in lines:
             kind, _, text = line.decode(errors="replace").partition(" ")
+            self._ready |= kind == "ready"
             if kind == "warning":
                 self._warn_once(text)
             elif kind == "note":

@@ -43,7 +43,8 @@ def context_of(folder: Path, warnings: list[str]) -> SinkContext:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loaded machine takes its time."""
-    monkeypatch.setattr("league.trackers.uploading_sink.CLOSE_DEADLINE_S", 60.0)
+    for deadline in ("CLOSE_DEADLINE_S", "SILENT_DEADLINE_S"):
+        monkeypatch.setattr(f"league.trackers.uploading_sink.{deadline}", 60.0)
 
 
 @pytest.mark.usefixtures("patient")

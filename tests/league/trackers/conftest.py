@@ -30,7 +30,8 @@ def tracked_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_alert_sink("wandb", AlertContext(run, Storage()), place="alerts.sinks.0").deliver(ALERT)
     wandb = {"mode": "offline", "models": "all", "project": "games", "tags": ["v1"], "player_runs": 2}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("league.trackers.uploading_sink.CLOSE_DEADLINE_S", 60.0)  # a loaded machine takes its time
+        for deadline in ("CLOSE_DEADLINE_S", "SILENT_DEADLINE_S"):  # a loaded machine takes its time
+            patch.setattr(f"league.trackers.uploading_sink.{deadline}", 60.0)
         patch.setattr("league.run.observing.observer.METRICS_EVERY_S", 0.2)
         start(folder, tiny(wandb=wandb), env_steps=2_500)
     return run

@@ -156,6 +156,26 @@ def test_a_hanging_server_costs_the_deadline_and_leaves_the_command(
     assert bench.spool_path.read_bytes().count(b"\n") == 1
 
 
+@pytest.mark.parametrize(("behaviour", "longest_s"), [("hang_init", 1.0), ("hang_finish", 60.0)])
+def test_a_server_that_never_answered_is_waited_for_less_than_one_that_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behaviour: str, longest_s: float
+) -> None:
+    monkeypatch.setattr("league.trackers.uploading_sink.SILENT_AFTER_S", 0.0)
+    monkeypatch.setattr("league.trackers.uploading_sink.SILENT_DEADLINE_S", 1.0)
+    bench = Bench(tmp_path, monkeypatch, behaviour)
+    sink = bench.sink(close_deadline_s=60.0)
+    sink.start()
+    assert sink._worker is not None
+    waits: list[float | None] = []
+    monkeypatch.setattr(sink._worker, "wait", lambda timeout=None: waits.append(timeout))
+    if behaviour == "hang_init":
+        (tmp_path / "hangs").open().close()  # returns when it does
+    else:
+        wait_for_message(sink)
+    sink.close()
+    assert waits[0] == longest_s
+
+
 def test_an_unreachable_server_warns_once_and_the_run_is_kept_offline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
