@@ -16,10 +16,8 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from envs.component_choice import Component, given_options, kind_of
 from envs.plugins import PluginError, resolve
-
-Component = str | Mapping[str, object]
-"""The name of a component, or a mapping of its `kind` and of its options."""
 
 NAMES = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
 
@@ -30,16 +28,6 @@ class OptionsError(PluginError):
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("; ".join(problems))
         self.problems = tuple(problems)
-
-
-def kind_of(choice: Component, default: str = "") -> str:
-    """Returns the name of the component, `default` where the mapping has no kind."""
-    return choice if isinstance(choice, str) else str(choice.get("kind", default))
-
-
-def given_options(choice: Component) -> dict[str, object]:
-    """The options that are given beside the kind."""
-    return {} if isinstance(choice, str) else {key: value for key, value in choice.items() if key != "kind"}
 
 
 def options_record(component: Any) -> type | None:

@@ -30,7 +30,7 @@ from agents.restart_state import weights_alone
 from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import UnrollSpec
 from agents.weights import Layout, Weights, WeightsError, layout_of, require_finite
-from envs.plugin_options import kind_of
+from envs.component_choice import kind_of
 from envs.protocol import EnvSpec
 
 logger = logging.getLogger(__name__)

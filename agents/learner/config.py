@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from envs.plugin_options import Component, kind_of
+from envs.component_choice import Component, kind_of
 
 PRECISIONS = {"auto": "auto", "float32": "float32", "fp32": "float32", "bfloat16": "bfloat16", "bf16": "bfloat16"}
 """Accepted spellings and what they mean."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from envs.plugin_options import Component
+from envs.component_choice import Component
 
 _AT_LEAST_ONE = (
     "core_size",

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Mapping
 
 from envs import plugins
-from envs.plugin_options import Component, kind_of, options_argument
+from envs.component_choice import Component, kind_of
+from envs.plugin_options import options_argument
 
 ENCODERS: dict[str, str] = {
     "conv": "agents.nets.image_encoders:build_conv",

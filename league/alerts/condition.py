@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, cast
 
-from envs.plugin_options import Component, component_of
+from envs.component_choice import Component
+from envs.plugin_options import component_of
 from league.core.metagame.ratings import RatingRow
 from league.core.state.state import LeagueState
 from league.runtime.protocol import LearnerProgress

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
-from envs.plugin_options import Component, component_of
+from envs.component_choice import Component
+from envs.plugin_options import component_of
 from league.store.storage import Storage
 
 

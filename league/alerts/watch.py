@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from envs.plugin_options import kind_of
+from envs.component_choice import kind_of
 from league.alerts.condition import AlertInputs, Condition, make_condition
 from league.alerts.courier import Courier
 from league.alerts.sink import AlertContext, AlertNews, AlertSink, make_alert_sink

@@ -11,7 +11,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from agents.learner.algorithms.config import ALGORITHM_OPTIONS
 from agents.learner.config import DEFAULT_ALGORITHM, DEFAULT_OPTIMIZER, LearnerConfig
 from agents.learner.step.optimizer_config import OPTIMIZER_OPTIONS
-from envs.plugin_options import Component, OptionsError, given_options, kind_of, make_options
+from envs.component_choice import Component, given_options, kind_of
+from envs.plugin_options import OptionsError, make_options
 
 
 @dataclass(frozen=True)

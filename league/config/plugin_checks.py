@@ -16,7 +16,8 @@ from agents.learner.step.replica_sync import make_update_mode
 from agents.learner.trial import try_network, try_objective
 from agents.nets.network import Network, build_network
 from envs.bots import make_bot
-from envs.plugin_options import OptionsError, kind_of, options_argument
+from envs.component_choice import kind_of
+from envs.plugin_options import OptionsError, options_argument
 from envs.plugins import first_line, resolve
 from envs.protocol import EnvError, EnvSpec
 from league.config.run_config import RunConfig

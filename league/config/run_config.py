@@ -14,7 +14,7 @@ import yaml
 
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
-from envs.plugin_options import Component
+from envs.component_choice import Component
 from envs.protocol import EnvConfig
 from league.config.learner_options import with_options
 from league.core.state.league_config import LeagueConfig

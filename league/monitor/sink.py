@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, cast
 
-from envs.plugin_options import Component, component_of, kind_of
+from envs.component_choice import Component, kind_of
+from envs.plugin_options import component_of
 from envs.plugins import install_extra, resolve
 from league.errors import LeagueError
 from league.store.storage import Storage

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
-from envs.plugin_options import Component, component_of, kind_of
+from envs.component_choice import Component, kind_of
+from envs.plugin_options import component_of
 from envs.protocol import EnvConfig, EnvSpec
 from league.core.state.records import ProbeReading, ProbeTask
 from league.core.state.scoring import Scoring

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from envs.component_choice import given_options
 from league.core.gates.gates import GATE, TIMEOUT, beaten_at
 from league.core.matchmaking.roles import EXPLOITER_ROLES
 from league.core.metagame.cycles import league_cycles
@@ -16,7 +17,6 @@ from league.core.metagame.meta_game import exported_snapshots
 from league.core.metagame.ratings import ELO_PER_LOGIT, frozen_pairs, league_ratings, win_probability
 from league.core.state.events import DirectiveIssued, Event, Evidence, LeaseFinished, LeaseGranted, SnapshotAdded
 from league.core.state.payoff import LOSS, WIN
-from league.core.state.registry import given_options
 from league.core.state.state import LeagueState
 from league.probes.series import series_of
 from league.probes.stagnation import find_stagnation, saturated

@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
-from envs.plugin_options import OptionsError, given_options, kind_of, make_options, options_argument, options_record
+from envs.component_choice import given_options, kind_of
+from envs.plugin_options import OptionsError, make_options, options_argument, options_record
 from envs.plugins import PluginError
 
 

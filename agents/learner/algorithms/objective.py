@@ -17,7 +17,8 @@ from agents.learner.config import DEFAULT_ALGORITHM, LearnerConfig
 from agents.learner.data.batch import Batch
 from agents.nets.heads import Head
 from agents.nets.network import NetworkOutput
-from envs.plugin_options import kind_of, options_argument
+from envs.component_choice import kind_of
+from envs.plugin_options import options_argument
 from envs.plugins import resolve
 
 PLACE = "learner.algorithm"

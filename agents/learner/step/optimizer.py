@@ -18,7 +18,7 @@ from agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
 from agents.learner.step.optimizers import load_state, make_optimizer
 from agents.restart_state import EMA, OPTIMIZER_NUMBER, OPTIMIZER_VECTOR, TARGET, TEACHER, WEIGHTS, Arrays, ema_in
 from agents.weights import FlatParameters, Layout
-from envs.plugin_options import kind_of
+from envs.component_choice import kind_of
 
 _KIND, _STEPS = "optimizer_kind", "optimizer_steps"
 

@@ -16,7 +16,8 @@ from agents.learner.algorithms.registry import OPTIMIZERS
 from agents.learner.config import DEFAULT_OPTIMIZER, LearnerConfig
 from agents.learner.step.optimizer_config import AdamConfig, RMSPropConfig
 from agents.weights import Layout
-from envs.plugin_options import kind_of, options_argument
+from envs.component_choice import kind_of
+from envs.plugin_options import options_argument
 from envs.plugins import resolve
 
 PLACE = "learner.optimizer"

@@ -14,7 +14,8 @@ from torch.distributed import ProcessGroup
 
 from agents.learner.algorithms.registry import UPDATE_MODES
 from agents.learner.config import DEFAULT_UPDATE_MODE
-from envs.plugin_options import Component, kind_of, options_argument
+from envs.component_choice import Component, kind_of
+from envs.plugin_options import options_argument
 from envs.plugins import resolve
 
 PLACE = "learner.pipeline.update_mode"

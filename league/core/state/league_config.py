@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
+from envs.component_choice import Component, kind_of
 from league.core.state.population_config import (
     FixedOpponentConfig,
     MetaGameConfig,
@@ -25,12 +26,10 @@ from league.core.state.registry import (
     MATCHMAKERS,
     PBT_SELECTIONS,
     PRESETS,
-    Component,
     ComponentOptionsError,
     KeyPath,
     check_name,
     completed,
-    kind_of,
     load,
 )
 from league.core.state.scoring import Score

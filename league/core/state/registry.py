@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from envs.component_choice import Component, given_options, kind_of
+
 MATCHMAKERS: Mapping[str, str] = {
     "main_agent": "league.core.matchmaking.roles:MainAgent",
     "main_exploiter": "league.core.matchmaking.roles:MainExploiter",
@@ -64,8 +66,6 @@ PRESETS: Mapping[str, str] = {
 Options = dict[str, Any]
 """Options of a component as JSON holds them. Their types are the fields of the component, which is a dataclass."""
 
-Component = str | Options
-"""The name of a component, or a mapping of its `kind` and of its options."""
 
 KeyPath = tuple[str | int, ...]
 Load = Callable[[str], object]
@@ -135,16 +135,6 @@ def load(registry: Mapping[str, str], name: str, *, what: str) -> object:
 @functools.cache  # asked for at every lease
 def _loaded(loader: str, target: str) -> object:
     return _LOADERS[loader](target)
-
-
-def kind_of(choice: Component, default: str = "") -> str:
-    """The name of a component, `default` where none is given."""
-    return (choice if isinstance(choice, str) else str(choice.get("kind", ""))) or default
-
-
-def given_options(choice: Component) -> Options:
-    """The options that are given beside the kind."""
-    return {} if isinstance(choice, str) else {key: value for key, value in choice.items() if key != "kind"}
 
 
 def make(registry: Mapping[str, str], choice: Component, *, what: str, default: str = "") -> object:

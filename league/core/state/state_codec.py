@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from envs.component_choice import Component
 from league.core.state.growable_array import GrowableArray
-from league.core.state.registry import Component, Options
+from league.core.state.registry import Options
 
 Plain = Any
 """None, bool, int, float, str, or lists and string-keyed dicts of these."""
