@@ -58,6 +58,7 @@ def main() -> int:
         parser.error(f"no rows {', '.join(unknown)}; there are {', '.join(ROWS)}")
     print(f"seed {seed}", flush=True)
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that `finally` cleans up
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a script ignores it, and so do runs
     everything = Report()
     for name in names:
         kept = None if options.results is None else options.results / f"{name}.json"
