@@ -7,7 +7,6 @@ one before the last is removed: a pool of weeks takes bounded space.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,8 +17,9 @@ from league.pool.core.state import PoolState, apply, from_plain, to_plain
 from league.pool.folder import PoolFolder
 from league.store.journal import Journal
 from league.store.journal_mark import mark_path
-from league.store.journal_reader import JournalReader, StoredState
+from league.store.journal_reader import JournalReader
 from league.store.storage import Storage
+from league.store.stored_fold import Fold
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class JournalSizes:
 
 
 DEFAULT_SIZES = JournalSizes()
+POOL_FOLD = Fold(PoolState, apply, to_plain, from_plain, renewed_by="the next command that writes to the pool")
 
 
 class JournaledPool:
@@ -102,7 +103,7 @@ class JournaledPool:
         generation = _remove_unfinished(folder, storage)
         journal = Journal.open(folder.journal(generation), events=EVENTS, storage=storage)
         try:
-            state = _fold(journal)
+            state = POOL_FOLD.read(journal)
         except BaseException:
             journal.close()
             raise
@@ -147,7 +148,7 @@ class JournaledPool:
                 return
             self._journal.compact()
             if seq - self._saved_seq >= self._sizes.save_state:
-                self._journal.save_state(_encoded(self.state))
+                self._journal.save_state(POOL_FOLD.encode(self.state))
                 self._saved_seq = seq
 
     def _carry(self) -> None:
@@ -191,7 +192,7 @@ def read_pool(folder: PoolFolder) -> PoolState:
     for generation in reversed(folder.require().generations()):
         with JournalReader.open_readonly(folder.journal(generation), events=EVENTS) as journal:
             if journal.head().seq:
-                return _fold(journal)
+                return POOL_FOLD.read(journal)
     raise JournalError(f"{folder.path} has an empty journal: `league pool init` was interrupted; remove the folder.")
 
 
@@ -203,36 +204,7 @@ def verified_pool(folder: PoolFolder) -> PoolState:
     """
     generation = folder.require().generations()[-1]
     with JournalReader.open_readonly(folder.journal(generation), events=EVENTS) as journal:
-        journal.verify()
-        stored, state = journal.load_state(), PoolState()
-        for seq, event in journal.replay():
-            state = apply(state, event)  # type: ignore[arg-type]  # the registry decodes events of pools only
-            if stored is not None and seq == stored.seq and _encoded(state) != stored.payload:
-                raise JournalError(f"the state stored at event {seq} is not what the events up to there give")
-    return state
-
-
-def _fold(journal: JournalReader) -> PoolState:
-    stored = journal.load_state()
-    known = None if stored is None else _stored_state(stored)
-    state, first = PoolState(), 1
-    if stored is not None and known is not None:
-        state, first = known, stored.seq + 1
-    for _, event in journal.replay(from_seq=first):
-        state = apply(state, event)  # type: ignore[arg-type]  # as above
-    return state
-
-
-def _encoded(state: PoolState) -> bytes:
-    return json.dumps(to_plain(state), separators=(",", ":"), allow_nan=False).encode()
-
-
-def _stored_state(stored: StoredState) -> PoolState | None:
-    """A stored state; None where another version wrote it in another form."""
-    try:
-        return from_plain(json.loads(stored.payload))
-    except (KeyError, TypeError, ValueError):
-        return None
+        return POOL_FOLD.verified(journal)
 
 
 def _remove_unfinished(folder: PoolFolder, storage: Storage) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -13,12 +12,13 @@ from league.core.league import apply, decide
 from league.core.state.commands import Command, CreateLeague, Refused
 from league.core.state.events import EVENTS, Event
 from league.core.state.plugin_answers import PluginFault
-from league.core.state.state import LeagueState, digest, from_plain, to_plain
+from league.core.state.state import LeagueState, from_plain, to_plain
 from league.errors import JournalError, LeagueError
 from league.store.journal import Journal
-from league.store.journal_reader import Head, JournalReader, StoredState
+from league.store.journal_reader import Head, JournalReader
 from league.store.run_folder import RunFolder
 from league.store.storage import Storage
+from league.store.stored_fold import Fold
 
 SAVE_STATE_EVERY = 5_000
 """Events between two stored states: a restart replays so many at most, which takes a third of a second."""
@@ -26,6 +26,8 @@ SAVE_STATE_EVERY = 5_000
 STATE_BYTES_PER_EVENT = 1_000
 """A state of more than so many bytes for each of them is stored less often: storing it must stay a small part of the
 work, and reading it takes a restart as long as replaying a few thousand events."""
+
+LEAGUE_FOLD = Fold(LeagueState, apply, to_plain, from_plain, renewed_by="`league resume`")
 
 
 class JournaledLeague:
@@ -137,7 +139,7 @@ class JournaledLeague:
 
     def save_state(self) -> None:
         """Store the folded state, so that the next start need not replay from zero."""
-        payload = json.dumps(to_plain(self.state), separators=(",", ":"), allow_nan=False).encode()
+        payload = LEAGUE_FOLD.encode(self.state)
         self._journal.save_state(payload)
         self._saved_seq, self._state_bytes = self._seq, len(payload)
 
@@ -167,15 +169,8 @@ class JournaledLeague:
 
 
 def read_state(journal: JournalReader) -> LeagueState:
-    """The fold of a journal, from its newest stored state where one holds and this version can read it."""
-    stored = journal.load_state()
-    state, first = LeagueState(), 1
-    known = None if stored is None else _stored_state(stored)
-    if stored is not None and known is not None:
-        state, first = known, stored.seq + 1
-    for _, event in journal.replay(from_seq=first):
-        state = apply(state, event)  # type: ignore[arg-type]  # the registry decodes league events only
-    return state
+    """The league of a journal. Raises JournalError where an event is not the one that was recorded."""
+    return LEAGUE_FOLD.read(journal)
 
 
 def state_of_run(folder: RunFolder) -> LeagueState:
@@ -189,31 +184,9 @@ def state_of_run(folder: RunFolder) -> LeagueState:
 
 
 def verified_state(journal: JournalReader) -> LeagueState:
-    """The fold of a journal from zero, after checking its chain and that the stored state is the same.
+    """The league of a journal from zero, checked.
 
     Raises:
       JournalError: a link of the chain does not hold, or the stored state differs from the replay or cannot be read.
     """
-    journal.verify()
-    stored = journal.load_state()
-    state = LeagueState()
-    for seq, event in journal.replay():
-        state = apply(state, event)  # type: ignore[arg-type]  # as above
-        if stored is not None and seq == stored.seq:
-            known = _stored_state(stored)
-            if known is None:
-                raise JournalError(
-                    f"the state stored at event {seq} was written by another version; the events hold: `league resume` "
-                    "replays them and stores it again"
-                )
-            if digest(known) != digest(state):
-                raise JournalError(f"the state stored at event {seq} is not what the events up to there give")
-    return state
-
-
-def _stored_state(stored: StoredState) -> LeagueState | None:
-    """A stored state, whose bytes are those that were written; None where another version wrote it in another form."""
-    try:
-        return from_plain(json.loads(stored.payload))
-    except (KeyError, TypeError, ValueError):
-        return None
+    return LEAGUE_FOLD.verified(journal)
