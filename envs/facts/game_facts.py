@@ -84,11 +84,14 @@ class GameFacts:
       zero_sum: True if the returns of all seats always summed to the same number.
       equal_seats: groups of seats that returned the same in every episode, of `ENOUGH_EPISODES` or more. Fewer do if
         the seats returned `ENOUGH_VALUES` distinct numbers.
+      interaction: share of the variance of rewards that the actions of two opponents explain only together, see
+        `joint_actions`; None if unknown.
       truncated: fraction of the episodes that were cut off.
       legal: mean number of legal actions of a decision. log_legal: mean of its natural logarithm (0 for a box).
       ranges: observation field -> its range.
       surprises: True if the same observation and action of a turn-based game were followed by different turns: the
         game hides something from the acting seat, or draws lots.
+      past_counts: True if a lone seat's observation does not hold all that counts, see `history`.
       copyable: True if games can be copied for bots that try moves out.
       costs: measured costs; None if nothing was timed.
     """
@@ -105,11 +108,13 @@ class GameFacts:
     final_only: bool = True
     zero_sum: bool = False
     equal_seats: tuple[tuple[int, ...], ...] = ()
+    interaction: float | None = None
     truncated: float = 0.0
     legal: float = 2.0
     log_legal: float = 0.7
     ranges: Mapping[str, FieldRange] = field(default_factory=dict)
     surprises: bool = False
+    past_counts: bool = False
     copyable: bool = False
     costs: GameCosts | None = None
 

@@ -20,6 +20,8 @@ from envs.facts.game_facts import (
     Play,
     Spread,
 )
+from envs.facts.history import History
+from envs.facts.joint_actions import JointActions
 from envs.protocol import EnvSpec, Turn
 
 MAX_REMEMBERED = 4_096
@@ -57,6 +59,8 @@ class GameStatistics:
         self._ranges: dict[str, tuple[float, float, float, int]] = {}
         self._successors: dict[tuple[object, ...], tuple[object, ...]] = {}
         self._surprises = False
+        self._joint_actions = JointActions(spec)
+        self._history = History() if spec.num_seats == 1 else None
         self.restart(num_envs=num_envs)
 
     def restart(self, *, num_envs: int) -> None:
@@ -64,6 +68,8 @@ class GameStatistics:
         self._lengths = np.zeros(num_envs, np.int64)
         self._own = np.zeros((num_envs, self._spec.num_seats), np.int64)
         self._last: list[tuple[object, ...] | None] = [None] * num_envs
+        if self._history is not None:
+            self._history.restart(num_envs=num_envs)
 
     @property
     def num_episodes(self) -> int:
@@ -87,9 +93,15 @@ class GameStatistics:
         self._count_legal(turn)
         self._note_ranges(turn)
         self._look_for_surprises(turn, actions)
+        self._joint_actions.decided(turn, actions, num_envs=num_envs)
+        if self._history is not None:
+            self._history.decided(turn, actions)
 
     def stepped(self, turn: Turn) -> None:
         """The turn that the actions led to."""
+        self._joint_actions.stepped(turn)
+        if self._history is not None:
+            self._history.stepped(turn)
         going = ~turn.ended[turn.env_index]
         rows = turn.env_index[going], turn.seat[going]
         self._early_rewards = self._early_rewards or bool(np.any(turn.rewards[rows] != 0.0))
@@ -120,6 +132,7 @@ class GameStatistics:
             final_only=not self._early_rewards,
             zero_sum=len(sums) > 0 and spec.num_seats > 1 and float(np.ptp(sums)) < 1e-4 * max(1.0, abs(sums).max()),
             equal_seats=tuple(tuple(group) for group in equal_seats(returns) if _is_evidence(returns[:, group[0]])),
+            interaction=self._joint_actions.interaction(),
             truncated=self._truncated / max(self.num_episodes, 1),
             legal=float(np.mean(self._legal)) if self._legal else 0.0,
             log_legal=float(np.mean(self._log_legal)) if self._log_legal else 0.0,
@@ -128,6 +141,7 @@ class GameStatistics:
                 for name, (low, high, large, count) in self._ranges.items()
             },
             surprises=self._surprises,
+            past_counts=self._history is not None and self._history.past_counts,
             copyable=copyable,
             costs=costs,
         )

@@ -209,14 +209,27 @@ def test_tiny_returns_and_those_of_unequal_groups_are_brought_to_about_one(
 
 @pytest.mark.parametrize(
     "changes",
-    [{"spec": spec(seats=2)}, {"zero_sum": True}, {"final_only": True}, {"return_values": (-1.0, 0.0, 1.0)}],
-    ids=["two seats", "zero sum", "paid at the end", "won or lost"],
+    [
+        {"spec": spec(seats=2)},
+        {"zero_sum": True},
+        {"interaction": 0.3},
+        {"interaction": 0.0, "final_only": True},
+        {"interaction": 0.0, "return_values": (-1.0, 0.0, 1.0)},
+    ],
+    ids=["two seats", "zero sum", "rewards of guesses", "paid at the end", "won or lost"],
 )
 def test_a_guessing_game_stays_mixed_however_many_rounds_it_has(changes: dict[str, Any]) -> None:
     for rounds in (15, 20, 200):
         learner = settled(pursuit(decisions=even(rounds), **changes))[0].learner
         assert learner.algorithm["kind"] == "appo" and learner.algorithm["magnet_cost"] == 0.1  # type: ignore[index]
         assert learner.entropy_cost >= 0.3
+
+
+@pytest.mark.parametrize("zero_sum", [False, True])
+def test_two_seats_whose_rewards_need_no_guess_are_not_kept_mixed(zero_sum: bool) -> None:
+    learner = settled(pursuit(spec=spec(seats=2), zero_sum=zero_sum, interaction=0.01))[0].learner
+    assert learner.algorithm["kind"] == "ppo" and learner.algorithm["magnet_cost"] == 0.0  # type: ignore[index]
+    assert learner.entropy_cost <= 0.03
 
 
 def test_mixed_play_sheds_nearly_all_of_its_entropy_cost_as_it_settles() -> None:

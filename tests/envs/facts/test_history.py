@@ -1,0 +1,101 @@
+"""Whether a lone seat's past counts: mazes that must be remembered, against chance and against plain games."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+from envs.facts.game_facts import GameFacts
+from envs.facts.game_probe import GameProbe
+from envs.facts.history import Comparisons
+from envs.plugins import admit
+from envs.protocol import EnvConfig
+
+HERE = __name__
+
+
+class Corridor(gymnasium.Env[np.ndarray, int]):
+    """Three steps to a fork; the first observation says which way to turn. Seen: the cue at the start, and the fork.
+
+    Args:
+      chance: of a reward that is drawn instead. shown: whether the cue is seen all the way.
+    """
+
+    observation_space = gymnasium.spaces.Box(-1.0, 3.0, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, chance: float = 0.0, *, shown: bool = False) -> None:
+        self._chance, self._shown = chance, shown
+
+    def _observation(self) -> np.ndarray:
+        return np.array([self._cue if self._shown or self._at == 0 else 0.0, self._at], np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict[str, object]]:
+        super().reset(seed=seed)
+        self._cue, self._at = int(self.np_random.choice([-1, 1])), 0
+        return self._observation(), {}
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, object]]:
+        self._at += 1
+        if self._at < 3:
+            return self._observation(), 0.0, False, False, {}
+        right = (action == 1) == (self._cue == 1)
+        if self.np_random.random() < self._chance:
+            right = bool(self.np_random.random() < 0.5)
+        return self._observation(), 1.0 if right else -1.0, True, False, {}
+
+
+def remembered() -> Corridor:
+    return Corridor()
+
+
+def blurred() -> Corridor:
+    return Corridor(chance=0.3)
+
+
+def shown() -> Corridor:
+    return Corridor(chance=0.3, shown=True)
+
+
+def drawn() -> Corridor:
+    return Corridor(chance=1.0)
+
+
+def facts(env_id: str) -> GameFacts:
+    admit([env_id] if HERE in env_id else [])
+    probe = GameProbe(EnvConfig(env_id), seconds=None)
+    probe.run()
+    found = probe.facts()
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("game", "counts"), [("remembered", True), ("blurred", True), ("shown", False), ("drawn", False)]
+)
+def test_the_past_counts_where_it_tells_what_follows(game: str, counts: bool) -> None:
+    assert facts(f"{HERE}:{game}").past_counts == counts
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "CartPole-v1", "Blackjack-v1"])
+def test_in_plain_games_the_past_does_not_count(name: str) -> None:
+    assert not facts(f"gymnasium:{name}").past_counts
+
+
+def test_chance_alone_is_never_taken_for_memory() -> None:
+    rng = np.random.default_rng(0)
+    found = Comparisons()
+    for decision, past, outcome in rng.integers(0, (200, 3, 2), (40_000, 3)).tolist():
+        found.note(decision, past, outcome)
+    assert not found.past_counts
+
+
+@pytest.mark.parametrize(("times", "counts"), [(36, False), (60, True)])
+def test_an_outcome_that_follows_its_past_counts_once_it_was_seen_often(times: int, counts: bool) -> None:
+    found = Comparisons()
+    for turn in range(times):
+        found.note(0, turn % 3, turn % 3)
+    assert found.past_counts == counts
