@@ -20,7 +20,7 @@ MAX_DECISIONS = 20_000
 """Decisions that are looked at."""
 
 MAX_BYTES = 4096
-"""Size of an observation beyond which it counts as a picture: one frame never holds speeds, and memory of it is dear."""
+"""Size beyond which an observation counts as a picture: one frame never holds speeds, and memory of it is dear."""
 
 MIN_DEVIATIONS, MAX_LOST_SHARE = 6.0, 0.3
 """Lead of the same past over the other one at some decision, in standard deviations of a fair coin, and the share of

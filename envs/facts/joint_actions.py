@@ -82,9 +82,7 @@ class JointActions:
         return max(known) if known and len(known) == len(shares) else None
 
 
-def interaction_share(
-    own: NDArray[np.int64], other: NDArray[np.int64], rewards: NDArray[np.float64]
-) -> float | None:
+def interaction_share(own: NDArray[np.int64], other: NDArray[np.int64], rewards: NDArray[np.float64]) -> float | None:
     """Part of the variance of rewards that the interaction of two actions explains; None where noise would hide it.
 
     Args:

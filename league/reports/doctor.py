@@ -10,7 +10,8 @@ from typing import cast
 from league.core.state.events import EVENTS, Event
 from league.core.state.state import LeagueState
 from league.json_report import JsonReport
-from league.reports.doctor_checks import CHECKS, Finding, history_of
+from league.reports.doctor_checks import CHECKS
+from league.reports.doctor_history import Finding, history_of
 from league.store.journal_reader import JournalReader
 from league.store.journaled_league import read_state
 from league.store.run_folder import RunFolder

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -12,14 +10,13 @@ from envs.component_choice import given_options
 from league.core.gates.gates import GATE, TIMEOUT, beaten_at
 from league.core.matchmaking.roles import EXPLOITER_ROLES
 from league.core.metagame.cycles import league_cycles
-from league.core.metagame.lineage import opponents_met
 from league.core.metagame.meta_game import exported_snapshots
 from league.core.metagame.ratings import ELO_PER_LOGIT, frozen_pairs, league_ratings, win_probability
-from league.core.state.events import DirectiveIssued, Event, Evidence, LeaseFinished, LeaseGranted, SnapshotAdded
 from league.core.state.payoff import LOSS, WIN
 from league.core.state.state import LeagueState
 from league.probes.series import series_of
 from league.probes.stagnation import find_stagnation, saturated
+from league.reports.doctor_history import Finding, History
 from league.simulation.report import starved_opponents
 
 MIN_GAMES = 200
@@ -29,73 +26,6 @@ WORST_PAST = 0.4
 MIN_EXPORTED = 8
 """Snapshots below which a mixture is hardly more than one of them. On a one-shot game of nine choices `mixture` was as
 exploitable as the last snapshot with 2 to 3 of a main agent. With 10 to 20 it was less than half as exploitable."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that is probably wrong. check: its kind; what: one sentence; evidence: figures; change: the setting."""
-
-    check: str
-    what: str
-    evidence: str
-    change: str
-
-
-@dataclass
-class HomeGames:
-    """Training games of one player in the later half of its leases, by opponent. score: wins and half the draws."""
-
-    games: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    score: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-
-
-@dataclass
-class History:
-    """The facts from the events that the checks need.
-
-    Fields:
-      reasons: player -> reasons of its snapshots in order.
-      held: player -> evidence of its last snapshot by the timeout. expected_unbeaten: of its gate then, None for none.
-      ends: (drawn, ended, ended by a time limit) games of every outcome with games.
-      homes: player -> its training games lately.
-    """
-
-    reasons: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    held: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
-    expected_unbeaten: dict[str, float | None] = field(default_factory=dict)
-    ends: list[tuple[int, int, int]] = field(default_factory=list)
-    homes: dict[str, HomeGames] = field(default_factory=lambda: defaultdict(HomeGames))
-
-
-def history_of(events: Iterable[Event], *, leases: int, teams: tuple[int, ...]) -> History:
-    """Fold the events. leases: how many were granted in all."""
-    history = History()
-    homes: dict[int, str] = {}
-    for event in events:
-        if isinstance(event, LeaseGranted) and event.lease.home is not None:
-            homes[event.lease.lease_id] = event.lease.home
-        elif isinstance(event, LeaseFinished):
-            _note_games(history, event, homes.pop(event.lease_id, None), late=event.lease_id * 2 > leases, teams=teams)
-        elif isinstance(event, SnapshotAdded):
-            history.reasons[event.snapshot.player].append(event.snapshot.reason)
-        elif isinstance(event, DirectiveIssued) and event.directive.reason == TIMEOUT:
-            history.held[event.directive.player] = event.evidence
-            history.expected_unbeaten[event.directive.player] = event.expected_unbeaten
-    return history
-
-
-def _note_games(
-    history: History, event: LeaseFinished, home: str | None, *, late: bool, teams: tuple[int, ...]
-) -> None:
-    for outcome in event.outcomes:
-        if outcome.games:
-            drawn = max(max(row) for row in outcome.draws)
-            history.ends.append((drawn, outcome.games, outcome.truncated))
-    if home is not None and late:
-        own = history.homes[home]
-        for met in opponents_met(home, event, teams):
-            own.games[met.opponent] += met.games
-            own.score[met.opponent] += met.score
 
 
 def starved_pairs(state: LeagueState, history: History) -> Iterator[Finding]:
@@ -204,6 +134,24 @@ def seat_bias(state: LeagueState, history: History) -> Iterator[Finding]:
             f"{games:,} decided games of that seat, all pairs together",
             "nothing where the game gives that seat an advantage (seats are paired, so ratings are fair); else look at "
             "the env's observations of the other seats with `league check-env`",
+        )
+
+
+def shared_interests(state: LeagueState, history: History) -> Iterator[Finding]:
+    """Opponents who earned the same in every game, and not the same number in all: they want the same."""
+    games = sum(ended for _, ended, _ in history.ends)
+    earnings = history.earnings
+    if games < MIN_GAMES or earnings is None:
+        return
+    groups = [group for group in earnings.equal_groups() if len({state.teams[seat] for seat in group}) > 1]
+    if groups:
+        seats = "; ".join(f"seats {', '.join(map(str, group))}" for group in groups)
+        yield Finding(
+            "opponents who earn the same",
+            "Seats that play against each other earned the same in every game.",
+            f"{seats}, counted from 0, in {games:,} games, by {earnings.low[groups[0][0]]:g} to "
+            f"{earnings.high[groups[0][0]]:g} on average of a lease",
+            "start a new run in which they are a team: env.teams, by the names that `league check-env` shows",
         )
 
 
@@ -361,6 +309,7 @@ CHECKS: tuple[Check, ...] = (
     silent_gates,
     rating_drift,
     seat_bias,
+    shared_interests,
     thin_exports,
     drawn_by_timeout,
     idle_exploiters,

@@ -29,7 +29,6 @@ from league.run.observing.metric_sinks import require_working_sinks
 from league.run.precision import with_precision
 from league.run.preset_remarks import preset_remarks
 from league.run.session import Ended, run_session
-from league.run.undeclared_teams import team_remark
 from league.store.journaled_league import JournaledLeague
 from league.store.known_runs import note_run
 from league.store.run_folder import RunFolder, new_run_path, require_lasting
@@ -89,7 +88,6 @@ def start(
         league.execute(_create(config, spec))
         league.execute(noted_config(text))
         notes = [*preset_remarks(config.league), *remarks(imported, config.env)]
-        notes += filter(None, [team_remark(config.env, spec)])
         return _begin_session(config, spec, imported, folder=folder, league=league, limits=limits, notes=notes)
 
 

@@ -202,7 +202,9 @@ def advantage_floor(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 def magnet(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """A pull towards the target network where best replies chase each other."""
     if not _is_mixed(situation):
-        yield AutoValue(f"{ALGORITHM}.magnet_cost", 0.0, "nothing hidden, one seat at a time, or skill over a long game")
+        yield AutoValue(
+            f"{ALGORITHM}.magnet_cost", 0.0, "nothing hidden, one seat at a time, or skill over a long game"
+        )
         return
     yield AutoValue(f"{ALGORITHM}.magnet_cost", 0.1, "damps the chase of best replies")
     if draft.number(f"{ALGORITHM}.magnet_cost") > 0.0 or draft.value(f"{ALGORITHM}.kind") == "appo":

@@ -87,6 +87,8 @@ def memory(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("network.core", "lstm", f"hidden information over {game.decisions.mean:.0f} decisions")
     else:
         why = "games are short" if game.hides else "a seat sees what it needs"
+        if game.spec.num_seats == 1:
+            why = "random play did not show that the past counts; lstm if it does"
         yield AutoValue("network.core", "none", why)
 
 

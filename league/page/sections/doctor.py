@@ -9,7 +9,7 @@ import msgspec
 from league.page.runs.child_report import report_json
 from league.page.runs.opened_run import OpenedRun
 from league.reports.doctor import DoctorReport
-from league.reports.doctor_checks import Finding
+from league.reports.doctor_history import Finding
 
 EVERY_S = 30.0
 

@@ -210,6 +210,36 @@ def test_seat_bias_is_found() -> None:
     assert "Seat 0 wins 7" in finding.what or "Seat 0 wins 6" in finding.what
 
 
+@pytest.mark.parametrize(
+    ("returns", "found"),
+    [((0.0, 0.0), False), ((0.5, 0.5), False), ((None, None), True)],
+    ids=["nothing is earned", "a constant sum shared", "the same every time"],
+)
+def test_opponents_who_always_earn_the_same_are_found(returns: tuple[float | None, ...], found: bool) -> None:
+    class Partners(Patient):
+        def play(self, policies: tuple[str, ...], games: int = 30) -> AssignmentOutcome:
+            earned = float(self.rng.integers(0, games))
+            sums = tuple(earned if one is None else games * one for one in returns)
+            drawn = ((0, games), (games, 0))
+            return AssignmentOutcome(policies, games, 0, 9 * games, ((0, 0), (0, 0)), drawn, sums)
+
+    findings = [one for one in Partners(config_of()).live(60).findings if one.check == "opponents who earn the same"]
+    assert len(findings) == int(found)
+    if found:
+        assert "seats 0, 1" in findings[0].evidence and "env.teams" in findings[0].change
+
+
+def test_opponents_who_once_earned_another_number_are_no_team() -> None:
+    class Rivals(Patient):
+        def play(self, policies: tuple[str, ...], games: int = 30) -> AssignmentOutcome:
+            drawn = games - int(len(self.events) < 20)
+            wins = ((0, games - drawn), (0, 0))
+            earned = float(self.rng.integers(0, games))
+            return AssignmentOutcome(policies, games, 0, 9, wins, ((0, drawn), (drawn, 0)), (earned, earned))
+
+    assert "opponents who earn the same" not in kinds(Rivals(config_of()).live(60))
+
+
 class Drawn(Patient):
     """Three games in ten are drawn and a few more decided late; `cut` of (drawn, decided) were ended by a limit."""
 

@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
 
 from envs.protocol import EnvConfig
 from league.config.auto.resolve import resolve
 from league.config.auto.teams import chosen_teams
 from league.config.run_config import BudgetConfig
+from tests.envs.oracles.raw_roles import RawRoles
 from tests.league.config.auto.situations import board_game
 
-SHARED = "tests.league.run.test_undeclared_teams:Shared"
+SHARED = f"{__name__}:Shared"
 BUDGET = BudgetConfig(core_seconds=20.0)
+
+
+class Shared(RawRoles):
+    """Reds share what they earn, which is drawn anew in each game; blue earns the opposite of it."""
+
+    def __init__(self) -> None:
+        names = ("red_0", "red_1", "blue_0")
+        super().__init__(dict.fromkeys(names, 1), dict.fromkeys(names, spaces.Discrete(2)), length=3)
+
+    def reset(self, seed: int | None = None, options: Any = None) -> Any:
+        self.worth = float(np.random.default_rng(seed).normal())
+        return super().reset(seed, options)
+
+    def step(self, actions: dict[str, Any]) -> Any:
+        observations, rewards, *rest = super().step(actions)
+        return observations, {seat: self.worth * (-1) ** (seat == "blue_0") for seat in rewards}, *rest
 
 
 def test_seats_that_earn_the_same_become_a_team() -> None:
