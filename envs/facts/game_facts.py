@@ -14,7 +14,8 @@ from envs.protocol import EnvSpec
 Play = Literal["turn_based", "simultaneous", "one_shot", "mixed"]
 
 ENOUGH_EPISODES, ENOUGH_VALUES = 10, 3
-"""Episodes, or distinct returns, from which seats that always returned the same are taken for a team."""
+"""Episodes, or distinct returns, from which seats that always returned the same are taken for a team. So many episodes
+also tell that returns only ever say won, drawn or lost."""
 
 LARGE_INPUT = 10.0
 """Observed numbers beyond this size count as large: a network with weights of the usual size wants smaller ones."""
@@ -140,11 +141,16 @@ class GameFacts:
 
     @property
     def wins_only(self) -> bool:
-        """True if a return only says won, drawn or lost: the spec says so, or at most three even-spaced values came."""
+        """True if a return only says won, drawn or lost: the spec says so, or at most three even-spaced values came.
+
+        In fewer episodes than `ENOUGH_EPISODES` any returns are as few; there only -1, 0 and 1 are taken for it.
+        """
         if self.spec.win_draw_loss:
             return True
         values = self.return_values
         if not self.is_competitive or len(values) < 2 or self.spec.return_range is not None:
+            return False
+        if self.episodes < ENOUGH_EPISODES and not set(values) <= {-1.0, 0.0, 1.0}:
             return False
         return len(values) == 2 or abs(values[0] + values[2] - 2 * values[1]) <= 1e-4 * (values[2] - values[0])
 

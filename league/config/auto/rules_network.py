@@ -31,7 +31,7 @@ def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """The encoder by the kinds of the observation's fields."""
     fields = {name: spec for name, spec in situation.game.spec.observations.items() if name != SEAT_GROUP}
     pictures = [spec.shape for spec in fields.values() if _is_picture(spec)]
-    are_boards = bool(pictures) and min(pictures[0][:2]) < LARGE_IMAGE_SIDE
+    are_boards = any(min(shape[:2]) < LARGE_IMAGE_SIDE for shape in pictures)
     is_short = (situation.core_seconds or LONG_BUDGET) < LONG_BUDGET
     entities = [name for name, spec in fields.items() if len(spec.shape) == 2 and f"{name}_mask" in fields]
     if situation.game.spec.actions.points_at and any(situation.game.spec.actions.points_at):
@@ -41,7 +41,7 @@ def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     elif are_boards and is_short and _size(situation) <= LARGE_INPUT:
         why = f"{_size(situation)} numbers, which convolutions would read for most of a short budget"
         yield AutoValue("network.encoder", "mlp", why)
-    elif len(fields) > 1 and pictures:
+    elif len(fields) > 1 and are_boards:
         yield AutoValue("network.encoder", "dict", "pictures beside other numbers")
     elif pictures and not are_boards:
         deep = situation.core_seconds is not None and situation.core_seconds >= RESNET_BUDGET

@@ -135,6 +135,12 @@ def test_returns_decide_on_the_value_and_the_scoring() -> None:
     assert (alone.league.payoff.score, alone.network.value_output) == (None, "popart")
 
 
+@pytest.mark.parametrize(("values", "scores"), [((-1.0, 1.0), ["wins"] * 2), ((-7.0, 7.0), ["returns", "wins"])])
+def test_few_episodes_do_not_tell_that_a_game_is_only_won_or_lost(values: tuple[float, ...], scores: list[str]) -> None:
+    games = [board_game(episodes=episodes, return_values=values, margin=spread(-14, 14)) for episodes in (2, 20)]
+    assert [settled(game)[0].league.payoff.score for game in games] == scores
+
+
 def test_a_stated_range_of_returns_is_kept() -> None:
     config, _ = settled(poker(spec=spec(return_range=(-13.0, 13.0))))
     assert config.league.payoff.score is None
@@ -293,6 +299,10 @@ def test_memory_where_something_is_hidden_for_long() -> None:
     assert settled(board_game(decisions=even(20)))[0].network.core == "none"
 
 
+def test_a_lone_seat_remembers_where_its_past_was_seen_to_count() -> None:
+    assert [settled(one_seat(past_counts=counts))[0].network.core for counts in (False, True)] == ["none", "lstm"]
+
+
 @pytest.mark.parametrize(
     ("shape", "encoder"), [((84,), "mlp"), ((6, 7, 2), "mlp"), ((19, 19, 4), "conv"), ((84, 84, 4), "nature_cnn")]
 )
@@ -315,6 +325,8 @@ def test_a_short_budget_reads_a_board_flat(budget: str, encoder: str) -> None:
         ((19, 19, 4), {SEAT_GROUP: ArraySpec((2,), "bool")}, "conv"),
         ((10, 10, 5), {"clock": ArraySpec((3,), "float32")}, "mlp"),
         ((19, 19, 4), {"clock": ArraySpec((3,), "float32")}, "dict"),
+        ((40, 40, 3), {"clock": ArraySpec((3,), "float32")}, "nature_cnn"),
+        ((40, 40, 3), {"near": ArraySpec((9, 9, 3), "uint8")}, "dict"),
     ],
 )
 def test_the_mark_of_a_seat_s_group_is_no_field_of_its_network(
