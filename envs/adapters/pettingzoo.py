@@ -107,6 +107,17 @@ class AecEnv(ExternalEnv):
         outline = replace(outline, make_one=lambda: _peel(make_one(), checks), make_bare=make_one)
         return cls([_peel(game, checks) for game in games], outline)
 
+    def views(self, game: int) -> tuple[bytes, ...] | None:
+        """As in `envs.facts.shared_views.ShowsEverySeat`."""
+        env, seen = self._games[game], [b""] * self.spec.num_seats
+        try:
+            for agent in env.agents:
+                fields = self._builder.encode(self._seat_of[agent], env.observe(agent))
+                seen[self._seat_of[agent]] = b"".join(array.tobytes() for array in fields.values())
+        except Exception:  # code of others: many games only show the seat to move
+            return None
+        return tuple(seen)
+
     def _begin(self, game: int, seed: int) -> None:
         env = self._games[game]
         env.reset(seed=seed)

@@ -92,6 +92,7 @@ class GameFacts:
       ranges: observation field -> its range.
       surprises: True if the same observation and action of a turn-based game were followed by different turns: the
         game hides something from the acting seat, or draws lots.
+      shared_views: True if all seats of such a game were seen to see the same, so that it draws lots and hides nothing.
       past_counts: True if a lone seat's observation does not hold all that counts, see `history`.
       copyable: True if games can be copied for bots that try moves out.
       costs: measured costs; None if nothing was timed.
@@ -115,6 +116,7 @@ class GameFacts:
     log_legal: float = 0.7
     ranges: Mapping[str, FieldRange] = field(default_factory=dict)
     surprises: bool = False
+    shared_views: bool = False
     past_counts: bool = False
     copyable: bool = False
     costs: GameCosts | None = None
@@ -133,11 +135,14 @@ class GameFacts:
     def hides(self) -> bool:
         """True if a seat does not see the whole position: the spec says so.
 
-        Where no spec can say it, surprises in random play count as hidden things, although they may be chance.
+        Where no spec can say it, surprises in random play count as hidden things, unless all seats were seen to see
+        the same.
         """
         if self.spec.num_seats == 1:
             return False
-        return self.spec.hidden_information or (self.surprises and not self.spec.information_known)
+        if self.spec.hidden_information:
+            return True
+        return self.surprises and not self.spec.information_known and not self.shared_views
 
     @property
     def wins_only(self) -> bool:

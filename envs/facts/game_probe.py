@@ -19,6 +19,7 @@ from envs import calls
 from envs.bots import Copyable, RandomBot
 from envs.facts.game_facts import GameCosts, GameFacts
 from envs.facts.game_statistics import GameStatistics
+from envs.facts.shared_views import SharedViews
 from envs.protocol import BatchedEnv, EnvConfig, EnvError
 from envs.registry import make
 
@@ -119,6 +120,7 @@ class GameProbe:
         self._seed = seed
         self._clocks = clocks
         self._seen: GameStatistics | None = None
+        self._views = SharedViews()
         self._copyable = False
         self._costs: GameCosts | None = None
 
@@ -140,7 +142,7 @@ class GameProbe:
         """Everything seen so far; None before the first step."""
         if self._seen is None or not self._seen.num_turns:
             return None
-        return self._seen.facts(copyable=self._copyable, costs=self._costs)
+        return self._seen.facts(copyable=self._copyable, shared_views=self._views.are_shared, costs=self._costs)
 
     def _play_in_time(self, seconds: float) -> None:
         """One game first, and then as many as their cost allows."""
@@ -181,6 +183,7 @@ class GameProbe:
         make_s, env = self._timed_make(games)
         with contextlib.closing(env):
             seen.restart(num_envs=games)
+            self._views.restart()
             many = self._play(
                 env,
                 seen,
@@ -212,6 +215,8 @@ class GameProbe:
             paused = self._clocks.processor()
             actions = bot.act(env, turn, np.arange(turn.env_index.size))
             seen.decided(turn, actions)
+            self._views.looked(env, turn)
+            self._views.decided(turn, actions)
             beside += self._clocks.processor() - paused
             turn = calls.step(env, actions)
             turns += 1

@@ -114,8 +114,8 @@ class GameStatistics:
         self._lengths[turn.ended] = 0
         self._own[turn.ended] = 0
 
-    def facts(self, *, copyable: bool, costs: GameCosts | None) -> GameFacts:
-        """Everything seen so far."""
+    def facts(self, *, copyable: bool, shared_views: bool, costs: GameCosts | None) -> GameFacts:
+        """Everything seen so far, with what others found out."""
         spec, returns = self._spec, np.array(self._returns).reshape(-1, self._spec.num_seats)
         sums = returns.sum(axis=1)
         values = np.unique(returns.round(RETURN_DIGITS) + 0.0)  # without the second zero, -0.0
@@ -141,6 +141,7 @@ class GameStatistics:
                 for name, (low, high, large, count) in self._ranges.items()
             },
             surprises=self._surprises,
+            shared_views=shared_views,
             past_counts=self._history is not None and self._history.past_counts,
             copyable=copyable,
             costs=costs,

@@ -148,7 +148,7 @@ def test_a_random_start_that_all_see_hides_nothing() -> None:
         shown = {name: array + start for name, array in first.obs.items()}
         seen.decided(dataclasses.replace(first, obs=shown), action)
         seen.stepped(dataclasses.replace(first, terminated=np.ones(1, np.bool_)))
-    assert not seen.facts(copyable=True, costs=None).surprises
+    assert not seen.facts(copyable=True, shared_views=False, costs=None).surprises
 
 
 @pytest.mark.parametrize("env_id", ["tic_tac_toe", "kuhn_poker", "gymnasium:CartPole-v1"])
@@ -181,7 +181,7 @@ def test_few_episodes_of_distinct_returns_show_a_team_and_few_wins_do_not() -> N
                 rewards=np.zeros((1, 3), np.float32),
             )
             seen.stepped(ended)
-        return seen.facts(copyable=False, costs=None).equal_seats
+        return seen.facts(copyable=False, shared_views=False, costs=None).equal_seats
 
     assert groups((1.5, 1.5, 0), (2.5, 2.5, 1), (0.5, 0.5, 7)) == ((0, 1),)
     assert groups((-1, -1, 2), (-1, -1, 2), (0, 0, 0)) == ()
@@ -198,7 +198,7 @@ def test_lengths_are_a_guess_where_no_episode_has_ended(bound: int | None, lengt
         seen.decided(turn, actions)
         turn = env.step(actions)
         seen.stepped(turn)
-    found = seen.facts(copyable=True, costs=None)
+    found = seen.facts(copyable=True, shared_views=False, costs=None)
     assert (found.episodes, found.turns.mean) == (0, length)
     assert found.decisions.mean == pytest.approx(length / 2)
 

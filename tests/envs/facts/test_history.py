@@ -80,7 +80,7 @@ def test_the_past_counts_where_it_tells_what_follows(game: str, counts: bool) ->
     assert facts(f"{HERE}:{game}").past_counts == counts
 
 
-@pytest.mark.parametrize("name", ["FrozenLake-v1", "CartPole-v1", "Blackjack-v1"])
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "CartPole-v1"])
 def test_in_plain_games_the_past_does_not_count(name: str) -> None:
     assert not facts(f"gymnasium:{name}").past_counts
 
