@@ -38,7 +38,7 @@ def check_returns(spec: EnvSpec, returns: NDArray[np.float32]) -> Iterator[tuple
 def returns_text(spec: EnvSpec) -> str:
     """Describes the range of the returns of a game in words."""
     if spec.return_range is None:
-        return "of unknown range, so that a league counts games won by default"
+        return "of unknown range; random play decides whether a league counts them or games won"
     low, high = spec.return_range
     kind = "won, drawn or lost" if spec.win_draw_loss else "more or less may be won"
     return f"from {low:g} to {high:g}, {kind}"
