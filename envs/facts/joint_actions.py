@@ -20,8 +20,8 @@ from envs.protocol import EnvSpec, Turn
 MAX_TURNS = 20_000
 """Turns of single games that are looked at."""
 
-MAX_SEATS = 4
-"""Seats whose rewards are looked at."""
+MAX_SEATS, MAX_PAIRS = 4, 12
+"""Seats whose rewards are looked at, and pairs of them with opponents."""
 
 NOISE = 0.015
 """Largest standard deviation of the share under chance alone for which it counts as known."""
@@ -36,11 +36,10 @@ class JointActions:
 
     def __init__(self, spec: EnvSpec) -> None:
         self._spec = spec
-        self._pairs = [
-            (own, other)
-            for own, other in product(range(min(spec.num_seats, MAX_SEATS)), range(spec.num_seats))
-            if spec.teams[own] != spec.teams[other]
-        ]
+        owners, others = range(min(spec.num_seats, MAX_SEATS)), range(spec.num_seats)
+        rivals = [(own, other) for other, own in product(others, owners) if spec.teams[own] != spec.teams[other]]
+        self._pairs = rivals[:MAX_PAIRS]
+        self._seats = sorted({seat for pair in self._pairs for seat in pair})
         self._actions: list[NDArray[np.int64]] = []
         self._rewards: list[NDArray[np.float64]] = []
         self._turns = 0
@@ -57,13 +56,13 @@ class JointActions:
         if self._games.size:
             chosen = np.zeros((num_envs, seats), np.int64)
             chosen[turn.env_index, turn.seat] = actions
-            self._actions.append(chosen[self._games])
+            self._actions.append(chosen[np.ix_(self._games, self._seats)])
             self._turns += self._games.size
 
     def stepped(self, turn: Turn) -> None:
         """The turn that the actions led to."""
         if self._games.size:
-            self._rewards.append(turn.rewards[self._games].astype(np.float64))
+            self._rewards.append(turn.rewards[np.ix_(self._games, self._seats)].astype(np.float64))
 
     def interaction(self) -> float | None:
         """Share of the variance of a seat's rewards that its and another seat's action explain only together.
@@ -73,9 +72,10 @@ class JointActions:
         if not self._rewards:
             return None
         actions, rewards = np.concatenate(self._actions[: len(self._rewards)]), np.concatenate(self._rewards)
+        columns = [(self._seats.index(own), self._seats.index(other)) for own, other in self._pairs]
         shares = [
             interaction_share(actions[:, own], actions[:, other], rewards[:, own])
-            for own, other in self._pairs
+            for own, other in columns
             if np.ptp(rewards[:, own]) > 0
         ]
         known = [share for share in shares if share is not None]
