@@ -56,13 +56,13 @@ class JointActions:
         if self._games.size:
             chosen = np.zeros((num_envs, seats), np.int64)
             chosen[turn.env_index, turn.seat] = actions
-            self._actions.append(chosen[np.ix_(self._games, self._seats)])
+            self._actions.append(chosen[self._games[:, None], self._seats])
             self._turns += self._games.size
 
     def stepped(self, turn: Turn) -> None:
         """The turn that the actions led to."""
         if self._games.size:
-            self._rewards.append(turn.rewards[np.ix_(self._games, self._seats)].astype(np.float64))
+            self._rewards.append(turn.rewards[self._games[:, None], self._seats].astype(np.float64))
 
     def interaction(self) -> float | None:
         """Share of the variance of a seat's rewards that its and another seat's action explain only together.
