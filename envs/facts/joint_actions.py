@@ -37,8 +37,8 @@ class JointActions:
     def __init__(self, spec: EnvSpec) -> None:
         self._spec = spec
         owners, others = range(min(spec.num_seats, MAX_SEATS)), range(spec.num_seats)
-        rivals = [(own, other) for other, own in product(others, owners) if spec.teams[own] != spec.teams[other]]
-        self._pairs = rivals[:MAX_PAIRS]
+        pairs = [(own, other) for other, own in product(others, owners) if spec.teams[own] != spec.teams[other]]
+        self._pairs = pairs[:MAX_PAIRS]
         self._seats = sorted({seat for pair in self._pairs for seat in pair})
         self._actions: list[NDArray[np.int64]] = []
         self._rewards: list[NDArray[np.float64]] = []

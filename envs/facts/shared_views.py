@@ -26,7 +26,7 @@ class ShowsEverySeat(Protocol):
     """An env that can say what the seats see that are not to move."""
 
     def views(self, game: int) -> tuple[bytes, ...] | None:
-        """What each seat of a game sees now, empty for one that has left; None if the game does not say."""
+        """Return each seat's view of a game now, empty for one that has left; None if the game does not say."""
         ...
 
 
