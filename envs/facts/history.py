@@ -1,8 +1,8 @@
 """Tells from random play whether a lone seat must remember: whether what follows depends on more than it sees now.
 
 Compare what follows a decision with what followed it on two earlier occasions, one with the same past and one with
-another. Where an observation holds all that counts, both are equally good guesses. If instead the one with the same past
-is right where the other one is wrong, the past counts. Each such comparison is a fair coin in a game whose observation is enough.
+another. Where an observation holds all that counts, both are equally good guesses, and each comparison is a fair coin.
+If instead the one with the same past is right where the other one is wrong, the past counts.
 
 Shape letter: N games.
 """
