@@ -28,10 +28,10 @@ BUILT_IN: Mapping[str, str] = {
     "team_rock_paper_scissors": "envs.games.normal_form:TeamRockPaperScissors",
     "kuhn_poker": "envs.games.kuhn:KuhnPoker",
     "leduc_poker": "envs.games.leduc:LeducPoker",
-    "probe_turns": "envs.probe:TurnProbe",
-    "probe_simultaneous": "envs.probe:SimultaneousProbe",
-    "probe_mask": "envs.probe:MaskProbe",
-    "probe_last_move": "envs.probe:LastMoveProbe",
+    "probe_turns": "envs.counting_games:TurnProbe",
+    "probe_simultaneous": "envs.counting_games:SimultaneousProbe",
+    "probe_mask": "envs.counting_games:MaskProbe",
+    "probe_last_move": "envs.counting_games:LastMoveProbe",
     "probe_sub_actions": "envs.probe_sub_actions:SubActionsProbe",
 }
 ADAPTERS: Mapping[str, str] = {

@@ -14,8 +14,8 @@ import pytest
 from envs import conformance
 from envs.bots import RandomBot
 from envs.conformance import check_env
+from envs.counting_games import SimultaneousProbe, TurnProbe
 from envs.games.connect_four import ConnectFour
-from envs.probe import SimultaneousProbe, TurnProbe
 from envs.probe_sub_actions import SubActionsProbe
 from envs.protocol import EnvConfig, EnvError, Turn
 from envs.registry import BUILT_IN

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from envs.probe import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe, is_legal
+from envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe, is_legal
 from envs.protocol import EnvError
 
 

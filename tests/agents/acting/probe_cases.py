@@ -16,7 +16,7 @@ from agents.acting.policy import ActInputs, ActOutputs
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs.adapters.gymnasium import GymnasiumEnv
 from envs.adapters.pettingzoo import AecEnv, ParallelEnv
-from envs.probe import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
+from envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
 from envs.protocol import BatchedEnv, EnvConfig
 from envs.registry import make
 from tests.envs.oracles.raw_probes import RawSimultaneousProbe, RawSingleProbe, RawTurnProbe

@@ -15,7 +15,7 @@ from agents.acting.outcome_counter import OutcomeCounter
 from agents.acting.policy import ActInputs, ActOutputs, BotPolicy
 from agents.unroll.unroll import UnrollSpec, concatenate
 from envs.bots import RandomBot
-from envs.probe import LastMoveProbe, TurnProbe
+from envs.counting_games import LastMoveProbe, TurnProbe
 from envs.protocol import EnvConfig
 from envs.registry import make
 from tests.agents.acting import probe_cases as cases

@@ -12,7 +12,7 @@ from agents.acting.arena import Arena
 from agents.acting.policy import ActInputs, ActOutputs
 from agents.unroll.unroll import Unrolls, UnrollSpec
 from envs.bots import RandomBot, legal_actions
-from envs.probe import TurnProbe
+from envs.counting_games import TurnProbe
 from envs.protocol import EnvConfig
 from envs.registry import BUILT_IN, make
 from envs.sampling import uniform_legal

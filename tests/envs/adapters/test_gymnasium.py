@@ -17,7 +17,7 @@ from envs.adapters.gymnasium_arrays import ArrayEnv
 from envs.adapters.spaces import action_code
 from envs.bots import RandomBot
 from envs.conformance import check_env
-from envs.probe import SimultaneousProbe
+from envs.counting_games import SimultaneousProbe
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
 from tests.envs.oracles import raw_arrays

@@ -13,8 +13,8 @@ from pettingzoo import AECEnv
 from pettingzoo.classic import connect_four_v3
 
 from envs.adapters.pettingzoo import AecEnv, EmulatorEnv, ParallelEnv
+from envs.counting_games import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
 from envs.games.connect_four import ConnectFour
-from envs.probe import LastMoveProbe, MaskProbe, SimultaneousProbe, TurnProbe
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
 from tests.envs.oracles.lockstep import first_difference
