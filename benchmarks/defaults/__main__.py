@@ -24,7 +24,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.defaults import games, measure, musts, table
+from benchmarks.defaults import games, measure, required, table
 from benchmarks.defaults.games import GAMES
 from benchmarks.defaults.judge import Evaluation
 from benchmarks.defaults.measure import HALF, LATEST, LEAGUE, TUNED, Job, Place
@@ -45,10 +45,10 @@ def jobs_of(options: argparse.Namespace) -> list[Job]:
         Job(core_seconds, name, population, seed)
         for core_seconds in options.budgets
         for name in games.chosen(options.games)
-        if core_seconds != musts.LONG_BUDGET or GAMES[name].is_long
+        if core_seconds != required.LONG_BUDGET or GAMES[name].is_long
         for population in options.populations
         if population != TUNED or GAMES[name].tuned is not None
-        if population != HALF or (GAMES[name].is_long and core_seconds == musts.LONG_BUDGET)
+        if population != HALF or (GAMES[name].is_long and core_seconds == required.LONG_BUDGET)
         for seed in options.seeds
     )
 
@@ -81,8 +81,8 @@ def known_figures(
     """Stored figures of every run of the whole benchmark, and of uniform play."""
     figures: Figures = {}
     for core_seconds in budgets:
-        for name in musts.games_of(core_seconds):
-            for job in (Job(core_seconds, name, word, seed) for word in POPULATIONS for seed in musts.SEEDS):
+        for name in required.games_of(core_seconds):
+            for job in (Job(core_seconds, name, word, seed) for word in POPULATIONS for seed in required.SEEDS):
                 found = measure.stored(measure.path_of(job, place), measure.conditions_of(job, place, evaluation))
                 if found is not None:
                     figures[job] = found | measure.stored_games(job, place, evaluation)
@@ -100,7 +100,7 @@ def report_of(figures: Figures, uniform: dict[str, dict[str, float]], *, budgets
             report.add(
                 f"{job.core_seconds:g} core-seconds: {job.game}, {job.population}, seed {job.seed}: {figure}", value, ""
             )
-    musts.add_rows(report, figures, uniform, budgets=budgets)
+    required.add_rows(report, figures, uniform, budgets=budgets)
     return report
 
 
@@ -115,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failures = []
     if not options.stored:
         failures = find_all(jobs_of(options), place, evaluation, workers=options.jobs)
-    budgets = sorted({*musts.BUDGETS, musts.LONG_BUDGET, *options.budgets})
+    budgets = sorted({*required.BUDGETS, required.LONG_BUDGET, *options.budgets})
     figures, uniform = known_figures(place, evaluation, budgets=budgets)
     report = report_of(figures, uniform, budgets=budgets)
     if options.readme is not None:
@@ -131,8 +131,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m benchmarks.defaults", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--games", help=f"comma-separated, of {', '.join(GAMES)} (default: all)")
-    parser.add_argument("--seeds", type=_whole, default=musts.SEEDS, help="training seeds, comma-separated")
-    parser.add_argument("--budgets", type=_numbers, default=(*musts.BUDGETS, musts.LONG_BUDGET), help="core-seconds")
+    parser.add_argument("--seeds", type=_whole, default=required.SEEDS, help="training seeds, comma-separated")
+    parser.add_argument(
+        "--budgets", type=_numbers, default=(*required.BUDGETS, required.LONG_BUDGET), help="core-seconds"
+    )
     parser.add_argument("--populations", type=_populations, default=POPULATIONS, help=", ".join(POPULATIONS))
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--matches", type=int, default=400, help="games of each match")

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.defaults.games import EXACT, GAMES, RETURN
 from benchmarks.defaults.judge import EXPORTS
 from benchmarks.defaults.measure import HALF, LATEST, LEAGUE, TUNED, Job
-from benchmarks.defaults.musts import LONG_BUDGET, SEEDS, Figures, games_of
+from benchmarks.defaults.required import LONG_BUDGET, SEEDS, Figures, games_of
 from league.store.storage import Storage
 
 BEGIN, END = "<!-- defaults: begin -->", "<!-- defaults: end -->"

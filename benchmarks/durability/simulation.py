@@ -17,8 +17,8 @@ from pathlib import Path
 
 import yaml
 
-from benchmarks.durability.schedule import Schedule, replay_text, shrunk
-from benchmarks.durability.simulated_run import Ran, run_schedule
+from benchmarks.durability.simulated.run import Ran, run_schedule
+from benchmarks.durability.simulated.schedule import Schedule, replay_text, shrunk
 from benchmarks.report import Report
 
 MEMORY = Path("/dev/shm")

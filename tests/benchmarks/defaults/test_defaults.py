@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.defaults import measure, musts, table
+from benchmarks.defaults import measure, required, table
 from benchmarks.defaults.__main__ import _parser, jobs_of, known_figures
 from benchmarks.defaults.games import EXACT, GAMES, chosen
 from benchmarks.defaults.judge import Evaluation
 from benchmarks.defaults.measure import HALF, LATEST, LEAGUE, TUNED, Job, Place
-from benchmarks.defaults.musts import SEEDS, Compared, Comparison, bounded
+from benchmarks.defaults.required import SEEDS, Compared, Comparison, bounded
 from benchmarks.defaults.rules import code_of, rules_digest
 from benchmarks.report import Report
 from league.config.loading import load_config
@@ -96,7 +96,7 @@ def test_a_bound_is_met_only_with_every_run(compared: list[Compared], met: bool 
 
 def test_every_bound_is_open_without_a_run():
     report = Report()
-    musts.add_rows(report, {}, {}, budgets=[60.0])
+    required.add_rows(report, {}, {}, budgets=[60.0])
     bounds = [row for row in report.rows if row.required is not None]
     assert len(bounds) == 6
     assert all(row.met is None and row.value is None and "missing" in row.name for row in bounds)

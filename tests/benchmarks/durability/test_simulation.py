@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import yaml
 
-from benchmarks.durability.schedule import Schedule, replay_text, shrunk
+from benchmarks.durability.simulated.schedule import Schedule, replay_text, shrunk
 from benchmarks.durability.simulation import problem_of, run_many
 from league.core.state.commands import RequestLease
 from league.core.state.records import Lease

@@ -19,9 +19,9 @@ import yaml
 
 from agents.nets.network import build_network
 from agents.weights import Weights, layout_of
-from benchmarks.durability.journal_model import Broken, JournalModel, require
-from benchmarks.durability.schedule import LEAGUES, OPERATIONS, SHARED, Schedule
-from benchmarks.durability.simulated_hosts import Chances, SimulatedRuntime, VirtualClock
+from benchmarks.durability.simulated.hosts import Chances, SimulatedRuntime, VirtualClock
+from benchmarks.durability.simulated.journal_model import Broken, JournalModel, require
+from benchmarks.durability.simulated.schedule import LEAGUES, OPERATIONS, SHARED, Schedule
 from envs.registry import spec_of
 from league.config.loading import parse_config
 from league.config.run_config import RunConfig, dump_config
