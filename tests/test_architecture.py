@@ -29,6 +29,7 @@ GROUND_FLOOR = {
     "league/json_report.py",
     "league/run/budget.py",
     "league/run/daemon_status.py",
+    "league/stop_signals.py",
     "league/version.py",
 }
 """Files that the rooms above them may import although they lie in the folder around those rooms: each is a room of its

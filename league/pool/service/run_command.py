@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from league.pool.run import run_here
 from league.pool.service.client import PoolClient, PoolServiceError
 from league.pool.service.server import serving
 from league.pool.service.worker import work
+from league.stop_signals import stop_signals
 
 TEND_S = 1.0
 """Time between two looks at the inbox and at overdue leases."""
@@ -157,19 +157,13 @@ def stopped_by_signals(seconds: float | None) -> Iterator[threading.Event]:
         asked.set()
         stop.set()
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    if before[signal.SIGHUP] == signal.SIG_IGN:  # whoever started it wants it to outlive its terminal
-        del before[signal.SIGHUP]
-    for number in before:
-        signal.signal(number, handle)
     timer = None if seconds is None else threading.Timer(seconds, stop.set)
     if timer is not None:
         timer.daemon = True
         timer.start()
     try:
-        yield stop
+        with stop_signals(handle):
+            yield stop
     finally:
         if timer is not None:
             timer.cancel()
-        for number, handler in before.items():
-            signal.signal(number, handler)

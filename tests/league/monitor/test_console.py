@@ -9,6 +9,7 @@ from rich.console import Console
 
 from league.monitor.console import RunConsole, count, duration, gate_text, plain_line, run_table
 from league.monitor.view import GateView, PayoffView, PlayerView, RunView
+from tests.league.monitor.terminals import Clock, Terminal
 
 MAIN = PlayerView("main-0", "main_agent", 123, 4_560_000, 3, 213.2, 180.0, 250.0, 0.61, 0.123, 1.2, 3.4)
 VIEW = RunView(
@@ -25,19 +26,6 @@ VIEW = RunView(
     payoff=PayoffView(("main-0",), ("main-0-s0", "main-0-s1"), ((0.75, None),)),
     notes=("oldest", "b", "c", "d", "snapshot [main-0-s3] by gate"),
 )
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
 
 
 class Broken(io.StringIO):

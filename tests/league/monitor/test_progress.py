@@ -5,19 +5,7 @@ from __future__ import annotations
 import io
 
 from league.monitor.progress import LINE_EVERY_S, ProgressLine
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
+from tests.league.monitor.terminals import Clock, Terminal
 
 
 def test_a_file_gets_a_line_every_ten_seconds() -> None:
