@@ -167,6 +167,10 @@ class ManyHosts:
         """Not used here."""
         raise NotImplementedError
 
+    def keeps(self, snapshot: str) -> bool:
+        """Of none."""
+        return False
+
     def nodes(self) -> tuple[NodeInfo, ...]:
         """None that matter."""
         return ()

@@ -92,6 +92,10 @@ class PolicyStore:
             _, gone = self._held.popitem(last=False)
             num_bytes -= gone.vector.nbytes
 
+    def let_go(self, info: SnapshotInfo) -> None:
+        """Read the weights again where they are asked for again."""
+        self._held.pop(info.digest, None)
+
     def network_of(self, info: SnapshotInfo) -> NetworkConfig:
         """The network of a policy from outside, whose weights were read before. Raises as `snapshot`."""
         if info.digest not in self._networks:

@@ -141,12 +141,13 @@ class Effects:
                 self._runtime.submit(Reconfigure(player.name, tuned(self.learner, player.hyperparameters)))
 
     def _submit_lease(self, lease: Lease) -> None:
-        frozen = self._frozen.of_lease(lease)
+        frozen = self._frozen.of_lease(lease, kept=self._runtime.keeps)
         if isinstance(frozen, str):
             self._execute(ExpireLease(lease.lease_id, f"the weights of {frozen} cannot be had"))
             self._hosts.free(lease.host, self._league.state.leases)
             return
-        self._runtime.submit(PlayLease(lease, frozen, self._frozen.networks_of(frozen)))
+        self._runtime.submit(PlayLease(lease, frozen, self._frozen.networks_of(lease)))
+        self._frozen.let_go(filter(self._runtime.keeps, frozen))
 
     def _submit_directive(self, directive: Directive) -> None:
         if directive.player not in self._hosts.installed or directive.directive_id not in self._league.state.directives:

@@ -46,12 +46,14 @@ class FrozenWeights:
             )
             return None
 
-    def of_lease(self, lease: Lease) -> dict[str, Weights] | str:
-        """The weights of every snapshot that a lease names; the id of the first one that cannot be had instead."""
-        policies = dict.fromkeys(policy for assignment in lease.assignments for policy in assignment.policies)
+    def of_lease(self, lease: Lease, *, kept: Callable[[str], bool]) -> dict[str, Weights] | str:
+        """The weights of every snapshot that a lease names; the id of the first one that cannot be had instead.
+
+        kept: whether the runtime keeps a snapshot's weights, which are then left out.
+        """
         frozen: dict[str, Weights] = {}
-        for name in policies:
-            if is_bot(name) or name not in self._league.state.snapshots:
+        for name in self._snapshots_in(lease):
+            if kept(name) and self._league.state.is_present(name):
                 continue
             weights = self.of(name)
             if weights is None:
@@ -59,10 +61,20 @@ class FrozenWeights:
             frozen[name] = weights
         return frozen
 
-    def networks_of(self, names: Iterable[str]) -> dict[str, NetworkConfig]:
-        """The networks of those that are from outside: they may differ from the run's."""
+    def let_go(self, names: Iterable[str]) -> None:
+        """Hold the weights of some snapshots no longer: the runtime keeps them."""
+        for name in names:
+            self._policies.let_go(self._league.state.snapshots[name])
+
+    def networks_of(self, lease: Lease) -> dict[str, NetworkConfig]:
+        """The networks of those in a lease that are from outside: they may differ from the run's."""
         snapshots = self._league.state.snapshots
-        return {name: self._policies.network_of(snapshots[name]) for name in names if is_from_outside(name)}
+        names = filter(is_from_outside, self._snapshots_in(lease))
+        return {name: self._policies.network_of(snapshots[name]) for name in names}
+
+    def _snapshots_in(self, lease: Lease) -> list[str]:
+        """Each snapshot that a lease names, once."""
+        return [name for name in lease.policies if not is_bot(name) and name in self._league.state.snapshots]
 
     def installation(self, player: str) -> InstallPlayer:
         """The starting state of a player's learner: its checkpoint, else the snapshot it descends from, else new

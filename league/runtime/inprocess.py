@@ -135,6 +135,10 @@ class InProcessRuntime:
         """As in the protocol; its one host stays until the end."""
         raise LeagueError("runtime.kind: inprocess has one learner host, which stays")
 
+    def keeps(self, snapshot: str) -> bool:
+        """Of none: the weights of a lease are handed on as they are."""
+        return False
+
     def workers(self) -> tuple[WorkerStatus, ...]:
         """Both hosts are this process."""
         hosts = (("actor_host", ACTOR_HOST), ("learner_host", LEARNER_HOST))

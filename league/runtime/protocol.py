@@ -63,7 +63,8 @@ class HostSetup:
 class PlayLease:
     """For an actor host: play under a lease.
 
-    frozen: weights of the named snapshots. networks: of those from outside that joined after the host was built.
+    frozen: weights of the named snapshots, but for those that the runtime keeps. networks: of those from outside that
+      joined after the host was built.
     """
 
     lease: Lease
@@ -309,6 +310,10 @@ class Runtime(Protocol):
         Args:
           budget_fraction: part of the budget spent, in [0, 1]; learners use the newest one that they were sent.
         """
+        ...
+
+    def keeps(self, snapshot: str) -> bool:
+        """True if it has the weights of a snapshot: the next lease that names it need not bring them."""
         ...
 
     def workers(self) -> tuple[WorkerStatus, ...]:

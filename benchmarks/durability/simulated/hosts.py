@@ -209,6 +209,10 @@ class SimulatedRuntime:
         """There is one, which stays."""
         raise NotImplementedError
 
+    def keeps(self, snapshot: str) -> bool:
+        """Of none."""
+        return False
+
     def workers(self) -> tuple[WorkerStatus, ...]:
         """None that a person could look at."""
         return ()

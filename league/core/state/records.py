@@ -84,6 +84,11 @@ class Lease:
     num_envs: int = 0
     after_training: bool = False
 
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Every policy that its assignments name, once."""
+        return tuple(dict.fromkeys(policy for assignment in self.assignments for policy in assignment.policies))
+
 
 @dataclass(frozen=True)
 class AssignmentOutcome:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from agents.weights import Weights
@@ -65,13 +65,24 @@ class FrozenObjects:
     def __len__(self) -> int:
         return len(self._held)
 
-    def reference(self, snapshot: str, weights: Weights) -> Any:
-        """The reference to a snapshot's weights."""
-        if snapshot not in self._held:
-            self._held[snapshot] = (self._put(weights), weights.vector.nbytes)
-            self.bytes += weights.vector.nbytes
-        self._held.move_to_end(snapshot)
+    def __contains__(self, snapshot: str) -> bool:
+        return snapshot in self._held
+
+    def references(self, named: Iterable[str], weights: Mapping[str, Weights]) -> dict[str, Any]:
+        """The references by snapshot, for as many as are named at once; other names than of snapshots are passed over.
+
+        Args:
+          weights: of all named snapshots that are not held.
+        """
+        found = {}
+        for snapshot in named:
+            if snapshot not in self._held and snapshot in weights:
+                self._held[snapshot] = (self._put(weights[snapshot]), weights[snapshot].vector.nbytes)
+                self.bytes += weights[snapshot].vector.nbytes
+            if snapshot in self._held:
+                self._held.move_to_end(snapshot)
+                found[snapshot] = self._held[snapshot][0]
         while self.bytes > self._max_bytes and len(self._held) > 1:
             _, (_, num_bytes) = self._held.popitem(last=False)
             self.bytes -= num_bytes
-        return self._held[snapshot][0]
+        return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import time
@@ -198,6 +199,10 @@ class RayRuntime:
             for node, hosts in self._placement.nodes().items()
         )
 
+    def keeps(self, snapshot: str) -> bool:
+        """Of those in the object store."""
+        return snapshot in self._frozen
+
     def workers(self) -> tuple[WorkerStatus, ...]:
         """Every host that is up."""
         return tuple(
@@ -223,7 +228,7 @@ class RayRuntime:
         if host.handle is None:
             return
         learners = {player: self._hosts[name].handle for player, name in self._learner_of.items()}
-        frozen = {name: self._frozen.reference(name, weights) for name, weights in task.frozen.items()}
+        frozen = self._frozen.references(lease.policies, task.frozen)
         self._expect(
             host.handle.play.remote(lease, frozen=frozen, learners=learners, networks=task.networks),
             host,
@@ -380,12 +385,9 @@ class RayRuntime:
             due = now - host.asked_at >= PROGRESS_EVERY_S and not host.is_asked
             if host.kind != "actor_host" and host.pid and due:
                 host.asked_at, host.is_asked = now, True
-                self._expect(
-                    host.handle.progress.remote(budget_fraction=budget_fraction),
-                    host,
-                    lambda answer, host=host: self._heard_of(host, answer),  # type: ignore[misc]
-                    deadline_s=self._deadlines.progress_s,
-                )
+                asked = host.handle.progress.remote(budget_fraction=budget_fraction)
+                heard = functools.partial(self._heard_of, host)
+                self._expect(asked, host, heard, deadline_s=self._deadlines.progress_s)
 
     def _heard_of(self, host: Host, answer: list[LearnerProgress]) -> list[Report]:
         host.answered_at, host.is_asked = self._monotonic(), False

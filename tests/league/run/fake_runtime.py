@@ -66,6 +66,7 @@ class FakeRuntime:
       now: seconds; every poll takes one.
       added: actor hosts that were added. removed: names of those that were ended.
       held_by: players of each learner host, for a test that ends one.
+      kept: names of snapshots whose weights it keeps; None for none, not even those that leases bring.
       varied: whether the weights of every version are others, so that no two snapshots share a file.
     """
 
@@ -79,6 +80,7 @@ class FakeRuntime:
         self.delay = 0
         self.now = 0.0
         self.varied = False
+        self.kept: set[str] | None = None
         self._polls = 0
         self.abandoned = False
         self.added = 0
@@ -95,8 +97,13 @@ class FakeRuntime:
     def start(self) -> None:
         """Nothing to bring up."""
 
+    def keeps(self, snapshot: str) -> bool:
+        return self.kept is not None and snapshot in self.kept
+
     def submit(self, task: Task) -> None:
         self.watch(task)
+        if isinstance(task, PlayLease) and self.kept is not None:
+            self.kept.update(task.frozen)
         self.tasks.append(task)
         if not self.drop(task):
             self._later.append((self._polls + self.delay, self.answer(task)))

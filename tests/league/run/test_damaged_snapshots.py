@@ -174,3 +174,19 @@ def test_status_tells_of_snapshots_that_cannot_be_read(tmp_path: Path) -> None:
     report = read_status(bench.folder.path)
     assert report.league.set_aside == ("main-0-s1",)
     assert "snapshots set aside, as they cannot be read: main-0-s1" in report.text()
+
+
+def test_weights_that_the_runtime_keeps_are_brought_once_and_held_nowhere_else(tmp_path: Path) -> None:
+    bench = grown(tmp_path / "run")
+    bench.runtime.kept = set()
+    assert bench.run(env_steps=1_000) == LIMIT
+    tasks = bench.runtime.of(PlayLease)
+    brought = [name for task in tasks for name in task.frozen]  # type: ignore[union-attr]
+    policies = [name for task in tasks for name in task.lease.policies]  # type: ignore[union-attr]
+    named = [name for name in policies if name in bench.league.state.snapshots]
+    assert sorted(brought) == sorted(set(named))
+    assert len(named) > 2 * len(brought)
+    sources = {
+        bench.league.state.snapshots[str(player.initial)].digest for player in bench.league.state.players.values()
+    }
+    assert {bench.league.state.snapshots[name].digest for name in brought} & bench.policies._held.keys() <= sources

@@ -33,22 +33,27 @@ def test_weights_are_stored_once_and_no_more_of_them_are_held_than_there_is_room
 
     objects = FrozenObjects(put, max_bytes=3 * size + 1)
     for seed in (0, 1, 2, 0, 3, 4):
-        assert objects.reference(f"main-0-s{seed}", everything[seed]).weights is everything[seed]
+        name = f"main-0-s{seed}"
+        (found,) = objects.references(["main-0", name], {name: everything[seed]}).values()
+        assert found.weights is everything[seed]
         assert objects.bytes <= 3 * size
         assert len(objects) <= 3
     assert len(stored) == 5
-    objects.reference("main-0-s0", everything[0])
+    assert [name for name in ("main-0-s0", "main-0-s1") if name in objects] == ["main-0-s0"]
+    (held,) = objects.references(["main-0-s0"], {}).values()
+    assert held.weights is everything[0]
     assert len(stored) == 5, "used last but two, and there is room for three"
-    objects.reference("main-0-s1", everything[1])
+    objects.references(["main-0-s1"], {"main-0-s1": everything[1]})
     assert len(stored) == 6
 
 
 def test_weights_larger_than_the_room_are_held_alone() -> None:
     weights = weights_of(setup_of(), seed=0)
     objects = FrozenObjects(Stored, max_bytes=1)
-    first = objects.reference("a", weights)
-    assert objects.reference("a", weights) is first
-    objects.reference("b", weights)
+    first = objects.references(["a"], {"a": weights})
+    assert objects.references(["a"], {"a": weights}) == first
+    both = objects.references(["b", "a"], {"b": weights})
+    assert (both.keys(), both["a"]) == ({"a", "b"}, first["a"]), "a held one is not given up for a new one of its lease"
     assert len(objects) == 1
 
 
