@@ -1,5 +1,7 @@
 """Lower bound of the cost of a ply: the env, the forward pass and the update, each alone at its best batch size.
 
+Beside it the cost of a ply of one player that meets nobody but itself, from its parts in the sizes of a run.
+
 Every rate is per second of this process's own CPU time, so that other work on the machine does not count.
 Shape letters: N games, R unrolls in a batch, T unroll length.
 """
@@ -8,7 +10,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -31,6 +34,9 @@ WARM_CALLS = 3
 
 FRESH_TURNS = 12
 """Random turns before a forward pass is timed, so that the boards are not empty."""
+
+ACTING_STEPS = 8
+"""Of every game in one timed call."""
 
 UPDATE_ROWS = (64, 128, 256, 512)
 """Batch sizes tried for the update, unrolls."""
@@ -59,6 +65,33 @@ class Parts:
 
 
 @dataclass(frozen=True)
+class RunParts:
+    """Rates of the parts of a run without opponents, in the sizes of that run.
+
+    Fields:
+      acting: plies per core-second of one network in all seats, nothing recorded. recording: the same, all recorded.
+      update, codec: decisions per core-second, at the run's own batch.
+    """
+
+    acting: float
+    recording: float
+    update: float
+    codec: float
+
+    def plies(self, learnt_fraction: float) -> float:
+        """Plies per core-second where this share of them is recorded and learnt from, and nothing else is done.
+
+        A run with opponents is held against this, not against the bound. Acting is further from its bound than the
+        update is. So a run that learns from fewer plies would seem slow although its opponents cost nothing.
+        """
+        learning = 1.0 / self.recording - 1.0 / self.acting + 1.0 / self.codec + 1.0 / self.update
+        return 1.0 / (1.0 / self.acting + learnt_fraction * learning)
+
+
+Rates = TypeVar("Rates", Parts, RunParts)
+
+
+@dataclass(frozen=True)
 class Bench:
     """The settings of the timing. num_envs: batch sizes tried for env and forward; seconds: CPU time of each figure."""
 
@@ -76,6 +109,17 @@ def measure_parts(bench: Bench, *, dtype: torch.dtype) -> Parts:
         env=max(env_rate(bench, num_envs=number) for number in bench.num_envs),
         forward=max(forward_rate(bench, num_envs=number, dtype=dtype) for number in bench.num_envs),
         update=max(update_rate(bench, unrolls.rows(0, rows), dtype=dtype) for rows in UPDATE_ROWS),
+        codec=codec_rate(bench, unrolls),
+    )
+
+
+def measure_run_parts(bench: Bench, *, num_envs: int, dtype: torch.dtype) -> RunParts:
+    """The parts of a run of so many games. The caller has set torch to one thread."""
+    unrolls = ready_unrolls(bench, rows=bench.learner.batch_rows)
+    return RunParts(
+        acting=acting_rate(bench, num_envs=num_envs, dtype=dtype, records=False),
+        recording=acting_rate(bench, num_envs=num_envs, dtype=dtype, records=True),
+        update=update_rate(bench, unrolls, dtype=dtype),
         codec=codec_rate(bench, unrolls),
     )
 
@@ -106,6 +150,20 @@ def forward_rate(bench: Bench, *, num_envs: int, dtype: torch.dtype) -> float:
     rate = slots * calls_per_core_second(lambda: policy.act(view, rng), seconds=bench.seconds)
     env.close()
     return rate
+
+
+def acting_rate(bench: Bench, *, num_envs: int, dtype: torch.dtype, records: bool) -> float:
+    """Plies per core-second of an arena with one network in every seat."""
+    env = make(bench.env, num_envs=num_envs)
+    seats = env.spec.num_seats
+    policies: dict[str, Policy] = {"home": new_policy(env.spec, bench.network, dtype=dtype, seed=0)}
+    table = [Assignment(("home",) * seats, (records,) * seats, 1.0)]
+    arena = Arena(env, UnrollSpec(env.spec, bench.learner.unroll_length), seed=0)
+    rate = calls_per_core_second(
+        lambda: sum(1 for _ in arena.run(table, policies, steps=ACTING_STEPS)), seconds=bench.seconds
+    )
+    arena.close()
+    return num_envs * ACTING_STEPS * rate
 
 
 def update_rate(bench: Bench, unrolls: Unrolls, *, dtype: torch.dtype) -> float:
@@ -177,10 +235,11 @@ def calls_per_core_second(
     return calls / spent
 
 
-def middle_of(parts: Sequence[Parts]) -> Parts:
+def middle_of(parts: Sequence[Rates]) -> Rates:
     """The median of every part."""
-    return Parts(
-        **{name: float(np.median([getattr(part, name) for part in parts])) for name in Parts.__dataclass_fields__}
+    kind = type(parts[0])
+    return kind(
+        **{field.name: float(np.median([getattr(part, field.name) for part in parts])) for field in fields(kind)}
     )
 
 

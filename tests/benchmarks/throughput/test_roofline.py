@@ -25,6 +25,28 @@ def test_plies_that_nobody_learns_from_cost_no_update():
     assert parts.bound_learning(0.5) == pytest.approx(1.0 / (0.01 + 0.02 + 0.02))
 
 
+def test_opponents_that_cost_nothing_leave_a_run_its_speed():
+    """Half of the plies are learnt from: acting for all of them, recording, codec and update for half."""
+    parts = roofline.RunParts(acting=100.0, recording=80.0, update=25.0, codec=200.0)
+    assert parts.plies(1.0) == pytest.approx(1.0 / (1 / 80 + 1 / 200 + 1 / 25))
+    assert parts.plies(0.0) == pytest.approx(100.0)
+    assert parts.plies(0.5) == pytest.approx(2.0 / (1.0 / parts.plies(0.0) + 1.0 / parts.plies(1.0)))
+
+
+def test_parts_of_a_run_are_taken_in_its_own_sizes(monkeypatch: pytest.MonkeyPatch):
+    sizes, run = [], roofline.Arena.run
+
+    def spy(self, assignments, policies, *, steps):
+        sizes.append((self.num_envs, assignments[0].records))
+        return run(self, assignments, policies, steps=steps)
+
+    monkeypatch.setattr(roofline, "update_rate", lambda bench, unrolls, *, dtype: float(unrolls.num_rows))
+    monkeypatch.setattr(roofline.Arena, "run", spy)
+    found = roofline.measure_run_parts(TINY, num_envs=6, dtype=torch.float32)
+    assert found.update == TINY.learner.batch_rows
+    assert {records for num_envs, records in sizes if num_envs == 6} == {(False, False), (True, True)}
+
+
 def test_median_is_taken_of_every_part_by_itself():
     found = roofline.middle_of([roofline.Parts(1, 9, 5, 0), roofline.Parts(2, 8, 4, 0), roofline.Parts(3, 7, 6, 9)])
     assert found == roofline.Parts(2, 8, 5, 0)
