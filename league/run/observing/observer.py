@@ -20,7 +20,9 @@ from league.runtime.protocol import LearnerProgress, Runtime
 from league.store.journaled_league import JournaledLeague
 
 STATUS_EVERY_S = 1.0
-VIEW_EVERY_S = 0.5
+VIEW_EVERY_S = {"table": 0.5, "lines": 2.5}
+"""Time between two views by what the console shows: a line is printed every ten seconds, and all players are looked at.
+"""
 METRICS_EVERY_S = 2.0
 RATINGS_EVERY_S = 2.0
 SPEED_OVER_S = 10.0
@@ -79,7 +81,7 @@ class Observer:
             running = seen.phase == "training"
             speed = self._steps_per_s() if running else 0.0
             self._heartbeat.write(seen, phase="running" if running else "draining", steps_per_s=speed)
-        if self._is_due("view", VIEW_EVERY_S, now) or changed:
+        if self._is_due("view", VIEW_EVERY_S["table" if self._console.is_live else "lines"], now) or changed:
             self._console.show(self._view(seen))
         if self._is_due("metrics", METRICS_EVERY_S, now):
             self._sink.log(seen.spent.env_steps, self._metrics(seen))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -23,6 +25,10 @@ from league.monitor.names import (
     metric_of,
 )
 from league.reports.status.report import read_status
+from league.run.budget import Spent
+from league.run.daemon_status import DaemonStatus
+from league.run.observing.background_ratings import BackgroundRatings
+from league.run.observing.observer import Observer
 from tests.league.tiny_runs import start, state_of, tiny
 
 SEATS_CUT_OFF = {"id": "probe_simultaneous", "kwargs": {"num_seats": 2, "truncate": True}}
@@ -34,6 +40,32 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("METRICS_EVERY_S", "RATINGS_EVERY_S"):
         monkeypatch.setattr(f"league.run.observing.observer.{name}", 0.0)
     monkeypatch.setattr("league.run.observing.observer.in_thread", lambda job: job())
+
+
+@pytest.mark.parametrize(("is_live", "views"), [(True, 20), (False, 4)])
+def test_a_table_is_made_twice_a_second_and_lines_need_few_views(
+    is_live: bool, views: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten seconds in turns of a quarter of a second, in which nothing else is due."""
+    shown, ticks = [], iter(range(100))
+    monkeypatch.setattr(Observer, "_view", lambda self, seen: shown.append(seen))
+    nothing = SimpleNamespace(look=lambda *_, **__: None, write=lambda *_, **__: None, show=lambda view: None)
+    nothing.log, nothing.is_live, nothing.state = (lambda *_: None), is_live, SimpleNamespace()
+    monkeypatch.setattr(Observer, "_metrics", lambda self, seen: {})
+    monkeypatch.setattr(BackgroundRatings, "refresh", lambda self, state: None)
+    observer = Observer(
+        Path(),
+        league=cast(Any, nothing),
+        runtime=cast(Any, nothing),
+        heartbeat=cast(Any, nothing),
+        watches=cast(Any, nothing),
+        console=cast(Any, nothing),
+        sink=cast(Any, nothing),
+        monotonic=lambda: 100.0 + 0.25 * next(ticks),
+    )
+    for _ in range(40):
+        observer.observe(DaemonStatus(Spent(), 0.0, "training", {}, 0, 0))
+    assert len(shown) == views
 
 
 @pytest.mark.usefixtures("at_once")
