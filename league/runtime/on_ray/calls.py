@@ -71,17 +71,6 @@ def actor_class(process: type, **concurrency_groups: int) -> Any:
     return (ray.remote(concurrency_groups=concurrency_groups) if concurrency_groups else ray.remote)(process)
 
 
-def first_hosts(*, learners: int, actors: int, inference: int = 0) -> dict[str, Host]:
-    """The hosts at the start of a run, by name: learner hosts first, and actor hosts last."""
-    numbers = (
-        ("learner_host", "learner", learners),
-        ("inference_host", "inference", inference),
-        ("actor_host", "actor", actors),
-    )
-    hosts = [Host(f"{stem}-{place}", kind) for kind, stem, number in numbers for place in range(number)]
-    return {host.name: host for host in hosts}
-
-
 @dataclass
 class Call:
     """A call on its way.

@@ -21,7 +21,6 @@ from league.runtime.on_ray.calls import (
     actor_class,
     cause_text,
     directive_of,
-    first_hosts,
     has_learnt,
     is_late,
     kill_host,
@@ -38,6 +37,7 @@ from league.runtime.on_ray.host_processes import (
 )
 from league.runtime.on_ray.nodes.host_placement import LIMITS, HostPlacement
 from league.runtime.on_ray.nodes.node_watch import NodeWatch, agree, ask_versions
+from league.runtime.on_ray.roster import Roster
 from league.runtime.protocol import (
     HostLost,
     HostSetup,
@@ -73,7 +73,7 @@ class RayRuntime:
     Args:
       setup: what hosts build.
       settings: where Ray is and how many hosts there are.
-      players: every player; player number p is held by learner host p modulo their number.
+      players: every player, see `Roster`.
       monotonic: seconds that never go back.
       cluster: a Ray that the caller has started and will close, instead of the one that the settings name.
       watch, own_names: of the machines; see `Cluster`.
@@ -102,15 +102,16 @@ class RayRuntime:
             own_names=own_names,
         )
         self._reaper = Reaper(self._cluster.folder)
-        self._hosts = first_hosts(
-            learners=settings.learner_hosts, actors=settings.actor_hosts, inference=int(bool(setup.inference))
+        self._roster = Roster(
+            players,
+            learners=settings.learner_hosts,
+            actors=settings.actor_hosts,
+            inference=int(bool(setup.inference)),
         )
-        self._learner_of = {player: f"learner-{place % settings.learner_hosts}" for place, player in enumerate(players)}
         self._calls: dict[Any, Call] = {}
         self._deadlines = setup.deadlines
         ask = agree if self._cluster.is_own else ask_versions
         self._placement = HostPlacement(watch or NodeWatch(ask=ask), follows=settings.actor_hosts == 0)
-        self._next_actor = settings.actor_hosts
         self._frozen = FrozenObjects(ray.put, max_bytes=settings.object_store_mb * 1024 * 1024 // 2)
         self._reports: list[Report] = []
 
@@ -126,9 +127,9 @@ class RayRuntime:
         if not self._shares_cluster:
             self._reaper.start()
             self._cluster.start()
-        held = {name: self._players_of(self._hosts[name]) for name in self._learner_hosts}
+        held = {name: self._roster.players_of(name) for name in self._roster.of_kind("learner_host")}
         self._placement.start(held, num_workers=self._setup.learner.pipeline.num_workers)
-        for host in self._hosts.values():
+        for host in self._roster.hosts.values():
             self._spawn(host)
 
     def submit(self, task: Task) -> None:
@@ -136,7 +137,7 @@ class RayRuntime:
         if isinstance(task, PlayLease):
             self._submit_lease(task)
             return
-        host = self._hosts[self._learner_host_of(task.player)]
+        host = self._roster.learner_host_of(task.player)
         if host.handle is None:
             return
         host.tasks.append(directive_of(task))
@@ -172,24 +173,18 @@ class RayRuntime:
 
     def add_actor_host(self) -> str:
         """As in the protocol."""
-        name = f"actor-{self._next_actor}"
-        self._hosts[name], self._next_actor = Host(name, "actor_host", is_added=True), self._next_actor + 1
-        return name
+        return self._roster.add_actor()
 
     def remove_actor_host(self, name: str) -> None:
         """As in the protocol."""
-        host = self._hosts.pop(name, None)
+        host = self._roster.hosts.pop(name, None)
         if host is not None:
             self._end(host)
 
     def remove_learner_host(self, name: str) -> tuple[str, ...]:
         """As in the protocol; each player comes to a host with the fewest."""
-        host = self._hosts.pop(name)
-        players = self._players_of(host)
+        host, players = self._roster.remove_learner(name)
         self._end(host)
-        self._learner_of = {player: held for player, held in self._learner_of.items() if held != name}
-        for player in players:
-            self._learner_host_of(player)
         return players
 
     def nodes(self) -> tuple[NodeInfo, ...]:
@@ -207,13 +202,13 @@ class RayRuntime:
         """Every host that is up."""
         return tuple(
             WorkerStatus(host.kind, host.pid, self._device_of(host), host.name)
-            for host in self._hosts.values()
+            for host in self._roster.hosts.values()
             if host.pid
         )
 
     def close(self) -> None:
         """End the hosts and a Ray of our own; may be called twice."""
-        for host in self._hosts.values():
+        for host in self._roster.hosts.values():
             self._kill(host, at_once=False)
         self._calls.clear()
         if self._cluster.has_head:
@@ -224,10 +219,10 @@ class RayRuntime:
 
     def _submit_lease(self, task: PlayLease) -> None:
         lease = task.lease
-        host = self._hosts[lease.host]
+        host = self._roster.hosts[lease.host]
         if host.handle is None:
             return
-        learners = {player: self._hosts[name].handle for player, name in self._learner_of.items()}
+        learners = self._roster.learner_handles()
         frozen = self._frozen.references(lease.policies, task.frozen)
         self._expect(
             host.handle.play.remote(lease, frozen=frozen, learners=learners, networks=task.networks),
@@ -235,7 +230,7 @@ class RayRuntime:
             lambda answer: [LeaseDone(host.name, *answer)],
             lost=lambda reason: [LeaseLost(host.name, lease.lease_id, reason)],
             deadline_s=self._deadlines.lease_s,
-            learner=None if lease.home is None else self._hosts[self._learner_of[lease.home]],
+            learner=None if lease.home is None else self._roster.learner_host_of(lease.home),
             keeps=tuple(frozen.values()),
         )
 
@@ -281,36 +276,26 @@ class RayRuntime:
     def _num_actors(self) -> int:
         """Actor hosts that there may be; where they follow the machines, as many as these have CPUs by now."""
         if not self._placement.follows:
-            return sum(host.kind == "actor_host" for host in self._hosts.values())
+            return len(self._roster.of_kind("actor_host"))
         return int(sum(node.cpus for node in self._placement.nodes()))
-
-    @property
-    def _learner_hosts(self) -> tuple[str, ...]:
-        return tuple(name for name, host in self._hosts.items() if host.kind == "learner_host")
 
     def _follow_machines(self) -> None:
         """Start hosts on machines that have joined, and give those up whose machine is gone."""
         self._reports.extend(map(Remark, self._placement.take_remarks()))
-        change = self._placement.change(tuple(name for name, host in self._hosts.items() if host.kind != "actor_host"))
+        change = self._placement.change(
+            tuple(name for name, host in self._roster.hosts.items() if host.kind != "actor_host")
+        )
         for name in change.remove:
-            if name in self._hosts:
-                self._end(self._hosts.pop(name))
+            if name in self._roster.hosts:
+                self._end(self._roster.hosts.pop(name))
                 self._reports.append(HostLost(name, "actor_host", "its machine has left the cluster", for_good=True))
         for node_id in change.add:
             self._placement.pin(self.add_actor_host(), node_id)
 
     def _device_of(self, host: Host) -> str:
-        return self._placement.groups.plan.text(self._players_of(host)) if host.kind == "learner_host" else ""
-
-    def _learner_host_of(self, player: str) -> str:
-        """The host of a player; one that joins late comes to a host with the fewest."""
-        if player not in self._learner_of:
-            held = list(self._learner_of.values())
-            self._learner_of[player] = min(self._learner_hosts, key=held.count)
-        return self._learner_of[player]
-
-    def _players_of(self, host: Host) -> tuple[str, ...]:
-        return tuple(player for player, name in self._learner_of.items() if name == host.name)
+        return (
+            self._placement.groups.plan.text(self._roster.players_of(host.name)) if host.kind == "learner_host" else ""
+        )
 
     def _ready(self, host: Host, pid: int, node_id: str) -> list[Report]:
         if refusal := self._placement.started(host.name, node_id):
@@ -318,7 +303,7 @@ class RayRuntime:
             return []
         host.pid = pid
         host.answered_at = self._monotonic()
-        return [HostStarted(host.name, host.kind, self._players_of(host))]
+        return [HostStarted(host.name, host.kind, self._roster.players_of(host.name))]
 
     def _take(self, reference: Any, call: Call) -> None:
         try:
@@ -354,11 +339,11 @@ class RayRuntime:
         host.parked = host.failures > MAX_FAILURES
         logger.warning("%s was lost, %d times in a row now: %s", host.name, host.failures, reason)
         if host.parked:
-            require_others(self._hosts.values(), host, reason)
+            require_others(self._roster.hosts.values(), host, reason)
         wait_s = PARK_RETRY_S if host.parked else BACK_OFF_S * (2.0 ** (host.failures - 1) - 1.0)
         host.start_at = self._monotonic() + wait_s
         parked_s = wait_s if host.parked else 0.0
-        self._reports.append(HostLost(host.name, host.kind, reason, self._players_of(host), parked_s))
+        self._reports.append(HostLost(host.name, host.kind, reason, self._roster.players_of(host.name), parked_s))
 
     def _end(self, host: Host) -> None:
         """End a host and forget what it owes."""
@@ -375,13 +360,13 @@ class RayRuntime:
         kill_host(host, through_ray=has_head, by_kernel=is_own and (at_once or not has_head))
 
     def _start_due(self) -> None:
-        for host in self._hosts.values():
+        for host in self._roster.hosts.values():
             if host.handle is None and self._monotonic() >= host.start_at:
                 self._spawn(host)
 
     def _ask_progress(self, budget_fraction: float) -> None:
         now = self._monotonic()
-        for host in self._hosts.values():
+        for host in self._roster.hosts.values():
             due = now - host.asked_at >= PROGRESS_EVERY_S and not host.is_asked
             if host.kind != "actor_host" and host.pid and due:
                 host.asked_at, host.is_asked = now, True

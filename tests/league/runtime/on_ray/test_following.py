@@ -104,7 +104,7 @@ def test_a_cluster_without_room_for_an_actor_host_is_spoken_of_once(monkeypatch:
 def test_a_call_of_a_host_whose_machine_left_is_forgotten(following: Following) -> None:
     following.poll()
     following.poll()
-    host = following.runtime._hosts["actor-0"]
+    host = following.runtime._roster.hosts["actor-0"]
     following.runtime._expect("lease", host, lambda answer: [], deadline_s=1e9)
     following.nodes.remove(ONE)
     following.poll()
@@ -114,7 +114,7 @@ def test_a_call_of_a_host_whose_machine_left_is_forgotten(following: Following) 
 def test_a_host_that_died_comes_again_on_its_own_machine(following: Following) -> None:
     following.poll()
     following.poll()
-    following.runtime._lose(following.runtime._hosts["actor-1"], "killed")
+    following.runtime._lose(following.runtime._roster.hosts["actor-1"], "killed")
     assert actors([*following.poll(), *following.poll()]) == ["actor-1"]
     assert following.where()["actor-1"] == "one (10.0.0.3)"
 
@@ -144,7 +144,7 @@ def test_a_removed_host_leaves_its_cpu_free_until_its_machine_leaves(following: 
 def test_a_host_on_a_machine_of_another_version_is_lost_with_the_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     made = Following([HEAD, ONE], monkeypatch, actor_hosts=1)
     made.watch._verdicts[ONE.node_id] = "Machine one is not used: it has torch 1.9 (here 2.13)."
-    actor = made.runtime._hosts["actor-0"]
+    actor = made.runtime._roster.hosts["actor-0"]
     assert made.runtime._ready(actor, 9, ONE.node_id) == []
     (lost,) = [report for report in made.poll() if isinstance(report, HostLost)]
     assert "it has torch 1.9" in lost.reason

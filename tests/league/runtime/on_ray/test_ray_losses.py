@@ -91,7 +91,7 @@ def test_a_host_that_cannot_stay_up_is_parked_while_the_others_work_and_tried_ag
     try:
         for parked_s in (0.0, 3.0):
             made.runtime.submit(PlayLease(lease_on("actor-1", 50, steps=10_000_000), frozen={}))
-            os.kill(made.runtime._hosts["actor-1"].pid, signal.SIGKILL)
+            os.kill(made.runtime._roster.hosts["actor-1"].pid, signal.SIGKILL)
             lost = made.until(lambda report: isinstance(report, HostLost))
             assert isinstance(lost, HostLost)
             assert (lost.host, lost.parked_s) == ("actor-1", parked_s)
@@ -102,7 +102,7 @@ def test_a_host_that_cannot_stay_up_is_parked_while_the_others_work_and_tried_ag
         made.until_all(HostStarted("actor-1", "actor_host"))
         made.runtime.submit(PlayLease(lease_on("actor-1", 52, steps=20), frozen={}))
         made.until(lambda report: isinstance(report, LeaseDone) and report.answer.lease_id == 52)
-        assert not any(host.parked for host in made.runtime._hosts.values())
+        assert not any(host.parked for host in made.runtime._roster.hosts.values())
         assert ActorHostProcess.__subclasses__() == kept  # Ray never gives up a class that it has made
         assert "(raylet)" not in capsys.readouterr().out
         assert "Ray: A worker died" in caplog.text
@@ -159,7 +159,7 @@ def test_installs_take_their_turn_and_the_deadline_of_each_runs_from_its_own() -
     clock = [0.0]
     names = tuple(f"main-{number}" for number in range(5))
     runtime = idle_runtime(players=names, clock=clock)
-    host = runtime._hosts["learner-0"]
+    host = runtime._roster.hosts["learner-0"]
     host.handle = handle = Handle()
     for name in names:
         runtime.submit(InstallPlayer(name))
@@ -177,7 +177,7 @@ def test_installs_take_their_turn_and_the_deadline_of_each_runs_from_its_own() -
 @pytest.mark.parametrize(("kind", "number"), [("learner", 1), ("actor", 1), ("actor", 2)])
 def test_the_run_ends_where_a_learner_host_or_every_actor_host_is_lost_again_and_again(kind: str, number: int) -> None:
     runtime = idle_runtime(actor_hosts=number, clock=[0.0])
-    hosts = [runtime._hosts[f"{kind}-{place}"] for place in range(number)]
+    hosts = [runtime._roster.hosts[f"{kind}-{place}"] for place in range(number)]
     for host in hosts[:-1]:
         for _ in range(ray_runtime.MAX_FAILURES + 3):
             runtime._lose(host, "no room")
@@ -191,7 +191,7 @@ def test_the_run_ends_where_a_learner_host_or_every_actor_host_is_lost_again_and
 def test_a_lease_is_not_overdue_while_its_learner_gives_no_sign() -> None:
     clock = [100.0]
     runtime = idle_runtime(clock=clock)
-    actor, learner = runtime._hosts["actor-0"], runtime._hosts["learner-0"]
+    actor, learner = runtime._roster.hosts["actor-0"], runtime._roster.hosts["learner-0"]
     actor.handle, learner.handle, learner.pid, learner.answered_at = Handle(), Handle(), 1, 100.0
     runtime._expect("lease", actor, lambda result: [], deadline_s=QUICK.lease_s, learner=learner)
     clock[0] += QUICK.lease_s + 1.0
@@ -210,12 +210,12 @@ def test_players_of_a_removed_learner_host_belong_to_the_others(monkeypatch: pyt
     runtime = RayRuntime(setup_of(), settings, players=names, cluster=NoCluster())  # type: ignore[arg-type]
     handles = {name: Handle() for name in ("learner-0", "learner-1", "learner-2")}
     for name, handle in handles.items():
-        runtime._hosts[name].handle = handle
+        runtime._roster.hosts[name].handle = handle
     assert runtime.remove_learner_host("learner-0") == ("main-0", "main-3")
     assert ended == [handles["learner-0"]]
     for name in ("main-0", "main-3", "main-1"):
         runtime.submit(InstallPlayer(name))
-    assert runtime._learner_of == {
+    assert {name: runtime._roster.learner_host_of(name).name for name in names} == {
         "main-0": "learner-2",
         "main-1": "learner-1",
         "main-2": "learner-2",
