@@ -251,7 +251,11 @@ class Scenes:
         return Path(f"/proc/{self.machines.first_inside(number)}/root{self.run}").exists()
 
     def _idle(self, seconds: float) -> None:
-        wait_for(lambda: self.leases.look() is not None, deadline_s=seconds, look_s=0.1)
+        def look() -> bool:
+            self.leases.look()
+            return False
+
+        wait_for(look, deadline_s=seconds, look_s=0.1)
 
     def _until(self, condition: Callable[[], bool], what: str, deadline_s: float) -> None:
         def look() -> bool:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.durability.simulation import MEMORY
 from benchmarks.report import Report
@@ -162,7 +163,10 @@ def made_run(path: Path) -> RunFolder:
 def targets(folder: RunFolder) -> dict[str, Target]:
     """Name -> file of a run that is damaged."""
     rng = np.random.default_rng(0)
-    arrays = {"values": rng.normal(size=300).astype(np.float32), "counters": np.arange(4)}
+    arrays: dict[str, NDArray[np.generic]] = {
+        "values": rng.normal(size=300).astype(np.float32),
+        "counters": np.arange(4),
+    }
     payload = encode_arrays(arrays)
     checkpoints, snapshots = CheckpointStore(folder.checkpoints_path), LocalSnapshotStore(folder.snapshots_path)
     checkpoint = checkpoints.put("main-0", payload)

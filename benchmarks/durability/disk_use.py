@@ -88,7 +88,7 @@ def journal_bytes_per_event(path: Path, leases: int) -> tuple[float, float]:
         assert isinstance(granted, LeaseGranted)
         lease = granted.lease
         outcomes = tuple(
-            replace(outcome, turns=int(rng.integers(2_000)), return_sums=tuple(rng.normal(0.0, 9.0, 2).tolist()))
+            replace(outcome, decisions=int(rng.integers(2_000)), return_sums=tuple(rng.normal(0.0, 9.0, 2).tolist()))
             for outcome in outcomes_of(lease, rng)
         )
         league.execute(FinishLease(lease.lease_id, lease.token, int(rng.integers(900)), outcomes))

@@ -106,8 +106,8 @@ def door_cases(folder: Path) -> Iterator[tuple[str, bool]]:
             reader = {"authorization": f"Bearer {tokens.reader}"}
             for method, path in itertools.product(METHODS[1:], PATHS):
                 before = queue.asked
-                body = {"what": "training"} if path.endswith("pause") else {"key": "adapt", "value": False}
-                status = client.request(method, path, headers=reader, json=body).status_code
+                change = {"what": "training"} if path.endswith("pause") else {"key": "adapt", "value": False}
+                status = client.request(method, path, headers=reader, json=change).status_code
                 yield f"reader: {method} {path} was answered {status}", status >= 400 and queue.asked == before
 
 

@@ -149,7 +149,12 @@ class Soak:
         words = ("train", str(config), "--run-dir", str(self.path), "--no-eval")
         self._command = Command(words, log=self._folder / "log")
         self._command.start()
-        if not wait_for(lambda: self._tick() or bool(self.finished), deadline_s=START_S):
+
+        def has_begun() -> bool:
+            self._tick()
+            return bool(self.finished)
+
+        if not wait_for(has_begun, deadline_s=START_S):
             raise self._command.failure("no lease finished")
         begun = time.monotonic()
         next_operation, next_sample = begun + EVERY_S, begun

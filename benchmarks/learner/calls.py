@@ -50,7 +50,7 @@ def counted_reads() -> Iterator[Counter[str]]:
     """Counts the methods of `READS` inside the context, with the losses computed as on a device other than the CPU."""
     found: Counter[str] = Counter()
     plain = {name: getattr(Tensor, name) for name in READS}
-    modules = (agents.losses.vtrace, agents.losses.one_pass)
+    modules: tuple[Any, ...] = (agents.losses.vtrace, agents.losses.one_pass)
     on_host = agents.losses.vtrace.on_host
 
     def counting(name: str) -> Any:
@@ -75,7 +75,8 @@ def counted_reads() -> Iterator[Counter[str]]:
 
 def calls_of(call: Callable[[], object]) -> Calls:
     """The calls of torch in one call of a function."""
-    with Calls() as calls:
+    calls = Calls()
+    with calls:
         call()
     return calls
 

@@ -67,7 +67,7 @@ def main() -> int:
 
 def resisted(size: int, rate: float) -> np.ndarray:
     """float64 [size], true win rates: one opponent at `rate`, the others well beaten."""
-    return np.r_[rate, np.full(size - 1, OTHERS)]
+    return np.concatenate([[rate], np.full(size - 1, OTHERS)])
 
 
 def fired(truth: np.ndarray, settings: GateConfig, course: Course, runs: int) -> np.ndarray:

@@ -87,7 +87,7 @@ class BattleBot:
     def _step(self, view: NDArray[np.generic], target: NDArray[np.int64]) -> int:
         """The free step that ends nearest to the target; any of equal ones."""
         centre = view.shape[0] // 2
-        taken = np.asarray(view[..., [WALLS, FRIENDS, ENEMIES]]).any(axis=-1)
+        taken = np.any(np.asarray(view[..., [WALLS, FRIENDS, ENEMIES]]) != 0, axis=-1)
         lengths = [
             float(np.abs(target - step).sum())
             if step == (0, 0) or not taken[centre + step[0], centre + step[1]]

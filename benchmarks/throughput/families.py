@@ -228,17 +228,20 @@ def add_learning(report: Report, name: str, family: Family, *, core_seconds: flo
         env = EnvConfig(family.env_id, dict(family.kwargs))
         with contextlib.closing(make(env, num_envs=1)) as made:
             alone = family.shared or made.spec.num_teams == 1
-        results = []
-        for policy in (trained, random_policy(0)):
-            policies = [policy] if alone else [policy, random_policy(1)]
-            result = play_match(env, policies, games=family.games, seed=771203)
-            values = (result.group_returns if alone else result.group_scores)[:, 0]
-            results.append((float(values.mean()), float(values.std() / len(values) ** 0.5)))
+        learnt, error = against_random(trained, env, games=family.games, alone=alone)
+        chance, chance_error = against_random(random_policy(0), env, games=family.games, alone=alone)
         unit = "return" if alone else "score"
-    (learnt, error), (chance, chance_error) = results
     report.add(f"{name}: random play", chance, unit)
     bound = chance + ERRORS * float(np.hypot(error, chance_error))
     report.add(f"{name}: after {core_seconds:g} core-s", learnt, unit, at_least=bound)
+
+
+def against_random(policy: Policy, env: EnvConfig, *, games: int, alone: bool) -> tuple[float, float]:
+    """Mean score against random play and its standard error; of the return where all seats are `alone` together."""
+    policies = [policy] if alone else [policy, random_policy(1)]
+    result = play_match(env, policies, games=games, seed=771203)
+    values = result.team_returns[:, :, 0].mean(axis=0) if alone else result.group_scores[:, 0]
+    return float(values.mean()), float(values.std() / len(values) ** 0.5)
 
 
 def random_policy(seed: int) -> Policy:

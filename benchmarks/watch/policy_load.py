@@ -23,7 +23,8 @@ REQUESTS = 64
 
 def requests(token: str) -> list[bytes]:
     """Whole HTTP requests for positions of random games of Connect Four."""
-    env, rng, made = make(EnvConfig("connect_four"), num_envs=1), np.random.default_rng(0), []
+    env, rng = make(EnvConfig("connect_four"), num_envs=1), np.random.default_rng(0)
+    made: list[bytes] = []
     turn = env.reset(0)
     while len(made) < REQUESTS:
         assert turn.action_mask is not None

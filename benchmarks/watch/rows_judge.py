@@ -141,8 +141,8 @@ def killed_tournament(folder: Path) -> list[Row]:
 def engines(folder: Path) -> list[Row]:
     """Names of moves over whole random games, and whole games of the engines that are installed."""
     report = Report()
-    for env in dict.fromkeys((env.id, json.dumps(env.kwargs)) for _, env in ENGINES):
-        config = EnvConfig(env[0], json.loads(env[1]))
+    for env_id, kwargs in dict.fromkeys((env.id, json.dumps(env.kwargs)) for _, env in ENGINES):
+        config = EnvConfig(env_id, json.loads(kwargs))
         named, wrong = named_moves(config)
         report.add(f"{config.id}: legal actions named in {NAMED_GAMES} random games", named, "", at_least=1_000)
         report.add(f"{config.id}: actions whose name stands for another move", wrong, "", at_most=0)

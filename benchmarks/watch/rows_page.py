@@ -176,7 +176,7 @@ def first_picture(address: PageAddress) -> float | None:
         return None
     from playwright.sync_api import sync_playwright
 
-    taken = []
+    taken: list[float] = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         for _ in range(5):

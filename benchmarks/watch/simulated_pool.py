@@ -7,10 +7,12 @@ outside account adds up what was acknowledged; the pool's totals must equal it a
 from __future__ import annotations
 
 import errno
+import functools
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -76,9 +78,9 @@ class SimulatedPool:
         self._in_flight: list[PoolCommand] = []
         self.account = Account()
         game = CreatePool(PoolGame("known", 2))
-        wanted = {"wall_time": lambda: 0.0, "storage": self._storage, "sizes": SIZES}
-        self._pool = JournaledPool.create(self._folder, game, **wanted)  # type: ignore[arg-type]  # as below
-        self._open = lambda: JournaledPool.open(self._folder, **wanted)  # type: ignore[arg-type]
+        wanted: dict[str, Any] = {"wall_time": lambda: 0.0, "storage": self._storage, "sizes": SIZES}
+        self._pool = JournaledPool.create(self._folder, game, **wanted)
+        self._open: Callable[[], JournaledPool] = functools.partial(JournaledPool.open, self._folder, **wanted)
         for number in range(POLICIES):
             self._pool.execute(AddPolicy(PoolPolicy(f"p{number}", BOT)))
         self._pool.execute(OpenPool("0"))

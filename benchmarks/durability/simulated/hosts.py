@@ -24,6 +24,7 @@ from league.runtime.protocol import (
     LearnerProgress,
     LeaseDone,
     LeaseLost,
+    NodeInfo,
     PlayerInstalled,
     PlayLease,
     Reconfigure,
@@ -215,6 +216,10 @@ class SimulatedRuntime:
 
     def workers(self) -> tuple[WorkerStatus, ...]:
         """None that a person could look at."""
+        return ()
+
+    def nodes(self) -> tuple[NodeInfo, ...]:
+        """None: simulated hosts run on no machine."""
         return ()
 
     def close(self) -> None:

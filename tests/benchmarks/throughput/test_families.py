@@ -7,7 +7,16 @@ import pyspiel
 import pytest
 
 from benchmarks.report import Report
-from benchmarks.throughput.families import FAMILIES, Family, _parts, add_learning, add_speed, replay
+from benchmarks.throughput.families import (
+    FAMILIES,
+    Family,
+    _parts,
+    add_learning,
+    add_speed,
+    against_random,
+    random_policy,
+    replay,
+)
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
 
@@ -54,3 +63,8 @@ def test_the_families_are_games_that_can_be_made() -> None:
     for family in FAMILIES.values():
         if "atari" not in family.env_id:  # the console takes seconds to switch on
             assert spec_of(EnvConfig(family.env_id, dict(family.kwargs))).num_seats >= 1
+
+
+def test_a_game_without_opponents_is_held_against_random_returns() -> None:
+    mean, error = against_random(random_policy(0), EnvConfig("gymnasium:CartPole-v1"), games=20, alone=True)
+    assert mean == pytest.approx(22.0, abs=10.0) and 0.0 < error < 6.0
