@@ -164,3 +164,10 @@ def test_prose_is_plain(path: Path) -> None:
     for token in tokens(path):
         found = NOT_IN_PROSE.search(token.string) if token.type == tokenize.COMMENT else None
         assert found is None, f"{name_of(path)}:{token.start[0]}: {found and found[0]!r} in a comment"
+
+
+def test_names_of_tests_are_plain() -> None:
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        for name in re.findall(r"(?m)^(?:async )?def (test_\w+)", path.read_text()):
+            found = NOT_IN_PROSE.search(name.replace("_", " "))
+            assert found is None, f"{name_of(path)}: {name} has {found and found.group()!r}"

@@ -47,7 +47,7 @@ def test_every_env_keeps_the_contract(config: EnvConfig) -> None:
     assert faults_of(config) == []
 
 
-def test_facts_are_told() -> None:
+def test_a_check_lists_seats_observations_actions_and_copies() -> None:
     findings = check_env(EnvConfig("connect_four"), num_envs=4, steps=100)
     facts = {finding.rule: finding.text for finding in findings}
     assert facts["seats"] == "2: first, second; every seat for itself"
@@ -229,7 +229,7 @@ def test_a_check_that_broke_off_says_nothing_of_copies() -> None:
     assert {finding.rule: finding.text for finding in findings}["copies"] == "not tried"
 
 
-def test_sides_are_told() -> None:
+def test_a_check_lists_the_seats_of_each_side() -> None:
     def seats(env_id: str, **kwargs: Any) -> str:
         return {found.rule: found.text for found in check_env(EnvConfig(env_id, kwargs), steps=20)}["seats"]
 

@@ -103,7 +103,7 @@ def test_the_last_move_costs_the_waiting_seat(episode_length: int, winner: int) 
     assert turn.rewards[0, 1 - winner] == -1
 
 
-def test_a_fork_goes_on_as_its_origin_does() -> None:
+def test_a_fork_continues_as_its_origin_does() -> None:
     env = TurnProbe(num_envs=3, num_seats=3, episode_length=[4, 5, 6])
     env.reset(0)
     for _ in range(7):

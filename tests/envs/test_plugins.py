@@ -89,7 +89,7 @@ def test_a_name_that_cannot_be_loaded_is_one_clause(folder: Path, name: str, wor
     assert "Path" not in str(caught.value).partition("did you mean")[2]  # what a file imports is no answer
 
 
-def test_an_unknown_name_is_told_the_nearest_and_the_forms() -> None:
+def test_an_unknown_name_is_answered_with_the_nearest_and_the_forms() -> None:
     with pytest.raises(PluginError, match=r"'psterior' \(did you mean 'posterior'\?\): there are posterior"):
         resolve("psterior", {"posterior": "x:y"}, what="gate")
     with pytest.raises(PluginError, match=r"did you mean 'gate\.py:NAME'"):
@@ -136,7 +136,7 @@ def test_a_bot_may_be_the_users_own(folder: Path) -> None:
             make_bot(name, seed=0)
 
 
-def test_there_is_one_loader() -> None:
+def test_one_file_alone_imports_by_name() -> None:
     users = set()
     for package in ("envs", "agents", "league"):
         for path in (ROOT / package).rglob("*.py"):

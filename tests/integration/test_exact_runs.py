@@ -116,7 +116,7 @@ PASSINGS = [
 
 
 @pytest.mark.parametrize(("point", "passing"), PASSINGS)
-def test_a_run_that_died_anywhere_goes_on_and_has_lost_nothing(
+def test_a_run_that_died_anywhere_continues_and_has_lost_nothing(
     point: str, passing: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     die = DieAt(point, passing=passing)

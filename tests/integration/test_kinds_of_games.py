@@ -64,7 +64,7 @@ def test_every_part_of_an_action_learns_what_it_is_asked(masked: bool, tmp_path:
 
 
 @pytest.mark.parametrize("kind", list(CASES))
-def test_a_run_learns_stops_and_goes_on(kind: str, tmp_path: Path) -> None:
+def test_a_run_learns_stops_and_continues(kind: str, tmp_path: Path) -> None:
     start(tmp_path, CASES[kind], env_steps=1_500)
     between = state_of(tmp_path / "run")
     go_on(tmp_path / "run", env_steps=400)

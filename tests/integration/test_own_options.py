@@ -54,7 +54,7 @@ def with_options(folder: Path, *, loss: dict[str, Any], encoder: dict[str, Any])
     return plain
 
 
-def test_a_loss_and_an_encoder_with_options_train_stop_and_go_on(tmp_path: Path) -> None:
+def test_a_loss_and_an_encoder_with_options_train_stop_and_continue(tmp_path: Path) -> None:
     snapshots = []
     for number, temperature in enumerate((0.1, 10.0)):
         plain = with_options(tmp_path, loss={"temperature": temperature, "lambda_": 0.9}, encoder={"depth": 3})

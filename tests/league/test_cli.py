@@ -80,7 +80,7 @@ def test_looking_at_a_run_loads_no_torch(command: str, made: Path) -> None:
     assert not loaded & {"torch", "ray", "wandb"}
 
 
-def test_all_problems_of_a_configuration_are_told_at_once(tmp_path: Path) -> None:
+def test_all_problems_of_a_configuration_are_reported_at_once(tmp_path: Path) -> None:
     plain = tiny(env={"id": "conect_four"}, learner={"unroll_lenght": 4, "batch_rows": -3}, seed=-1)
     plain["budjet"] = {}
     ran = league("train", write_config(tmp_path, plain), "-s", "actors.num_envs=many")
@@ -117,7 +117,7 @@ def test_a_run_is_never_written_over(made: Path, tmp_path: Path) -> None:
     assert events_of(made) == before
 
 
-def test_a_run_in_use_is_told_with_the_process_that_uses_it(made: Path) -> None:
+def test_a_run_in_use_is_reported_with_the_process_that_uses_it(made: Path) -> None:
     folder = RunFolder.open(made)
     with folder.lock:
         ran = league("resume", made)
@@ -125,7 +125,7 @@ def test_a_run_in_use_is_told_with_the_process_that_uses_it(made: Path) -> None:
     assert not folder.lock.held
 
 
-def test_a_ray_address_that_does_not_answer_is_told_quickly(tmp_path: Path) -> None:
+def test_a_ray_address_that_does_not_answer_is_reported_quickly(tmp_path: Path) -> None:
     config = write_config(tmp_path, tiny(runtime={"kind": "ray", "address": "127.0.0.1:1"}))
     ran = league("train", config, "--run-dir", tmp_path / "run")
     assert is_one_sentence(ran, "No Ray cluster answers at 127.0.0.1:1", "ray start --head")
@@ -165,7 +165,7 @@ def test_verify_finds_a_flipped_bit_in_snapshot_and_checkpoint(made: Path, tmp_p
         assert any(str(path.parent) in problem for problem in ran.json["problems"])
 
 
-def test_a_run_whose_snapshots_are_all_corrupt_goes_on_from_its_checkpoints_and_says_so(
+def test_a_run_whose_snapshots_are_all_corrupt_continues_from_its_checkpoints_and_says_so(
     made: Path, tmp_path: Path
 ) -> None:
     run = copy_of(made, tmp_path)
@@ -184,7 +184,7 @@ def test_a_player_of_which_nothing_can_be_read_is_one_sentence(made: Path, tmp_p
     assert is_one_sentence(league("resume", run, "--env-steps", "800"), "is corrupt", "nothing is left of main-0")
 
 
-def test_falling_back_from_a_corrupt_checkpoint_is_told(made: Path, tmp_path: Path) -> None:
+def test_falling_back_from_a_corrupt_checkpoint_is_reported(made: Path, tmp_path: Path) -> None:
     run = copy_of(made, tmp_path)
     for path in run.glob("checkpoints/**/*.ckpt"):
         flip_a_bit(path)
@@ -196,7 +196,9 @@ def test_falling_back_from_a_corrupt_checkpoint_is_told(made: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["hosts.safetensors", "clock.json"])
-def test_losing_a_file_that_holds_no_result_is_told_and_the_run_goes_on(name: str, made: Path, tmp_path: Path) -> None:
+def test_losing_a_file_that_holds_no_result_is_reported_and_the_run_continues(
+    name: str, made: Path, tmp_path: Path
+) -> None:
     run = copy_of(made, tmp_path)
     (run / name).write_bytes((run / name).read_bytes()[:-3])
     ran = league("resume", run, "--env-steps", "400")
@@ -217,7 +219,7 @@ def test_status_tells_what_the_journal_holds(made: Path) -> None:
     assert f"{state.totals.games:,} games" in text
 
 
-def test_ratings_are_told_strongest_first(made: Path) -> None:
+def test_ratings_are_shown_strongest_first(made: Path) -> None:
     rows = league("ratings", made, "--json").json["rows"]
     assert {row["policy"] for row in rows} == set(state_of(made).snapshots)
     assert [row["elo"] for row in rows] == sorted((row["elo"] for row in rows), reverse=True)
@@ -290,7 +292,7 @@ def test_the_second_signal_leaves_at_once(number: signal.Signals, tmp_path: Path
     assert league("verify", run).code == 0
 
 
-def test_a_killed_run_goes_on_from_its_journal(tmp_path: Path) -> None:
+def test_a_killed_run_continues_from_its_journal(tmp_path: Path) -> None:
     config, run = write_config(tmp_path, tiny(league=ONE_PLAYER)), tmp_path / "run"
     process = spawn("train", config, "--run-dir", run, *LONG)
     try:

@@ -52,7 +52,7 @@ GAME_OPTIONS: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("env_id", sorted(BUILT_IN))
-def test_every_built_in_game_goes_on_bit_for_bit_from_what_it_saved(env_id: str) -> None:
+def test_every_built_in_game_continues_bit_for_bit_from_what_it_saved(env_id: str) -> None:
     config = EnvConfig(env_id, GAME_OPTIONS.get(env_id, {}))
     spec = make(config, num_envs=1).spec
     seats = spec.num_seats
@@ -90,7 +90,7 @@ def test_a_copy_of_every_built_in_game_shows_the_rewards_of_its_turn(env_id: str
         ("probe_mask", {"episode_length": [6, 5]}),
     ],
 )
-def test_a_loaded_arena_goes_on_bit_for_bit(env_id: str, kwargs: dict[str, object]) -> None:
+def test_a_loaded_arena_continues_bit_for_bit(env_id: str, kwargs: dict[str, object]) -> None:
     config = EnvConfig(env_id, kwargs)
     seats = make(config, num_envs=1).spec.num_seats
     others = ("other",) * (seats - 1)

@@ -166,7 +166,7 @@ def test_published_weights_are_a_copy_that_nobody_can_write() -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {"algorithm": "appo", "epochs": 2}, {"magnet_cost": 0.1}])
-def test_saved_and_loaded_learner_goes_on_bit_for_bit(changes) -> None:
+def test_saved_and_loaded_learner_continues_bit_for_bit(changes) -> None:
     straight = learner_of(LSTM, **changes)
     network = build_network(BOARD_GAME, LSTM, seed=1)
     for seed in range(3):

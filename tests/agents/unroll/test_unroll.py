@@ -178,7 +178,7 @@ def test_an_end_without_an_open_decision_leaves_no_trace_but_the_reset() -> None
     assert unrolls.resets.tolist() == [[True, True, False]]
 
 
-def test_a_builder_goes_on_from_what_it_saved() -> None:
+def test_a_builder_continues_from_what_it_saved() -> None:
     whole, again = Feeder(), Feeder()
     for seen in range(5):
         whole.decide(0, seen, reward=1.5, core=2.0)
@@ -195,7 +195,7 @@ def test_a_builder_goes_on_from_what_it_saved() -> None:
         assert np.array_equal(left.obs["n"], right.obs["n"])
 
 
-def test_emitted_unrolls_do_not_change_when_building_goes_on() -> None:
+def test_emitted_unrolls_do_not_change_when_building_continues() -> None:
     feeder = Feeder(unroll_length=1)
     for seen in range(3):
         feeder.decide(0, seen)

@@ -71,7 +71,7 @@ def test_stored_positions_are_critical_and_no_two_are_the_same():
     )
 
 
-def test_stored_positions_are_games_that_go_on_with_the_legal_columns_that_are_scored():
+def test_stored_positions_are_open_games_whose_legal_columns_are_scored():
     for position in stored_positions():
         turn = after(position.moves).fork(np.zeros(1, np.int64))[1]
         assert turn.action_mask is not None

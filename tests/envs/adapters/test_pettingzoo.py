@@ -65,7 +65,7 @@ def test_the_waiting_seat_gets_the_loss_of_the_others_last_move() -> None:
     assert not first_difference(LastMoveProbe(num_envs=3, episode_length=LENGTHS), raw, steps=60)
 
 
-def test_a_fork_of_outside_games_goes_on_as_its_origin() -> None:
+def test_a_fork_of_outside_games_continues_as_its_origin() -> None:
     env = wrapped(AecEnv, RawTurnProbe, num_seats=3, episode_length=[6], truncate=True)
     env.reset(0)
     for _ in range(4):

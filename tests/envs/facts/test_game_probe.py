@@ -128,7 +128,9 @@ def test_lengths_returns_and_ranges_of_a_game() -> None:
         ("three_seat_rock_paper_scissors", "one_shot", False, False),
     ],
 )
-def test_the_kind_of_a_game(env_id: str, play: str, hides: bool, wins_only: bool) -> None:
+def test_a_probe_finds_how_a_game_is_played_and_what_it_hides(
+    env_id: str, play: str, hides: bool, wins_only: bool
+) -> None:
     found = facts(env_id)
     assert (found.play, found.hides, found.wins_only) == (play, hides, wins_only)
     assert found.is_competitive
@@ -156,7 +158,7 @@ def test_a_probe_without_a_clock_repeats(env_id: str) -> None:
     assert facts(env_id) == facts(env_id)
 
 
-def test_costs_of_a_call_and_of_a_game_are_told_apart() -> None:
+def test_costs_of_a_call_and_of_a_game_are_separated() -> None:
     admit([PAID])
     clocks = Clocks(lambda: clock_s[0], lambda: clock_s[0], lambda: 0)
     found = probe_game(EnvConfig(PAID), seconds=2000.0, clocks=clocks)

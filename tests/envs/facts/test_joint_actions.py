@@ -44,7 +44,7 @@ def test_too_few_turns_for_so_many_actions_tell_nothing() -> None:
 @pytest.mark.parametrize(
     ("env_id", "low", "high"), [("repeated_rock_paper_scissors", 0.9, 1.0), ("rock_paper_scissors", 0.9, 1.0)]
 )
-def test_a_guessing_game_is_told(env_id: str, low: float, high: float) -> None:
+def test_a_guessing_game_is_recognised(env_id: str, low: float, high: float) -> None:
     probe = GameProbe(EnvConfig(env_id), seconds=None)
     probe.run()
     found = probe.facts()

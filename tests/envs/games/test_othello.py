@@ -58,7 +58,7 @@ def test_games_equal_openspiels() -> None:
     assert num_ended > 100
 
 
-def test_it_keeps_the_contract() -> None:
+def test_othello_keeps_the_contract_of_envs() -> None:
     for kwargs in ({}, {"opening_plies": 6}):
         found = check_env(EnvConfig("othello", kwargs), num_envs=8, steps=150)
         assert not [finding for finding in found if finding.kind == "fault"]

@@ -150,7 +150,7 @@ def test_bots_that_would_see_hidden_cards_refuse(bot: str) -> None:
         make_bot(bot, seed=0).act(env, turn, np.arange(2))
 
 
-def test_the_games_after_a_copied_one_are_dealt_anew() -> None:
+def test_the_games_after_a_copied_one_are_dealt_afresh() -> None:
     env = KuhnPoker(num_envs=64)
     env.reset(3)
     copies, turn = env.fork(np.arange(64))
@@ -162,7 +162,7 @@ def test_the_games_after_a_copied_one_are_dealt_anew() -> None:
 
 
 @pytest.mark.parametrize("game", TREES)
-def test_a_saved_game_goes_on_with_the_deals_of_the_original(game: str) -> None:
+def test_a_saved_game_continues_with_the_deals_of_the_original(game: str) -> None:
     env: Any = make(EnvConfig(game), num_envs=64)
     other: Any = make(EnvConfig(game), num_envs=64)
     env.reset(5)

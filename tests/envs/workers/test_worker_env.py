@@ -172,7 +172,7 @@ def test_a_batched_env_loses_the_episodes_of_one_process_only(tmp_path: Path) ->
     env.close()
 
 
-def test_without_tolerance_a_dead_process_is_a_sentence_and_a_reset_begins_anew() -> None:
+def test_without_tolerance_a_dead_process_is_a_sentence_and_a_reset_begins_again() -> None:
     targets = {1: 3}
     env = make(replace(config("gym", "step", targets=targets, how="exit"), workers=2), num_envs=3)
     clean = make(config("gym"), num_envs=3)

@@ -68,7 +68,7 @@ def look(watch: AlertWatch, times: int) -> None:
         watch.look(AlertInputs(now=10.0 * number, phase="training", state=LeagueState()))
 
 
-def test_an_alert_is_told_once_and_once_more_when_it_has_recovered() -> None:
+def test_an_alert_is_reported_once_and_once_more_when_it_has_recovered() -> None:
     said, sink = list[str](), Kept()
     courier = Courier("kept", sink)
     wrong = {"a": "a is wrong", "b": "b is wrong"}
@@ -94,7 +94,7 @@ def replace_due(watch: AlertWatch) -> AlertWatch:
     return watch
 
 
-def test_a_condition_that_raises_is_told_once_and_the_others_are_still_looked_at() -> None:
+def test_a_condition_that_raises_is_reported_once_and_the_others_are_still_looked_at() -> None:
     said = list[str]()
     watch = watch_of(said, bad=Scripted(RuntimeError("mine")), good=Scripted({}, {"": "something"}))
     look(watch, 2)
@@ -132,7 +132,7 @@ def test_a_full_queue_is_delivered_at_the_end() -> None:
     assert courier.troubles() == []
 
 
-def test_a_delivery_that_is_given_up_is_told() -> None:
+def test_a_delivery_that_is_given_up_is_reported() -> None:
     courier = Courier("failing", Kept(failures=9), pauses_s=(0.0, 0.0))
     courier.send(AlertNews("run-1", "x", "", "firing", "text", 1.0, 1.0))
     courier.close(wait_s=5.0)

@@ -51,7 +51,7 @@ def test_a_damaged_journal_is_not_passed_over(tmp_path: Path):
         journal_follower.JournalFollower(path).poll()
 
 
-def test_events_are_told_apart_by_kind():
+def test_events_are_distinguished_by_kind():
     noted = [journal_follower.Noted(1, 0.0, RunStarted(1)), journal_follower.Noted(2, 0.0, LeaseExpired(1, "x"))]
     assert journal_follower.of_kind(noted, LeaseExpired) == [(noted[1], LeaseExpired(1, "x"))]
 

@@ -279,7 +279,7 @@ def is_told(code: int, said: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(("setting", "words"), SETTINGS, ids=[setting for setting, _ in SETTINGS])
-def test_a_bad_setting_is_told_before_there_is_a_run(setting: str, words: str, made: Path, command) -> None:  # type: ignore[no-untyped-def]
+def test_a_bad_setting_is_reported_before_there_is_a_run(setting: str, words: str, made: Path, command) -> None:  # type: ignore[no-untyped-def]
     setting = f"env.id={made}/plug.py:make" if setting == "env.id=" else setting
     code, said = command("train", str(made / "good.yaml"), "-s", setting.replace("{", "{{").replace("}", "}}"))
     is_told(code, said, words)
@@ -287,7 +287,7 @@ def test_a_bad_setting_is_told_before_there_is_a_run(setting: str, words: str, m
 
 
 @pytest.mark.parametrize(("arguments", "words"), ARGUMENTS, ids=[" ".join(arguments) for arguments, _ in ARGUMENTS])
-def test_a_bad_argument_is_told(arguments: list[str], words: str, made: Path, command) -> None:  # type: ignore[no-untyped-def]
+def test_a_bad_argument_is_reported(arguments: list[str], words: str, made: Path, command) -> None:  # type: ignore[no-untyped-def]
     before = sorted(path.name for path in made.iterdir())
     code, said = command(*arguments)
     is_told(code, said, words)
@@ -296,11 +296,11 @@ def test_a_bad_argument_is_told(arguments: list[str], words: str, made: Path, co
     ]
 
 
-def test_there_are_ninety() -> None:
+def test_at_least_ninety_mistakes_are_tried() -> None:
     assert len(SETTINGS) + len(ARGUMENTS) >= 90
 
 
-def test_a_bad_name_is_told_where_the_precision_is_measured(made: Path, command) -> None:  # type: ignore[no-untyped-def]
+def test_a_bad_name_is_reported_where_the_precision_is_measured(made: Path, command) -> None:  # type: ignore[no-untyped-def]
     settings = ("-s", "learner.precision=auto", "-s", "network.encoder=mlpp")
     code, said = command("train", str(made / "good.yaml"), *settings)
     is_told(code, said, "unknown encoder 'mlpp' (did you mean 'mlp'?)")

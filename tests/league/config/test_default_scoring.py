@@ -95,7 +95,7 @@ def test_a_run_keeps_counting_as_it_was_founded(tmp_path: Path) -> None:
     assert scored == pytest.approx(games / 2)
 
 
-def test_a_scale_that_is_missing_is_told_before_a_run_folder_is_made(tmp_path: Path) -> None:
+def test_a_scale_that_is_missing_is_reported_before_a_run_folder_is_made(tmp_path: Path) -> None:
     plain = tiny(env={"id": "probe_turns"}, league={"payoff": {"score": "returns"}})
     with pytest.raises(ConfigError, match="return_scale"):
         start(tmp_path, plain, env_steps=100)

@@ -44,5 +44,5 @@ def test_addresses_that_a_configuration_may_have(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "h", "h:", "h:port", "http://h:1", "ray://", "h:1/x", "rays://h:1", "h:123456"])
-def test_other_texts_are_none(text: str) -> None:
+def test_other_texts_are_no_ray_address(text: str) -> None:
     assert not is_ray_address(text)

@@ -79,7 +79,7 @@ def test_every_preset_has_a_summary() -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_commands_print_it(
+def test_commands_print_the_reference(
     words: list[str], shown: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.argv", ["league", *words])

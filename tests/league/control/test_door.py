@@ -117,7 +117,7 @@ def test_arguments_are_checked_before_the_league_sees_them(door: Door) -> None:
 @pytest.mark.parametrize(
     ("token", "read", "change"), [("", 401, 401), ("wrong", 401, 401), ("reader", 200, 403), ("operator", 200, 200)]
 )
-def test_tokens_over_tcp(door: Door, token: str, read: int, change: int) -> None:
+def test_over_tcp_each_token_allows_its_own_requests(door: Door, token: str, read: int, change: int) -> None:
     given_token = {"reader": door.tokens.reader, "operator": door.tokens.operator}.get(token, token)
     asked = len(door.desk.asked)
     for path in ("/api/v1/run", "/metrics"):
@@ -173,7 +173,7 @@ def test_long_bodies_and_unknown_paths(door: Door) -> None:
     assert door.unix("GET", "/docs").status_code == 404
 
 
-def test_a_daemon_that_does_not_answer_is_told(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_that_does_not_answer_is_reported(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api, "ANSWER_S", 0.1)
     answer = door.unix("POST", f"{OPERATION}/reset", json={"player": "slow"})
     assert answer.status_code == 504
@@ -232,7 +232,7 @@ def test_nothing_is_left_when_the_door_closes(tmp_path: Path) -> None:
         read_door_file(folder)
 
 
-def test_the_door_of_a_dead_daemon_is_told_and_replaced(tmp_path: Path) -> None:
+def test_the_door_of_a_dead_daemon_is_reported_and_replaced(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
     dead = Holder(pid=2**22 + 1, host=socket.gethostname(), started=1)
     write_door_file(folder, DoorFile(dead, str(folder.path / "control.sock")))
@@ -250,7 +250,7 @@ def test_a_long_path_has_its_socket_elsewhere(tmp_path: Path) -> None:
         assert client.operate(folder.path, "pause", {"what": "training"})["words"] == "did pause"
 
 
-def test_an_address_in_use_is_told(tmp_path: Path) -> None:
+def test_an_address_in_use_is_reported(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -276,7 +276,7 @@ def test_addresses_that_are_refused(config: ControlConfig, problem: str) -> None
 
 
 @pytest.mark.parametrize("listen", ["127.0.0.1:80", "[::1]:80", "localhost:80", ""])
-def test_addresses_of_loopback(listen: str) -> None:
+def test_addresses_of_loopback_are_accepted(listen: str) -> None:
     assert ControlConfig(listen=listen).problems() == []
 
 
@@ -307,7 +307,7 @@ def test_a_door_on_its_socket_alone_has_no_tokens(tmp_path: Path) -> None:
         assert not folder.tokens_path.exists()
 
 
-def test_tls(tmp_path: Path) -> None:
+def test_a_door_with_a_certificate_is_reached_by_tls_alone(tmp_path: Path) -> None:
     made = make_certificates(tmp_path)
     folder = run_folder(tmp_path / "run")
     config = ControlConfig(listen=f"localhost:{free_port()}", tls_cert=made.cert, tls_key=made.key)

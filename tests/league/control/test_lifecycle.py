@@ -45,7 +45,7 @@ def wait_for_another_daemon(path: Path, before: Holder) -> None:
     wait_until(is_there, "another daemon", deadline_s=90.0)
 
 
-def test_up_kill_down(run: Path) -> None:
+def test_a_run_in_the_background_survives_a_kill_and_ends_by_down(run: Path) -> None:
     assert [row["run"] for row in league("ps", "--json").json["runs"]] == [str(run)]
     again = league("up", run)
     assert again.code == 2
@@ -105,7 +105,7 @@ def test_restart_and_leaving_at_once(run: Path) -> None:
     assert not row_of(RunFolder(run)).live
 
 
-def test_a_configuration_that_is_refused_is_told_at_once(tmp_path: Path) -> None:
+def test_a_configuration_that_is_refused_is_reported_at_once(tmp_path: Path) -> None:
     config = tmp_path / "bad.yaml"
     config.write_text("env: {id: tic_tac_toe}\nlearner: {batch_rws: 3}\n")
     ran = league("up", config, "--run-dir", tmp_path / "run")
@@ -114,7 +114,7 @@ def test_a_configuration_that_is_refused_is_told_at_once(tmp_path: Path) -> None
     assert not (tmp_path / "run").exists()
 
 
-def test_what_the_run_refuses_is_told_as_its_own_command_would(tmp_path: Path) -> None:
+def test_what_the_run_refuses_is_reported_as_its_own_command_would(tmp_path: Path) -> None:
     path = tmp_path / "run"
     config = write_config(tmp_path, tiny(env={"id": f"{tmp_path}/absent.py:make"}))
     ran = league("up", config, "--run-dir", path)

@@ -45,7 +45,7 @@ def test_a_replaced_log_is_read_from_its_start(tmp_path: Path) -> None:
     assert followed(path, [rotate, lambda: path.write_text("another line\n"), lambda: None]) == "another line\n"
 
 
-def test_last_lines(tmp_path: Path) -> None:
+def test_the_last_lines_of_a_file_are_read(tmp_path: Path) -> None:
     path = tmp_path / "x.log"
     path.write_text("a\nb\nc\n")
     assert last_lines(path, 2) == ["b", "c"]

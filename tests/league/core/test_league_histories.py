@@ -345,7 +345,7 @@ def test_the_same_seed_gives_the_same_league_and_another_seed_another() -> None:
     assert journal_of(3) != journal_of(4)
 
 
-def test_a_league_goes_on_from_its_stored_state_as_if_it_had_never_stopped() -> None:
+def test_a_league_continues_from_its_stored_state_as_if_it_had_never_stopped() -> None:
     straight = SimulatedLeague(three_roles(), seed=5)
     straight.run(60)
     halted = SimulatedLeague(three_roles(), seed=5)

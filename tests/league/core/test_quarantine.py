@@ -117,7 +117,7 @@ def test_a_reset_from_a_quarantined_snapshot_gets_another_source_with_a_sentence
     assert league.state.players[directive.player].parent == issued.directive.source
 
 
-def test_a_player_goes_on_from_the_nearest_ancestor_whose_weights_are_there() -> None:
+def test_a_player_continues_from_the_nearest_ancestor_whose_weights_are_there() -> None:
     league = grown()
     state = league.state
     newest, before, first = (f"main-0-s{state.players['main-0'].num_snapshots - back}" for back in (1, 2, 3))

@@ -73,7 +73,7 @@ def test_the_newest_stand_close_together_and_the_oldest_far_apart() -> None:
     assert gaps[-NEWEST_KEPT + 1 :].max() == 1
 
 
-def test_a_league_goes_on_below_its_limit() -> None:
+def test_a_league_continues_below_its_limit() -> None:
     league = grown()
     for _ in range(10):
         league.ask(RetireSnapshots(30))

@@ -54,7 +54,7 @@ def test_a_file_gets_every_name_and_interval_unwrapped() -> None:
     assert rows[1].count("[") == 7, "nobody plays itself"
 
 
-def test_a_match_is_told_from_either_side_and_columns_have_a_mean() -> None:
+def test_a_match_is_shown_from_either_side_and_columns_have_a_mean() -> None:
     report = round_robin(["one", "two"], ["random"])
     lines = {line.split()[0]: line for line in report_lines(report, width=None)[2:]}
     ahead = score_of("one", "two")
@@ -69,7 +69,7 @@ def test_with_more_than_two_sides_a_match_says_nothing_of_the_other() -> None:
     assert [line.split()[0] for line in lines[2:]] == ["two"]
 
 
-def test_a_name_that_stands_for_another_is_told_with_it() -> None:
+def test_a_name_that_stands_for_another_is_shown_with_it() -> None:
     report = round_robin(["best"], ["random"])
     played = PlayerRow("best", ((0.75, "main-0-s7"), (0.25, "main-0-s6")), "")
     report = EvalReport("run", "connect_four", report.conditions, (played,), report.pairs, (), ())

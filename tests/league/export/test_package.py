@@ -286,7 +286,7 @@ def test_a_package_joins_a_running_league_as_a_fixed_opponent(run: Path, tmp_pat
     assert not fits_running_hosts(config, open_run(run).state, joining)
 
 
-def test_the_commands(run: Path, tmp_path: Path) -> None:
+def test_export_and_import_answer_in_json_and_refuse_in_sentences(run: Path, tmp_path: Path) -> None:
     target = tmp_path / "package"
     assert league("export", f"{run}:{MIXED}", target, "--games", 0).code == 0
     ran = league("import", target, "--json")

@@ -160,7 +160,7 @@ def test_where_files_cannot_be_shared_they_are_copied(
     assert verify_run(tmp_path / "new").problems == ()
 
 
-def test_a_restart_state_that_is_gone_is_told_loudly_with_the_steps_it_costs(made: Path, tmp_path: Path) -> None:
+def test_a_restart_state_that_is_gone_is_reported_loudly_with_the_steps_it_costs(made: Path, tmp_path: Path) -> None:
     ran = league("fork", made, tmp_path / "new", "--at", str(middle_of(made)))
     assert ran.code == 0
     report = fork_run(made, tmp_path / "again", at=str(middle_of(made)))
@@ -184,7 +184,7 @@ def test_a_learner_that_fell_back_to_a_snapshot_counts_on_from_its_steps(made: P
         assert begun[name] <= player.trained_steps < begun[name] + 200
 
 
-def test_a_corrupt_restart_state_is_told_and_not_taken_over(made: Path, tmp_path: Path) -> None:
+def test_a_corrupt_restart_state_is_reported_and_not_taken_over(made: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(made, source)
     path = next((source / "checkpoints" / "main-0").glob(f"{checkpoints_of(source)['main-0']}.ckpt"))
@@ -198,7 +198,7 @@ def test_a_corrupt_restart_state_is_told_and_not_taken_over(made: Path, tmp_path
 @pytest.mark.parametrize(
     "harm", [lambda path: path.write_bytes(path.read_bytes()[:-3]), lambda p: shutil.rmtree(p.parent)]
 )
-def test_a_fork_goes_on_without_a_missing_or_corrupt_snapshot_and_says_so(
+def test_a_fork_continues_without_a_missing_or_corrupt_snapshot_and_says_so(
     harm: Callable[[Path], object], made: Path, tmp_path: Path
 ) -> None:
     source = tmp_path / "source"

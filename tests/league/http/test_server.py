@@ -111,7 +111,7 @@ def test_threads_end_with_the_block_and_signals_stay_as_they_were() -> None:
     assert (threading.active_count(), signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
-def test_a_server_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_does_not_start_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server_module, "START_S", 0.1)
     server = make_server(App(), LIMITS)
     monkeypatch.setattr(server, "run", lambda **options: time.sleep(0.3))
@@ -124,7 +124,7 @@ def test_a_server_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("text", ["", "8420", ":8420", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "h:-1", "h:²"])
-def test_what_is_no_address(text: str) -> None:
+def test_what_is_no_address_is_refused_with_its_option(text: str) -> None:
     with pytest.raises(AddressError, match="--listen"):
         Listening.at(text)
 
@@ -135,7 +135,7 @@ def test_addresses_of_ipv6_stand_in_brackets() -> None:
     assert is_loopback("::1") and is_loopback("[::1]") and is_loopback("127.8.8.8") and not is_loopback("::")
 
 
-def test_an_address_in_use_is_told() -> None:
+def test_an_address_in_use_is_reported() -> None:
     with tcp_listener(Listening()) as taken:
         where = Listening(port=taken.getsockname()[1], keys=("a.listen", "", ""))
         with pytest.raises(AddressError, match=r"^a\.listen: 127\.0\.0\.1:\d+ cannot be listened on"):

@@ -184,7 +184,7 @@ def test_so_say_the_keys_of_the_control_door(key: str) -> None:
     assert ControlConfig(**{key: "0.0.0.0:8700"}, tls_cert="a", tls_key="b").problems() == []  # type: ignore[arg-type]
 
 
-def test_a_certificate_that_cannot_be_used_is_told(certificates: Certificates, tmp_path: Path) -> None:
+def test_a_certificate_that_cannot_be_used_is_reported(certificates: Certificates, tmp_path: Path) -> None:
     other = make_certificates(tmp_path / "other")
     for cert, key in (("/no/such/file", certificates.key), (certificates.cert, other.key), (certificates.ca, "")):
         where = Listening(tls_cert=cert, tls_key=key, keys=("a", "control.tls_cert", "control.tls_key"))

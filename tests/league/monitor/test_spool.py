@@ -55,7 +55,7 @@ def test_what_was_uploaded_takes_no_room(tmp_path: Path) -> None:
     assert len(segments(path)) <= 2
 
 
-def test_what_nobody_uploads_is_dropped_from_the_oldest_on_and_told(tmp_path: Path) -> None:
+def test_what_nobody_uploads_is_dropped_oldest_first_and_reported(tmp_path: Path) -> None:
     path, warnings = tmp_path / "spool.jsonl", []
     spool = spool_at(path, warnings, max_bytes=4_000)
     for step in range(3_000):
@@ -68,7 +68,7 @@ def test_what_nobody_uploads_is_dropped_from_the_oldest_on_and_told(tmp_path: Pa
     assert f"{left[0]:,} rows of metrics were dropped" in warnings[1]
 
 
-def test_a_reader_goes_on_where_files_were_dropped_before_it_came(tmp_path: Path) -> None:
+def test_a_reader_continues_where_files_were_dropped_before_it_came(tmp_path: Path) -> None:
     path = tmp_path / "spool.jsonl"
     spool, reader = spool_at(path, [], max_bytes=2_000), SpoolReader(path, storage=Storage())
     spool.log(0, {"a": 1.0})

@@ -143,7 +143,7 @@ def test_what_cannot_be_played_by_hand_is_refused() -> None:
         GameSession(EnvConfig("kuhn_poker"), [None, None], seat=2, holders=[SeatHolder("you")] * 2)
 
 
-def test_a_game_in_the_terminal() -> None:
+def test_a_whole_game_is_played_in_the_terminal() -> None:
     session, out = session_of("tic_tac_toe", seed=1), io.StringIO()
     lines = iter(
         ["hint", "help", "nonsense", "b2", "back", "moves", *(f"{col}{row}" for row in "123" for col in "abc")]

@@ -61,7 +61,7 @@ def test_ema_is_the_average_in_the_newest_restart_state_and_last_its_weights(run
     assert copy.manifest.trained_steps == pointer.trained_steps
 
 
-def test_the_exact_values_choose_and_are_forgotten_once_the_run_goes_on(tmp_path: Path) -> None:
+def test_the_exact_values_choose_and_are_forgotten_once_the_run_continues(tmp_path: Path) -> None:
     start(tmp_path, KUHN, env_steps=3_000)
     path = tmp_path / "run"
     exact = measure_exports(path, limit_s=60.0)
@@ -115,7 +115,7 @@ def test_every_export_plays_and_is_evaluated_by_its_name(run: Path) -> None:
         ("pettingzoo:classic/connect_four-v3", GameKind.OTHER),
     ],
 )
-def test_the_kind_of_a_game(env: str, kind: GameKind) -> None:
+def test_each_game_has_the_kind_that_its_rules_give(env: str, kind: GameKind) -> None:
     config = EnvConfig(env)
     assert game_kind(config, spec_of(config)) is kind
 

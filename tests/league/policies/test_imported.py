@@ -82,7 +82,7 @@ def games_by_rival(path: Path) -> dict[str, int]:
     return met
 
 
-def test_an_outsider_with_a_network_of_its_own_joins_before_the_first_lease(tmp_path: Path) -> None:
+def test_an_imported_policy_with_a_network_of_its_own_joins_before_the_first_lease(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source")
     start(tmp_path, with_fixed_opponents(opponent(source)), env_steps=1_500)
     path, events = tmp_path / "run", events_of(tmp_path / "run")
@@ -99,7 +99,7 @@ def test_an_outsider_with_a_network_of_its_own_joins_before_the_first_lease(tmp_
     assert state_of(path).players["main-0"].trained_steps > 0
 
 
-def test_an_outsider_plays_as_it_does_at_home(tmp_path: Path) -> None:
+def test_an_imported_policy_plays_as_it_does_at_home(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source")
     start(tmp_path, with_fixed_opponents(opponent(source)), env_steps=100)
     here, home = load_policy(tmp_path / "run", RIVAL), load_policy(source, "main-0-s1")
@@ -111,7 +111,7 @@ def test_an_outsider_plays_as_it_does_at_home(tmp_path: Path) -> None:
     assert RIVAL in report.to_json()
 
 
-def test_a_run_goes_on_exactly_although_the_source_is_gone(tmp_path: Path) -> None:
+def test_a_run_continues_exactly_although_the_source_is_gone(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source")
     plain = with_fixed_opponents(opponent(source, player="best"))
     start(tmp_path, plain, env_steps=1_200, run="whole")
@@ -123,7 +123,7 @@ def test_a_run_goes_on_exactly_although_the_source_is_gone(tmp_path: Path) -> No
     assert games_by_rival(tmp_path / "run")[RIVAL] > 0
 
 
-def test_a_start_that_died_before_the_outsider_was_noted_down_is_made_good_once(tmp_path: Path) -> None:
+def test_a_start_that_died_before_the_imported_policy_was_noted_down_is_made_good_once(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source")
     start(tmp_path, with_fixed_opponents(opponent(source)), env_steps=100)
     journal = tmp_path / "run" / "journal.db"
@@ -136,7 +136,9 @@ def test_a_start_that_died_before_the_outsider_was_noted_down_is_made_good_once(
     assert games_by_rival(tmp_path / "run")[RIVAL] > 0
 
 
-def test_the_founding_and_its_outsiders_are_durable_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_founding_and_its_imported_policies_are_durable_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A crash at the commit leaves a journal with neither; the weights are in the store before."""
     source = run_of(tmp_path / "source")
 
@@ -239,7 +241,7 @@ def test_a_policy_of_another_game_is_refused_by_both_names(tmp_path: Path) -> No
         start(tmp_path, with_fixed_opponents(opponent(source)), env_steps=100)
 
 
-def test_a_game_that_only_looks_alike_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_game_that_only_looks_alike_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = run_of(tmp_path / "source", env=EnvConfig("rock_paper_scissors", {"stakes": [1, 2, 3]}), network=LSTM)
     start(tmp_path, with_fixed_opponents(opponent(source), env={"id": "rock_paper_scissors"}), env_steps=100)
     said = " ".join(capsys.readouterr().out.split())
@@ -276,7 +278,7 @@ def test_weights_that_are_not_finite_never_join(tmp_path: Path, monkeypatch: pyt
         ("preset: exploit, fixed_opponents: [{policy: 'bot:random', roles: [main_agent]}]", "is to meet"),
     ],
 )
-def test_guests_that_cannot_work_are_refused_with_the_configuration(league: str, message: str) -> None:
+def test_fixed_opponents_that_cannot_work_are_refused_with_the_configuration(league: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_config(f"env: {{id: tic_tac_toe}}\nleague: {{{league}}}\n", source="test")
 
@@ -290,7 +292,7 @@ def lstm_weights(seed: int) -> Weights:
     return weights_of(replace(setup_of(), network=LSTM), seed=seed)
 
 
-def test_an_outsider_keeps_its_memory_among_networks_that_have_none() -> None:
+def test_an_imported_policy_keeps_its_memory_among_networks_that_have_none() -> None:
     """The same games as where the run's own network is the imported policy's: same seeds, same draws, same results."""
     lease = lease_of(*paired("imported:a", "imported:b", records=False), home=None, steps=60)
     frozen = {"imported:a": lstm_weights(1), "imported:b": lstm_weights(2)}
@@ -307,7 +309,7 @@ def test_an_outsider_keeps_its_memory_among_networks_that_have_none() -> None:
 
 
 @pytest.mark.parametrize("core_size", [0, 3, 9])
-def test_what_is_recorded_beside_an_outsider_has_the_core_states_of_the_learner(core_size: int) -> None:
+def test_what_is_recorded_beside_an_imported_policy_has_the_core_states_of_the_learner(core_size: int) -> None:
     network = NetworkConfig(hidden=(8,), core="lstm", core_size=core_size) if core_size else NetworkConfig(hidden=(8,))
     unrolls = []
     for fixed_opponents in ({}, {"imported:a": LSTM}):

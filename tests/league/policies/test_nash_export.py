@@ -88,7 +88,7 @@ def test_of_equals_newer_ones_weigh_more() -> None:
     np.testing.assert_allclose(weights_of(league_of(np.full((4, 4), 0.5), games=30)), [0.1, 0.2, 0.3, 0.4], atol=1e-6)
 
 
-def test_the_surely_weaker_stay_out() -> None:
+def test_policies_that_are_certainly_weaker_stay_out() -> None:
     win_rates = np.full((6, 6), 0.5)
     win_rates[:3, 3:], win_rates[3:, :3] = 0.2, 0.8
     weights = weights_of(league_of(win_rates, games=400))

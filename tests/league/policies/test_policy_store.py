@@ -158,7 +158,9 @@ def started_from(stores: Stores, path: Path, *, info: SnapshotInfo | None, check
     return FrozenWeights(stores.policies, league=league, execute=lambda command: True).installation("main-0")
 
 
-def test_a_learner_starts_from_its_checkpoint_else_its_snapshot_else_anew(tmp_path: Path, state: LeagueState) -> None:
+def test_a_learner_starts_from_its_checkpoint_else_its_snapshot_else_fresh_weights(
+    tmp_path: Path, state: LeagueState
+) -> None:
     stores = Stores(tmp_path)
     anew = started_from(stores, tmp_path / "0", info=None, checkpoint=None)
     assert (anew.saved, anew.weights) == (None, None)

@@ -94,7 +94,7 @@ def test_draws_narrow_the_intervals_by_as_much_as_they_lower_the_variance() -> N
     assert found[1] == pytest.approx(0.6, abs=0.08)
 
 
-def test_totals_do_not_depend_on_the_side_they_are_told_from() -> None:
+def test_totals_do_not_depend_on_the_side_they_are_seen_from() -> None:
     result = BatchResult(wins=5, draws=2, losses=1, squares=2.75, seconds=4.0)
     other = BatchResult(wins=1, draws=2, losses=5, squares=4 - 2 * 6.0 / 2 + 2.75, seconds=4.0)
     one, two = known_pool(np.zeros(3), {}), known_pool(np.zeros(3), {})

@@ -112,7 +112,7 @@ def test_a_worker_that_stops_gives_its_batch_back_and_blames_nobody(served: Serv
 
 
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1]])
-def test_nothing_is_told_without_the_token(served: Served, token: str) -> None:
+def test_nothing_is_answered_without_the_token(served: Served, token: str) -> None:
     for method, path in (("POST", "/v1/hello"), ("POST", "/v1/lease"), ("GET", "/v1/weights/" + "0" * 64)):
         headers = {"authorization": f"Bearer {token}"} if token else {}
         answer = httpx.request(method, served.url + path, headers=headers, timeout=10.0)

@@ -170,7 +170,7 @@ def test_snapshots_every_so_many_steps_are_no_gate_that_never_fires() -> None:
     assert "gates that never fire" not in kinds(Patient(config_of(players=(PlayerConfig(gate=gate),))).live(120))
 
 
-def test_a_gate_over_returns_is_told_as_the_margin_that_it_asks_for() -> None:
+def test_a_gate_over_returns_is_shown_as_the_margin_that_it_asks_for() -> None:
     report = Patient(config_of(), scoring=Scoring("returns", 26.0)).live(120)
     (finding,) = [finding for finding in report.findings if finding.check == "gates that never fire"]
     assert "(0.7 is a mean margin of 10.4) or payoff.return_scale (now 26)" in finding.change

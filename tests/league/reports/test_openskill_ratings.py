@@ -83,7 +83,7 @@ def test_a_planted_order_of_skills_comes_out_of_games_of_three(alone: bool) -> N
     assert {row.policy: row.games for row in rows} == played_by
 
 
-def test_whoever_carries_a_weak_partner_is_told_from_whoever_is_carried() -> None:
+def test_a_strong_and_a_weak_partner_are_rated_apart() -> None:
     """`able` with the worst partner and `unable` with the best win half of their games: pairs of seats are level."""
     even, always, never = [(0, 1), (1, 0)] * 4, [(0, 1)] * 8, [(1, 0)] * 8
     games = [

@@ -83,7 +83,7 @@ def test_the_meta_game_of_a_run_holds_together(run: Path) -> None:
     np.testing.assert_allclose(advantages, sorted(advantages, reverse=True), atol=1e-8)
 
 
-def test_cycles_are_told_beside_the_table_of_the_meta_game() -> None:
+def test_cycles_are_shown_beside_the_table_of_the_meta_game() -> None:
     rows = (MetaGameRow("main-0-s0", weight=1.0, exported=1.0, advantage=0.0, alpha_rank=1.0),)
     told = "1 sure cycle of three, 90% of the table is cyclic; a (0.80), b (0.70), c (0.90)"
     assert told in MetaGameReport("run", rows, RING, "games won").text()

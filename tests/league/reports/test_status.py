@@ -126,7 +126,7 @@ def test_a_daemon_of_another_host_is_alive_as_long_as_it_writes(run: Path) -> No
     assert "silent (not running, last sign of life 10.0 min ago)" in report.text()
 
 
-def test_a_live_daemon_that_has_not_written_for_minutes_is_told(run: Path) -> None:
+def test_a_live_daemon_that_has_not_written_for_minutes_is_reported(run: Path) -> None:
     rewrite_status(run, daemon=this_process(), phase="running", heartbeat_at=time.time() - 240)
     assert "last sign of life 4.0 min ago" in read_status(run).text().splitlines()[0]
     rewrite_status(run, heartbeat_at=time.time())
@@ -136,11 +136,11 @@ def test_a_live_daemon_that_has_not_written_for_minutes_is_told(run: Path) -> No
 @pytest.mark.parametrize(
     ("seconds", "text"), [(0, "0 s"), (59, "59 s"), (90, "1.5 min"), (7_200, "2.0 h"), (259_200, "3.0 d")]
 )
-def test_times_are_told_in_the_unit_that_suits(seconds: float, text: str) -> None:
+def test_times_are_shown_in_the_unit_that_suits(seconds: float, text: str) -> None:
     assert duration_text(seconds) == text
 
 
-def test_sizes_are_told_in_the_unit_that_suits() -> None:
+def test_sizes_are_shown_in_the_unit_that_suits() -> None:
     assert [size_text(number) for number in (0, 999, 1_500, 20_000_000, 3_100_000_000)] == [
         "0 B",
         "999 B",
@@ -150,7 +150,7 @@ def test_sizes_are_told_in_the_unit_that_suits() -> None:
     ]
 
 
-def test_a_call_that_does_not_come_back_is_told_while_its_daemon_lives(run: Path) -> None:
+def test_a_call_that_does_not_come_back_is_reported_while_its_daemon_lives(run: Path) -> None:
     call = "game 3 of own (episode 2, step 7) has been in step for 31 s"
     rewrite_status(run, daemon=this_process(), phase="running", heartbeat_at=time.time(), stuck=call)
     assert f"stuck: {call}" in read_status(run).text()

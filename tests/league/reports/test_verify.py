@@ -86,7 +86,7 @@ def test_a_flipped_bit_beside_the_journal_is_found(run: Path, name: str) -> None
     assert verify_run(run).problems == ()
 
 
-def test_a_clock_and_games_of_an_earlier_stop_are_found_and_not_gone_on_from(
+def test_a_clock_and_games_of_an_earlier_stop_are_found_and_not_used(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = {name: (run / name).read_bytes() for name in ("clock.json", "hosts.safetensors")}
@@ -108,7 +108,7 @@ def test_a_journal_that_lost_its_end_does_not_hold(run: Path) -> None:
     assert any("was durable" in problem for problem in verify_run(run).problems)
 
 
-def test_a_damaged_stored_state_is_told_on_resume_and_the_run_goes_on(
+def test_a_damaged_stored_state_is_reported_on_resume_and_the_run_continues(
     run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     change_events(run, "UPDATE states SET payload = x'00' WHERE seq = (SELECT max(seq) FROM states)")

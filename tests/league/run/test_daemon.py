@@ -92,7 +92,7 @@ def test_the_clock_of_the_budget_starts_with_the_first_host_that_can_play(tmp_pa
     assert bench.league.state.totals.env_steps > 0
 
 
-def test_learners_are_told_the_budget_fraction_as_it_is_spent(tmp_path: Path) -> None:
+def test_learners_receive_the_budget_fraction_as_it_is_spent(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", budget={"env_steps": 1_000})
     spent: list[float] = []
     bench.runtime.on_poll = lambda number: spent.append(bench.league.state.totals.env_steps / 1_000)
@@ -122,7 +122,7 @@ def test_an_answer_given_twice_or_too_late_is_refused_and_counted(tmp_path: Path
     assert totals.env_steps + totals.settling_steps == steps_of_all(bench, finished)
 
 
-def test_a_host_that_lies_loses_its_lease_and_the_others_work_goes_on(tmp_path: Path) -> None:
+def test_a_host_that_lies_loses_its_lease_and_the_others_work_continues(tmp_path: Path) -> None:
     """Every third answer claims 2**70 games, and a learner reports a player that is not there."""
     bench = Bench(tmp_path / "run", league=ONE_PLAYER)
     lies: list[int] = []

@@ -61,7 +61,7 @@ def grown(path: Path, **changes: object) -> Bench:
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_a_damaged_snapshot_is_quarantined_and_the_run_goes_on(harm: Harm, tmp_path: Path) -> None:
+def test_a_damaged_snapshot_is_quarantined_and_the_run_continues(harm: Harm, tmp_path: Path) -> None:
     bench = grown(tmp_path / "run", league=ONE_PLAYER)
     harm(folder_of(bench, "main-0-s1"))
     assert bench.run(env_steps=6_000) == LIMIT
@@ -113,7 +113,7 @@ def without_checkpoint(bench: Bench) -> None:
         path.unlink()
 
 
-def test_a_player_whose_checkpoint_and_parent_are_damaged_goes_on_from_the_snapshot_before(tmp_path: Path) -> None:
+def test_a_player_whose_checkpoint_and_parent_are_damaged_continues_from_the_snapshot_before(tmp_path: Path) -> None:
     bench = grown(tmp_path / "run", league=ONE_PLAYER)
     known = bench.league.state.players["main-0"]
     assert known.parent is not None

@@ -161,7 +161,7 @@ FOREIGN: dict[str, tuple[Callable[[Unrolls], Unrolls], str]] = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_foreign_chunk_is_refused_and_all_players_go_on(name: str, host: AsyncLearnerHost, caplog) -> None:  # type: ignore[no-untyped-def]
+def test_a_foreign_chunk_is_refused_and_all_players_continue(name: str, host: AsyncLearnerHost, caplog) -> None:  # type: ignore[no-untyped-def]
     host.install(InstallPlayer("other"))
     change, reason = FOREIGN[name]
     host.push(PLAYER, encoded(change(rows_of(8, seed=0))))
@@ -197,7 +197,7 @@ def test_rows_of_actors_that_are_ahead_of_a_restored_learner_count_as_new(host: 
     assert update is not None and (update.lag_mean, update.lag_max, update.stale_steps) == (0.0, 0, 0)
 
 
-def test_a_learner_that_fails_is_told_to_everyone_and_nobody_hangs(monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_a_learner_that_fails_is_reported_to_everyone_and_nobody_hangs(monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setattr(FlatOptimizer, "step", lambda _tail, **_given: math.nan)
     host = started(SETUP)
     host.install(InstallPlayer(PLAYER))

@@ -143,7 +143,7 @@ def test_only_so_many_frozen_networks_are_kept(monkeypatch: pytest.MonkeyPatch) 
     assert host.missing(wanted) == ["a-s1"]
 
 
-def test_a_loaded_actor_host_goes_on_as_the_saved_one() -> None:
+def test_a_loaded_actor_host_continues_as_the_saved_one() -> None:
     setup = setup_of()
     whole, again, left, right = actor(setup), actor(setup), Table(setup), Table(setup)
     frozen = {"main-0-s0": weights_of(setup, seed=5)}

@@ -35,7 +35,7 @@ def simulated(league: str, *, hours: float = 0.5, world: str = "disc") -> Simula
     return simulate(config_of(league), 3_600.0 * hours, world=world, clock=lambda: float(next(ticks)))
 
 
-def test_the_disk_that_is_told_keeps_within_the_limits_of_retention() -> None:
+def test_the_disk_use_that_is_reported_stays_within_the_limits_of_retention() -> None:
     config = config_of(f"preset: self_play, {QUICK}")
     free = simulate(config, 1_800.0, clock=itertools.count().__next__)
     limited = simulate(
@@ -66,7 +66,7 @@ def test_every_preset_can_be_tried_and_its_numbers_add_up(preset: str) -> None:
     assert (sum(row.transplants for row in report.players) > 0) == (preset == "pbt")
 
 
-def test_an_outsider_is_a_policy_of_fixed_skill() -> None:
+def test_an_imported_policy_has_a_fixed_skill() -> None:
     settings = config_of(
         f"preset: exploit, {QUICK}, fixed_opponents: [{{policy: 'imported:prey', source: a, probability: 1.0}}]"
     ).league

@@ -114,7 +114,7 @@ def test_an_unknown_kind_of_event_names_the_way_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("column", ["payload", "digest", "chain"])
-def test_a_spoilt_state_is_told_and_the_one_before_it_is_read(tmp_path: Path, column: str) -> None:
+def test_a_spoilt_state_is_reported_and_the_one_before_it_is_read(tmp_path: Path, column: str) -> None:
     path = filled(tmp_path)
     with Journal.open(path, events=EVENTS) as writer:
         writer.append(counted(200), wall_time=0.0)

@@ -43,7 +43,7 @@ def test_nothing_is_durable_before_commit(tmp_path: Path) -> None:
         assert (journal.num_pending, journal.head().seq) == (0, 1)
 
 
-def test_numbers_and_chain_go_on_after_reopening(tmp_path: Path) -> None:
+def test_numbers_and_chain_continue_after_reopening(tmp_path: Path) -> None:
     whole = create(tmp_path)
     whole.append(counted(1, 2, 3), wall_time=0.0)
     whole.commit()
@@ -92,7 +92,7 @@ def test_an_event_that_would_not_read_back_equal_is_refused_whole(tmp_path: Path
         assert numbers(journal) == [8]
 
 
-def test_a_reader_sees_commits_while_the_writer_goes_on(tmp_path: Path) -> None:
+def test_a_reader_sees_commits_while_the_writer_works(tmp_path: Path) -> None:
     with create(tmp_path) as journal, JournalReader.open_readonly(tmp_path / "journal.db", events=EVENTS) as reader:
         for number in range(5):
             journal.append(counted(number), wall_time=0.0)

@@ -53,7 +53,7 @@ def events_of(path: Path) -> list[object]:
         return [event for _, event in journal.replay()]
 
 
-def test_a_branch_has_the_rows_of_its_source_bit_for_bit_and_goes_on_by_itself(tmp_path: Path) -> None:
+def test_a_branch_has_the_rows_of_its_source_bit_for_bit_and_continues_by_itself(tmp_path: Path) -> None:
     with JournalReader.open_readonly(filled(tmp_path / "a.db"), events=EVENTS) as source:
         with empty(tmp_path / "b.db") as branch:
             assert branch.take_over(source, to_seq=25) == source.head_at(25)
@@ -102,7 +102,7 @@ def test_what_is_read_at_one_moment_does_not_see_what_is_written_meanwhile(tmp_p
         assert reader.head().seq == 31
 
 
-def test_a_journal_taken_back_holds_and_goes_on(tmp_path: Path) -> None:
+def test_a_journal_taken_back_holds_and_continues(tmp_path: Path) -> None:
     path = filled(tmp_path / "a.db")
     with reopened(path) as journal:
         kept = journal.head_at(12)
@@ -132,7 +132,7 @@ def test_death_around_the_cut_leaves_all_of_it_or_none(tmp_path: Path, point: in
     reopened(path).close()
 
 
-def test_a_full_disk_or_a_bad_event_changes_nothing_and_the_journal_goes_on(tmp_path: Path) -> None:
+def test_a_full_disk_or_a_bad_event_changes_nothing_and_the_journal_continues(tmp_path: Path) -> None:
     path = filled(tmp_path / "a.db")
     with reopened(path, Storage(hook=FailAt(0))) as journal:
         with pytest.raises(DiskFull):

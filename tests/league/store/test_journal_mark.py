@@ -115,7 +115,7 @@ def test_a_mark_behind_its_journal_is_no_error(tmp_path: Path) -> None:
         assert journal.notes == []
 
 
-def test_one_damaged_slot_leaves_the_other_and_both_are_told_of(tmp_path: Path) -> None:
+def test_one_damaged_slot_leaves_the_other_and_both_are_reported(tmp_path: Path) -> None:
     path = filled(tmp_path)
     content = mark_path(path).read_bytes()
     assert len(content) == 2 * SLOT_BYTES
@@ -135,7 +135,7 @@ def test_one_damaged_slot_leaves_the_other_and_both_are_told_of(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\0" * 2 * SLOT_BYTES, b"x" * 40])
-def test_a_lost_mark_is_told_and_written_anew(tmp_path: Path, content: bytes | None) -> None:
+def test_a_lost_mark_is_reported_and_written_again(tmp_path: Path, content: bytes | None) -> None:
     path = filled(tmp_path)
     if content is None:
         mark_path(path).unlink()

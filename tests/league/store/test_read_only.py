@@ -105,7 +105,7 @@ def test_a_stopped_run_is_one_file_that_any_copy_can_be_read_from(made: Path) ->
     connection.close()
 
 
-def test_a_configuration_that_is_not_utf_8_is_told_in_a_sentence(made: Path, tmp_path: Path) -> None:
+def test_a_configuration_that_is_not_utf_8_is_reported_in_a_sentence(made: Path, tmp_path: Path) -> None:
     shutil.copytree(made, tmp_path / "run")
     path = tmp_path / "run" / "config.yaml"
     path.write_bytes(path.read_bytes()[:40] + b"\xff" + path.read_bytes()[41:])

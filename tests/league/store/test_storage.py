@@ -164,7 +164,7 @@ def test_every_listed_fault_point_is_passed_by_some_writer(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["a", "main-0", "0", "a" * 64, "x_y-z9"])
-def test_plain_names_pass(name: str) -> None:
+def test_plain_names_are_accepted(name: str) -> None:
     assert checked_name(name) == name
 
 

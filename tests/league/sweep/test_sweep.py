@@ -88,7 +88,7 @@ def test_rungs_end_the_weaker_trials_early_and_no_other(tmp_path: Path) -> None:
     assert report.best in {row.number for row in complete}
 
 
-def test_a_killed_sweep_goes_on_and_does_no_finished_trial_again(tmp_path: Path) -> None:
+def test_a_killed_sweep_continues_and_does_no_finished_trial_again(tmp_path: Path) -> None:
     first = FakeTraining(stops_at=6)
     with pytest.raises(LeagueError, match="the same command again"):
         swept(tmp_path, first, num_trials=8, rungs=2)
@@ -110,7 +110,7 @@ def test_several_trials_at_a_time_are_each_done_once(tmp_path: Path) -> None:
     assert [row.number for row in report.trials] == list(range(6))
 
 
-def test_a_trial_that_fails_is_listed_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_trial_that_fails_is_listed_and_the_others_continue(tmp_path: Path) -> None:
     report = swept(tmp_path, FakeTraining(fails=(1,)), num_trials=4)
     assert [row.state for row in report.trials] == ["complete", "failed", "complete", "complete"]
     assert report.trials[1].detail == "the learner does not learn"

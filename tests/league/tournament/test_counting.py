@@ -124,7 +124,7 @@ def test_each_pairing_ends_with_the_first_batch_after_which_its_test_decides() -
         assert row.test == test and row.games == 2 * len(scores)
 
 
-def test_a_state_of_half_the_batches_in_any_order_goes_on_to_the_same_end() -> None:
+def test_a_state_of_half_the_batches_in_any_order_continues_to_the_same_end() -> None:
     whole = played(CONFIG, made_up)
     state = Tournament(CONFIG, contenders=4, teams=2, format=format_named("round-robin"))
     rng = np.random.default_rng(0)

@@ -32,7 +32,7 @@ def copy(tracked_run: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_a_decision_is_told_once_also_after_a_restart(copy: Path) -> None:
+def test_a_decision_is_recorded_once_also_after_a_restart(copy: Path) -> None:
     feed = feed_of(copy)
     told = feed.poll()
     assert told and feed.poll() == []
@@ -45,7 +45,7 @@ def test_a_decision_is_told_once_also_after_a_restart(copy: Path) -> None:
     assert later.chronicle.env_steps == state_of(copy).totals.env_steps
 
 
-def test_after_a_rewind_everything_is_told_again_under_another_id(copy: Path) -> None:
+def test_after_a_rewind_everything_is_recorded_again_under_another_id(copy: Path) -> None:
     feed = feed_of(copy)
     told = feed.poll()
     feed.keep()

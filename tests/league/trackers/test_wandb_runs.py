@@ -70,7 +70,7 @@ def test_every_row_is_there_with_its_step_and_its_best_values(tracked_run: Path,
     assert runs["run"].metrics["player/main-0/rating_elo"]["summary"] == {"last": True, "max": True}
 
 
-def test_gates_are_told_with_their_evidence(tracked_run: Path, runs: dict[str, OfflineRun]) -> None:
+def test_gates_are_recorded_with_their_evidence(tracked_run: Path, runs: dict[str, OfflineRun]) -> None:
     issued = [event for event in events_of(tracked_run) if isinstance(event, DirectiveIssued) and event.evidence]
     assert issued
     of_main = [event for event in issued if event.directive.player == "main-0"]

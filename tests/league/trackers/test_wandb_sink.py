@@ -123,7 +123,7 @@ def test_rows_reach_wandb_in_order_and_the_process_is_gone(tmp_path: Path, monke
     assert wait_until_gone(pid, 0.0)
 
 
-def test_a_second_start_goes_on_where_the_first_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_start_continues_where_the_first_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench(tmp_path, monkeypatch, "ok")
     for step in (1, 2):
         sink = bench.sink()

@@ -151,7 +151,7 @@ def test_damaged_and_wrongly_announced_chunks_are_refused_and_counted_and_give_t
     assert report.refused == 2 and "announced as 5" in report.reason
 
 
-def test_who_waits_in_vain_is_told_what_was_refused(feeder) -> None:
+def test_a_wait_in_vain_names_what_was_refused(feeder) -> None:
     feeder.push(b"nonsense", num_rows=4)
     with pytest.raises(FeederTimeoutError, match=r"0 of 12 rows .* refused: "), feeder.batch(timeout_s=0.2) as blocks:
         list(blocks)

@@ -52,7 +52,7 @@ def test_every_optimizer_goes_downhill_by_the_given_step_size(choice: str) -> No
 
 
 @pytest.mark.parametrize("choice", ENTRIES)
-def test_every_optimizer_goes_on_bit_for_bit_from_what_was_saved(choice: str) -> None:
+def test_every_optimizer_continues_bit_for_bit_from_what_was_saved(choice: str) -> None:
     whole, part = optimizer_of(choice), optimizer_of(choice)
     expected = train(whole, range(6))
     train(part, range(3))

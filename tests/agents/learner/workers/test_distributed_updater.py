@@ -128,7 +128,7 @@ def test_worker_ends_with_its_parent_whatever_it_is_doing() -> None:
     ours.close()
 
 
-def test_lost_and_hung_workers_are_noticed_and_the_group_goes_on_from_the_last_good_state() -> None:
+def test_lost_and_hung_workers_are_noticed_and_the_group_continues_from_the_last_good_state() -> None:
     config = {"stages": 2, "microbatches": 2, "schedule": "gpipe"}
     learner = build_learner(BOARD_GAME, MLP, small_config(stage_timeout_s=5.0, **config), seed=1, dtype=torch.float32)
     group = learner._updater

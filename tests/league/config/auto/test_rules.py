@@ -418,5 +418,5 @@ def test_options_of_a_given_algorithm_stay_its_own() -> None:
 
 
 @pytest.mark.parametrize(("value", "rounded"), [(1.4, 1), (1.5, 2), (90.0, 64), (91.0, 128), (1e9, 1024), (0.0, 1)])
-def test_powers_of_two(value: float, rounded: int) -> None:
+def test_sizes_are_rounded_to_powers_of_two_within_bounds(value: float, rounded: int) -> None:
     assert power_of_two(value, low=1, high=1024) == rounded

@@ -42,7 +42,7 @@ def test_seats_that_earn_the_same_become_a_team() -> None:
     assert found.situation.game.spec.teams == (0, 0, 1)
 
 
-def test_given_teams_stay() -> None:
+def test_teams_that_are_given_stay() -> None:
     apart = 'env.teams=[["red_0"], ["red_1"], ["blue_0"]]'
     assert resolve(SHARED, overrides=[apart], limit=BUDGET).situation.game.spec.num_teams == 3
     assert "env.teams" not in resolve(SHARED, overrides=["env.teams=[]"], limit=BUDGET).reasons

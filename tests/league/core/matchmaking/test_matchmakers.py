@@ -254,7 +254,7 @@ def guested() -> SimulatedLeague:
     return league
 
 
-def test_guests_take_their_share_of_the_games_and_the_rest_stays_in_proportion() -> None:
+def test_fixed_opponents_take_their_part_of_the_games_and_the_rest_stays_in_proportion() -> None:
     league = guested()
     league.ask(ImportPolicy("imported:opponent", DIGEST))
     met: dict[str, dict[str, float]] = {"main-0": {}, "league-exploiter-0": {}}
@@ -274,7 +274,7 @@ def test_guests_take_their_share_of_the_games_and_the_rest_stays_in_proportion()
     assert "imported:opponent" not in exploiter
 
 
-def test_a_players_shares_with_those_of_its_guests_sum_to_one() -> None:
+def test_a_players_shares_with_those_of_its_fixed_opponents_sum_to_one() -> None:
     league = guested()
     league.ask(ImportPolicy("imported:opponent", DIGEST))
     index = league.state.population.index
@@ -294,7 +294,7 @@ def exploiters(*fixed_opponents: FixedOpponentConfig) -> SimulatedLeague:
     return league
 
 
-def test_a_player_of_the_matchmaker_guests_meets_nobody_else() -> None:
+def test_a_player_of_the_matchmaker_fixed_opponents_meets_nobody_else() -> None:
     league = exploiters(FixedOpponentConfig("bot:random", 0.75), FixedOpponentConfig("imported:prey", 0.25))
     league.ask(ImportPolicy("imported:prey", DIGEST))
     for _ in range(60):
@@ -313,12 +313,12 @@ def test_a_player_of_the_matchmaker_guests_meets_nobody_else() -> None:
 
 
 @pytest.mark.parametrize("probability", [0.5, 1.0])
-def test_guests_alone_share_all_games_whatever_their_shares_sum_to(probability: float) -> None:
+def test_fixed_opponents_alone_share_all_games_whatever_their_shares_sum_to(probability: float) -> None:
     league = exploiters(FixedOpponentConfig("bot:random", probability))
     assert probabilities(league, "main-exploiter-0") == {"bot:random": pytest.approx(1.0)}
 
 
-def test_guests_that_take_every_game_leave_none_for_any_matchmaker() -> None:
+def test_fixed_opponents_that_take_every_game_leave_none_for_any_matchmaker() -> None:
     league = SimulatedLeague(
         LeagueConfig(players=(PlayerConfig(),), fixed_opponents=(FixedOpponentConfig("bot:random", 1.0),))
     )
@@ -328,19 +328,19 @@ def test_guests_that_take_every_game_leave_none_for_any_matchmaker() -> None:
     assert np.flatnonzero(found).tolist() == [league.state.population.index["bot:random"]]
 
 
-def test_a_player_whose_guests_are_not_there_yet_plays_itself() -> None:
+def test_a_player_whose_fixed_opponents_are_not_there_yet_plays_itself() -> None:
     league = exploiters(FixedOpponentConfig("imported:prey", 1.0))
     lease = league.grant("train")
     assert {policy for assignment in lease.assignments for policy in assignment.policies} == {"main-exploiter-0"}
 
 
-def test_an_outsider_that_is_not_there_yet_is_not_met() -> None:
+def test_an_imported_policy_that_is_not_there_yet_is_not_met() -> None:
     league = guested()
     for _ in range(20):
         assert all("imported:opponent" not in assignment.policies for assignment in league.grant().assignments)
 
 
-def test_an_outsider_is_rated_and_no_part_of_the_exported_mixture() -> None:
+def test_an_imported_policy_is_rated_and_no_part_of_the_exported_mixture() -> None:
     league = guested()
     league.ask(ImportPolicy("imported:opponent", DIGEST))
     for _ in range(30):
@@ -350,7 +350,7 @@ def test_an_outsider_is_rated_and_no_part_of_the_exported_mixture() -> None:
 
 
 @pytest.mark.parametrize("policy", ["opponent", "imported:", "bot:random", "imported:opponent"])
-def test_an_outsider_needs_a_free_name_of_its_kind(policy: str) -> None:
+def test_an_imported_policy_needs_a_free_name_of_its_kind(policy: str) -> None:
     league = guested()
     league.ask(ImportPolicy("imported:opponent", DIGEST))
     with pytest.raises(Refused):

@@ -136,7 +136,7 @@ def test_ancestors_go_back_to_the_first_weights_and_teachers_are_those_of_the_wh
         lineage.line_of("nobody-s0")
 
 
-def test_forks_and_outsiders_are_part_of_it() -> None:
+def test_forks_and_imported_policies_are_part_of_it() -> None:
     league = SimulatedLeague(dataclasses.replace(three_roles()))
     league.confirm_directives()
     league.ask(NoteFork("runs/before", 17, "ab"))

@@ -83,7 +83,7 @@ def test_lopsided_results_do_not_throw_the_fit_off() -> None:
     np.testing.assert_allclose(found, slow_fit(4, rows, [-1] * 4, 4.0), atol=1e-3)
 
 
-def test_a_child_without_games_is_rated_like_its_parent_and_less_surely() -> None:
+def test_a_child_without_games_is_rated_like_its_parent_and_with_less_confidence() -> None:
     rows = [(1, 0, 75.0, 100.0)]
     ratings, deviations = bradley_terry(3, pairs_of(rows), parents=np.array([-1, -1, 1]), anchor=0, parent_draws=4.0)
     assert ratings[1] == pytest.approx(math.log(3), abs=0.02)

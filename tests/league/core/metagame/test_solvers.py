@@ -141,7 +141,7 @@ def test_the_weakest_win_over_a_mixture_is_found_among_members_that_rivals_beat(
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_no_other_mixture_is_surely_beaten_less(seed: int) -> None:
+def test_no_other_mixture_is_certainly_beaten_less(seed: int) -> None:
     rng = np.random.default_rng(seed)
     gains = rng.uniform(-0.4, 0.5, (int(rng.integers(1, 30)), int(rng.integers(1, 20))))
     mixture = least_beaten(gains, favour=rng.uniform(0.5, 2.0, gains.shape[1]))

@@ -141,7 +141,7 @@ def test_a_player_waits_while_its_transplant_is_open() -> None:
         league.ask(RequestSnapshot("main-0", "manual"))
 
 
-def test_a_transplant_that_cannot_be_carried_out_is_dropped_and_the_player_goes_on() -> None:
+def test_a_transplant_that_cannot_be_carried_out_is_dropped_and_the_player_continues() -> None:
     league = ready()
     (directive,) = transplants(league.train("main-0", 1_000))
     values = league.state.players["main-0"].hyperparameters
@@ -262,7 +262,7 @@ def trial(score: list[float], player: int, kind: str, deviation: float = 0.1) ->
 
 @pytest.mark.parametrize("kind", [*sorted(PBT_SELECTIONS), SELECTION])
 @pytest.mark.parametrize("seed", range(5))
-def test_every_tuner_moves_the_worst_never_the_best_and_nobody_to_itself(kind: str, seed: int) -> None:
+def test_every_selection_moves_the_worst_never_the_best_and_nobody_to_itself(kind: str, seed: int) -> None:
     selection, rng = selection_of(PbtConfig(selection=kind)), np.random.default_rng(seed)
     score = [-3.0, -1.0, 0.0, 3.0]
     assert selection(trial(score, 3, kind), rng) is None

@@ -144,7 +144,7 @@ def test_samples_follow_the_posterior() -> None:
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(games_or_moves)
-def test_a_stored_payoff_comes_back_the_same_and_goes_on_the_same(history: list[tuple]) -> None:
+def test_a_stored_payoff_comes_back_the_same_and_continues_the_same(history: list[tuple]) -> None:
     """Columns are what they would be if every cell had a clock and weights of its own from the first game on."""
     payoff, staleness_clock = new_payoff(), np.zeros(NUM_POLICIES)
     cells: dict[tuple[int, int], dict] = {}

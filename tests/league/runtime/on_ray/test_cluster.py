@@ -60,7 +60,7 @@ def test_an_address_where_nobody_listens_is_refused_quickly() -> None:
     cluster.close()
 
 
-def test_a_client_without_its_package_is_told_which_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_without_its_package_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
@@ -199,7 +199,7 @@ def _reaper_has_looked(daemon: int, orphan: int) -> bool:
     return ticks - start_ticks(reapers[0]) > 3 * os.sysconf("SC_CLK_TCK")
 
 
-def test_a_dead_control_store_is_told_once_and_hosts_can_be_asked_after_that() -> None:
+def test_a_dead_control_store_is_reported_once_and_hosts_can_be_asked_after_that() -> None:
     cluster = Cluster("local", num_hosts=1, object_store_mb=80)
     with subprocess.Popen(["sleep", "60"]) as head:
         cluster._head = head

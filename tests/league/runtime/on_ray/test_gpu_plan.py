@@ -55,7 +55,7 @@ def test_a_host_whose_learners_compute_in_workers_leaves_the_gpus_to_these() -> 
     assert plan.device_of("main-0") == "2 GPUs"
 
 
-def test_workers_that_must_do_without_a_gpu_are_told_of_with_the_arithmetic() -> None:
+def test_workers_without_a_gpu_are_reported_with_the_arithmetic() -> None:
     plan = plan_gpus(5, players=["a", "b", "c"], learner_hosts=2, num_workers=2)
     assert (plan.players, plan.on_cpu) == (("a", "b"), ("c",))
     (warning,) = plan.warnings()
@@ -109,7 +109,7 @@ def test_actor_hosts_see_no_gpu(ray_cluster: Cluster) -> None:
         ray.kill(host)
 
 
-def test_a_learner_is_told_which_device_its_players_workers_were_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_learner_receives_the_device_that_its_players_workers_were_given(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where its cut into stages is timed and its gradients are compared; the host itself may see another device."""
     told: list[object] = []
 

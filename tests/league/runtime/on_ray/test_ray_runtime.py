@@ -189,7 +189,7 @@ def test_a_host_that_is_added_works_and_ends_without_a_report_of_loss(runtime: W
     assert name not in [worker.name for worker in runtime.runtime.workers()]
 
 
-def test_a_killed_learner_host_loses_the_lease_and_goes_on_from_its_checkpoint(runtime: Watched) -> None:
+def test_a_killed_learner_host_loses_the_lease_and_continues_from_its_checkpoint(runtime: Watched) -> None:
     runtime.runtime.submit(TakeCheckpoint("main-0"))
     checkpoint = runtime.until(lambda report: isinstance(report, CheckpointTaken))
     assert isinstance(checkpoint, CheckpointTaken)
