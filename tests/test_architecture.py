@@ -162,6 +162,12 @@ def test_no_file_and_no_function_is_too_long(path: Path) -> None:
             assert lines <= MAX_FUNCTION_LINES, f"{node.name} in {name_of(path)} has {lines} lines"
 
 
+def test_tests_and_benchmarks_have_no_long_file() -> None:
+    for path in sources("tests", "benchmarks", "docs"):
+        lines = len(path.read_text().splitlines())
+        assert lines <= MAX_FILE_LINES, f"{name_of(path)} has {lines} lines"
+
+
 @every_file
 def test_a_file_has_a_name_and_says_what_it_is_for(path: Path) -> None:
     assert not CATCH_ALL.fullmatch(path.name), f"{name_of(path)}: a name that holds anything says nothing"

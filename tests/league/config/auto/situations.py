@@ -13,6 +13,14 @@ from league.config.auto.situation import Situation
 from league.config.loading import config_of
 from league.config.run_config import BudgetConfig, RunConfig
 
+BUDGETS = {
+    "minute": BudgetConfig(core_seconds=60.0),
+    "hour": BudgetConfig(seconds=3600.0),
+    "month": BudgetConfig(seconds=30 * 86400.0),
+    "steps": BudgetConfig(env_steps=1_000_000),
+    "none": BudgetConfig(),
+}
+
 FAST = GameCosts(make_s=1e-6, make_mib=0.001, reset_s=1e-6, call_s=1e-4, game_s=1e-6)
 SLOW = GameCosts(make_s=0.02, make_mib=5.0, reset_s=0.01, call_s=0.0, game_s=0.01)
 
