@@ -2,7 +2,8 @@
 
 A daemon that is killed outright cannot clean up, and some of Ray's helpers outlive their driver. The reaper keeps a
 list of the processes below the daemon. When the daemon's end of the pipe closes, whatever the reason, it gives them a
-moment to leave by themselves. Then it ends the rest, removes Ray's folder and ends too.
+moment to leave by themselves. Then it ends the rest, and those that name Ray's folder, for one may have been born since
+the last look and have lost its parent. It removes the folder and ends too.
 """
 
 from __future__ import annotations
@@ -104,6 +105,20 @@ def _stat(pid: int) -> tuple[int, int] | None:
     return None if fields[0] == b"Z" else (int(fields[1]), int(fields[19]))
 
 
+def _working_in(folder: str) -> dict[int, int]:
+    """Process id -> start time of every process with an option that says `folder`, as all of Ray's have.
+
+    A reader's `tail -f` of a log there is none of them.
+    """
+    option, found = f"={folder}/".encode(), {}
+    for pid in _every_process():
+        stat = _stat(pid)
+        with contextlib.suppress(OSError):
+            if stat is not None and option in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found[pid] = stat[1]
+    return found
+
+
 def _alive(processes: dict[int, int]) -> dict[int, int]:
     """Those of the processes that still run, told from later ones of the same number by their start time."""
     found = {}
@@ -141,14 +156,17 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     processes = _watch(int(sys.argv[1]))
+    folders = sys.argv[2:]
     left = _wait_gone(processes, GRACE_S)
     for pid in list(left):
         left.update(descendants(pid))
+    for folder in folders:
+        left.update(_working_in(folder))
     for pid in left:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
     _wait_gone(left, LEAVE_S)
-    for folder in sys.argv[2:]:
+    for folder in folders:
         shutil.rmtree(folder, ignore_errors=True)
 
 

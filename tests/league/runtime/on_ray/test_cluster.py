@@ -190,6 +190,24 @@ def test_what_a_daemon_leaves_is_ended_however_it_ends(end: str, tmp_path: Path)
         daemon.communicate()
 
 
+def test_a_process_of_the_folder_that_no_look_saw_is_ended_and_a_reader_of_its_logs_is_not(tmp_path: Path) -> None:
+    folder = tmp_path / "ray"
+    sleep = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
+    unseen = subprocess.Popen([*sleep, f"--log-dir={folder}/logs"])
+    reader = subprocess.Popen([*sleep, f"{folder}/logs/raylet.out"])
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", DAEMON, str(folder)], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        daemon.communicate("close\n\n", timeout=30)
+        assert unseen.wait(timeout=10) == -signal.SIGKILL
+        assert reader.poll() is None
+    finally:
+        for process in (unseen, reader, daemon):
+            process.kill()
+            process.wait()
+
+
 def _reaper_has_looked(daemon: int, orphan: int) -> bool:
     """The reaper takes its first look when its first wait of half a second is over; two waits are surely enough."""
     reapers = [pid for pid in descendants(daemon) if pid != orphan]
