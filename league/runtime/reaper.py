@@ -2,8 +2,8 @@
 
 A daemon that is killed outright cannot clean up, and some of Ray's helpers outlive their driver. The reaper keeps a
 list of the processes below the daemon. When the daemon's end of the pipe closes, whatever the reason, it gives them a
-moment to leave by themselves. Then it ends the rest, and those that name Ray's folder, for one may have been born since
-the last look and have lost its parent. It removes the folder and ends too.
+moment to leave by themselves. Then it ends the rest. So it does with all that name Ray's folder, for one may have been
+born since the last look, and its parent be dead. It removes the folder and ends too.
 """
 
 from __future__ import annotations
