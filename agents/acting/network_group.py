@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -47,9 +48,8 @@ Other types of numbers always take kernels that are kept for every number of row
 """
 
 
-@dataclass(frozen=True)
-class Piece:
-    """The rows of one network.
+class Piece(NamedTuple):
+    """The rows of one network; a tuple, since a few are made in every turn.
 
     Fields:
       network: its index. begin, size: its rows. block, width: the rows to compute, which are these and as many beside

@@ -86,8 +86,9 @@ class TurnPolicies:
         ends = np.cumsum(counts)
         outputs = _Outputs(view.core, num_sub_actions)
         for group, indices in self._calls(present):
-            parts = [order[ends[index] - counts[index] : ends[index]] for index in indices]
-            own = order if len(indices) == len(present) else np.concatenate(parts)
+            own = order
+            if len(indices) < len(present):
+                own = np.concatenate([order[ends[index] - counts[index] : ends[index]] for index in indices])
             if group == ALONE:
                 outputs.put(own, self._policies[indices[0]].act(_part(view, own), rng))
             else:
