@@ -44,8 +44,9 @@ AGAIN_S = 4.0
 MIN_MANY_TURNS = 20
 """Turns of many games together that are timed at least, unless they take long."""
 
-BUSY_FACTOR = 10.0
-"""Wall time of a probe at most, as a multiple of its seconds, where other programs take the processor."""
+BUSY_FACTOR, BUSY_S = 10.0, 30.0
+"""Wall time of a probe where other programs take the processor: at most the first as a multiple of its seconds, or the
+second, whichever is longer. Settings of a game that was hardly seen do more harm than waiting."""
 
 Clock = Callable[[], float]
 
@@ -151,7 +152,7 @@ class GameProbe:
 
         def left() -> float:
             wall_s = self._clocks.wall() - began[0]
-            return -1.0 if wall_s > BUSY_FACTOR * seconds else seconds - self._clocks.cost_since(began)
+            return -1.0 if wall_s > max(BUSY_FACTOR * seconds, BUSY_S) else seconds - self._clocks.cost_since(began)
 
         seen = self._seen = GameStatistics(env.spec, num_envs=1)
         with contextlib.closing(env):

@@ -19,9 +19,11 @@ from envs.plugins import admit
 from envs.protocol import EnvConfig, Turn
 
 DEAR = f"{__name__}:make_dear"
+CROWDED = f"{__name__}:make_crowded"
 PAID = f"{__name__}:make_paid"
 made: list[float] = []
 clock_s = [0.0]
+waited_s = [0.0]
 
 
 class Dear(gymnasium.Env[np.ndarray, int]):
@@ -48,6 +50,20 @@ class Dear(gymnasium.Env[np.ndarray, int]):
 
 def make_dear() -> Dear:
     return Dear()
+
+
+class Crowded(Dear):
+    """A step takes a hundredth of a second of the processor, and another second of waiting for it."""
+
+    def step(self, action: int) -> tuple[np.ndarray, float, bool, bool, dict[str, object]]:
+        found = super().step(action)
+        clock_s[0] += 0.01 - 0.5
+        waited_s[0] += 1.0
+        return found
+
+
+def make_crowded() -> Crowded:
+    return Crowded()
 
 
 class Paid(TicTacToe):
@@ -96,6 +112,15 @@ def test_a_busy_machine_makes_no_game_dearer_and_a_sleeping_one_is_timed_by_the_
     assert clocks.cost_since(began, calls=1000) == 100.0
     now[:] = [100.0, 60.0, 1000]
     assert clocks.cost_since(began, calls=1000) == 60.0
+
+
+def test_a_probe_waits_half_a_minute_for_a_processor_that_others_take() -> None:
+    admit([CROWDED])
+    clock_s[0] = waited_s[0] = 0.0
+    clocks = Clocks(lambda: clock_s[0] + waited_s[0], lambda: clock_s[0], lambda: 0)
+    found = probe_game(EnvConfig(CROWDED), seconds=1.0, clocks=clocks)
+    assert found.episodes == 4, "at 7 steps and seconds each"
+    assert 28.0 < waited_s[0] < 33.0
 
 
 def test_a_sleep_counts_and_a_computation_is_not_a_wait() -> None:
