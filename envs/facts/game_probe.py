@@ -148,13 +148,14 @@ class GameProbe:
     def _play_in_time(self, seconds: float) -> None:
         """One game first, and then as many as their cost allows."""
         make_s, env = self._timed_make(1)
+        seen = self._seen = GameStatistics(env.spec, num_envs=1)
         began = self._clocks.now()  # imports and the first game are needed in any case
 
         def left() -> float:
             wall_s = self._clocks.wall() - began[0]
-            return -1.0 if wall_s > max(BUSY_FACTOR * seconds, BUSY_S) else seconds - self._clocks.cost_since(began)
+            spent = self._clocks.cost_since(began, calls=max(seen.num_turns, 1))  # one wait is no sleeping game
+            return -1.0 if wall_s > max(BUSY_FACTOR * seconds, BUSY_S) else seconds - spent
 
-        seen = self._seen = GameStatistics(env.spec, num_envs=1)
         with contextlib.closing(env):
             alone = self._play(
                 env,

@@ -117,7 +117,7 @@ def test_a_busy_machine_makes_no_game_dearer_and_a_sleeping_one_is_timed_by_the_
 def test_a_probe_waits_half_a_minute_for_a_processor_that_others_take() -> None:
     admit([CROWDED])
     clock_s[0] = waited_s[0] = 0.0
-    clocks = Clocks(lambda: clock_s[0] + waited_s[0], lambda: clock_s[0], lambda: 0)
+    clocks = Clocks(lambda: clock_s[0] + waited_s[0], lambda: clock_s[0], lambda: int(waited_s[0] / 5))
     found = probe_game(EnvConfig(CROWDED), seconds=1.0, clocks=clocks)
     assert found.episodes == 4, "at 7 steps and seconds each"
     assert 28.0 < waited_s[0] < 33.0
