@@ -10,14 +10,10 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 
 from league.errors import LeagueError
+from league.runtime.task_limits import MAX_LIVES, MAX_SILENCE_S, WAIT_S
 from league.tournament.batches import BatchJob, BatchOutcome, Field
 from league.tournament.worker import Failure, serve
 
-WAIT_S = 0.25
-MAX_SILENCE_S = 900.0
-"""A process that has shown no sign of life for so long is ended; it shows one before every turn of a game."""
-MAX_LIVES = 3
-"""Processes that may end over one batch before the tournament stops."""
 LEAVE_S = 2.0
 
 
@@ -38,7 +34,8 @@ class _Worker:
 class PlayInProcesses:
     """Plays batches in several processes of one torch thread each.
 
-    A process that dies or hangs is replaced and its batch begins again: a batch is recorded only once it is whole.
+    A process that dies or hangs is replaced and its batch begins again: a batch is recorded only once it is whole. It
+    shows a sign of life before every turn of a game.
 
     Args:
       jobs: processes, at least 1.

@@ -27,6 +27,7 @@ from league.runtime.on_ray.cluster import Cluster
 from league.runtime.on_ray.nodes.follow import follow
 from league.runtime.on_ray.nodes.node_watch import NodeWatch, agree, ask_versions
 from league.runtime.reaper import Reaper
+from league.runtime.task_limits import MAX_LIVES, MAX_SILENCE_S, WAIT_S
 
 logger = logging.getLogger(__name__)
 
@@ -38,15 +39,10 @@ Make = Callable[[Any], Callable[[Any, SignOfLife], Any]]
 
 OBJECT_STORE_MB = 256
 """Shared memory of a Ray of our own: it holds the setup."""
-WAIT_S = 0.25
 START_S = 180.0
 """Longest wait for a new process, and for a CPU of a cluster that others use."""
 ASK_EVERY_S, ANSWER_S = 5.0, 60.0
 """Time between two questions for signs of life, and the longest wait for an answer."""
-MAX_SILENCE_S = 900.0
-"""A task that has shown no sign of life for so long is given out again."""
-MAX_LIVES = 3
-"""Processes that may end over one task before all of them stop, or fail to start on one machine."""
 LIFE = "life"
 """Ray's name for the thread that answers questions while a task is done."""
 
