@@ -20,6 +20,7 @@ ROWS = {
     "kills": "benchmarks.durability.kills:rows",
     "recovery": "benchmarks.durability.recovery:rows",
     "training_time": "benchmarks.durability.training_time:rows",
+    "memory": "benchmarks.durability.memory:rows",
     "left_by_sigint": "benchmarks.durability.leftovers:sigint",
     "left_by_two_sigints": "benchmarks.durability.leftovers:two_sigints",
     "left_by_sigterm": "benchmarks.durability.leftovers:sigterm",

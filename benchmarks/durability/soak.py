@@ -36,8 +36,7 @@ LEAGUE: dict[str, object] = {
         for role in ("main_agent", "main_exploiter", "league_exploiter")
     ],
 }
-"""A snapshot for minutes of training, as in real runs: the payoff grows with the square of the population, which is no
-leak."""
+"""A snapshot for minutes of training, as in real runs: each adds its games to the payoff, which is no leak."""
 MAX_PLAYERS = 6
 
 Arguments = dict[str, object]
