@@ -2,14 +2,20 @@
 
 `EzPickle` makes deepcopy (as pickling) call the constructor again: the "copy" of a game in progress is a fresh game.
 The state of such objects is therefore copied by hand, before the wrappers around them.
+
+An object with a finaliser releases something that Python does not know, such as an emulator's memory. A plain copy of
+it holds the same thing, and would release it again: that ends the process. Such games are not copied.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
+from collections.abc import Iterable
 from typing import Any
 
 import gymnasium
+import numpy as np
 import pettingzoo
 from gymnasium.utils import EzPickle
 
@@ -20,8 +26,9 @@ def copy_game(env: Any) -> Any:
     """An independent env in the same state as `env`.
 
     Raises:
-      TypeError: it holds something that cannot be copied, such as an open window.
+      TypeError: it holds something that cannot be copied, such as an open window or an emulator.
     """
+    _require_no_finaliser(env)
     copied: dict[int, Any] = {}  # deepcopy's memo: objects in it are not copied again
     for layer in _layers(env, set()):
         if isinstance(layer, EzPickle):
@@ -29,6 +36,51 @@ def copy_game(env: Any) -> Any:
             copied[id(layer)] = shell
             vars(shell).update({name: copy.deepcopy(value, copied) for name, value in vars(layer).items()})
     return copy.deepcopy(env, copied)
+
+
+OWN_COPIES = ("__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__")
+"""Methods by which a class says how it is copied."""
+
+WITHOUT_PARTS = frozenset({bool, int, float, str, bytes, type(None), np.ndarray})
+"""Most of what an env holds; left out at once, since a search copies games by the thousand."""
+
+
+def _require_no_finaliser(env: Any) -> None:
+    """Raises TypeError for an object below `env` with a finaliser that does not say how it is copied."""
+    seen: set[int] = {id(env)}
+    waiting: list[object] = [env]
+    while waiting:
+        held = waiting.pop()
+        if _releases(type(held)):  # type: ignore[arg-type]  # a class is hashable
+            raise TypeError(f"{type(held).__name__} releases what it holds, and a copy would release it again")
+        for part in _parts(held):
+            if type(part) not in WITHOUT_PARTS and id(part) not in seen:
+                seen.add(id(part))
+                waiting.append(part)
+
+
+def _parts(held: object) -> Iterable[Any]:
+    """What a deep copy of an object copies with it, as far as Python shows it."""
+    if isinstance(held, dict):
+        return held.values()
+    if isinstance(held, list | tuple | set | frozenset):
+        return held
+    if isinstance(held, type) or _copies_itself(type(held)):  # type: ignore[arg-type]  # as above
+        return ()
+    return getattr(held, "__dict__", {}).values()
+
+
+@functools.cache
+def _releases(kind: type) -> bool:
+    """True for a class with a finaliser that does not say how it is copied."""
+    return hasattr(kind, "__del__") and not _copies_itself(kind)
+
+
+@functools.cache
+def _copies_itself(kind: type) -> bool:
+    """True for a class that says how it is copied; what `EzPickle` says makes a fresh game, which is no copy."""
+    unsaid = {name: (getattr(object, name, None), getattr(EzPickle, name, None)) for name in OWN_COPIES}
+    return any(getattr(kind, name, None) not in methods for name, methods in unsaid.items())
 
 
 def _layers(env: Any, seen: set[int]) -> list[Any]:

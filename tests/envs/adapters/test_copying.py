@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+import pytest
 from gymnasium.utils import EzPickle
 from pettingzoo import AECEnv
 
@@ -35,3 +36,35 @@ def test_an_env_inside_an_env_keeps_its_state() -> None:
     assert copied.played_inside.steps == [7]
     assert copied.seen[0] is copied.played_inside.steps
     assert copied.played_inside.steps is not env.played_inside.steps
+
+
+class Emulator:
+    """Holds memory that Python does not know, and frees it."""
+
+    freed: ClassVar[list[int]] = []
+
+    def __init__(self) -> None:
+        self.address = 7
+
+    def __del__(self) -> None:
+        self.freed.append(self.address)
+
+
+class Knowing(Emulator):
+    """Says how it is copied."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Knowing:
+        copied = Knowing()
+        copied.address = self.address + 1
+        return copied
+
+
+def test_what_a_finaliser_frees_is_never_copied_and_so_never_freed_twice() -> None:
+    Emulator.freed.clear()
+    env = Outer()
+    env.played_inside.seen = {"consoles": [Emulator()]}  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="Emulator releases what it holds"):
+        copy_game(env)
+    assert Emulator.freed == []
+    env.played_inside.seen = [Knowing()]  # type: ignore[attr-defined]
+    assert copy_game(env).played_inside.seen[0].address == 8
