@@ -60,7 +60,7 @@ def _require_no_finaliser(env: Any) -> None:
 
 
 def _parts(held: object) -> Iterable[Any]:
-    """What a deep copy of an object copies with it, as far as Python shows it."""
+    """The objects that a deep copy of one copies with it, as far as Python shows them."""
     if isinstance(held, dict):
         return held.values()
     if isinstance(held, list | tuple | set | frozenset):
