@@ -322,6 +322,6 @@ def test_a_game_of_two_seats_runs_on_the_roms_of_ale_py() -> None:
     for _ in range(5):
         turn = env.step(np.zeros(2, np.int64))
     assert turn.truncated.all()
-    with pytest.raises(EnvError, match="cannot be copied.*ALEInterface releases"):
+    with pytest.raises(EnvError, match=r"cannot be copied.*ALEInterface releases"):
         env.fork(np.zeros(1, np.int64))
     env.close()
