@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,11 +20,12 @@ from league.config.run_config import RunConfig
 from league.core.state.records import Assignment
 from league.runtime.on_ray.cluster import Cluster
 from league.runtime.on_ray.worker_group import RayWorkerGroup
+from tests.league.commands import ROOT
 
 pytestmark = pytest.mark.xdist_group("ray")
 """All that needs Ray runs in one worker, so that the machine holds one cluster at a time."""
 
-CONFIG = Path(__file__).parents[3] / "configs" / "connect_four_pipeline.yaml"
+CONFIG = ROOT / "configs" / "connect_four_pipeline.yaml"
 ROWS = 16
 UPDATES = 50
 MAX_DIFFERENCE = 1e-4
