@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 
 def say(kind: str, text: str) -> None:
-    """One line to the sink; it need not be there any more."""
+    """One line to the sink, written at once as a whole; the sink need not be there any more."""
     try:
-        print(kind, " ".join(text.split())[:500], flush=True)
+        sys.stdout.write(f"{kind} {' '.join(text.split())[:500]}\n")
+        sys.stdout.flush()
     except OSError:
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115  no later print may fail either
 

@@ -90,7 +90,7 @@ class NarrowArray:
         """Set one number; place: of it in `numbers`."""
         try:
             self.numbers[place] = number
-            if self.numbers[place] == number:
+            if self.numbers[place] == number or not self._wider:
                 return
         except OverflowError:
             pass
