@@ -15,11 +15,20 @@ STOP_S = 60.0
 """Time that a run has to leave in an orderly way."""
 
 
+class RunFailed(SystemExit):
+    """A command that did not end in time or in order. reason: which of both; the text also has the end of its log."""
+
+    def __init__(self, command: Sequence[str], *, reason: str, log: Path) -> None:
+        tail = log.read_text(errors="replace").splitlines()[-20:]
+        super().__init__("\n".join([f"`{' '.join(command)}` {reason}:", *tail]))
+        self.reason = reason
+
+
 def run_to_end(command: Sequence[str], *, log: Path, timeout_s: float) -> None:
     """Run a command in a process group of its own, its output at the end of `log`.
 
     Raises:
-      SystemExit: it did not end in time or left with another code than 0; the end of its log is in the message.
+      RunFailed: it did not end in time or left with another code than 0.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("ab") as output:
@@ -31,16 +40,15 @@ def run_to_end(command: Sequence[str], *, log: Path, timeout_s: float) -> None:
         finally:
             _stop(process)
     if code != 0:
-        tail = log.read_text(errors="replace").splitlines()[-20:]
-        reason = "did not end in time" if code is None else f"left with code {code}"
-        raise SystemExit("\n".join([f"`{' '.join(command)}` {reason}:", *tail]))
+        raise RunFailed(command, reason="did not end in time" if code is None else f"left with code {code}", log=log)
 
 
 def spend_budget(command: Sequence[str], *, run_dir: Path, log: Path, timeout_s: float) -> None:
     """Run a command that trains or resumes the run in `run_dir` until its budget is used up.
 
     Raises:
-      SystemExit: as `run_to_end`, or somebody stopped the run before that.
+      RunFailed: as in `run_to_end`.
+      SystemExit: somebody stopped the run before that.
     """
     run_to_end(command, log=log, timeout_s=timeout_s)
     if not has_spent_its_budget(RunFolder.open(run_dir)):

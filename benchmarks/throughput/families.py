@@ -1,7 +1,10 @@
 """Families of games: speed through our adapters beside the bare env's own, and what a short training learns.
 
-    python -m benchmarks.throughput.families --json
-    python -m benchmarks.throughput.families --only classic,openspiel --core-seconds 0
+    python -m benchmarks.throughput.families --results DIR --json
+    python -m benchmarks.throughput.families --rows classic_leduc,openspiel_leduc --core-seconds 0
+
+`--results` keeps the rows of each family as they come, and a later call skips those. A training that fails is a row of
+its family that misses its bound, and the other families follow.
 
 Speed: decisions a core-second at random play in one process. The bare env is one game in a loop of its own kind, with
 everything that a user's loop calls; both replay actions that were chosen before. The two take turns; the share is the
@@ -18,7 +21,6 @@ import contextlib
 import os
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -30,7 +32,8 @@ import yaml
 
 from agents.acting.policy import BotPolicy, Policy
 from benchmarks.report import Report
-from benchmarks.strength.run_to_end import run_to_end
+from benchmarks.rows import add_row_options, chosen_rows, measure_rows
+from benchmarks.strength.run_to_end import RunFailed, run_to_end
 from envs.adapters.bare import bare_rate
 from envs.bots import RandomBot, make_bot
 from envs.protocol import EnvConfig
@@ -69,50 +72,62 @@ class Family:
 
 SMALL_HANABI = {"colors": 2, "ranks": 3, "hand_size": 2}
 FAMILIES = {
-    "classic: Connect Four": Family("pettingzoo:classic/connect_four_v3"),
-    "classic: tic-tac-toe": Family("pettingzoo:classic/tictactoe_v3"),
-    "classic: Leduc": Family("pettingzoo:classic/leduc_holdem_v4", games=400),
-    "classic: rock-paper-scissors": Family("pettingzoo:classic/rps_v2", games=0),
-    "classic: Hanabi": Family("pettingzoo:classic/hanabi_v5", SMALL_HANABI, shared=True),
-    "butterfly: knights archers zombies": Family(
+    "classic_connect_four": Family("pettingzoo:classic/connect_four_v3"),
+    "classic_tic_tac_toe": Family("pettingzoo:classic/tictactoe_v3"),
+    "classic_leduc": Family("pettingzoo:classic/leduc_holdem_v4", games=400),
+    "classic_rps": Family("pettingzoo:classic/rps_v2", games=0),
+    "classic_hanabi": Family("pettingzoo:classic/hanabi_v5", SMALL_HANABI, shared=True),
+    "butterfly_knights_archers_zombies": Family(
         "pettingzoo:butterfly/knights_archers_zombies_v11", {"max_cycles": 200}, num_envs=16, games=20, shared=True
     ),
-    "atari: Pong, RAM": Family("pettingzoo:atari/pong_v3", {"obs_type": "ram", "max_cycles": 500}, num_envs=8, games=8),
-    "gymnasium: FrozenLake, discrete": Family("gymnasium:FrozenLake-v1", {"is_slippery": False}),
-    "gymnasium: Blackjack, tuple": Family("gymnasium:Blackjack-v1", games=2000),
-    "gymnasium: Acrobot, box observed": Family("gymnasium:Acrobot-v1", games=20),
-    "gymnasium: Pendulum, box acted": Family("gymnasium:Pendulum-v1", games=50),
-    "openspiel: Leduc, hidden": Family("openspiel:leduc_poker", python=False, games=1000),
-    "openspiel: goofspiel, simultaneous": Family(
-        "openspiel:goofspiel(num_cards=4,imp_info=true)", python=False, games=1000
-    ),
-    "openspiel: Kuhn, three seats": Family("openspiel:kuhn_poker(players=3)", python=False, games=999),
-    "openspiel: breakthrough, perfect": Family("openspiel:breakthrough(rows=6,columns=6)", python=False),
-    "built in: Othello": Family("othello", python=False),
+    "atari_pong_ram": Family("pettingzoo:atari/pong_v3", {"obs_type": "ram", "max_cycles": 500}, num_envs=8, games=8),
+    "gymnasium_frozen_lake": Family("gymnasium:FrozenLake-v1", {"is_slippery": False}),
+    "gymnasium_blackjack": Family("gymnasium:Blackjack-v1", games=2000),
+    "gymnasium_acrobot": Family("gymnasium:Acrobot-v1", games=20),
+    "gymnasium_pendulum": Family("gymnasium:Pendulum-v1", games=50),
+    "openspiel_leduc": Family("openspiel:leduc_poker", python=False, games=1000),
+    "openspiel_goofspiel": Family("openspiel:goofspiel(num_cards=4,imp_info=true)", python=False, games=1000),
+    "openspiel_kuhn_three_seats": Family("openspiel:kuhn_poker(players=3)", python=False, games=999),
+    "openspiel_breakthrough": Family("openspiel:breakthrough(rows=6,columns=6)", python=False),
+    "built_in_othello": Family("othello", python=False),
 }
 
 
 def main() -> int:
     """Run the benchmark; exit 1 where a bound does not hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="end with one JSON line")
-    parser.add_argument("--only", default="", help="families whose name holds one of these words, by commas")
+    add_row_options(parser, FAMILIES)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each measurement of speed; 0 for none")
     parser.add_argument("--core-seconds", type=float, default=45.0, help="of each training; 0 for none")
     parser.add_argument("--seed", type=int, default=0, help="of the training runs")
     options = parser.parse_args()
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
-    words, report = options.only.split(","), Report()
-    for name, family in FAMILIES.items():
-        if not any(word in name for word in words):
-            continue
-        if options.seconds:
-            add_speed(report, name, family, seconds=options.seconds)
-        if options.core_seconds and family.games:
-            add_learning(report, name, family, core_seconds=options.core_seconds, seed=options.seed)
-        print(f"{name}: done", file=sys.stderr, flush=True)
-    report.print(sys.stdout, as_json=options.json)
-    return 1 if report.failed else 0
+    seconds, core_seconds, seed = options.seconds, options.core_seconds, options.seed
+    return measure_rows(
+        chosen_rows(parser, options, FAMILIES),
+        lambda name, folder: measure(name, folder, seconds=seconds, core_seconds=core_seconds, seed=seed),
+        results=options.results,
+        as_json=options.json,
+        conditions={"seconds": seconds, "core_seconds": core_seconds, "seed": seed},
+    )
+
+
+def measure(name: str, folder: Path, *, seconds: float, core_seconds: float, seed: int) -> Report:
+    """The rows of one family: its speed if there are `seconds`, what it learns if there are `core_seconds`.
+
+    Args:
+      folder: for the run of the training.
+    """
+    family, report = FAMILIES[name], Report()
+    if seconds:
+        add_speed(report, name, family, seconds=seconds)
+    if core_seconds and family.games:
+        try:
+            add_learning(report, name, family, core_seconds=core_seconds, seed=seed, folder=folder)
+        except RunFailed as error:
+            print(error, file=sys.stderr, flush=True)
+            report.add(f"{name}: trainings that ended; one {error.reason}", 0, "runs", at_least=1)
+    return report
 
 
 def add_speed(report: Report, name: str, family: Family, *, seconds: float) -> None:
@@ -204,8 +219,15 @@ def replay(game: Any, episode: list[list[int]]) -> None:
     state.returns()
 
 
-def add_learning(report: Report, name: str, family: Family, *, core_seconds: float, seed: int) -> None:
-    """Train with the shipped defaults, and add what the newest policy and random play get against random play."""
+def add_learning(report: Report, name: str, family: Family, *, core_seconds: float, seed: int, folder: Path) -> None:
+    """Train with the shipped defaults, and add what the newest policy and random play get against random play.
+
+    Args:
+      folder: for the run.
+
+    Raises:
+      RunFailed: the training did not end in time or in order.
+    """
     plain = {
         "name": "family",
         "seed": seed,
@@ -215,22 +237,20 @@ def add_learning(report: Report, name: str, family: Family, *, core_seconds: flo
         "evaluation": {"bots": []},
         "wandb": {"mode": "disabled"},
     }
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        (place / "family.yaml").write_text(yaml.safe_dump(plain))
-        league = str(Path(sys.executable).with_name("league"))
-        run_to_end(
-            [league, "train", f"{place / 'family.yaml'}", "--run-dir", f"{place / 'run'}"],
-            log=place / "log.txt",
-            timeout_s=WALL_FACTOR * core_seconds + START_UP_S,
-        )
-        trained: Policy = load_policy(place / "run", player="last").as_seat_policy()
-        env = EnvConfig(family.env_id, dict(family.kwargs))
-        with contextlib.closing(make(env, num_envs=1)) as made:
-            alone = family.shared or made.spec.num_teams == 1
-        learnt, error = against_random(trained, env, games=family.games, alone=alone)
-        chance, chance_error = against_random(random_policy(0), env, games=family.games, alone=alone)
-        unit = "return" if alone else "score"
+    (folder / "family.yaml").write_text(yaml.safe_dump(plain))
+    league = str(Path(sys.executable).with_name("league"))
+    run_to_end(
+        [league, "train", f"{folder / 'family.yaml'}", "--run-dir", f"{folder / 'run'}"],
+        log=folder / "log.txt",
+        timeout_s=WALL_FACTOR * core_seconds + START_UP_S,
+    )
+    trained: Policy = load_policy(folder / "run", player="last").as_seat_policy()
+    env = EnvConfig(family.env_id, dict(family.kwargs))
+    with contextlib.closing(make(env, num_envs=1)) as made:
+        alone = family.shared or made.spec.num_teams == 1
+    learnt, error = against_random(trained, env, games=family.games, alone=alone)
+    chance, chance_error = against_random(random_policy(0), env, games=family.games, alone=alone)
+    unit = "return" if alone else "score"
     report.add(f"{name}: random play", chance, unit)
     bound = chance + ERRORS * float(np.hypot(error, chance_error))
     report.add(f"{name}: after {core_seconds:g} core-s", learnt, unit, at_least=bound)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
+
 import numpy as np
 import pyspiel
 import pytest
 
 from benchmarks.report import Report
+from benchmarks.strength.run_to_end import RunFailed
+from benchmarks.throughput import families
 from benchmarks.throughput.families import (
     FAMILIES,
     Family,
@@ -14,6 +20,7 @@ from benchmarks.throughput.families import (
     add_learning,
     add_speed,
     against_random,
+    main,
     random_policy,
     replay,
 )
@@ -37,13 +44,32 @@ def test_speed_is_held_against_the_bare_env(family: Family, bounds: list[str | N
     assert min(rates) > 0
 
 
-def test_what_was_learnt_is_held_against_random_play() -> None:
+def test_what_was_learnt_is_held_against_random_play(tmp_path: Path) -> None:
     report = Report()
-    add_learning(report, "it", Family("tic_tac_toe", games=40), core_seconds=1.0, seed=0)
+    add_learning(report, "it", Family("tic_tac_toe", games=40), core_seconds=1.0, seed=0, folder=tmp_path)
     chance, learnt = report.rows
     assert chance.value == pytest.approx(0.5, abs=0.25)
     assert learnt.required is not None
     assert float(learnt.required.removeprefix(">= ")) > (chance.value or 0.0)
+
+
+def test_a_training_that_crashes_is_a_row_and_the_other_families_follow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def learn(report: Report, name: str, family: Family, *, folder: Path, **settings: float) -> None:
+        if name == "classic_leduc":
+            (folder / "log.txt").write_text("the game dumped its core")
+            raise RunFailed(["league", "train"], reason="left with code -11", log=folder / "log.txt")
+        report.add(f"{name}: after 1 core-s", 0.9, "score", at_least=0.5)
+
+    monkeypatch.setattr(families, "add_learning", learn)
+    arguments = ["families", "--rows", "classic_leduc,openspiel_leduc", "--seconds", "0", "--results", f"{tmp_path}"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert main() == 1
+    printed = capsys.readouterr()
+    assert "left with code -11" in printed.out and "the game dumped its core" in printed.err
+    kept = {name: json.loads((tmp_path / f"{name}.json").read_text()) for name in ("classic_leduc", "openspiel_leduc")}
+    assert [rows["rows"][0]["met"] for rows in kept.values()] == [False, True]
 
 
 @pytest.mark.parametrize("name", ["goofspiel(num_cards=3)", "leduc_poker", "kuhn_poker(players=3)"])
