@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.acting.policy import ActInputs, Evaluating, Policy
-from envs.protocol import EnvConfig, Turn
+from envs.protocol import EnvConfig, EnvSpec, Turn
 from envs.rendering.frames import make_shown
 from envs.rendering.registry import PUBLIC_MOVES
 from envs.rendering.renderer import seat_name
@@ -38,6 +38,11 @@ class _Past:
     by_person: bool
     core: tuple[NDArray[np.float32], ...]
     rng: Any
+
+
+def accepts_moves_by_hand(spec: EnvSpec) -> bool:
+    """True if a person can type moves: actions are numbered, neither continuous nor composed."""
+    return spec.actions.kind == "categorical"
 
 
 class GameSession:
@@ -64,9 +69,10 @@ class GameSession:
         self._config, self._seed, self.seat = env, seed, seat
         self._env = make_shown(replace(env, workers=0), num_envs=1)
         spec = self._env.spec
-        if spec.actions.kind != "categorical" or not 0 <= seat < spec.num_seats or len(policies) != spec.num_seats:
+        by_hand = accepts_moves_by_hand(spec)
+        if not by_hand or not 0 <= seat < spec.num_seats or len(policies) != spec.num_seats:
             self._env.close()
-            kind = "its actions are not numbered" if spec.actions.kind != "categorical" else "it has no such seat"
+            kind = "it has no such seat" if by_hand else "its actions are not numbered"
             raise LeagueError(
                 f"{env.id} cannot be played in seat {seat}: {kind} (seats are 0 to {spec.num_seats - 1})."
             )

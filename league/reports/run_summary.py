@@ -62,14 +62,26 @@ def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callab
             progress=progress,
         )
         print_report(report)
-    run = _as_typed(path)
     typer.echo(f"\nThe run lies in {path}. To try next:")
-    for command in (
-        f"league resume {run} --for 180s",
-        f"league eval {run} --bots {','.join(config.evaluation.bots) or 'random'} --games {LONGER_GAMES}",
-        f"league ratings {run}",
-    ):
+    for command in next_commands(config, _as_typed(path), has_policies=bool(status.league.snapshots)):
         typer.echo(f"  {command}")
+
+
+def next_commands(config: RunConfig, run: str, *, has_policies: bool) -> list[str]:
+    """The commands to try after training, each of which works for this run.
+
+    Args:
+      run: its path as typed. has_policies: whether it has a snapshot, which can be watched and played against.
+    """
+    from league.play.session import accepts_moves_by_hand
+
+    commands = [f"league resume {run} --for 180s"]
+    if has_policies:
+        commands.append(f"league watch {run}")
+        if accepts_moves_by_hand(spec_of(config.env)):
+            commands.append(f"league play {run}")
+    bots = ",".join(config.evaluation.bots) or "random"
+    return [*commands, f"league eval {run} --bots {bots} --games {LONGER_GAMES}", f"league ratings {run}"]
 
 
 def last_bots(config: RunConfig) -> tuple[str, ...]:

@@ -1,0 +1,45 @@
+"""The commands that are named at the end of a training."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from league.config.loading import load_config
+from league.reports.run_summary import next_commands
+from tests.league.commands import league
+from tests.league.tiny_runs import tiny, write_config
+
+
+def names_of(commands: list[str]) -> list[str]:
+    return [command.split()[1] for command in commands]
+
+
+def test_commands_named_at_the_end_work(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each as it is printed; a game to watch is limited to one, and the person to play leaves at once."""
+    shorter = {"watch": ["--games", "1", "--delay", "0"], "play": [], "ratings": []}
+    commands = next_commands(load_config(made / "config.yaml"), shlex.quote(str(made)), has_policies=True)
+    assert names_of(commands) == ["resume", "watch", "play", "eval", "ratings"]
+    monkeypatch.setattr(sys, "stdin", io.StringIO("quit\n"))
+    for command in commands:
+        if (name := command.split()[1]) in shorter:
+            ran = league(*shlex.split(command)[1:], *shorter[name])
+            assert ran.code == 0, ran.err
+
+
+@pytest.mark.parametrize(
+    ("env_id", "has_policies", "names"),
+    [
+        ("gymnasium:Pendulum-v1", True, ["resume", "watch", "eval", "ratings"]),
+        ("tic_tac_toe", False, ["resume", "eval", "ratings"]),
+    ],
+)
+def test_only_commands_that_work_for_the_run_are_named(
+    env_id: str, has_policies: bool, names: list[str], tmp_path: Path
+) -> None:
+    config = load_config(write_config(tmp_path, tiny(env={"id": env_id})))
+    assert names_of(next_commands(config, "run", has_policies=has_policies)) == names
