@@ -153,7 +153,7 @@ class LearnerConfig:
         noise is then not scaled up, and where play has become pure the entropy keeps its weight.
       max_grad_norm: global norm that the gradient is clipped to.
       max_policy_lag: in updates; decisions of older behaviour policies are masked out and counted.
-      precision: "float32" ("fp32"), "bfloat16" ("bf16"), or "auto": bfloat16 if a probe at the start finds it faster.
+      precision: "float32" ("fp32"), "bfloat16" ("bf16"), or "auto": bfloat16 if measured to be faster at the start.
       compile_mode: torch.compile's mode for an undivided network, or "none"; it needs a C++ compiler and tens of
         seconds at the start, and pays off for networks of many small layers.
       rollback_after: consecutive non-finite updates after which the last finite state is restored.

@@ -1,1 +1,1 @@
-"""Facts of a game that settings depend on: the record, its statistics, and the probe that measures them."""
+"""Facts of a game that settings depend on: the record, its statistics, and the random play that measures them."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from envs import calls
 from envs.adapters.bare import bare_rate
 from envs.bots import RandomBot
-from envs.facts.game_probe import CLOCKS, Clock, Clocks
+from envs.facts.clocks import CLOCKS, Clock, Clocks
 from envs.protocol import BatchedEnv, EnvConfig, EnvSpec, Turn
 from envs.registry import make
 from league.eval.match_result import Z_95

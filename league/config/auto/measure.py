@@ -7,7 +7,7 @@ import sys
 
 from agents.nets.config import NetworkConfig
 from envs.facts.game_facts import GameFacts
-from envs.facts.game_probe import GameProbe
+from envs.facts.random_play import RandomPlay
 from envs.protocol import EnvConfig, EnvError, EnvSpec
 from league.config.auto.situation import NetworkCosts, Situation
 from league.config.ray_address import AUTO, OWN, ray_address
@@ -20,7 +20,7 @@ CALL_DEADLINE_S = 60.0
 DEAR_FACTOR = 2.5
 """Of the nominal cost of a network: from here on the measured one counts."""
 
-PROBE_S, MIN_PROBE_S, PROBE_SHARE = 2.0, 0.3, 0.02
+MAX_PLAY_S, MIN_PLAY_S, PLAY_FRACTION = 2.0, 0.3, 0.02
 """Seconds of random play: at most, at least, and as a share of the budget."""
 
 
@@ -80,18 +80,18 @@ def num_cores() -> int:
 
 def _facts_of(env: EnvConfig, budget: BudgetConfig, *, is_exact: bool) -> GameFacts:
     limit = min((one for one in (budget.seconds, budget.core_seconds) if one is not None), default=None)
-    seconds = PROBE_S if limit is None else min(max(PROBE_SHARE * limit, MIN_PROBE_S), PROBE_S)
-    probe = GameProbe(env, seconds=None if is_exact else seconds)
+    seconds = MAX_PLAY_S if limit is None else min(max(PLAY_FRACTION * limit, MIN_PLAY_S), MAX_PLAY_S)
+    play = RandomPlay(env, seconds=None if is_exact else seconds)
     try:
-        watched(probe.run, deadline_s=CALL_DEADLINE_S, say=_say)
+        watched(play.run, deadline_s=CALL_DEADLINE_S, say=_say)
     except EnvError as error:
-        found = probe.facts()
+        found = play.facts()
         if found is None:
             raise
         _say(f"The settings rest on less than they should: {error}")
         return found
-    found = probe.facts()
-    assert found is not None, "a probe plays at least one turn"
+    found = play.facts()
+    assert found is not None, "at least one turn is played"
     return found
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from envs.facts.game_facts import GameFacts
-from envs.facts.game_probe import GameProbe
 from envs.facts.history import Comparisons
+from envs.facts.random_play import RandomPlay
 from envs.plugins import admit
 from envs.protocol import EnvConfig
 
@@ -66,9 +66,9 @@ def drawn() -> Corridor:
 
 def facts(env_id: str) -> GameFacts:
     admit([env_id] if HERE in env_id else [])
-    probe = GameProbe(EnvConfig(env_id), seconds=None)
-    probe.run()
-    found = probe.facts()
+    play = RandomPlay(EnvConfig(env_id), seconds=None)
+    play.run()
+    found = play.facts()
     assert found is not None
     return found
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from envs.facts.game_probe import GameProbe
 from envs.facts.joint_actions import interaction_share
+from envs.facts.random_play import RandomPlay
 from envs.protocol import EnvConfig
 
 
@@ -45,15 +45,15 @@ def test_too_few_turns_for_so_many_actions_tell_nothing() -> None:
     ("env_id", "low", "high"), [("repeated_rock_paper_scissors", 0.9, 1.0), ("rock_paper_scissors", 0.9, 1.0)]
 )
 def test_a_guessing_game_is_recognised(env_id: str, low: float, high: float) -> None:
-    probe = GameProbe(EnvConfig(env_id), seconds=None)
-    probe.run()
-    found = probe.facts()
+    play = RandomPlay(EnvConfig(env_id), seconds=None)
+    play.run()
+    found = play.facts()
     assert found is not None and found.interaction is not None
     assert low <= found.interaction <= high + 0.02
 
 
 def test_a_game_in_turns_has_no_joint_actions() -> None:
-    probe = GameProbe(EnvConfig("tic_tac_toe"), seconds=None)
-    probe.run()
-    found = probe.facts()
+    play = RandomPlay(EnvConfig("tic_tac_toe"), seconds=None)
+    play.run()
+    found = play.facts()
     assert found is not None and found.interaction is None

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from pettingzoo import AECEnv
 
 from envs.facts.game_facts import GameFacts
-from envs.facts.game_probe import GameProbe
+from envs.facts.random_play import RandomPlay
 from envs.plugins import admit
 from envs.protocol import EnvConfig
 
@@ -94,9 +94,9 @@ def silent() -> Silent:
 
 def facts(game: str) -> GameFacts:
     admit([f"{__name__}:{game}"])
-    probe = GameProbe(EnvConfig(f"{__name__}:{game}"), seconds=None)
-    probe.run()
-    found = probe.facts()
+    play = RandomPlay(EnvConfig(f"{__name__}:{game}"), seconds=None)
+    play.run()
+    found = play.facts()
     assert found is not None
     return found
 
@@ -109,7 +109,7 @@ def test_dice_that_all_seats_see_hide_nothing(game: str, hides: bool) -> None:
 
 
 def test_hidden_cards_stay_hidden() -> None:
-    probe = GameProbe(EnvConfig("pettingzoo:classic/leduc_holdem_v4"), seconds=None)
-    probe.run()
-    found = probe.facts()
+    play = RandomPlay(EnvConfig("pettingzoo:classic/leduc_holdem_v4"), seconds=None)
+    play.run()
+    found = play.facts()
     assert found is not None and found.hides

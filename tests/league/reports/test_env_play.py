@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from envs.adapters.bare import bare_rate
-from envs.facts.game_probe import Clocks
+from envs.facts.clocks import Clocks
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.reports.env_check import check_environment

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +15,7 @@ import numpy as np
 
 from envs import calls
 from envs.bots import Copyable, RandomBot
+from envs.facts.clocks import CLOCKS, Clocks
 from envs.facts.game_facts import GameCosts, GameFacts
 from envs.facts.game_statistics import GameStatistics
 from envs.facts.shared_views import SharedViews
@@ -24,19 +23,19 @@ from envs.protocol import BatchedEnv, EnvConfig, EnvError
 from envs.registry import make
 
 MAX_GAMES = 64
-"""Most games that a probe makes at once."""
+"""Most games that are made at once."""
 
 EXACT_GAMES, EXACT_TURNS = 4, 500
-"""Games and turns of a probe that must not depend on a clock."""
+"""Games and turns of play that must not depend on a clock."""
 
 ENOUGH_TURNS, ENOUGH_EPISODES = 20_000, 1_000
-"""Turns of single games, and episodes, after which a probe ends before its time."""
+"""Turns of single games, and episodes, after which play ends before its time."""
 
 ALONE_TURNS, ALONE_EPISODES = 300, 10
 """Turns and episodes after which the first game ends before its time."""
 
 ALONE_FRACTION, MAKING_FRACTION = 0.4, 0.2
-"""Of a probe's time: play of the first game. Of the time left: making of the many."""
+"""Of all the time: play of the first game. Of the time left: making of the many."""
 
 AGAIN_S = 4.0
 """Cost of the first game up to which another one is made, to tell imports from the cost of a game."""
@@ -45,55 +44,8 @@ MIN_MANY_TURNS = 20
 """Turns of many games together that are timed at least, unless they take long."""
 
 BUSY_FACTOR, BUSY_S = 10.0, 30.0
-"""Wall time of a probe where other programs take the processor: at most the first as a multiple of its seconds, or the
+"""Wall time of play where other programs take the processor: at most the first as a multiple of its seconds, or the
 second, whichever is longer. Settings of a game that was hardly seen do more harm than waiting."""
-
-Clock = Callable[[], float]
-
-
-SHARE_OF_ITS_OWN = 0.05
-"""Of the wall time of calls: processor time from which a game counts as working in this very process."""
-
-WAITS_A_CALL = 0.5
-"""Waits of a thread per call from which a game counts as sleeping, or as working in other processes."""
-
-
-def num_waits() -> int:
-    """Times that this thread has waited for something, being interrupted not counted; 1 where nothing tells."""
-    return resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw if hasattr(resource, "RUSAGE_THREAD") else 1
-
-
-@dataclass(frozen=True)
-class Clocks:
-    """Clocks of a probe: seconds of the wall and of this process's processor time, and waits of this thread.
-
-    Costs are processor time, which other programs on the machine do not lengthen. A game that sleeps, or works in
-    processes of its own, takes hardly any here, and is measured by the wall.
-    """
-
-    wall: Clock = time.perf_counter
-    processor: Clock = time.process_time
-    waits: Callable[[], int] = num_waits
-
-    def now(self) -> tuple[float, float, int]:
-        """All at once."""
-        return self.wall(), self.processor(), self.waits()
-
-    def cost_since(self, began: tuple[float, float, int], *, calls: int = 1) -> float:
-        """Seconds that so many calls took, of which the first began then.
-
-        Many calls are judged together: a short one may be interrupted for a time that is long beside its own.
-        """
-        return (self.wall() - began[0]) if self.waited_since(began, calls=calls) else self.processor() - began[1]
-
-    def waited_since(self, began: tuple[float, float, int], *, calls: int = 1) -> bool:
-        """True if the calls slept, or worked elsewhere, for nearly all of their time."""
-        if self.waits() - began[2] < WAITS_A_CALL * calls:
-            return False
-        return self.processor() - began[1] < SHARE_OF_ITS_OWN * (self.wall() - began[0])
-
-
-CLOCKS = Clocks()
 
 
 @dataclass(frozen=True)
@@ -104,7 +56,7 @@ class _Timing:
     reset_s: float
 
 
-class GameProbe:
+class RandomPlay:
     """Plays a game at random; what was seen so far can be had at any time.
 
     Args:

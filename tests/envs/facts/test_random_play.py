@@ -1,4 +1,4 @@
-"""The probe: what random play tells of games of each kind, and how little it costs where a game is dear."""
+"""Random play: the facts that it finds of games of each kind, and how little it costs where a game is dear."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from envs.bots import RandomBot
+from envs.facts.clocks import CLOCKS, Clocks
 from envs.facts.game_facts import GameFacts
-from envs.facts.game_probe import CLOCKS, EXACT_GAMES, EXACT_TURNS, Clocks, GameProbe
 from envs.facts.game_statistics import MAX_GUESSED_TURNS, UNENDED_TURNS, GameStatistics, equal_seats
+from envs.facts.random_play import EXACT_GAMES, EXACT_TURNS, RandomPlay
 from envs.games.tic_tac_toe import TicTacToe
 from envs.plugins import admit
 from envs.protocol import EnvConfig, Turn
@@ -78,23 +79,23 @@ def make_paid(num_envs: int) -> Paid:
     return Paid(num_envs=num_envs)
 
 
-def probe_game(config: EnvConfig, *, seconds: float | None, clocks: Clocks = CLOCKS) -> GameFacts:
-    probe = GameProbe(config, seconds=seconds, clocks=clocks)
-    probe.run()
-    found = probe.facts()
+def facts_of(config: EnvConfig, *, seconds: float | None, clocks: Clocks = CLOCKS) -> GameFacts:
+    play = RandomPlay(config, seconds=seconds, clocks=clocks)
+    play.run()
+    found = play.facts()
     assert found is not None
     return found
 
 
 def facts(env_id: str, **kwargs: object) -> GameFacts:
-    return probe_game(EnvConfig(env_id, kwargs), seconds=None)
+    return facts_of(EnvConfig(env_id, kwargs), seconds=None)
 
 
 def test_a_dear_game_is_made_once_and_left_in_time() -> None:
     admit([DEAR])
     made.clear()
     clock_s[0] = 0.0
-    found = probe_game(EnvConfig(DEAR), seconds=10.0, clocks=Clocks(lambda: clock_s[0], lambda: clock_s[0], lambda: 0))
+    found = facts_of(EnvConfig(DEAR), seconds=10.0, clocks=Clocks(lambda: clock_s[0], lambda: clock_s[0], lambda: 0))
     assert len(made) == 1
     assert clock_s[0] <= 5.0 + 10.0 + 0.5
     assert found.costs is not None
@@ -114,11 +115,11 @@ def test_a_busy_machine_makes_no_game_dearer_and_a_sleeping_one_is_timed_by_the_
     assert clocks.cost_since(began, calls=1000) == 60.0
 
 
-def test_a_probe_waits_half_a_minute_for_a_processor_that_others_take() -> None:
+def test_random_play_waits_half_a_minute_for_a_processor_that_others_take() -> None:
     admit([CROWDED])
     clock_s[0] = waited_s[0] = 0.0
     clocks = Clocks(lambda: clock_s[0] + waited_s[0], lambda: clock_s[0], lambda: int(waited_s[0] / 5))
-    found = probe_game(EnvConfig(CROWDED), seconds=1.0, clocks=clocks)
+    found = facts_of(EnvConfig(CROWDED), seconds=1.0, clocks=clocks)
     assert found.episodes == 4, "at 7 steps and seconds each"
     assert 28.0 < waited_s[0] < 33.0
 
@@ -153,7 +154,7 @@ def test_lengths_returns_and_ranges_of_a_game() -> None:
         ("three_seat_rock_paper_scissors", "one_shot", False, False),
     ],
 )
-def test_a_probe_finds_how_a_game_is_played_and_what_it_hides(
+def test_random_play_finds_how_a_game_is_played_and_what_it_hides(
     env_id: str, play: str, hides: bool, wins_only: bool
 ) -> None:
     found = facts(env_id)
@@ -179,14 +180,14 @@ def test_a_random_start_that_all_see_hides_nothing() -> None:
 
 
 @pytest.mark.parametrize("env_id", ["tic_tac_toe", "kuhn_poker", "gymnasium:CartPole-v1"])
-def test_a_probe_without_a_clock_repeats(env_id: str) -> None:
+def test_random_play_without_a_clock_repeats(env_id: str) -> None:
     assert facts(env_id) == facts(env_id)
 
 
 def test_costs_of_a_call_and_of_a_game_are_separated() -> None:
     admit([PAID])
     clocks = Clocks(lambda: clock_s[0], lambda: clock_s[0], lambda: 0)
-    found = probe_game(EnvConfig(PAID), seconds=2000.0, clocks=clocks)
+    found = facts_of(EnvConfig(PAID), seconds=2000.0, clocks=clocks)
     assert found.costs is not None
     assert found.costs.game_s == pytest.approx(0.1)
     assert found.costs.call_s == pytest.approx(1.0)
