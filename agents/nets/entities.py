@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from agents.nets.attention import EXCLUDED, Norm, TransformerLayer
 from agents.nets.blocks import Block, Encoder, compute_dtype, orthogonal_dense
 from agents.nets.config import NetworkConfig
-from agents.nets.mlp import FlattenFields, dense_blocks, is_scaled, symlog
+from agents.nets.mlp import FlattenFields, IdentityInput, dense_blocks, is_scaled, symlog
 from agents.nets.passthrough import passthrough
 from envs.protocol import ArraySpec
 
@@ -189,19 +189,6 @@ def entity_layout(observations: Mapping[str, ArraySpec], size: int, *, scaling: 
     return EntityLayout(tuple(sets), size)
 
 
-class Flattened(nn.Module):
-    """Concatenates fields without a layer."""
-
-    def __init__(self, fields: FlattenFields) -> None:
-        super().__init__()
-        self.fields = fields
-
-    def forward(self, *, obs: Mapping[str, Tensor]) -> Tensor:
-        """Features [..., F] float32 of observation fields [..., *shape]."""
-        features: Tensor = self.fields(obs, torch.float32)
-        return features
-
-
 def build_entities(
     observations: Mapping[str, ArraySpec],
     config: NetworkConfig,
@@ -222,7 +209,7 @@ def build_entities(
         raise ValueError(f"no field of rank {SET_RANK} (entities, numbers) among {shapes}; use 'mlp'")
     numbers = {name: spec for name, spec in observations.items() if name not in layout.field_names}
     rest = FlattenFields(numbers, scaling=config.input_scaling)
-    others = Flattened(rest) if rest.num_features else None
+    others = IdentityInput(rest) if rest.num_features else None
     return encode_entities(layout, others, rest.num_features, config, generator, pointers=pointers)
 
 

@@ -76,7 +76,7 @@ class InputLayer(nn.Module):
 
 
 class IdentityInput(nn.Module):
-    """The first block of a network without hidden layers: the fields themselves."""
+    """The fields themselves: the first block without hidden layers, or what joins a set of entities."""
 
     def __init__(self, fields: FlattenFields) -> None:
         super().__init__()
