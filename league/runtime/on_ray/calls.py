@@ -1,20 +1,15 @@
-"""Bookkeeping of the Ray runtime: hosts, calls in flight, what a directive calls, and the error texts of calls."""
+"""Calls of hosts in flight, each with its deadline, and the calls and reports of directives."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import os
-import signal
-from collections import deque
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import ray
 
 from league.config.deadlines import PROGRESS_EVERY_S
-from league.errors import LeagueError
+from league.runtime.on_ray.roster import Directive, Host
 from league.runtime.protocol import (
     InstallPlayer,
     LearnerProgress,
@@ -30,46 +25,6 @@ from league.runtime.protocol import (
 LATE_S = 2.0 * PROGRESS_EVERY_S
 """A learner host without a sign for longer than this is late: leases that wait for it are not overdue."""
 
-Directive = tuple[Callable[[Any], Any], Callable[[Any], list[Report]]]
-"""A call of a learner host, given its handle, and the reports that its result makes."""
-
-
-@dataclass
-class Host:
-    """One Ray actor and what it owes.
-
-    Fields:
-      kind: "actor_host", "learner_host" or "inference_host". pid: 0 until it is ready.
-      is_added: whether it came while the run went.
-      failures: losses in a row. parked: whether these are too many, so that it is tried again only now and then.
-      tasks: of a learner host, in order; the first of them is under way where `is_busy`.
-      asked_at, answered_at: when it was last asked how far it is, and when it last said so.
-    """
-
-    name: str
-    kind: str
-    handle: Any = None
-    pid: int = 0
-    is_added: bool = False
-    failures: int = 0
-    parked: bool = False
-    start_at: float = 0.0
-    tasks: deque[Directive] = field(default_factory=deque)
-    is_busy: bool = False
-    is_asked: bool = False
-    asked_at: float = 0.0
-    answered_at: float = 0.0
-
-
-@functools.cache
-def actor_class(process: type, **concurrency_groups: int) -> Any:
-    """The Ray actor class of a process, made once: Ray keeps each one that is made, 45 KiB of it.
-
-    Args:
-      concurrency_groups: threads by name of the group.
-    """
-    return (ray.remote(concurrency_groups=concurrency_groups) if concurrency_groups else ray.remote)(process)
-
 
 @dataclass
 class Call:
@@ -84,57 +39,68 @@ class Call:
     host: Host
     deadline: float
     answer: Callable[[Any], list[Report]]
-    lost: Callable[[str], list[Report]] = field(default=lambda reason: [])
-    learner: Host | None = None
-    keeps: tuple[Any, ...] = ()
+    lost: Callable[[str], list[Report]]
+    learner: Host | None
+    keeps: tuple[Any, ...]
 
 
-def require_others(hosts: Iterable[Host], host: Host, reason: str) -> None:
-    """Let the run end where it needs a parked host: each learner host holds players, of actor hosts one will do.
+class PendingCalls:
+    """Calls in flight by the references that Ray gave for them. monotonic: seconds that never go back."""
 
-    Raises:
-      LeagueError: it needs this one.
-    """
-    actors = [other for other in hosts if other.kind == "actor_host"]
-    if host.kind == "actor_host" and not all(actor.parked for actor in actors):
-        return
-    of_all = ", like every other actor host" if host.kind == "actor_host" and len(actors) > 1 else ""
-    raise LeagueError(
-        f"{host.name} was lost {host.failures} times in a row without doing any work in between{of_all}; "
-        f"last: {reason}. Mend the cause, then `league resume` the run."
-    )
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._calls: dict[Any, Call] = {}
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def __iter__(self) -> Iterator[Call]:
+        return iter(self._calls.values())
+
+    def expect(
+        self,
+        reference: Any,
+        host: Host,
+        answer: Callable[[Any], list[Report]],
+        *,
+        deadline_s: float,
+        lost: Callable[[str], list[Report]] = lambda reason: [],
+        learner: Host | None = None,
+        keeps: tuple[Any, ...] = (),
+    ) -> None:
+        """Keep a call until it comes back; the rest as the fields of `Call`. deadline_s: from now."""
+        self._calls[reference] = Call(host, self._monotonic() + deadline_s, answer, lost, learner, keeps)
+
+    def take_finished(self, timeout_s: float) -> Iterator[tuple[Any, Call]]:
+        """Each call that has come back, waiting for the first one; those forgotten in between are left out."""
+        ready, _ = ray.wait(list(self._calls), num_returns=1, timeout=timeout_s)
+        if ready:
+            ready, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0)
+        for reference in ready:
+            call = self._calls.pop(reference, None)
+            if call is not None:
+                yield reference, call
+
+    def overdue(self) -> Iterator[Call]:
+        """The calls past their deadline, but for those that wait for a learner host that is late itself."""
+        now = self._monotonic()
+        for call in [call for call in self._calls.values() if call.deadline < now]:
+            if not is_late(call.learner, now):
+                yield call
+
+    def forget(self, host: Host) -> None:
+        """Give up everything that a host owes."""
+        for reference in [reference for reference, call in self._calls.items() if call.host is host]:
+            del self._calls[reference]
+
+    def clear(self) -> None:
+        """Give up all."""
+        self._calls.clear()
 
 
 def is_late(learner: Host | None, now: float) -> bool:
     """True if a learner host is absent or unresponsive; those that wait for it are then not to blame."""
     return learner is not None and (not learner.pid or now - learner.answered_at > LATE_S)
-
-
-def kill_host(host: Host, *, through_ray: bool, by_kernel: bool) -> None:
-    """End a host's process.
-
-    Args:
-      through_ray: Ray ends it, which takes its control store. by_kernel: on this machine, also where it is frozen.
-    """
-    if host.handle is not None and through_ray:
-        with contextlib.suppress(ray.exceptions.RayError, ValueError, RuntimeError):
-            ray.kill(host.handle, no_restart=True)
-    if host.pid and by_kernel:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(host.pid, signal.SIGKILL)
-    host.handle, host.pid = None, 0
-
-
-def last_line(error: BaseException) -> str:
-    """The last meaningful line of an error: Ray puts a remote traceback before it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[-1] if lines else type(error).__name__)[:300]
-
-
-def cause_text(error: BaseException) -> str:
-    """The message of a remote error, without the traceback that Ray puts before it."""
-    cause = getattr(error, "cause", None)
-    return str(cause) if isinstance(cause, BaseException) else last_line(error)
 
 
 def has_learnt(reports: list[Report]) -> bool:

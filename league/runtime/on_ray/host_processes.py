@@ -32,9 +32,9 @@ from league.runtime.actor_host import ActorHost
 from league.runtime.async_learner_host import AsyncLearnerHost
 from league.runtime.host_log import logs_its_errors, open_log
 from league.runtime.learner_host import LearnerHost, UnknownPlayer, Workers
-from league.runtime.on_ray.calls import actor_class
 from league.runtime.on_ray.frozen_objects import NewestObjects
 from league.runtime.on_ray.nodes.learner_groups import ANY, WorkerPlace
+from league.runtime.on_ray.ray_actors import actor_class
 from league.runtime.on_ray.worker_group import RayWorkerGroup
 from league.runtime.protocol import (
     CheckpointTaken,

@@ -2,9 +2,43 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from league.runtime.on_ray.calls import Host
+from league.errors import LeagueError
+from league.runtime.protocol import Report
+
+Directive = tuple[Callable[[Any], Any], Callable[[Any], list[Report]]]
+"""A call of a learner host, given its handle, and the reports that its result makes."""
+
+
+@dataclass
+class Host:
+    """One Ray actor and what it owes.
+
+    Fields:
+      kind: "actor_host", "learner_host" or "inference_host". pid: 0 until it is ready.
+      is_added: whether it came while the run went.
+      failures: losses in a row. parked: whether these are too many, so that it is tried again only now and then.
+      tasks: of a learner host, in order; the first of them is under way where `is_busy`.
+      asked_at, answered_at: when it was last asked how far it is, and when it last said so.
+    """
+
+    name: str
+    kind: str
+    handle: Any = None
+    pid: int = 0
+    is_added: bool = False
+    failures: int = 0
+    parked: bool = False
+    start_at: float = 0.0
+    tasks: deque[Directive] = field(default_factory=deque)
+    is_busy: bool = False
+    is_asked: bool = False
+    asked_at: float = 0.0
+    answered_at: float = 0.0
 
 
 class Roster:
@@ -61,3 +95,18 @@ class Roster:
     def learner_handles(self) -> dict[str, Any]:
         """Player -> handle of its learner host, None while that is not there."""
         return {player: self.hosts[name].handle for player, name in self._learner_of.items()}
+
+    def require_others(self, host: Host, reason: str) -> None:
+        """Let the run end where it needs a parked host: each learner host holds players, of actor hosts one will do.
+
+        Raises:
+          LeagueError: it needs this one.
+        """
+        actors = [other for other in self.hosts.values() if other.kind == "actor_host"]
+        if host.kind == "actor_host" and not all(actor.parked for actor in actors):
+            return
+        of_all = ", like every other actor host" if host.kind == "actor_host" and len(actors) > 1 else ""
+        raise LeagueError(
+            f"{host.name} was lost {host.failures} times in a row without doing any work in between{of_all}; "
+            f"last: {reason}. Mend the cause, then `league resume` the run."
+        )

@@ -15,18 +15,7 @@ from envs.protocol import EnvError
 from league.config.deadlines import PROGRESS_EVERY_S, START_S
 from league.config.ray_address import ray_address
 from league.config.run_config import RuntimeConfig
-from league.runtime.on_ray.calls import (
-    Call,
-    Host,
-    actor_class,
-    cause_text,
-    directive_of,
-    has_learnt,
-    is_late,
-    kill_host,
-    last_line,
-    require_others,
-)
+from league.runtime.on_ray.calls import Call, PendingCalls, directive_of, has_learnt
 from league.runtime.on_ray.cluster import Cluster
 from league.runtime.on_ray.frozen_objects import FrozenObjects
 from league.runtime.on_ray.host_processes import (
@@ -37,7 +26,8 @@ from league.runtime.on_ray.host_processes import (
 )
 from league.runtime.on_ray.nodes.host_placement import LIMITS, HostPlacement
 from league.runtime.on_ray.nodes.node_watch import NodeWatch, agree, ask_versions
-from league.runtime.on_ray.roster import Roster
+from league.runtime.on_ray.ray_actors import actor_class, cause_text, kill_actor, last_line
+from league.runtime.on_ray.roster import Host, Roster
 from league.runtime.protocol import (
     HostLost,
     HostSetup,
@@ -108,7 +98,7 @@ class RayRuntime:
             actors=settings.actor_hosts,
             inference=int(bool(setup.inference)),
         )
-        self._calls: dict[Any, Call] = {}
+        self._calls = PendingCalls(monotonic)
         self._deadlines = setup.deadlines
         ask = agree if self._cluster.is_own else ask_versions
         self._placement = HostPlacement(watch or NodeWatch(ask=ask), follows=settings.actor_hosts == 0)
@@ -158,13 +148,8 @@ class RayRuntime:
             self._start_due()
         self._ask_progress(budget_fraction)
         if self._calls:
-            ready, _ = ray.wait(list(self._calls), num_returns=1, timeout=timeout_s)
-            if ready:
-                ready, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0)
-            for reference in ready:
-                call = self._calls.pop(reference, None)
-                if call is not None:
-                    self._take(reference, call)
+            for reference, call in self._calls.take_finished(timeout_s):
+                self._take(reference, call)
         else:
             time.sleep(min(timeout_s, BACK_OFF_S))
         self._end_overdue()
@@ -224,7 +209,7 @@ class RayRuntime:
             return
         learners = self._roster.learner_handles()
         frozen = self._frozen.references(lease.policies, task.frozen)
-        self._expect(
+        self._calls.expect(
             host.handle.play.remote(lease, frozen=frozen, learners=learners, networks=task.networks),
             host,
             lambda answer: [LeaseDone(host.name, *answer)],
@@ -246,20 +231,7 @@ class RayRuntime:
             self._next_directive(host)
             return answer(result)
 
-        self._expect(call(host.handle), host, done, deadline_s=self._deadlines.directive_s)
-
-    def _expect(
-        self,
-        reference: Any,
-        host: Host,
-        answer: Callable[[Any], list[Report]],
-        *,
-        deadline_s: float,
-        lost: Callable[[str], list[Report]] = lambda reason: [],
-        learner: Host | None = None,
-        keeps: tuple[Any, ...] = (),
-    ) -> None:
-        self._calls[reference] = Call(host, self._monotonic() + deadline_s, answer, lost, learner, keeps)
+        self._calls.expect(call(host.handle), host, done, deadline_s=self._deadlines.directive_s)
 
     def _spawn(self, host: Host) -> None:
         if host.kind == "learner_host":
@@ -271,7 +243,9 @@ class RayRuntime:
             is_extra = host.is_added and self._cluster.is_own and not self._placement.follows
             options = self._placement.actor_options(host.name, is_extra=is_extra)
             host.handle = actor_class(ActorHostProcess).options(**options).remote(self._setup, host.name)
-        self._expect(host.handle.ready.remote(), host, lambda facts: self._ready(host, *facts), deadline_s=START_S)
+        self._calls.expect(
+            host.handle.ready.remote(), host, lambda facts: self._ready(host, *facts), deadline_s=START_S
+        )
 
     def _num_actors(self) -> int:
         """Actor hosts that there may be; where they follow the machines, as many as these have CPUs by now."""
@@ -339,7 +313,7 @@ class RayRuntime:
         host.parked = host.failures > MAX_FAILURES
         logger.warning("%s was lost, %d times in a row now: %s", host.name, host.failures, reason)
         if host.parked:
-            require_others(self._roster.hosts.values(), host, reason)
+            self._roster.require_others(host, reason)
         wait_s = PARK_RETRY_S if host.parked else BACK_OFF_S * (2.0 ** (host.failures - 1) - 1.0)
         host.start_at = self._monotonic() + wait_s
         parked_s = wait_s if host.parked else 0.0
@@ -351,13 +325,13 @@ class RayRuntime:
         self._placement.forget(host.name)
         host.tasks.clear()
         host.is_busy = host.is_asked = False
-        for reference in [reference for reference, call in self._calls.items() if call.host is host]:
-            del self._calls[reference]
+        self._calls.forget(host)
 
     def _kill(self, host: Host, *, at_once: bool) -> None:
         """End a host; at once, by the kernel, where it may be frozen and could not hear Ray."""
         has_head, is_own = self._cluster.has_head, self._cluster.is_own
-        kill_host(host, through_ray=has_head, by_kernel=is_own and (at_once or not has_head))
+        kill_actor(host.handle, host.pid, through_ray=has_head, by_kernel=is_own and (at_once or not has_head))
+        host.handle, host.pid = None, 0
 
     def _start_due(self) -> None:
         for host in self._roster.hosts.values():
@@ -372,14 +346,13 @@ class RayRuntime:
                 host.asked_at, host.is_asked = now, True
                 asked = host.handle.progress.remote(budget_fraction=budget_fraction)
                 heard = functools.partial(self._heard_of, host)
-                self._expect(asked, host, heard, deadline_s=self._deadlines.progress_s)
+                self._calls.expect(asked, host, heard, deadline_s=self._deadlines.progress_s)
 
     def _heard_of(self, host: Host, answer: list[LearnerProgress]) -> list[Report]:
         host.answered_at, host.is_asked = self._monotonic(), False
         return list(answer)
 
     def _end_overdue(self) -> None:
-        now = self._monotonic()
-        for call in [call for call in self._calls.values() if call.deadline < now]:
-            if call.host.handle is not None and not is_late(call.learner, now):
+        for call in self._calls.overdue():
+            if call.host.handle is not None:
                 self._lose(call.host, "it did not answer before its deadline")

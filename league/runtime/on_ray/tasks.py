@@ -22,10 +22,10 @@ from agents.torch_runtime import prepare_process
 from envs.protocol import EnvError
 from league.config.ray_address import ray_address
 from league.errors import LeagueError, RayHeadLost
-from league.runtime.on_ray.calls import actor_class, last_line
 from league.runtime.on_ray.cluster import Cluster
 from league.runtime.on_ray.nodes.follow import follow
 from league.runtime.on_ray.nodes.node_watch import NodeWatch, agree, ask_versions
+from league.runtime.on_ray.ray_actors import actor_class, last_line
 from league.runtime.reaper import Reaper
 from league.runtime.task_limits import MAX_LIVES, MAX_SILENCE_S, WAIT_S
 

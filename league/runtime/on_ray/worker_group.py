@@ -15,8 +15,8 @@ import torch
 
 from agents.learner.errors import StageDiedError, StageHungError
 from agents.learner.workers.worker import Answer, GroupWorker, Request, WorkerSetup
-from league.runtime.on_ray.calls import actor_class
 from league.runtime.on_ray.nodes.learner_groups import WorkerPlace
+from league.runtime.on_ray.ray_actors import actor_class
 
 logger = logging.getLogger(__name__)
 

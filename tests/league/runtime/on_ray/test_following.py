@@ -10,9 +10,9 @@ import pytest
 
 from league.config.run_config import RuntimeConfig
 from league.runtime.on_ray import runtime as ray_runtime
-from league.runtime.on_ray.calls import Host
 from league.runtime.on_ray.nodes.host_placement import NO_ROOM
 from league.runtime.on_ray.nodes.node_watch import Node, NodeWatch, agree
+from league.runtime.on_ray.roster import Host
 from league.runtime.on_ray.runtime import RayRuntime
 from league.runtime.protocol import HostLost, HostStarted, NodeInfo, Remark, Report
 from tests.league.runtime.host_cases import setup_of
@@ -105,10 +105,10 @@ def test_a_call_of_a_host_whose_machine_left_is_forgotten(following: Following) 
     following.poll()
     following.poll()
     host = following.runtime._roster.hosts["actor-0"]
-    following.runtime._expect("lease", host, lambda answer: [], deadline_s=1e9)
+    following.runtime._calls.expect("lease", host, lambda answer: [], deadline_s=1e9)
     following.nodes.remove(ONE)
     following.poll()
-    assert all(call.host is not host for call in following.runtime._calls.values())
+    assert all(call.host is not host for call in following.runtime._calls)
 
 
 def test_a_host_that_died_comes_again_on_its_own_machine(following: Following) -> None:

@@ -165,12 +165,12 @@ def test_installs_take_their_turn_and_the_deadline_of_each_runs_from_its_own() -
         runtime.submit(InstallPlayer(name))
     for done, name in enumerate(names, start=1):
         assert handle.asked == [("install", other) for other in names[:done]]
-        ((reference, call),) = runtime._calls.items()
+        (call,) = runtime._calls
         assert call.deadline == clock[0] + QUICK.directive_s
         clock[0] += 0.9 * QUICK.directive_s
         runtime._end_overdue()
         assert host.handle is handle, "five of these take longer than one deadline"
-        del runtime._calls[reference]
+        runtime._calls.forget(host)
         assert call.answer(None) == [PlayerInstalled(name)]
 
 
@@ -193,7 +193,7 @@ def test_a_lease_is_not_overdue_while_its_learner_gives_no_sign() -> None:
     runtime = idle_runtime(clock=clock)
     actor, learner = runtime._roster.hosts["actor-0"], runtime._roster.hosts["learner-0"]
     actor.handle, learner.handle, learner.pid, learner.answered_at = Handle(), Handle(), 1, 100.0
-    runtime._expect("lease", actor, lambda result: [], deadline_s=QUICK.lease_s, learner=learner)
+    runtime._calls.expect("lease", actor, lambda result: [], deadline_s=QUICK.lease_s, learner=learner)
     clock[0] += QUICK.lease_s + 1.0
     runtime._end_overdue()
     assert actor.handle is not None, "the learner has said nothing for as long"
