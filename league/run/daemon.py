@@ -120,7 +120,7 @@ class Daemon:
             reopen=self._open_again,
             say=say,
         )
-        self._refused, self._metering = 0, False
+        self._refused, self._playing = 0, False
         self._ignored: tuple[type[Exception], ...] = (Refused,)
         self.stop_requested = False
 
@@ -134,8 +134,8 @@ class Daemon:
             self._cycle("training", grant=RequestLease)
             reason = self._ended()
         if reason == BUDGET or (reason == LIMIT and not self._exact):
-            self._finish(since=Spent() if reason == BUDGET else self._begun)
-        elif self._metering and not self._exact:
+            self._freeze_and_rate(since=Spent() if reason == BUDGET else self._begun)
+        elif self._playing and not self._exact:
             self._snapshots.request_final(self._league.state)
         self._drain()
         self._abandon()
@@ -165,7 +165,7 @@ class Daemon:
     @property
     def playing(self) -> bool:
         """True once every learner is installed and the games in flight were restored: there is play worth keeping."""
-        return self._metering
+        return self._playing
 
     @property
     def spent(self) -> Spent:
@@ -203,7 +203,9 @@ class Daemon:
 
     def _execute(self, commands: Sequence[Command]) -> None:
         """Execute all of these or none; their events are acted on after the next commit. Raises Refused."""
-        self._unacted.extend(self._hosts.noted(self._league.execute_all(commands)))
+        events = self._league.execute_all(commands)
+        self._hosts.note_leases(events)
+        self._unacted.extend(events)
 
     def _adapt(self) -> None:
         """Take a remedy that is due. Where no clock may decide, only the league itself is looked at."""
@@ -227,10 +229,19 @@ class Daemon:
 
     def status(self, phase: str) -> DaemonStatus:
         """The status that observers are shown."""
-        losses, progress, spent = self._reports.losses, self._hosts.progress, self._budget_fraction()
-        parked, given_up, gone = tuple(losses.parked), sum(losses.quarantined.values()), dict(losses.gone)
-        seen = (self._refused, losses.count, parked, given_up, self._reports.stuck, gone)
-        return DaemonStatus(self._spent, spent, phase, progress, *seen)
+        losses = self._reports.losses
+        return DaemonStatus(
+            spent=self._spent,
+            budget_fraction=self._budget_fraction(),
+            phase=phase,
+            progress=self._hosts.progress,
+            refused=self._refused,
+            hosts_lost=losses.count,
+            parked=tuple(losses.parked),
+            quarantined_games=sum(losses.quarantined.values()),
+            stuck=self._reports.stuck,
+            gone=dict(losses.gone),
+        )
 
     def _budget_fraction(self) -> float:
         return fraction_spent(self._config.budget, self._spent, limits=self._limits)
@@ -257,7 +268,7 @@ class Daemon:
         """Act again on what is open of a player whose learner has come into place."""
         self._unacted += open_again(self._league.state, player, self._unacted)
 
-    def _ready(self) -> bool:
+    def _learners_in_place(self) -> bool:
         return len(self._hosts.installed) == len(self._league.state.players)
 
     def _grant(self, ask: Callable[[str], RequestLease | None]) -> None:
@@ -267,26 +278,26 @@ class Daemon:
         population as one decided without it.
         """
         state = self._league.state
-        if not self._ready() or self._learner_drain.leaving(state) or (self._exact and state.directives):
+        if not self._learners_in_place() or self._learner_drain.leaving(state) or (self._exact and state.directives):
             return
-        if not self._metering:
+        if not self._playing:
             if not self._hosts.actors:  # the clock of the budget starts with the first host that can play
                 return
             self._restore_hosts()
             self._meter.start()
-            self._metering = True
+            self._playing = True
         for host in list(self._hosts.idle):
             request = ask(host)
             if request is not None and self._do(replace(request, num_envs=self._config.actors.num_envs)):
                 del self._hosts.idle[host]
 
-    def _finish(self, *, since: Spent) -> None:
+    def _freeze_and_rate(self, *, since: Spent) -> None:
         """Freeze every player once more, then settle the ratings within their fraction of the resources used.
 
         Not where an exact run is merely stopped: a snapshot then would make it differ from a run that continues.
         """
         self._snapshots.request_final(self._league.state)
-        self._settle(lambda: not self._league.state.directives)
+        self._run_until(lambda: not self._league.state.directives)
         if not self._league.state.is_competitive:
             return
         allowance = rating_allowance(self._config, since=since, until=self._spent, limits=self._limits)
@@ -297,12 +308,12 @@ class Daemon:
     def _drain(self) -> None:
         """Wait for what is in hand, a learner that is to take up a transplant among it."""
 
-        def settled() -> bool:
+        def nothing_open() -> bool:
             state = self._league.state
             waiting = state.leases or state.directives or self._unacted
-            return not waiting and (self._ready() or not self._metering)
+            return not waiting and (self._learners_in_place() or not self._playing)
 
-        self._settle(settled)
+        self._run_until(nothing_open)
 
     def _abandon(self) -> None:
         """Let a task go that hangs, so that the learners of the same process can still be saved."""
@@ -312,11 +323,11 @@ class Daemon:
 
     def _checkpoint_all(self) -> None:
         self._restart_states.ask_all(self._hosts.installed)
-        self._settle(lambda: not self._restart_states.waiting)
+        self._run_until(lambda: not self._restart_states.waiting)
 
-    def _settle(self, settled: Callable[[], bool]) -> None:
+    def _run_until(self, is_done: Callable[[], bool]) -> None:
         """Run without new leases until a condition holds or the time is up."""
         patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._exact else DRAIN_S
         deadline = self._meter.now() + patience_s
-        while not settled() and self._meter.now() < deadline and not (self._exact and self._reports.stuck):
+        while not is_done() and self._meter.now() < deadline and not (self._exact and self._reports.stuck):
             self._cycle("draining", grant=None)

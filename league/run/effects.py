@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from agents.learner.config import LearnerConfig
@@ -51,12 +51,11 @@ class HostTable:
         if host in self.actors and self.lease_of(host, leases) is None:
             self.idle[host] = None
 
-    def noted(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The same events, after the leases among them have been noted."""
+    def note_leases(self, events: Iterable[Event]) -> None:
+        """Take note of the leases that were granted in some events."""
         self.leased.update(
             {event.lease.host: event.lease.lease_id for event in events if isinstance(event, LeaseGranted)}
         )
-        return events
 
     def lease_of(self, host: str, leases: Mapping[int, Lease]) -> int | None:
         """The open lease of an actor host. It has one at most: the newest, for only an idle host is given one."""
