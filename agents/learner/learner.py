@@ -169,9 +169,7 @@ class Learner:
         except StageError as error:
             self._restart(error)
             vector = self._updater.weights()
-        require_finite(vector)
-        vector.setflags(write=False)
-        return Weights(vector=vector, layout=self._layout, version=self.version)
+        return self._published(vector)
 
     def publish_ema(self) -> Weights | None:
         """The moving average of the weights, under the present version; None if `ema_share` is 0.
@@ -180,11 +178,7 @@ class Learner:
           WeightsError: one is not finite.
         """
         vector = ema_in(self._updater_state())
-        if vector is None:
-            return None
-        require_finite(vector)
-        vector.setflags(write=False)
-        return Weights(vector=vector, layout=self._layout, version=self.version)
+        return None if vector is None else self._published(vector)
 
     def reconfigure(self, config: LearnerConfig) -> None:
         """Use these rates, costs and limits from the next update on; batch, network and objective stay as built."""
@@ -233,6 +227,12 @@ class Learner:
         """Release the updater; may be called twice."""
         self._updater.close()
 
+    def _published(self, vector: NDArray[np.float32]) -> Weights:
+        """Weights under the present version that nobody may write to. Raises WeightsError if one is not finite."""
+        require_finite(vector)
+        vector.setflags(write=False)
+        return Weights(vector=vector, layout=self._layout, version=self.version)
+
     def _updater_state(self) -> Arrays:
         """The arrays of the updater, after a restart if a worker was lost."""
         try:
@@ -264,7 +264,7 @@ class Learner:
             self._restart(error)
             result = UpdateResult(LossStats(), math.nan, 0)
         else:
-            self._after(result)
+            self._count_update(result)
         return self._report(result, inputs, intake, seconds=self._clock() - start)
 
     def _report(self, result: UpdateResult, inputs: UpdateInputs, intake: _Intake, *, seconds: float) -> UpdateReport:
@@ -284,7 +284,7 @@ class Learner:
             gradient_norm=result.gradient_norm,
             skipped=not math.isfinite(result.gradient_norm),
             lag_mean=int(np.add.reduce(ages, dtype=np.int64)) / max(ages.size, 1),
-            lag_p95=_percentile(ages, 0.95),
+            lag_p95=_quantile(ages, 0.95),
             lag_max=int(ages[-1]) if ages.size else 0,
             learning_rate=inputs.learning_rate,
             entropy_cost=inputs.loss_weights.entropy_cost,
@@ -297,7 +297,7 @@ class Learner:
     def _advantage_scale(self) -> float:
         return max(self._scale.value, self._config.advantage_floor) if self._config.normalise_advantages else 1.0
 
-    def _after(self, result: UpdateResult) -> None:
+    def _count_update(self, result: UpdateResult) -> None:
         """Count the update. If no epoch stepped, version and scale stay the same, as the weights do."""
         finite, stats = math.isfinite(result.gradient_norm), result.stats
         if result.optimizer_steps:
@@ -324,18 +324,16 @@ class Learner:
                 f"{self._bad_in_a_row} updates in a row had a gradient that is not finite, also from the last good "
                 "state: look at the rewards and observations of the env, then lower learner.learning_rate"
             )
-        self._load_good()
-        self.version += 1
+        self._return_to_good()
 
     def _restart(self, error: StageError) -> None:
-        """Restart lost workers from the last good state; the version increases, so that none is used twice."""
+        """Restart lost workers from the last good state."""
         self.restarts += 1
         self.skipped_updates += 1
         self._restarts_in_a_row += 1
         if self._restarts_in_a_row >= MAX_RESTARTS_IN_A_ROW:
             raise error
-        self._load_good()
-        self.version += 1
+        self._return_to_good()
 
     def _take_over(self, weights: Weights) -> None:
         if weights.layout != self._layout:
@@ -347,23 +345,25 @@ class Learner:
         self._bad_in_a_row = 0
         self._keep_good()
 
-    def _load_good(self) -> None:
+    def _return_to_good(self) -> None:
+        """Load the last good state under the next version, so that no version means two sets of weights."""
         self._load(self._good)
         self._scale.load(self._good_scale)
+        self.version += 1
 
     def _load(self, saved: Mapping[str, NDArray[np.generic]]) -> None:
         """Load arrays into the updater, with the teacher, which restarted workers no longer have."""
         self._updater.load(with_teacher(saved, self._teacher))
 
 
-def _percentile(ordered: NDArray[np.int32], share: float) -> float:
-    """The percentile of sorted numbers, linear between two neighbours; 0 if there are none.
+def _quantile(ordered: NDArray[np.int32], fraction: float) -> float:
+    """The quantile of sorted numbers, linear between two neighbours; 0 if there are none.
 
     `np.percentile` sorts again, and takes longer over its arguments than over 2,000 numbers.
     """
     if not ordered.size:
         return 0.0
-    place = share * (ordered.size - 1)
-    low = int(place)
+    position = fraction * (ordered.size - 1)
+    low = int(position)
     high = min(low + 1, ordered.size - 1)
-    return float(ordered[low]) + (place - low) * float(ordered[high] - ordered[low])
+    return float(ordered[low]) + (position - low) * float(ordered[high] - ordered[low])

@@ -225,7 +225,7 @@ class LocalUpdater:
                 if target is not None:
                     precomputed.update(self._objective.target_precomputed(whole, target=target))
         if inputs.loss_weights.teacher_cost:
-            precomputed.update(self._taught(microbatches, whole))
+            precomputed.update(self._teacher_targets(microbatches, whole))
         if not precomputed:
             return microbatches
         size = microbatches[0].num_rows
@@ -234,7 +234,7 @@ class LocalUpdater:
             for at, batch in enumerate(microbatches)
         ]
 
-    def _taught(self, microbatches: list[Batch], whole: Batch) -> Mapping[str, Tensor]:
+    def _teacher_targets(self, microbatches: list[Batch], whole: Batch) -> Mapping[str, Tensor]:
         """The teacher's targets, its memory reset at the start of every unroll; empty in a worker without heads."""
         blank = [replace(batch, core=torch.zeros_like(batch.core)) for batch in microbatches]
         with self._optimizer.teacher_weights():
