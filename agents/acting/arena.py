@@ -107,7 +107,7 @@ class Arena:
         probabilities = np.cumsum([assignment.probability for assignment in assignments])
         if self._turn is None:
             self._turn = calls.reset(self._env, self._seed)
-            self._seat(np.arange(self._env.num_envs), first, probabilities)
+            self._draw_assignments(np.arange(self._env.num_envs), first, probabilities)
         for _ in range(steps):
             yield from self._step(first, probabilities)
 
@@ -156,7 +156,7 @@ class Arena:
         self._core[...] = saved["arena.core"]
         self._core_given[:] = True
         self._decisions[...] = saved["arena.decisions"]
-        self._place(np.arange(self._env.num_envs), np.asarray(saved["arena.assignment_of"], np.int64))
+        self._assign(np.arange(self._env.num_envs), np.asarray(saved["arena.assignment_of"], np.int64))
 
     def _take_table(self, assignments: Sequence[AssignmentLike], policies: Mapping[str, Policy]) -> int:
         """Append a table, after dropping assignments that no game in flight holds; returns its first index."""
@@ -182,14 +182,15 @@ class Arena:
             [self._counter.index_of(assignment.policies) for assignment in self._assignments], np.int64
         )
         if kept:
-            self._place(np.arange(self._env.num_envs), self._assignment_of)
+            self._assign(np.arange(self._env.num_envs), self._assignment_of)
         return first
 
-    def _seat(self, envs: NDArray[np.int64], first: int, probabilities: NDArray[np.float64]) -> None:
+    def _draw_assignments(self, envs: NDArray[np.int64], first: int, probabilities: NDArray[np.float64]) -> None:
+        """Assign starting episodes by the table whose first index is `first`, with cumulated `probabilities`."""
         drawn = np.searchsorted(probabilities, self._rng.random(len(envs)) * probabilities[-1], side="right")
-        self._place(envs, first + np.minimum(drawn, len(probabilities) - 1))
+        self._assign(envs, first + np.minimum(drawn, len(probabilities) - 1))
 
-    def _place(self, envs: NDArray[np.int64], assignment_of: NDArray[np.int64]) -> None:
+    def _assign(self, envs: NDArray[np.int64], assignment_of: NDArray[np.int64]) -> None:
         self._assignment_of[envs] = assignment_of
         self._policy_of[envs] = self._policy_table[assignment_of]
         self._records[envs] = self._record_table[assignment_of]
@@ -206,7 +207,9 @@ class Arena:
                 yield done
         holders = self._policy_of[turn.env_index, turn.seat]
         num_sub_actions = self._unrolls.num_sub_actions
-        choice, versions = self._actors.act(self._view(turn, rows), holders, self._rng, num_sub_actions=num_sub_actions)
+        choice, versions = self._actors.act(
+            self._act_inputs(turn, rows), holders, self._rng, num_sub_actions=num_sub_actions
+        )
         if self._core.shape[1]:
             self._core[rows, : choice.core.shape[1]] = choice.core
             self._core_given[rows] = False
@@ -232,7 +235,7 @@ class Arena:
             self._abort(np.flatnonzero(self._turn.aborted))
             restarted = restarted | self._turn.aborted
         if restarted.any():
-            self._seat(np.flatnonzero(restarted), first, probabilities)
+            self._draw_assignments(np.flatnonzero(restarted), first, probabilities)
 
     def _within_bounds(self, actions: NDArray[np.generic]) -> NDArray[np.generic]:
         """Clip box actions to the env's bounds; unrolls record them unclipped, since clipped ones have no density."""
@@ -252,7 +255,7 @@ class Arena:
             core=self._core[chosen, :core_size] if core_size else None,
         )
 
-    def _view(self, turn: Turn, rows: NDArray[np.int64]) -> ActInputs:
+    def _act_inputs(self, turn: Turn, rows: NDArray[np.int64]) -> ActInputs:
         """Every slot of the turn."""
         core, places = self._core[rows], None
         if core.shape[1]:
@@ -260,14 +263,12 @@ class Arena:
         return ActInputs(self._env, turn, np.arange(len(rows)), core, core_rows=places)
 
     def _end(self, turn: Turn, ended: NDArray[np.int64]) -> Unrolls | None:
-        """Count the episodes that ended in this turn, close their rows, clear their core states."""
+        """Count the episodes that ended in this turn and close their rows."""
         of = self._counter_of[self._assignment_of[ended]]
         self._counter.add(
             of, returns=turn.returns[ended], decisions=self._decisions[ended], truncated=turn.truncated[ended]
         )
-        self._decisions[ended] = 0
-        rows = (ended[:, None] * self._seats + np.arange(self._seats)).reshape(-1)
-        self._core[rows], self._core_given[rows] = 0.0, True
+        rows = self._clear(ended)
         recorded = np.flatnonzero(self._records[ended].reshape(-1))
         if not len(recorded):
             return None
@@ -283,10 +284,15 @@ class Arena:
     def _abort(self, games: NDArray[np.int64]) -> None:
         """Throw away the unfinished episodes of failed games: counted as aborted, learnt from up to the failure."""
         self._counter.add_aborted(self._counter_of[self._assignment_of[games]])
+        rows = self._clear(games)
+        self._builder.abandon(rows[self._records[games].reshape(-1)])
+
+    def _clear(self, games: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Forget the decisions and core states of episodes that are over; returns the rows of all their seats."""
         self._decisions[games] = 0
         rows = (games[:, None] * self._seats + np.arange(self._seats)).reshape(-1)
         self._core[rows], self._core_given[rows] = 0.0, True
-        self._builder.abandon(rows[self._records[games].reshape(-1)])
+        return rows
 
     def _final_by_row(
         self, turn: Turn, rows: NDArray[np.int64]
