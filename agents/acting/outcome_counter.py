@@ -1,6 +1,6 @@
-"""Counts ended episodes per assignment: wins and draws between seats, returns, and placements of sides.
+"""Counts ended episodes per assignment: wins and draws between seats, returns, and placements of teams.
 
-Shape letters: G episodes recorded at a time, S seats, K sides.
+Shape letters: G episodes recorded at a time, S seats, K teams.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 from envs.placements import Placements, has_placements, ranks_of
 
-FIRST_FINISHES = 256
-"""Initial rows of the table of placements."""
+INITIAL_RANKINGS = 256
+"""Rows of the table of rankings at the start."""
+
+GAMES, DECISIONS, TRUNCATED, ABORTED = range(4)
+"""Rows of the table of counts."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class AssignmentTotals:
       games: episodes ended; decisions: in them, summed over seats; truncated: episodes ended by a time limit.
       wins: int64 [S, S], wins[i, j] = games in which seat i's team had a higher return than seat j's; draws likewise.
       return_sums: float64 [S].
-      placements: count of each ranking of the sides, sorted; empty in games of two seats or of one team, whose
+      placements: count of each ranking of the teams, sorted; empty in games of two seats or of one team, whose
         rankings `wins` and `draws` already give.
       aborted: episodes thrown away because their env failed; in no other count.
     """
@@ -48,16 +51,16 @@ class OutcomeCounter:
     def __init__(self, teams: Sequence[int]) -> None:
         seats = len(teams)
         order = list(dict.fromkeys(teams))
-        self._places = np.array([order.index(team) for team in teams], np.int64)
-        self._member = (self._places[:, None] == np.arange(len(order))).astype(np.float64)
+        self._team_of = np.array([order.index(team) for team in teams], np.int64)
+        self._is_member = (self._team_of[:, None] == np.arange(len(order))).astype(np.float64)
         self._index: dict[tuple[str, ...], int] = {}
-        self._counts = np.zeros((4, 0), np.int64)
+        self._counts = np.zeros((ABORTED + 1, 0), np.int64)
         self._wins = np.zeros((0, len(order), len(order)), np.int64)  # between teams: seats of one share their result
         self._draws = np.zeros((0, len(order), len(order)), np.int64)
         self._returns = np.zeros((0, seats), np.float64)
         self._has_placements = has_placements(teams)
-        self._finishes = np.zeros((FIRST_FINISHES, 1 + len(order)), np.int64)
-        self._num_finishes = 0
+        self._rankings = np.zeros((INITIAL_RANKINGS, 1 + len(order)), np.int64)
+        self._num_rankings = 0
 
     def index_of(self, policies: tuple[str, ...]) -> int:
         """The index for episodes of an assignment, valid until the next `take`."""
@@ -84,57 +87,57 @@ class OutcomeCounter:
           returns: float32 [G, S]. decisions: int64 [G] in each. truncated: bool [G], ended by a time limit.
         """
         size = len(self._wins)
-        self._counts[0] += np.bincount(indices, minlength=size)
-        self._counts[1] += np.bincount(indices, decisions, minlength=size).astype(np.int64)
-        self._counts[2] += np.bincount(indices[truncated], minlength=size)
-        team_returns = returns.astype(np.float64) @ self._member
+        self._counts[GAMES] += np.bincount(indices, minlength=size)
+        self._counts[DECISIONS] += np.bincount(indices, decisions, minlength=size).astype(np.int64)
+        self._counts[TRUNCATED] += np.bincount(indices[truncated], minlength=size)
+        team_returns = returns.astype(np.float64) @ self._is_member
         margins = team_returns[:, :, None] - team_returns[:, None, :]
         np.add.at(self._wins, indices, margins > 0)
-        np.add.at(self._draws, indices, (margins == 0) & ~np.eye(self._member.shape[1], dtype=np.bool_))
+        np.add.at(self._draws, indices, (margins == 0) & ~np.eye(self._is_member.shape[1], dtype=np.bool_))
         np.add.at(self._returns, indices, returns)
         if self._has_placements:
-            self._note_finishes(indices, team_returns)
+            self._record_rankings(indices, team_returns)
 
     def add_aborted(self, indices: NDArray[np.int64]) -> None:
         """Record episodes thrown away. indices: int64 [G], assignments by `index_of`."""
-        self._counts[3] += np.bincount(indices, minlength=len(self._wins))
+        self._counts[ABORTED] += np.bincount(indices, minlength=len(self._wins))
 
     def take(self) -> tuple[AssignmentTotals, ...]:
         """The totals since the last call, sorted by policies; resets the counts and the indices."""
-        placements, between = self._placements(), np.ix_(self._places, self._places)
+        placements, between_seats = self._placements(), np.ix_(self._team_of, self._team_of)
         totals = tuple(
             AssignmentTotals(
                 policies=policies,
-                games=int(self._counts[0, index]),
-                decisions=int(self._counts[1, index]),
-                truncated=int(self._counts[2, index]),
-                wins=self._wins[index][between],
-                draws=self._draws[index][between],
+                games=int(self._counts[GAMES, index]),
+                decisions=int(self._counts[DECISIONS, index]),
+                truncated=int(self._counts[TRUNCATED, index]),
+                wins=self._wins[index][between_seats],
+                draws=self._draws[index][between_seats],
                 return_sums=self._returns[index],
                 placements=tuple(placements.get(index, ())),
-                aborted=int(self._counts[3, index]),
+                aborted=int(self._counts[ABORTED, index]),
             )
             for policies, index in sorted(self._index.items())
-            if self._counts[0, index] or self._counts[3, index]
+            if self._counts[GAMES, index] or self._counts[ABORTED, index]
         )
         self._index = {}
         self._counts, self._wins = self._counts[:, :0], self._wins[:0]
         self._draws, self._returns = self._draws[:0], self._returns[:0]
-        self._num_finishes = 0
+        self._num_rankings = 0
         return totals
 
-    def _note_finishes(self, indices: NDArray[np.int64], team_returns: NDArray[np.float64]) -> None:
+    def _record_rankings(self, indices: NDArray[np.int64], team_returns: NDArray[np.float64]) -> None:
         """Append assignments [G] and ranks [G, K], from the returns [G, K], to a table that doubles when full."""
-        start, end = self._num_finishes, self._num_finishes + len(indices)
-        while end > len(self._finishes):
-            self._finishes = np.concatenate([self._finishes, np.zeros_like(self._finishes)])
-        self._finishes[start:end, 0] = indices
-        self._finishes[start:end, 1:] = ranks_of(team_returns)
-        self._num_finishes = end
+        start, end = self._num_rankings, self._num_rankings + len(indices)
+        while end > len(self._rankings):
+            self._rankings = np.concatenate([self._rankings, np.zeros_like(self._rankings)])
+        self._rankings[start:end, 0] = indices
+        self._rankings[start:end, 1:] = ranks_of(team_returns)
+        self._num_rankings = end
 
     def _placements(self) -> dict[int, list[tuple[tuple[int, ...], int]]]:
         """Assignment -> its rankings and their counts, sorted."""
-        rows, games = np.unique(self._finishes[: self._num_finishes], axis=0, return_counts=True)
+        rows, games = np.unique(self._rankings[: self._num_rankings], axis=0, return_counts=True)
         placements: dict[int, list[tuple[tuple[int, ...], int]]] = {}
         for (index, *ranks), times in zip(rows.tolist(), games.tolist(), strict=True):
             placements.setdefault(index, []).append((tuple(ranks), times))

@@ -231,39 +231,39 @@ def random_policy(seed: int = 0) -> BotPolicy:
 @pytest.mark.parametrize("teams", [(0, 1, 2), (2, 0, 1, 0), (0, 1, 0, 1), (3, 1, 2, 0, 4)], ids=str)
 def test_placements_are_those_of_the_single_games(teams: tuple[int, ...]) -> None:
     rng = np.random.default_rng(8)
-    tally, sides = OutcomeCounter(teams), list(dict.fromkeys(teams))
+    counter, order = OutcomeCounter(teams), list(dict.fromkeys(teams))
     for _ in range(2):  # what was taken is forgotten
         expected: dict[tuple[str, ...], Counter[tuple[int, ...]]] = {}
         for turn in range(30):
             lineups = [tuple(f"{turn % 3}{lineup}" for _ in teams) for lineup in range(2)]
-            numbers = [tally.index_of(policies) for policies in lineups]
+            numbers = [counter.index_of(policies) for policies in lineups]
             drawn, returns = rng.integers(0, 2, 12), rng.integers(-1, 2, (12, len(teams))).astype(np.float32)
-            tally.add(np.array(numbers)[drawn], returns=returns, decisions=np.ones(12, np.int64), truncated=drawn > 5)
+            counter.add(np.array(numbers)[drawn], returns=returns, decisions=np.ones(12, np.int64), truncated=drawn > 5)
             for lineup, row in zip(drawn.tolist(), returns.tolist(), strict=True):
-                earned = [sum(x for x, team in zip(row, teams, strict=True) if team == side) for side in sides]
+                earned = [sum(x for x, team in zip(row, teams, strict=True) if team == other) for other in order]
                 ranks = tuple(sum(other > own for other in earned) for own in earned)
                 expected.setdefault(lineups[lineup], Counter())[ranks] += 1
-        found = {totals.policies: totals.placements for totals in tally.take()}
+        found = {totals.policies: totals.placements for totals in counter.take()}
         assert found == {policies: tuple(sorted(placements.items())) for policies, placements in expected.items()}
         assert sum(games for placements in found.values() for _, games in placements) == 360
 
 
 @pytest.mark.parametrize("teams", [(0,), (0, 1), (0, 0, 0)], ids=str)
 def test_placements_are_empty_where_wins_say_it_all(teams: tuple[int, ...]) -> None:
-    tally = OutcomeCounter(teams)
-    number = tally.index_of(("a",) * len(teams))
+    counter = OutcomeCounter(teams)
+    number = counter.index_of(("a",) * len(teams))
     returns = np.ones((2, len(teams)), np.float32)
-    tally.add(np.full(2, number), returns=returns, decisions=np.ones(2, np.int64), truncated=np.zeros(2, np.bool_))
-    assert [totals.placements for totals in tally.take()] == [()]
+    counter.add(np.full(2, number), returns=returns, decisions=np.ones(2, np.int64), truncated=np.zeros(2, np.bool_))
+    assert [totals.placements for totals in counter.take()] == [()]
 
 
 def test_team_mates_neither_win_nor_draw_against_each_other() -> None:
-    tally = OutcomeCounter((0, 1, 0))
+    counter = OutcomeCounter((0, 1, 0))
     returns = np.array([[1, -2, 1], [0, 4, 1], [2, 2, 0]], np.float32)
-    number = tally.index_of(("a", "b", "c"))
+    number = counter.index_of(("a", "b", "c"))
     cut = np.array([False, True, True])
-    tally.add(np.full(len(returns), number), returns=returns, decisions=np.full(len(returns), 6), truncated=cut)
-    (totals,) = tally.take()
+    counter.add(np.full(len(returns), number), returns=returns, decisions=np.full(len(returns), 6), truncated=cut)
+    (totals,) = counter.take()
     assert (totals.games, totals.truncated) == (3, 2)
     assert totals.wins.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     assert totals.draws.tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
