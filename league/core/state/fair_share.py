@@ -20,7 +20,7 @@ class FairShare:
     Fields:
       step_weight: float64 [L], weight of each player's env steps.
       env_steps: int64 [L], steps of finished leases.
-      open_leases: int32 [L]. blocks: int32 [L], open directives that keep the player from being leased.
+      open_leases: int32 [L]. num_blocking: int32 [L], open directives that keep the player from being leased.
       rating_env_steps, rating_leases: the same of rating matches.
       last_env_steps: steps of the lease that finished last, the guess for open ones.
       base_claim: float64 [L], claim of each player when its weight last changed or it last joined in; base_steps:
@@ -95,8 +95,8 @@ class FairShare:
             return None
         return int(claim.argmin())
 
-    def rating_is_behind(self, step_weight: float) -> bool:
-        """True if rating matches have had less than their fraction of all env steps."""
+    def rating_is_behind(self, step_fraction: float) -> bool:
+        """True if rating matches have had less than this fraction of all env steps."""
         rating = self.rating_env_steps + self.rating_leases * self.last_env_steps
         training = int(self.env_steps.values.sum()) + int(self.open_leases.values.sum()) * self.last_env_steps
-        return rating < step_weight * (rating + training)
+        return rating < step_fraction * (rating + training)
