@@ -129,20 +129,23 @@ def confirm_snapshot(state: LeagueState, command: ConfirmSnapshot, rng: np.rando
         trained_steps=command.trained_steps,
         reason=directive.reason,
     )
-    added = SnapshotAdded(directive.directive_id, snapshot)
-    chance = state.config_of(player.name).reset_probability
-    is_asked = directive.reason == BEFORE_RESET
-    if (directive.reason not in (GATE, TIMEOUT) and not is_asked) or player.initial is None:
-        return [added]
-    if not is_asked and rng.random() >= chance:
-        return [added, *transplant_after_snapshot(state, player.name, rng, trained_steps=command.trained_steps)]
-    reason = f"after {snapshot.snapshot_id}"
+    return [SnapshotAdded(directive.directive_id, snapshot), *_after_snapshot(state, player, snapshot, rng)]
+
+
+def _after_snapshot(
+    state: LeagueState, player: PlayerState, snapshot: SnapshotInfo, rng: np.random.Generator
+) -> list[Event]:
+    """The reset that was asked for together with a snapshot; after a gate's, a reset by chance or else a transplant."""
+    if player.initial is None or snapshot.reason not in (GATE, TIMEOUT, BEFORE_RESET):
+        return []
+    if snapshot.reason != BEFORE_RESET and rng.random() >= state.config_of(player.name).reset_probability:
+        return [*transplant_after_snapshot(state, player.name, rng, trained_steps=snapshot.trained_steps)]
     source = start_again_from(state, player)
     if source is None:
-        return [added]
+        return []
+    reason = f"after {snapshot.snapshot_id}"
     return [
-        added,
-        DirectiveIssued(Directive(state.next_directive_id, DirectiveKind.RESET, player.name, reason, source=source)),
+        DirectiveIssued(Directive(state.next_directive_id, DirectiveKind.RESET, player.name, reason, source=source))
     ]
 
 
