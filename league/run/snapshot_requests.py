@@ -9,7 +9,7 @@ from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.state.commands import Command, RequestSnapshot
 from league.core.state.state import LeagueState, PlayerState
 
-FINAL, TIME, SHARE = "final", "time", "budget"
+FINAL, TIME, BUDGET = "final", "time", "budget"
 """Reasons of these snapshots; no reset follows them."""
 
 MAX_AGE_FRACTION = 0.1
@@ -37,8 +37,9 @@ class SnapshotRequests:
     def __init__(self, settings: RuntimeConfig, *, execute: Callable[[Command], bool]) -> None:
         self.settings = settings
         self._execute = execute
-        self._newest: dict[str, tuple[int, float]] = {}
-        self._newest_part: dict[str, tuple[int, int]] = {}
+        # Player -> its number of snapshots, and the time, or the part of the budget, in which it was first seen.
+        self._newest_at: dict[str, tuple[int, float]] = {}
+        self._newest_in: dict[str, tuple[int, int]] = {}
 
     def request_due(self, state: LeagueState, *, now: float) -> None:
         """Request a snapshot of every main agent whose newest one is too old.
@@ -47,12 +48,11 @@ class SnapshotRequests:
           now: seconds of training so far, those of earlier starts included.
         """
         for player in main_agents(state):
-            number, since = self._newest.get(player.name, (-1, now))
-            if number != player.num_snapshots:
-                self._newest[player.name] = player.num_snapshots, now
-            elif now - since >= max(self.settings.snapshot_seconds, MAX_AGE_FRACTION * now) and has_learnt(
-                state, player
-            ):
+            num_snapshots, taken_at = self._newest_at.get(player.name, (-1, now))
+            max_age_s = max(self.settings.snapshot_seconds, MAX_AGE_FRACTION * now)
+            if num_snapshots != player.num_snapshots:
+                self._newest_at[player.name] = player.num_snapshots, now
+            elif now - taken_at >= max_age_s and has_learnt(state, player):
                 self._execute(RequestSnapshot(player.name, TIME))
 
     def request_by_budget(self, state: LeagueState, *, budget_fraction: float) -> None:
@@ -65,11 +65,11 @@ class SnapshotRequests:
             return
         part = int(budget_fraction * self.settings.snapshots_per_budget)
         for player in main_agents(state):
-            number, frozen_in = self._newest_part.get(player.name, (-1, part))
-            if number != player.num_snapshots:
-                self._newest_part[player.name] = player.num_snapshots, part
-            elif part > frozen_in and has_learnt(state, player):
-                self._execute(RequestSnapshot(player.name, SHARE))
+            num_snapshots, taken_in = self._newest_in.get(player.name, (-1, part))
+            if num_snapshots != player.num_snapshots:
+                self._newest_in[player.name] = player.num_snapshots, part
+            elif part > taken_in and has_learnt(state, player):
+                self._execute(RequestSnapshot(player.name, BUDGET))
 
     def request_final(self, state: LeagueState) -> None:
         """Request a snapshot of every player that has learnt since its newest one."""
