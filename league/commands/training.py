@@ -44,9 +44,9 @@ def train(
     """Start a run. What the configuration leaves open is fitted to game and budget; a limit is the budget where it
     has none, else it only says when this command stops."""
     limits = limits_of(for_time, env_steps, core_seconds)
-    from league.run.launch import train as start
+    from league.run import launch
 
-    ended = start(source, overrides=overrides or [], run_dir=run_dir, limits=limits, trust=trust)
+    ended = launch.train(source, overrides=overrides or [], run_dir=run_dir, limits=limits, trust=trust)
     _show_end(ended, evaluates=not no_eval)
 
 
@@ -64,9 +64,9 @@ def resume(
 ) -> None:
     """Continue a run after a stop, a crash or a kill; a key that is set is changed from here on."""
     limits = limits_of(for_time, env_steps, core_seconds)
-    from league.run.launch import resume as go_on
+    from league.run import launch
 
-    ended = go_on(run, limits=limits, overrides=overrides or [], restore_config=restore_config, trust=trust)
+    ended = launch.resume(run, limits=limits, overrides=overrides or [], restore_config=restore_config, trust=trust)
     _show_end(ended, evaluates=not no_eval)
 
 
