@@ -13,7 +13,7 @@ from agents.learner.algorithms.objective import make_objective
 from agents.learner.algorithms.registry import UPDATE_MODES
 from agents.learner.config import DEFAULT_UPDATE_MODE, PRECISIONS, LearnerConfig, PipelineConfig
 from agents.learner.data.batch import batch_from
-from agents.learner.gradient_check import PROBE_SEED, check_gradients, tolerance
+from agents.learner.gradient_check import BATCH_SEED, check_gradients, tolerance
 from agents.learner.learner import Learner
 from agents.learner.pipeline.partition import plan_pipeline
 from agents.learner.pipeline.stages import boundaries_of, cut_network
@@ -35,10 +35,10 @@ from envs.protocol import EnvSpec
 
 logger = logging.getLogger(__name__)
 
-PROBE_ROWS = 1024
-PROBE_REPEATS = 5
+TIMED_ROWS = 1024
+TIMED_PASSES = 5
 MIN_SPEED_UP = 1.1
-"""bfloat16 must be this much faster than float32 in the probe to be chosen: otherwise the rounding gains nothing."""
+"""bfloat16 must be this much faster than float32 to be chosen: otherwise the rounding gains nothing."""
 
 
 def build_learner(
@@ -109,23 +109,23 @@ def build_updater(
     _check_teacher(teacher, layout)
     if config.pipeline.backend_name == "single" and config.pipeline.num_workers == 0 and config.compile_mode == "none":
         alone = local_updater(network, config, here)
-        _teach(alone, teacher)
+        _load_teacher(alone, teacher)
         return alone, layout
     there = here
     if config.pipeline.num_workers:
         there = dataclasses.replace(here, device=_device_of_workers(config, stage_device))
     boundaries: tuple[Boundary, ...] = ()
     if config.pipeline.stages > 1:
-        config, boundaries = _planned(network, unrolls, config, there)
+        config, boundaries = _with_stage_cut(network, unrolls, config, there)
     updater: UpdaterGroup | LocalUpdater
     if config.pipeline.num_workers:
-        updater = _group(plan, config, boundaries, layout, placement=there, launcher=launcher)
+        updater = _start_workers(plan, config, boundaries, layout, placement=there, launcher=launcher)
     else:
         updater = local_updater(plan.build(), config, here)
     try:
-        _teach(updater, teacher)
+        _load_teacher(updater, teacher)
         if kind_of(config.pipeline.update_mode, DEFAULT_UPDATE_MODE) in UPDATE_MODES:  # another may change gradients
-            _check(updater, network, unrolls, layout, teacher=teacher, config=config, placement=here)
+            _require_equal_gradients(updater, network, unrolls, layout, teacher=teacher, config=config, placement=here)
     except BaseException:
         updater.close()
         raise
@@ -176,18 +176,18 @@ def _check_teacher(teacher: Weights | None, layout: Layout) -> None:
     require_finite(teacher.vector)
 
 
-def _teach(updater: Updater, teacher: Weights | None) -> None:
+def _load_teacher(updater: Updater, teacher: Weights | None) -> None:
     """Give a new updater its teacher."""
     if teacher is not None:
         updater.load(weights_alone(updater.weights(), teacher=teacher.vector))
 
 
-def _planned(
+def _with_stage_cut(
     network: Network, spec: UnrollSpec, config: LearnerConfig, placement: Placement
 ) -> tuple[LearnerConfig, tuple[Boundary, ...]]:
     """The config with its cut, and the output of each stage; logs the predicted costs."""
     network = network.to(placement.device)
-    unrolls = synthetic_unrolls(spec, rows=config.microbatch_rows, seed=PROBE_SEED)
+    unrolls = synthetic_unrolls(spec, rows=config.microbatch_rows, seed=BATCH_SEED)
     batch = batch_from(unrolls, oldest_version=0, device=placement.device)
     pipeline = plan_pipeline(network, make_objective(config, network.head), batch, config, placement)
     logger.info(pipeline.describe())
@@ -196,7 +196,7 @@ def _planned(
     return dataclasses.replace(config, pipeline=planned), boundaries
 
 
-def _group(
+def _start_workers(
     plan: NetworkPlan,
     config: LearnerConfig,
     boundaries: tuple[Boundary, ...],
@@ -224,7 +224,7 @@ def _group(
     return group
 
 
-def _check(
+def _require_equal_gradients(
     updater: UpdaterGroup | LocalUpdater,
     network: Network,
     spec: UnrollSpec,
@@ -239,18 +239,18 @@ def _check(
     They are computed on the device of the updater's workers if this process has it: other devices round differently.
     """
     alone = dataclasses.replace(config, pipeline=PipelineConfig(backend="single"), microbatches=1, compile_mode="none")
-    computes = updater.device_type if isinstance(updater, UpdaterGroup) else placement.device.type
-    if computes == "cpu" or torch.cuda.is_available():
-        placement = dataclasses.replace(placement, device=torch.device(computes))
+    device_type = updater.device_type if isinstance(updater, UpdaterGroup) else placement.device.type
+    if device_type == "cpu" or torch.cuda.is_available():
+        placement = dataclasses.replace(placement, device=torch.device(device_type))
     reference = local_updater(network, alone, placement)
-    _teach(reference, teacher)
+    _load_teacher(reference, teacher)
     worst = check_gradients(
         updater,
         reference,
         spec=spec,
         layout=layout,
         config=config,
-        at_most=tolerance(placement.dtype, same_device=placement.device.type == computes),
+        at_most=tolerance(placement.dtype, same_device=placement.device.type == device_type),
     )
     logger.info("gradients agree with plain autograd to %.1e", worst)
 
@@ -283,19 +283,19 @@ def choose_dtype(spec: EnvSpec, network_config: NetworkConfig, precision: str) -
         return torch.bfloat16 if meant == "bfloat16" else torch.float32
     device = default_device()
     network = build_network(spec, network_config, seed=0).to(device)
-    plain, half = (_probe(network, spec, dtype, device) for dtype in (torch.float32, torch.bfloat16))
-    return torch.bfloat16 if plain > MIN_SPEED_UP * half else torch.float32
+    float32_s, bfloat16_s = (_time_of_pass(network, spec, dtype, device) for dtype in (torch.float32, torch.bfloat16))
+    return torch.bfloat16 if float32_s > MIN_SPEED_UP * bfloat16_s else torch.float32
 
 
-def _probe(network: Network, spec: EnvSpec, dtype: torch.dtype, device: torch.device) -> float:
+def _time_of_pass(network: Network, spec: EnvSpec, dtype: torch.dtype, device: torch.device) -> float:
     """Time of the shortest of a few forward and backward passes, in seconds of CPU time (on a GPU of wall time)."""
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     obs = {
-        name: torch.from_numpy(np.zeros((PROBE_ROWS, 1, *array.shape), np.dtype(array.dtype))).to(device)
+        name: torch.from_numpy(np.zeros((TIMED_ROWS, 1, *array.shape), np.dtype(array.dtype))).to(device)
         for name, array in spec.observations.items()
     }
     shortest = float("inf")
-    for _ in range(PROBE_REPEATS):
+    for _ in range(TIMED_PASSES):
         start = clock()
         with torch.autocast(device.type, dtype=dtype, enabled=dtype != torch.float32):
             output = network(obs)

@@ -29,8 +29,8 @@ MAX_DIFFERENCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
 ACROSS_DEVICES = 1e-2
 """The same in float32 between a CPU and a GPU, whose convolutions round to TF32."""
 
-PROBE_STEPS = 4
-PROBE_SEED = 20
+UNROLL_STEPS = 4
+BATCH_SEED = 20
 
 
 class HasGradients(Protocol):
@@ -64,11 +64,11 @@ def check_gradients(
       GradientCheckError: the gradients, or the counts of decisions, differ.
     """
     compiled = config.compile_mode != "none"
-    short = dataclasses.replace(spec, unroll_length=min(PROBE_STEPS, spec.unroll_length))
+    short = dataclasses.replace(spec, unroll_length=min(UNROLL_STEPS, spec.unroll_length))
     unrolls = synthetic_unrolls(
         spec if compiled else short,
         rows=config.batch_rows if compiled else config.pipeline.replicas * config.microbatches,
-        seed=PROBE_SEED,
+        seed=BATCH_SEED,
     )
     loss_weights = LossWeights(entropy_cost=0.1, advantage_scale=1.0, teacher_cost=0.1 if config.has_teacher else 0.0)
     inputs = UpdateInputs(1e-3, loss_weights, oldest_version=0, microbatches_per_block=config.microbatches)
