@@ -32,7 +32,7 @@ class NetworkConfig:
     Fields:
       encoder: entry of `registry.ENCODERS` or "module:attribute"; turns an observation into features.
       input_scaling: "symlog" puts sign(x) log(1 + |x|) in place of every number x of an observation, for games whose
-        numbers are large or of unknown range; "none" takes them as they are. Flags, bytes and images always stay.
+        numbers are large or of unknown range; "none" takes them as they are. Flags, int8 and images always stay.
       hidden: widths of the encoder's fully connected layers, one block each.
       channels: widths of the convolutional layers or stages, for encoders that have them.
       activation: between layers. ReLU costs half of tanh in the forward pass on a CPU.

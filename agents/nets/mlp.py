@@ -24,8 +24,8 @@ def symlog(numbers: Tensor) -> Tensor:
 
 
 def is_scaled(spec: ArraySpec, scaling: str) -> bool:
-    """True if a field's numbers go through `symlog`; flags and bytes, whose range is known, never do."""
-    return scaling == "symlog" and np.dtype(spec.dtype).itemsize > 1
+    """True if a field's numbers go through `symlog`; flags and int8, whose range is small, never do."""
+    return scaling == "symlog" and (spec.dtype == "uint8" or np.dtype(spec.dtype).itemsize > 1)
 
 
 class FlattenFields(nn.Module):

@@ -78,7 +78,7 @@ FAMILIES = {
     "classic_rps": Family("pettingzoo:classic/rps_v2", games=0),
     "classic_hanabi": Family("pettingzoo:classic/hanabi_v5", SMALL_HANABI, shared=True),
     "butterfly_knights_archers_zombies": Family(
-        "pettingzoo:butterfly/knights_archers_zombies_v11", {"max_cycles": 200}, num_envs=16, games=20, shared=True
+        "pettingzoo:butterfly/knights_archers_zombies_v11", {"max_cycles": 200}, num_envs=16, games=80, shared=True
     ),
     "atari_pong_ram": Family("pettingzoo:atari/pong_v3", {"obs_type": "ram", "max_cycles": 500}, num_envs=8, games=8),
     "gymnasium_frozen_lake": Family("gymnasium:FrozenLake-v1", {"is_slippery": False}),
@@ -260,7 +260,7 @@ def against_random(policy: Policy, env: EnvConfig, *, games: int, alone: bool) -
     """Mean score against random play and its standard error; of the return where all seats are `alone` together."""
     policies = [policy] if alone else [policy, random_policy(1)]
     result = play_match(env, policies, games=games, seed=771203)
-    values = result.team_returns[:, :, 0].mean(axis=0) if alone else result.group_scores[:, 0]
+    values = result.team_returns.mean(axis=(0, 2)) if alone else result.group_scores[:, 0]
     return float(values.mean()), float(values.std() / len(values) ** 0.5)
 
 

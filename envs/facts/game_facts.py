@@ -37,7 +37,7 @@ class Spread:
 class FieldRange:
     """Range of one observation field under random play.
 
-    large: fraction of its numbers beyond `LARGE_INPUT`; 0 of bytes, which are colours.
+    large: fraction of its numbers beyond `LARGE_INPUT`.
     """
 
     low: float

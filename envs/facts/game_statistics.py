@@ -172,13 +172,13 @@ class GameStatistics:
 
     def _note_ranges(self, turn: Turn) -> None:
         for name, array in turn.obs.items():
-            is_bytes = array.dtype == np.uint8  # colours, which networks scale anyway
+            is_bytes = array.dtype == np.uint8  # images, which take eight times the memory in another type
             numbers = array if is_bytes else np.asarray(array, np.float64)
             low, high, large, count = self._ranges.get(name, (np.inf, -np.inf, 0.0, 0))
             self._ranges[name] = (
                 min(low, float(numbers.min()) if numbers.size else np.inf),
                 max(high, float(numbers.max()) if numbers.size else -np.inf),
-                large + (0.0 if is_bytes else float((np.abs(numbers) > LARGE_INPUT).sum())),
+                large + float(np.count_nonzero((numbers if is_bytes else np.abs(numbers)) > np.array(LARGE_INPUT))),
                 count + numbers.size,
             )
 

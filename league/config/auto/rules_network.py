@@ -57,8 +57,11 @@ def encoder(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
 
 
 def input_scaling(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
-    """Large numbers by their logarithm."""
-    large = [name for name, one in situation.game.ranges.items() if one.large > LARGE_SHARE]
+    """Large numbers by their logarithm, images apart, whose bytes an encoder of images scales itself."""
+    fields = situation.game.spec.observations
+    images = {name for name, one in fields.items() if len(one.shape) == 3 and one.dtype == "uint8"}
+    scaled = set() if draft.value("network.encoder") == "mlp" else images
+    large = [name for name, one in situation.game.ranges.items() if one.large > LARGE_SHARE and name not in scaled]
     if large:
         yield AutoValue("network.input_scaling", "symlog", f"{large[0]} holds large numbers")
     else:

@@ -22,7 +22,7 @@ NUMBERS = {
 PICTURE = {"map": ArraySpec((4, 4, 2), "uint8")}
 UNITS = {"units": ArraySpec((5, 3), "float32")}
 CASES = {"mlp": NUMBERS, "dict": {**NUMBERS, **PICTURE, **UNITS}, "conv": {**NUMBERS, **PICTURE}, "entities": UNITS}
-SCALED = ("plain", "counts", "units")
+SCALED = ("plain", "counts", "bytes", "units")
 
 
 def build(encoder: str, scaling: str, hidden: tuple[int, ...] = (16,)) -> Network:
@@ -63,7 +63,7 @@ def test_symlog_is_odd_near_the_identity_at_0_and_logarithmic_far_out() -> None:
 
 
 @pytest.mark.parametrize("encoder", CASES)
-def test_a_scaled_network_is_the_plain_one_on_scaled_numbers_with_flags_and_bytes_as_they_are(encoder: str) -> None:
+def test_a_scaled_network_is_the_plain_one_on_scaled_numbers_with_flags_and_images_as_they_are(encoder: str) -> None:
     obs = draw(encoder)
     by_hand = {name: symlog(field) if name in SCALED else field for name, field in obs.items()}
     scaled, plain = build(encoder, "symlog"), build(encoder, "none")

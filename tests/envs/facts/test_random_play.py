@@ -179,6 +179,17 @@ def test_a_random_start_that_all_see_hides_nothing() -> None:
     assert not seen.facts(copyable=True, shared_views=False, costs=None).surprises
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32])
+def test_large_numbers_are_counted_in_every_type(dtype: type[np.generic]) -> None:
+    env = TicTacToe(num_envs=1)
+    seen, first = GameStatistics(env.spec, num_envs=1), env.reset(0)
+    shown = {name: np.resize(np.array([0, 1, 200], dtype), array.shape) for name, array in first.obs.items()}
+    seen.decided(dataclasses.replace(first, obs=shown), np.zeros(1, np.int64))
+    seen.stepped(dataclasses.replace(first, terminated=np.ones(1, np.bool_)))
+    (numbers,) = seen.facts(copyable=True, shared_views=False, costs=None).ranges.values()
+    assert numbers.large == pytest.approx(1 / 3)
+
+
 @pytest.mark.parametrize("env_id", ["tic_tac_toe", "kuhn_poker", "gymnasium:CartPole-v1"])
 def test_random_play_without_a_clock_repeats(env_id: str) -> None:
     assert facts(env_id) == facts(env_id)

@@ -24,6 +24,19 @@ def test_large_numbers_are_scaled(large: float, scaling: str) -> None:
     assert settled(board_game(ranges=ranges))[0].network.input_scaling == scaling
 
 
+@pytest.mark.parametrize(
+    ("shape", "scaling"),
+    [((128,), "symlog"), ((7, 7, 3), "symlog"), ((84, 84, 3), "none")],
+    ids=["ram", "flat", "image"],
+)
+def test_bytes_are_scaled_once(shape: tuple[int, ...], scaling: str) -> None:
+    game = board_game(
+        spec=spec(observations={"observation": ArraySpec(shape, "uint8")}),
+        ranges={"observation": FieldRange(0.0, 255.0, 0.5)},
+    )
+    assert settled(game)[0].network.input_scaling == scaling
+
+
 def test_no_memory_where_the_observation_holds_the_past() -> None:
     remembers = spec(observations={"information_state": ArraySpec((30,), "bool")})
     assert settled(poker(decisions=even(20), spec=remembers))[0].network.core == "none"
