@@ -157,7 +157,10 @@ def affordable(
         if seconds <= limit_s / len(bots):
             kept.append(bot)
         else:
-            notes.append(f"{bot} is left out: {MIN_GAMES} games against each would take it about {seconds:.0f} s")
+            notes.append(
+                f"{bot} is left out: {MIN_GAMES} games against each would take it about {seconds:.2g} s, "
+                f"and it has {limit_s / len(bots):.2g} s"
+            )
     return tuple(kept), tuple(notes)
 
 

@@ -14,6 +14,7 @@ from league.config.run_config import EvaluationConfig, RunConfig
 from league.policies.auto_export import AUTO, LAST
 from league.reports.ratings import read_ratings
 from league.reports.status.report import read_status
+from league.run.budget import Limits, Spent, budget_spent, train_on_command
 from league.store.run_folder import RunFolder
 
 MAX_RATED = 12
@@ -29,11 +30,14 @@ def evaluation_limit_s(trained_s: float) -> float:
     return min(EVALUATION_FRACTION * trained_s, MAX_EVALUATION_S)
 
 
-def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callable[[int, int], None]) -> None:
+def show_end(
+    path: Path, reason: str, *, spent: Spent, limit_s: float | None, progress: Callable[[int, int], None]
+) -> None:
     """Print how a run stands now that a command has ended.
 
     Args:
       path: of the run. reason: why the command ended. progress: called with (games finished, games in all).
+      spent: by the run since its first start.
       limit_s: of the games against bots; None plays none.
     Raises:
       LeagueError, EnvError: from the evaluation.
@@ -63,19 +67,21 @@ def show_end(path: Path, reason: str, *, limit_s: float | None, progress: Callab
         )
         print_report(report)
     typer.echo(f"\nThe run lies in {path}. To try next:")
-    for command in next_commands(config, _as_typed(path), has_policies=bool(status.league.snapshots)):
+    for command in next_commands(config, _as_typed(path), spent=spent, has_policies=bool(status.league.snapshots)):
         typer.echo(f"  {command}")
 
 
-def next_commands(config: RunConfig, run: str, *, has_policies: bool) -> list[str]:
+def next_commands(config: RunConfig, run: str, *, spent: Spent, has_policies: bool) -> list[str]:
     """The commands to try after training, each of which works for this run.
 
     Args:
-      run: its path as typed. has_policies: whether it has a snapshot, which can be watched and played against.
+      run: its path as typed. spent: by it since its first start.
+      has_policies: whether it has a snapshot, which can be watched and played against.
     """
     from league.play.session import accepts_moves_by_hand
 
-    commands = [f"league resume {run} --for 180s"]
+    is_spent = budget_spent(config.budget, spent, limits=Limits())
+    commands = [train_on_command(run, config.budget, spent) if is_spent else f"league resume {run} --for 180s"]
     if has_policies:
         commands.append(f"league watch {run}")
         if accepts_moves_by_hand(spec_of(config.env)):

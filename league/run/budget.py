@@ -100,6 +100,21 @@ def budget_spent(budget: BudgetConfig, spent: Spent, *, limits: Limits) -> bool:
     return steps if limits.env_steps is not None or not timed else any(timed)
 
 
+def raised_limits(budget: BudgetConfig, spent: Spent) -> tuple[str, ...]:
+    """The limits of the budget that are used up as "budget.key=value", each twice what it was, to train on with."""
+    limits = (
+        ("seconds", budget.seconds, spent.seconds),
+        ("core_seconds", budget.core_seconds, spent.core_seconds),
+        ("env_steps", budget.env_steps, spent.env_steps),
+    )
+    return tuple(f"budget.{key}={2 * limit:.12g}" for key, limit, used in limits if limit is not None and used >= limit)
+
+
+def train_on_command(run: str, budget: BudgetConfig, spent: Spent) -> str:
+    """The command that trains on after the end of the budget. run: its path as typed."""
+    return " ".join((f"league resume {run}", *(f"-s {raised}" for raised in raised_limits(budget, spent))))
+
+
 class Meter:
     """Counts wall and processor time of a run: of this process and every one below it, Ray's own included.
 

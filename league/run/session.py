@@ -6,6 +6,7 @@ A session lasts from a start of the run to its stop; `league.run.launch` begins 
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +27,7 @@ from league.policies.policy_store import PolicyStore, network_plain
 from league.policies.teacher import teacher_weights
 from league.policies.trust import mark
 from league.probes.prober import open_prober
-from league.run.budget import Limits, Meter, Spent
+from league.run.budget import Limits, Meter, Spent, budget_spent, train_on_command
 from league.run.daemon import Daemon
 from league.run.host_setup import host_setup, make_runtime
 from league.run.kept_games import restore_games, save_games
@@ -99,6 +100,10 @@ def _train(
     say, noted = console.say, league.noted_files
     clock = read_clock(folder, noted, say=say)
     begun = begun_at(clock, league.state, limits)
+    spent = replace(clock.spent, env_steps=league.state.totals.env_steps)
+    if budget_spent(config.budget, spent, limits=limits):
+        command = train_on_command(shlex.quote(str(folder.path)), config.budget, spent)
+        say(f"The budget of this run is spent: its ratings are settled, and nothing is trained. To train on: {command}")
     with contextlib.ExitStack() as stack:
         operator = stack.enter_context(contextlib.closing(Operator(folder, league, config)))
         floor = DiskFloor(folder.path, operator, snapshot_bytes=policies.snapshot_bytes, say=say)

@@ -72,6 +72,7 @@ def test_a_bot_too_dear_for_the_time_is_left_out_with_a_sentence() -> None:
     kept, notes = affordable(FOUR, bots, limit_s=2.0, players=3, decisions=18.0, seed=0)
     assert kept == ("random",)
     assert notes[0].startswith("mcts:100000 is left out: 10 games against each")
+    assert notes[0].endswith(" s, and it has 1 s")
 
 
 def test_an_evaluation_with_a_limit_says_that_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from league.config.loading import load_config
 from league.reports.run_summary import next_commands
+from league.run.budget import Spent
 from tests.league.commands import league
 from tests.league.tiny_runs import tiny, write_config
 
@@ -22,7 +23,9 @@ def names_of(commands: list[str]) -> list[str]:
 def test_commands_named_at_the_end_work(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each as it is printed; a game to watch is limited to one, and the person to play leaves at once."""
     shorter = {"watch": ["--games", "1", "--delay", "0"], "play": [], "ratings": []}
-    commands = next_commands(load_config(made / "config.yaml"), shlex.quote(str(made)), has_policies=True)
+    commands = next_commands(
+        load_config(made / "config.yaml"), shlex.quote(str(made)), spent=Spent(), has_policies=True
+    )
     assert names_of(commands) == ["resume", "watch", "play", "eval", "ratings"]
     monkeypatch.setattr(sys, "stdin", io.StringIO("quit\n"))
     for command in commands:
@@ -42,4 +45,12 @@ def test_only_commands_that_work_for_the_run_are_named(
     env_id: str, has_policies: bool, names: list[str], tmp_path: Path
 ) -> None:
     config = load_config(write_config(tmp_path, tiny(env={"id": env_id})))
-    assert names_of(next_commands(config, "run", has_policies=has_policies)) == names
+    assert names_of(next_commands(config, "run", spent=Spent(), has_policies=has_policies)) == names
+
+
+def test_a_run_whose_budget_is_spent_is_not_resumed_without_a_larger_one(tmp_path: Path) -> None:
+    """Of two limits the one that is used up; a limit of the command alone would train nothing."""
+    config = load_config(write_config(tmp_path, tiny(budget={"seconds": 60.0, "core_seconds": 1e7})))
+    for seconds, resume in ((60.5, "-s budget.seconds=120"), (59.5, "--for 180s")):
+        commands = next_commands(config, "run", spent=Spent(seconds, 100.0, 10), has_policies=True)
+        assert commands[0] == f"league resume run {resume}"

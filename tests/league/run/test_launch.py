@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -141,12 +140,18 @@ def test_the_signal_handlers_of_before_are_there_again_after(tmp_path: Path) -> 
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-def test_the_budget_ends_the_run_for_good_and_its_schedules_are_at_their_end(tmp_path: Path) -> None:
+def test_the_budget_ends_the_run_for_good_unless_it_is_raised(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     plain = {**PLAIN, "budget": {"env_steps": 600}}
     ended = start(tmp_path, plain, env_steps=10_000)
     assert ended.reason == "the budget is spent"
     steps = state_of(tmp_path / "run").totals.env_steps
+    assert "To train on:" not in capsys.readouterr().out
     again = go_on(tmp_path / "run", env_steps=10_000)
     assert again.reason == "the budget is spent"
     assert state_of(tmp_path / "run").totals.env_steps <= steps + 16 * 12 * 8
-    assert replace(ended, reason="").reason == ""
+    command = capsys.readouterr().out.split("To train on: ")[1].splitlines()[0]
+    assert command == f"league resume {tmp_path / 'run'} -s budget.env_steps=1200"
+    resume(tmp_path / "run", limits=Limits(), overrides=["budget.env_steps=1200"])
+    assert state_of(tmp_path / "run").totals.env_steps >= 1200 > steps
