@@ -3,6 +3,8 @@
 `EzPickle` makes deepcopy (as pickling) call the constructor again: the "copy" of a game in progress is a fresh game.
 The state of such objects is therefore copied by hand, before the wrappers around them.
 
+Spaces describe a game and are no part of its state: copies share them, for they are most of what a small game holds.
+
 An object with a finaliser releases something that Python does not know, such as an emulator's memory. A plain copy of
 it holds the same thing, and would release it again: that ends the process. Such games are not copied.
 """
@@ -28,8 +30,7 @@ def copy_game(env: Any) -> Any:
     Raises:
       TypeError: it holds something that cannot be copied, such as an open window or an emulator.
     """
-    _require_no_finaliser(env)
-    copied: dict[int, Any] = {}  # deepcopy's memo: objects in it are not copied again
+    copied: dict[int, Any] = {id(space): space for space in _checked_spaces(env)}  # deepcopy's memo: not copied again
     for layer in _layers(env, set()):
         if isinstance(layer, EzPickle):
             shell = object.__new__(type(layer))
@@ -45,18 +46,35 @@ WITHOUT_PARTS = frozenset({bool, int, float, str, bytes, type(None), np.ndarray}
 """Most of what an env holds; left out at once, since a search copies games by the thousand."""
 
 
-def _require_no_finaliser(env: Any) -> None:
-    """Raises TypeError for an object below `env` with a finaliser that does not say how it is copied."""
+def _checked_spaces(env: Any) -> list[gymnasium.Space[Any]]:
+    """The spaces below `env` that no draw was made from.
+
+    Raises:
+      TypeError: an object below it has a finaliser and does not say how it is copied.
+    """
     seen: set[int] = {id(env)}
     waiting: list[object] = [env]
+    spaces: list[gymnasium.Space[Any]] = []
     while waiting:
         held = waiting.pop()
+        if isinstance(held, gymnasium.Space) and _is_undrawn(held):
+            spaces.append(held)
+            continue
         if _releases(type(held)):  # type: ignore[arg-type]  # a class is hashable
             raise TypeError(f"{type(held).__name__} releases what it holds, and a copy would release it again")
         for part in _parts(held):
             if type(part) not in WITHOUT_PARTS and id(part) not in seen:
                 seen.add(id(part))
                 waiting.append(part)
+    return spaces
+
+
+def _is_undrawn(space: gymnasium.Space[Any]) -> bool:
+    """True for a space of a plain kind that has no random generator yet, nor has any part of it."""
+    if type(space).__module__.partition(".")[0] != "gymnasium" or space._np_random is not None:
+        return False
+    parts = getattr(space, "spaces", ())
+    return all(_is_undrawn(part) for part in (parts.values() if isinstance(parts, dict) else parts))
 
 
 def _parts(held: object) -> Iterable[Any]:

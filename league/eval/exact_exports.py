@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from envs.registry import make
 from league.core.metagame.meta_game import exported_snapshots
 from league.errors import CorruptSnapshot, MissingSnapshot
-from league.eval.exploitability import NoExactValue, PolicyFunction, members_of, nash_conv, plans_of
+from league.eval.behaviours import PolicyFunction, members_of
 from league.eval.least_exploitable import least_exploitable
+from league.eval.small_game import NoExactValue, SmallGame, small_game
 from league.policies.auto_export import EXACT, EXPORTS, ExactExports, main_steps
 from league.policies.loading import OpenRun, load_selection, open_run
 from league.policies.select import UnknownPolicy
 from league.store.run_folder import RunFolder
+
+VISIT_FRACTION = 0.7
+"""Part of the time for the visit of a game by copies."""
 
 MAX_MEMBERS = 64
 """Most snapshots that the least exploitable mixture is sought among, evenly spaced; their plans are held in memory."""
@@ -42,7 +44,12 @@ def measure_exports(path: Path, *, limit_s: float, clock: Callable[[], float] = 
     run = open_run(path)
     if not run.state.is_competitive or run.state.perfect_information:
         return None
-    begun = before = clock()
+    begun = clock()
+    try:
+        game = small_game(run.env, limit_s=VISIT_FRACTION * limit_s)
+    except NoExactValue:
+        return None
+    before = clock()
     values: dict[str, float] = {}
     mixture: dict[str, float] = {}
     for name in EXPORTS:
@@ -51,24 +58,22 @@ def measure_exports(path: Path, *, limit_s: float, clock: Callable[[], float] = 
         before = clock()
         try:
             if name == EXACT:
-                mixture, values[name] = _least_exploitable(run, go_on=lambda: clock() - begun < limit_s)
+                mixture, values[name] = _least_exploitable(run, game, go_on=lambda: clock() - begun < limit_s)
             else:
-                values[name] = nash_conv(run.env, members_of(load_selection(run, run.choose(name))))
-        except NoExactValue:
-            return None
+                values[name] = game.nash_conv(members_of(load_selection(run, run.choose(name))))
         except (UnknownPolicy, MissingSnapshot, CorruptSnapshot):
             continue
-    exact = ExactExports(values, main_steps(run.state), mixture)
+    exact = ExactExports(values, main_steps(run.state), mixture, deals=game.deals)
     folder = RunFolder.open(path)
     folder.storage.atomic_write_bytes(folder.exports_path, msgspec.json.encode(exact))
     return exact
 
 
-def _least_exploitable(run: OpenRun, *, go_on: Callable[[], bool]) -> tuple[dict[str, float], float]:
+def _least_exploitable(run: OpenRun, game: SmallGame, *, go_on: Callable[[], bool]) -> tuple[dict[str, float], float]:
     """Snapshot -> weight of the mixture, and its NashConv.
 
     Raises:
-      NoExactValue: as `nash_conv`. UnknownPolicy: no trained snapshot has its weights.
+      UnknownPolicy: no trained snapshot has its weights.
     """
     policies: dict[str, PolicyFunction] = {}
     trained = [name for name in exported_snapshots(run.state) if run.state.snapshots[name].trained_steps > 0]
@@ -80,8 +85,6 @@ def _least_exploitable(run: OpenRun, *, go_on: Callable[[], bool]) -> tuple[dict
             continue
     if not policies:
         raise UnknownPolicy("no trained snapshot has its weights")
-    with closing(make(run.env, num_envs=1)) as game:
-        form, plans = plans_of(game, list(policies.values()))
-    found = least_exploitable(form, plans, go_on=go_on)
+    found = least_exploitable(game.form, game.plans(list(policies.values())), go_on=go_on)
     weights = zip(policies, found.weights.tolist(), strict=True)
     return {name: weight for name, weight in weights if weight > 0.0}, found.nash_conv

@@ -39,7 +39,7 @@ class SequenceForm:
         self._last = _sequence(endings.info_state, endings.action, num_actions)
         self._chance = endings.chance
         self._worth = endings.chance[:, None] * endings.returns
-        self._levels = _levels(states)
+        self._levels = levels_of(states)
 
     @property
     def is_zero_sum(self) -> bool:
@@ -112,7 +112,7 @@ def _sequence(states: NDArray[np.int64], actions: NDArray[np.int64], num_actions
     return np.where(states < 0, START, 1 + states * num_actions + actions)
 
 
-def _levels(states: InformationStates) -> list[list[NDArray[np.int64]]]:
+def levels_of(states: InformationStates) -> list[list[NDArray[np.int64]]]:
     """For each seat, its information states by the number of its decisions before."""
     depth = np.zeros(len(states.seat), np.int64)
     for index in np.flatnonzero(states.parent >= 0).tolist():  # a parent comes before its children

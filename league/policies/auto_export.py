@@ -2,7 +2,7 @@
 
 Where every seat sees everything and one moves at a time, the strongest policy is the hardest to beat: "best". Elsewhere
 strength misleads, for whatever beats all others of a small population may lose to a reply that nobody there plays. The
-least exploitable one is known exactly where the game is small (`ExactExports`). Else it is taken from what training
+least exploitable one is known where the game is small (`ExactExports`). Else it is taken from what training
 produces: a moving average of the weights, a mean over the course of training, or the last weights.
 """
 
@@ -38,11 +38,14 @@ class ExactExports:
       values: export -> NashConv in the rewards of the game.
       trained_steps: of the main agents, together, when they were computed; others do not count any more.
       mixture: snapshot -> weight of the least exploitable mixture that was found, empty where none was sought.
+      deals: different draws of chance that the values are taken over, where there are probably more; None where none
+        is missing.
     """
 
     values: Mapping[str, float]
     trained_steps: int
     mixture: Mapping[str, float] = field(default_factory=dict)
+    deals: int | None = None
 
     def is_of(self, state: LeagueState) -> bool:
         """True if the league has not trained since."""
@@ -58,7 +61,8 @@ def auto_choice(state: LeagueState, exact: ExactExports | None = None) -> tuple[
     if exact is not None and exact.values and exact.is_of(state):
         name = min((export for export in EXPORTS if export in exact.values), key=lambda export: exact.values[export])
         known = ", ".join(f"{export} {exact.values[export]:.3g}" for export in EXPORTS if export in exact.values)
-        return name, f"it is the least exploitable by the exact NashConv of each export ({known})"
+        measure = "the exact NashConv" if exact.deals is None else f"the NashConv over {exact.deals} draws of chance"
+        return name, f"it is the least exploitable by {measure} of each export ({known})"
     trained = [name for name in exported_snapshots(state) if state.snapshots[name].trained_steps > 0]
     if state.moves_at_once and is_short(state) and len(trained) >= MIN_MEAN_SNAPSHOTS:
         return AVERAGE, f"{len(trained)} snapshots circle around an equilibrium of a short game of simultaneous moves"

@@ -120,7 +120,6 @@ class LoadedPolicy:
         chances: NDArray[np.float32] = log_softmax(dist_params).exp()[0].numpy()
         return chances
 
-    @torch.inference_mode()
     def all_probs(self, fields: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_]) -> NDArray[np.float32]:
         """Probability of every action for many observations in one pass, each taken as the first of its game.
 
@@ -131,15 +130,23 @@ class LoadedPolicy:
         Raises:
           ObservationMismatch: the game takes a box.
         """
+        none = np.zeros((len(legal), self._network.core_size), np.float32)
+        return self.probs_after(fields, legal, none)[0]
+
+    @torch.inference_mode()
+    def probs_after(
+        self, fields: Mapping[str, NDArray[np.generic]], legal: NDArray[np.bool_], core: NDArray[np.float32]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """As `all_probs`, after the memories `core` [K, C]; also returns the memories for the next decisions."""
         if self.spec.actions.kind != "categorical":
             raise ObservationMismatch(f"{self.spec.env_id} has no numbered actions: none has a probability.")
         output = self._network.step(
             {name: torch.from_numpy(np.ascontiguousarray(field)) for name, field in fields.items()},
-            core=self._network.initial_core(len(legal)),
+            core=torch.from_numpy(core),
             action_mask=torch.from_numpy(legal) if self.spec.has_mask else None,
         )
         chances: NDArray[np.float32] = log_softmax(output.logits).exp().numpy()
-        return chances
+        return chances, output.core.numpy()
 
     def as_seat_policy(self, *, greedy: bool | None = None) -> NetworkPolicy:
         """A batched copy for matches. greedy: None takes over this policy's own."""

@@ -10,7 +10,8 @@ import pytest
 import league as library
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
-from league.eval.exploitability import NoExactValue, nash_conv
+from league.eval.exploitability import nash_conv
+from league.eval.small_game import NoExactValue, _visited
 from tests.league.commands import league
 from tests.league.counted_envs import OPEN
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
@@ -75,7 +76,11 @@ def test_the_perfect_bot_closes_the_copies_that_it_tries(tmp_path: Path) -> None
     env.close()
 
 
-def test_a_game_without_an_exact_value_is_closed() -> None:
+@pytest.mark.parametrize("hopeless", [5.0, 1e9])
+def test_a_game_without_an_exact_value_is_closed(monkeypatch: pytest.MonkeyPatch, hopeless: float) -> None:
+    monkeypatch.setattr("envs.search.tree_walk.MAX_HISTORIES", 500)
+    monkeypatch.setattr("envs.search.tree_walk.HOPELESS", hopeless)  # given up at once, or in the middle of a visit
+    _visited.cache_clear()
     with pytest.raises(NoExactValue):
         nash_conv(EnvConfig(BOARDS), lambda obs, mask: mask)  # type: ignore[arg-type, return-value]
     assert all_closed()

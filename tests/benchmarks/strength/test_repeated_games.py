@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from benchmarks.strength.repeated_games import is_repeated, nash_conv, pairwise_values, whole_range
 from envs.protocol import EnvConfig
-from league.eval.exploitability import Fields, NoExactValue, PolicyFunction, uniform
+from league.eval.behaviours import Fields, PolicyFunction, uniform
+from league.eval.small_game import NoExactValue
 
 ACTIONS = range(3)
 BEATS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])

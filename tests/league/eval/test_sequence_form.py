@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from envs.decision_tree import InformationStates
-from envs.protocol import EnvConfig
-from envs.registry import make
-from league.eval.exploitability import NoExactValue, plans_of, tables_of, tree_of, uniform
+from league.eval.behaviours import tables_of, uniform
 from league.eval.sequence_form import START, Array, SequenceForm
+from league.eval.small_game import NoExactValue, small_game
 
 GAMES = (
     "kuhn_poker",
@@ -24,8 +23,7 @@ GAMES = (
 
 def made(game: str, *, seed: int = 0, members: int = 3, sharpness: float = 1.0) -> tuple[SequenceForm, Array, Array]:
     """A game's sequence form with random behaviours: their tables [M, I, A] and plans [M, Q]."""
-    env = make(EnvConfig(game), num_envs=1)
-    form, _ = plans_of(env, [uniform])
+    form = small_game(game).form
     legal = tables_of(states_of(game), [uniform])[0] > 0
     tables = np.random.default_rng(seed).exponential(size=(members, *legal.shape)) ** sharpness * legal
     tables /= tables.sum(axis=2, keepdims=True)
@@ -33,7 +31,7 @@ def made(game: str, *, seed: int = 0, members: int = 3, sharpness: float = 1.0) 
 
 
 def states_of(game: str) -> InformationStates:
-    return tree_of(make(EnvConfig(game), num_envs=1)).info_states
+    return small_game(game).states
 
 
 @pytest.mark.parametrize("game", GAMES)
@@ -73,8 +71,8 @@ def test_a_reply_earns_from_each_member_what_the_joint_plan_pays(game: str) -> N
         assert expected[0] == pytest.approx(value, abs=1e-12)
 
 
-def test_a_one_shot_game_of_teams_has_no_sequence_form() -> None:
-    env = make(EnvConfig("openspiel:kuhn_poker"), num_envs=1)
-    assert plans_of(env, [uniform])[1].shape == (1, 1 + 12 * 2)
-    with pytest.raises(NoExactValue, match="no exact value here"):
-        plans_of(make(EnvConfig("connect_four"), num_envs=1), [uniform])
+def test_a_game_of_teams_has_no_sequence_form() -> None:
+    game = small_game("openspiel:kuhn_poker")
+    assert game.plans([uniform]).shape == (1, 1 + 12 * 2)
+    with pytest.raises(NoExactValue, match="each seat for itself"):
+        small_game("team_rock_paper_scissors")

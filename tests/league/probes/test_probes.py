@@ -14,7 +14,8 @@ from league.core.state.commands import BeginProbe, EndProbe
 from league.core.state.records import ProbeOutcome, ProbeReading, ProbeTask
 from league.core.state.scoring import Scoring
 from league.errors import ConfigError, LeagueError
-from league.eval.exploitability import members_of, nash_conv
+from league.eval.behaviours import members_of
+from league.eval.exploitability import nash_conv
 from league.eval.match import play_match
 from league.eval.match_result import score_games
 from league.probes.matches import score_of
@@ -69,7 +70,7 @@ def test_the_exact_probe_is_the_nash_conv_and_says_where_there_is_none() -> None
     assert reading.value == reading.low == nash_conv(subject.env, members_of(subject.policy)) > 0.0
     assert (reading.games, reading.scale) == (0, "loss")
     with pytest.raises(DoesNotFit, match="no exact value"):
-        probe.measure(subject_of("tic_tac_toe"))
+        probe.measure(subject_of("connect_four"))
 
 
 def test_yardsticks_are_the_bots_of_the_evaluation_or_those_named_and_unknown_games_are_left_out() -> None:
