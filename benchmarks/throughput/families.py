@@ -59,7 +59,8 @@ class Family:
       num_envs: games at once while the speed is measured.
       python: whether the env is a Python program, whose share is held against the bound.
       games: of the match that measures what was learnt; 0 where random play cannot be beaten.
-      shared: whether the seats win together, so that the return counts and not the score.
+      shared: whether the seats win together, so that the return of all of them counts and not the score.
+      stakes: whether a game pays more or less, so that the return counts and not the score: who folds loses little.
     """
 
     env_id: str
@@ -68,13 +69,14 @@ class Family:
     python: bool = True
     games: int = 200
     shared: bool = False
+    stakes: bool = False
 
 
 SMALL_HANABI = {"colors": 2, "ranks": 3, "hand_size": 2}
 FAMILIES = {
     "classic_connect_four": Family("pettingzoo:classic/connect_four_v3"),
     "classic_tic_tac_toe": Family("pettingzoo:classic/tictactoe_v3"),
-    "classic_leduc": Family("pettingzoo:classic/leduc_holdem_v4", games=400),
+    "classic_leduc": Family("pettingzoo:classic/leduc_holdem_v4", games=1000, stakes=True),
     "classic_rps": Family("pettingzoo:classic/rps_v2", games=0),
     "classic_hanabi": Family("pettingzoo:classic/hanabi_v5", SMALL_HANABI, shared=True),
     "butterfly_knights_archers_zombies": Family(
@@ -85,9 +87,9 @@ FAMILIES = {
     "gymnasium_blackjack": Family("gymnasium:Blackjack-v1", games=2000),
     "gymnasium_acrobot": Family("gymnasium:Acrobot-v1", games=20),
     "gymnasium_pendulum": Family("gymnasium:Pendulum-v1", games=50),
-    "openspiel_leduc": Family("openspiel:leduc_poker", python=False, games=1000),
+    "openspiel_leduc": Family("openspiel:leduc_poker", python=False, games=1000, stakes=True),
     "openspiel_goofspiel": Family("openspiel:goofspiel(num_cards=4,imp_info=true)", python=False, games=1000),
-    "openspiel_kuhn_three_seats": Family("openspiel:kuhn_poker(players=3)", python=False, games=999),
+    "openspiel_kuhn_three_seats": Family("openspiel:kuhn_poker(players=3)", python=False, games=3000, stakes=True),
     "openspiel_breakthrough": Family("openspiel:breakthrough(rows=6,columns=6)", python=False),
     "built_in_othello": Family("othello", python=False),
 }
@@ -248,19 +250,28 @@ def add_learning(report: Report, name: str, family: Family, *, core_seconds: flo
     env = EnvConfig(family.env_id, dict(family.kwargs))
     with contextlib.closing(make(env, num_envs=1)) as made:
         alone = family.shared or made.spec.num_teams == 1
-    learnt, error = against_random(trained, env, games=family.games, alone=alone)
-    chance, chance_error = against_random(random_policy(0), env, games=family.games, alone=alone)
-    unit = "return" if alone else "score"
+    learnt, error = against_random(trained, env, games=family.games, alone=alone, stakes=family.stakes)
+    chance, chance_error = against_random(random_policy(0), env, games=family.games, alone=alone, stakes=family.stakes)
+    unit = "return" if alone or family.stakes else "score"
     report.add(f"{name}: random play", chance, unit)
     bound = chance + ERRORS * float(np.hypot(error, chance_error))
     report.add(f"{name}: after {core_seconds:g} core-s", learnt, unit, at_least=bound)
 
 
-def against_random(policy: Policy, env: EnvConfig, *, games: int, alone: bool) -> tuple[float, float]:
-    """Mean score against random play and its standard error; of the return where all seats are `alone` together."""
+def against_random(
+    policy: Policy, env: EnvConfig, *, games: int, alone: bool, stakes: bool = False
+) -> tuple[float, float]:
+    """Mean score against random play and its standard error.
+
+    Args:
+      alone: the policy has all seats; the mean is of their returns. stakes: the mean is of the policy's return.
+    """
     policies = [policy] if alone else [policy, random_policy(1)]
     result = play_match(env, policies, games=games, seed=771203)
-    values = result.team_returns.mean(axis=(0, 2)) if alone else result.group_scores[:, 0]
+    if alone:
+        values = result.team_returns.mean(axis=(0, 2))
+    else:
+        values = result.team_returns[:, :, 0].mean(axis=0) if stakes else result.group_scores[:, 0]
     return float(values.mean()), float(values.std() / len(values) ** 0.5)
 
 

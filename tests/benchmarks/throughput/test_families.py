@@ -94,3 +94,12 @@ def test_the_families_are_games_that_can_be_made() -> None:
 def test_a_game_without_opponents_is_held_against_random_returns() -> None:
     mean, error = against_random(random_policy(0), EnvConfig("gymnasium:CartPole-v1"), games=20, alone=True)
     assert mean == pytest.approx(22.0, abs=10.0) and 0.0 < error < 6.0
+
+
+def test_a_game_with_stakes_is_held_against_random_returns() -> None:
+    """Three seats share what is bet: a share of games won is near 1/2, a mean return near 0."""
+    kuhn = EnvConfig("openspiel:kuhn_poker(players=3)")
+    score, _ = against_random(random_policy(0), kuhn, games=300, alone=False)
+    mean, error = against_random(random_policy(0), kuhn, games=300, alone=False, stakes=True)
+    assert score == pytest.approx(0.5, abs=0.1)
+    assert mean == pytest.approx(0.0, abs=0.4) and 0.0 < error < 0.2
