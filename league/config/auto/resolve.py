@@ -154,7 +154,7 @@ def _text_of(source: str) -> tuple[str, Path | None]:
     """
     path = Path(source)
     is_file_name = path.suffix in (".yaml", ".yml") or path.is_file()
-    if not is_file_name:
+    if not is_file_name or path.suffix == ".py":  # a game whose function is missing, as the env says
         return f"env: {{id: {source!r}}}", None
     try:
         return path.read_text(encoding="utf-8"), path.parent

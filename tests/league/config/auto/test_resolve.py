@@ -110,6 +110,13 @@ def test_what_is_wrong_is_a_sentence(source: str, overrides: tuple[str, ...], wo
         resolve(source, overrides=overrides)
 
 
+def test_a_file_of_code_alone_is_a_game_without_its_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("game.py").write_text("def make():\n    return None\n")
+    with pytest.raises(EnvError, match=r"did you mean game\.py:make"):
+        resolve("game.py")
+
+
 def test_a_misspelt_file_names_the_nearest(tmp_path: Path) -> None:
     written(tmp_path, {})
     with pytest.raises(ConfigError, match=r"did you mean .*own\.yaml\?"):
