@@ -102,7 +102,7 @@ class Evaluation:
 class Evaluating(Protocol):
     """A policy that tells what it thinks."""
 
-    def evaluate(self, view: ActInputs) -> Evaluation:
+    def evaluate(self, inputs: ActInputs) -> Evaluation:
         """Values and action probabilities before acting; draws nothing and moves no core state."""
         ...
 
@@ -112,7 +112,7 @@ class Policy(Protocol):
 
     version: int
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs: ...
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs: ...
 
 
 class BotPolicy:
@@ -123,10 +123,10 @@ class BotPolicy:
     def __init__(self, bot: Bot) -> None:
         self._bot = bot
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """Let the bot act; `rng` is not used, because a bot has its own."""
-        actions = self._bot.act(view.env, view.turn, view.slots)
-        return ActOutputs(actions=actions, log_probs=np.zeros(len(view.slots), np.float32), core=view.core)
+        actions = self._bot.act(inputs.env, inputs.turn, inputs.slots)
+        return ActOutputs(actions=actions, log_probs=np.zeros(len(inputs.slots), np.float32), core=inputs.core)
 
 
 class NetworkPolicy:
@@ -159,27 +159,27 @@ class NetworkPolicy:
         self.version = weights.version
 
     @torch.inference_mode()
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """One batched forward pass and one draw for each slot."""
-        dist_params, _, core = self._forward(view)
-        return choose_actions(self.network.head, dist_params, self.draw_noise(len(view.slots), rng), core=core)
+        dist_params, _, core = self._forward(inputs)
+        return choose_actions(self.network.head, dist_params, self.draw_noise(len(inputs.slots), rng), core=core)
 
     def draw_noise(self, num_slots: int, rng: np.random.Generator) -> NDArray[np.float32] | None:
         """The uniform numbers float32 [num_slots, num_noise] of its samples; None for a greedy policy."""
         return None if self.greedy else rng.random((num_slots, self.network.head.num_noise), dtype=np.float32)
 
     @torch.inference_mode()
-    def evaluate(self, view: ActInputs) -> Evaluation:
+    def evaluate(self, inputs: ActInputs) -> Evaluation:
         """See `Evaluating`; of a greedy policy too these are the probabilities that it would sample from."""
-        dist_params, values, _ = self._forward(view)
-        numbered = view.env.spec.actions.kind == "categorical"
+        dist_params, values, _ = self._forward(inputs)
+        numbered = inputs.env.spec.actions.kind == "categorical"
         probs: NDArray[np.float32] | None = log_softmax(dist_params).exp().numpy() if numbered else None
         return Evaluation(values.float().numpy(), probs)
 
-    def _forward(self, view: ActInputs) -> tuple[torch.Tensor, torch.Tensor, NDArray[np.float32]]:
+    def _forward(self, inputs: ActInputs) -> tuple[torch.Tensor, torch.Tensor, NDArray[np.float32]]:
         """Policy parameters [K, P], values [K] and core states [K, C]."""
-        turn, slots = view.turn, view.slots
-        core = np.ascontiguousarray(view.core[:, : self.core_size])  # rows fit the largest core state of all policies
+        turn, slots = inputs.turn, inputs.slots
+        core = np.ascontiguousarray(inputs.core[:, : self.core_size])  # rows fit the largest core state of all policies
         count = len(slots)
         filled = fill_blocks(slots)
         whole = count == len(filled) == len(turn.env_index)
@@ -191,7 +191,7 @@ class NetworkPolicy:
         if len(filled) > count:
             core = np.concatenate([core, np.zeros((len(filled) - count, core.shape[1]), np.float32)])
         output = self.network.step(obs, core=torch.from_numpy(core), action_mask=legal)
-        core = output.core[:count].numpy() if self.core_size else view.core
+        core = output.core[:count].numpy() if self.core_size else inputs.core
         return output.logits[:count], output.values[:count], core
 
 

@@ -27,21 +27,21 @@ class PolicyGroup:
 
     @torch.inference_mode()
     def act(
-        self, view: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
+        self, inputs: ActInputs, slots: NDArray[np.int64], sizes: Sequence[int], rng: np.random.Generator
     ) -> ActOutputs:
         """One forward pass and one draw for several of them.
 
         Args:
-          view: every slot of the turn. slots: positions in the turn, sorted by place in the group.
+          inputs: every slot of the turn. slots: positions in the turn, sorted by place in the group.
           sizes: number of slots of each place.
         Returns:
           Outputs for the slots in this order. They are those of `NetworkPolicy.act`, called in this order.
         """
-        first, turn, count = self._policies[0], view.turn, len(slots)
+        first, turn, count = self._policies[0], inputs.turn, len(slots)
         rows, counts = fill_blocks(slots), list(sizes)
         last = max(place for place, size in enumerate(counts) if size)
         counts[last] += len(rows) - count
-        core = view.core[rows, : first.core_size] if first.core_size else np.zeros((len(rows), 0), np.float32)
+        core = inputs.core[rows, : first.core_size] if first.core_size else np.zeros((len(rows), 0), np.float32)
         output = self._networks.step(
             {name: torch.from_numpy(array.take(rows, axis=0)) for name, array in turn.obs.items()},
             core=torch.from_numpy(core),
@@ -67,12 +67,12 @@ class TurnPolicies:
         self._groups: dict[int, PolicyGroup] = {}
 
     def act(
-        self, view: ActInputs, holders: NDArray[np.int64], rng: np.random.Generator, *, num_sub_actions: int
+        self, inputs: ActInputs, holders: NDArray[np.int64], rng: np.random.Generator, *, num_sub_actions: int
     ) -> tuple[ActOutputs, NDArray[np.int32]]:
         """Act for every slot; returns also the version int32 [K] that acted in each.
 
         Args:
-          view: every slot of a turn in its order; its core states are overwritten with those after the decisions.
+          inputs: every slot of a turn in its order; its core states are overwritten with those after the decisions.
           holders: int64 [K], index of the policy of each slot.
           num_sub_actions: H of the recorded policies.
         """
@@ -80,20 +80,20 @@ class TurnPolicies:
         present = np.flatnonzero(counts)
         if len(present) == 1:  # the usual case in self-play: no copies of slots and results
             policy = self._policies[int(present[0])]
-            choice = policy.act(view, rng)
+            choice = policy.act(inputs, rng)
             return choice, np.full(len(holders), policy.version, np.int32)
         order = np.argsort(holders.astype(np.int16), kind="stable")  # sorted by radix, three times as fast as int64
         ends = np.cumsum(counts)
-        outputs = _Outputs(view.core, num_sub_actions)
+        outputs = _Outputs(inputs.core, num_sub_actions)
         for group, indices in self._calls(present):
             own = order
             if len(indices) < len(present):
                 own = np.concatenate([order[ends[index] - counts[index] : ends[index]] for index in indices])
             if group == ALONE:
-                outputs.put(own, self._policies[indices[0]].act(_part(view, own), rng))
+                outputs.put(own, self._policies[indices[0]].act(_part(inputs, own), rng))
             else:
                 sizes = counts[self._members[group]].tolist()
-                outputs.put(own, self._group(group).act(view, own, sizes, rng))
+                outputs.put(own, self._group(group).act(inputs, own, sizes, rng))
         versions = np.array([policy.version for policy in self._policies], np.int32)
         return outputs.whole(), versions[holders]
 
@@ -154,10 +154,10 @@ class _Outputs:
         return ActOutputs(self._actions, self._log_probs, self._core, self._by_sub_action)
 
 
-def _part(view: ActInputs, slots: NDArray[np.int64]) -> ActInputs:
-    """The view of some of the slots."""
-    places = None if view.core_rows is None else view.core_rows.at(slots)
-    return ActInputs(view.env, view.turn, slots, view.core[slots], core_rows=places)
+def _part(inputs: ActInputs, slots: NDArray[np.int64]) -> ActInputs:
+    """The inputs of some of the slots."""
+    places = None if inputs.core_rows is None else inputs.core_rows.at(slots)
+    return ActInputs(inputs.env, inputs.turn, slots, inputs.core[slots], core_rows=places)
 
 
 def _can_join(one: NetworkPolicy, other: NetworkPolicy) -> bool:

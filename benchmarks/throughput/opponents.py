@@ -51,9 +51,9 @@ class OneByOne:
         self._policy = policy
         self.version = policy.version
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """As the policy itself."""
-        return self._policy.act(view, rng)
+        return self._policy.act(inputs, rng)
 
 
 def opponents_rate(

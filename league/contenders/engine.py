@@ -120,20 +120,22 @@ class EnginePolicy:
         self._failed: list[int] = []
         self._games: dict[int, _Followed] = {}
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """See `Policy.act`. A game in which it fails gets any legal move, which counts for nothing."""
-        assert view.history is not None and view.turn.action_mask is not None, "engines follow games by their history"
-        actions = view.turn.action_mask[view.slots].argmax(axis=1)
-        for place, slot in enumerate(view.slots.tolist()):
-            game = int(view.turn.env_index[slot])
+        assert inputs.history is not None and inputs.turn.action_mask is not None, (
+            "engines follow games by their history"
+        )
+        actions = inputs.turn.action_mask[inputs.slots].argmax(axis=1)
+        for place, slot in enumerate(inputs.slots.tolist()):
+            game = int(inputs.turn.env_index[slot])
             try:
-                action = self._move(game, view.history[game])
-                if not view.turn.action_mask[slot][action]:
+                action = self._move(game, inputs.history[game])
+                if not inputs.turn.action_mask[slot][action]:
                     raise EngineFailed(f"gave an illegal move, action {action}")
                 actions[place] = action
             except EngineFailed as error:
                 self._strike(game, str(error))
-        return ActOutputs(actions=actions, log_probs=np.zeros(len(view.slots), np.float32), core=view.core)
+        return ActOutputs(actions=actions, log_probs=np.zeros(len(inputs.slots), np.float32), core=inputs.core)
 
     def failed_games(self) -> list[int]:
         """See `Fallible`."""

@@ -89,20 +89,20 @@ class RemotePolicy:
         self._strikes = 0
         self._failed: list[int] = []
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """See `Policy.act`."""
-        turn, slots = view.turn, view.slots
+        turn, slots = inputs.turn, inputs.slots
         seeds = rng.integers(2**31, size=len(slots)).tolist()
-        core = view.core.copy()
+        core = inputs.core.copy()
         fresh = np.flatnonzero(core[:, 0] == 0)
         core[fresh, 0] = len(self._states) + np.arange(len(fresh))
         self._states += [None] * len(fresh)
         requests = [
-            (view, slot, self._states[int(key)], seed)
+            (inputs, slot, self._states[int(key)], seed)
             for slot, key, seed in zip(slots.tolist(), core[:, 0].tolist(), seeds, strict=True)
         ]
         answers = list(self._threads.map(self._ask, requests))
-        actions = self._idle(view)
+        actions = self._idle(inputs)
         for place, (slot, answer) in enumerate(zip(slots.tolist(), answers, strict=True)):
             if answer is None:
                 self._failed.append(int(turn.env_index[slot]))
@@ -118,10 +118,10 @@ class RemotePolicy:
 
     def _ask(self, request: tuple[ActInputs, int, Any, int]) -> dict[str, Any] | None:
         """The answer for a slot; None where there is none, or it is illegal."""
-        view, slot, state, seed = request
+        inputs, slot, state, seed = request
         if self._strikes >= MAX_STRIKES:
             return None
-        turn, spec = view.turn, self._spec
+        turn, spec = inputs.turn, self._spec
         shown = {name: field[slot] for name, field in turn.obs.items() if name not in spec.value_fields}
         mask = None if turn.action_mask is None else turn.action_mask[slot]
         try:
@@ -136,11 +136,11 @@ class RemotePolicy:
             return None
         return answer
 
-    def _idle(self, view: ActInputs) -> NDArray[np.generic]:
+    def _idle(self, inputs: ActInputs) -> NDArray[np.generic]:
         """[K] an action of the right form for every slot."""
-        spec, slots = self._spec.actions, view.slots
+        spec, slots = self._spec.actions, inputs.slots
         if spec.kind == "categorical":
-            mask = view.turn.action_mask
+            mask = inputs.turn.action_mask
             return np.zeros(len(slots), np.int64) if mask is None else mask[slots].argmax(axis=1)
         return np.zeros((len(slots), *spec.shape), np.float32 if spec.kind == "box" else np.int64)
 

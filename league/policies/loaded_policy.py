@@ -239,32 +239,32 @@ class MixtureSeatPolicy:
         """C."""
         return 1 + max(self._sizes)
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """Draw members for the slots whose episode begins, then ask every member that is present once."""
-        core = view.core.copy()
+        core = inputs.core.copy()
         fresh = np.flatnonzero(core[:, 0] == 0)
         drawn = np.searchsorted(self._shares, rng.random(len(fresh)) * self._shares[-1], side="right")
         core[fresh, 0] = 1 + np.minimum(drawn, len(self._policies) - 1)
         holders = core[:, 0].astype(np.int64) - 1
         actions: NDArray[np.generic] | None = None
-        log_probs = np.zeros(len(view.slots), np.float32)
+        log_probs = np.zeros(len(inputs.slots), np.float32)
         for index in np.unique(holders).tolist():
             mine, size = np.flatnonzero(holders == index), self._sizes[index]
             part = self._policies[index].act(
-                ActInputs(view.env, view.turn, view.slots[mine], core[mine, 1 : 1 + size]), rng
+                ActInputs(inputs.env, inputs.turn, inputs.slots[mine], core[mine, 1 : 1 + size]), rng
             )
             if actions is None:
-                actions = np.zeros((len(view.slots), *part.actions.shape[1:]), part.actions.dtype)
+                actions = np.zeros((len(inputs.slots), *part.actions.shape[1:]), part.actions.dtype)
             actions[mine], log_probs[mine] = part.actions, part.log_probs
             core[mine, 1 : 1 + size] = part.core
-        assert actions is not None, "a view without slots"
+        assert actions is not None, "inputs without slots"
         return ActOutputs(actions=actions, log_probs=log_probs, core=core)
 
-    def evaluate(self, view: ActInputs) -> Evaluation:
+    def evaluate(self, inputs: ActInputs) -> Evaluation:
         """Of each slot its member's; before a member is drawn, the mean of all members, by weight."""
         shares = np.diff(self._shares, prepend=0.0) / self._shares[-1]
-        drawn = view.core[:, 0].astype(np.int64) - 1
-        values = np.zeros(len(view.slots), np.float32)
+        drawn = inputs.core[:, 0].astype(np.int64) - 1
+        values = np.zeros(len(inputs.slots), np.float32)
         probs: NDArray[np.float32] | None = None
         for index, (policy, size) in enumerate(zip(self._policies, self._sizes, strict=True)):
             weights = np.where(drawn < 0, shares[index], drawn == index).astype(np.float32)
@@ -274,9 +274,11 @@ class MixtureSeatPolicy:
             if not isinstance(policy, Evaluating):
                 values[mine] = np.nan
                 continue
-            part = policy.evaluate(ActInputs(view.env, view.turn, view.slots[mine], view.core[mine, 1 : 1 + size]))
+            part = policy.evaluate(
+                ActInputs(inputs.env, inputs.turn, inputs.slots[mine], inputs.core[mine, 1 : 1 + size])
+            )
             values[mine] += weights[mine] * part.values
             if part.probs is not None:
-                probs = np.zeros((len(view.slots), part.probs.shape[1]), np.float32) if probs is None else probs
+                probs = np.zeros((len(inputs.slots), part.probs.shape[1]), np.float32) if probs is None else probs
                 probs[mine] += weights[mine, None] * part.probs
         return Evaluation(values, probs)

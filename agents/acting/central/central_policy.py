@@ -89,10 +89,10 @@ class CentralPolicy:
         self._weights = weights
         self.version = weights.version
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         """One request; `version` is then that of the weights that decided. Raises InferenceLost."""
         assert self._weights is not None, "a policy without weights"
-        shared, turn, slots = self._client.rows, view.turn, view.slots
+        shared, turn, slots = self._client.rows, inputs.turn, inputs.slots
         count = len(slots)
         whole = count == len(turn.env_index)
         for name, array in shared.obs.items():
@@ -103,18 +103,18 @@ class CentralPolicy:
         shared.noise[:count] = rng.random((count, shared.sizes.num_noise), dtype=np.float32)
         core_size, table = shared.sizes.core_size, 0
         if core_size:
-            assert view.core_rows is not None, "a caller that numbers no core states"
-            table = view.core_rows.table
-            shared.rows[:count], shared.given[:count] = view.core_rows.rows, view.core_rows.given
-            shared.wanted[:count] = view.core_rows.wanted | self._client.returns_core
-            given = np.flatnonzero(view.core_rows.given)
-            shared.core[given] = view.core[given, :core_size]
+            assert inputs.core_rows is not None, "a caller that numbers no core states"
+            table = inputs.core_rows.table
+            shared.rows[:count], shared.given[:count] = inputs.core_rows.rows, inputs.core_rows.given
+            shared.wanted[:count] = inputs.core_rows.wanted | self._client.returns_core
+            given = np.flatnonzero(inputs.core_rows.given)
+            shared.core[given] = inputs.core[given, :core_size]
         self._client.decide(self._name, self._weights, count=count, table=table)
         self.version = int(shared.versions[0])
         by_sub_action = shared.sub_action_log_probs
         return ActOutputs(
             actions=shared.actions[:count].copy(),
             log_probs=shared.log_probs[:count].copy(),
-            core=shared.core[:count].copy() if core_size else view.core,
+            core=shared.core[:count].copy() if core_size else inputs.core,
             sub_action_log_probs=None if by_sub_action is None else by_sub_action[:count].copy(),
         )

@@ -52,15 +52,15 @@ class RulePolicy:
         self.asked: list[tuple[int, int, int, int]] = []
         self._masked = masked
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         actions, log_probs = [], []
-        for env, row in zip(view.turn.env_index[view.slots], view.turn.obs["counter"][view.slots], strict=True):
+        for env, row in zip(inputs.turn.env_index[inputs.slots], inputs.turn.obs["counter"][inputs.slots], strict=True):
             episode, step, seat = (int(number) for number in row)
             place = {"env": int(env), "episode": episode, "step": step, "seat": seat}
             actions.append(action_of(**place, masked=self._masked))
             log_probs.append(log_prob_of(**place))
             self.asked.append(tuple(place.values()))
-        return ActOutputs(np.array(actions, np.int64), np.array(log_probs, np.float32), view.core + 1)
+        return ActOutputs(np.array(actions, np.int64), np.array(log_probs, np.float32), inputs.core + 1)
 
 
 def built_in(rules: Rules, num_envs: int, folder: Path) -> BatchedEnv:

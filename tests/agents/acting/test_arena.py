@@ -302,6 +302,6 @@ class FirstPolicy:
 
     version = 0
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
-        num = len(view.slots)
-        return ActOutputs(np.zeros(num, np.int64), np.zeros(num, np.float32), view.core)
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
+        num = len(inputs.slots)
+        return ActOutputs(np.zeros(num, np.int64), np.zeros(num, np.float32), inputs.core)

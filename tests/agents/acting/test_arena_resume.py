@@ -36,13 +36,13 @@ class UniformPolicy:
 
     version = 0
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
-        zeros, actions = np.zeros(len(view.slots), np.float32), view.env.spec.actions
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
+        zeros, actions = np.zeros(len(inputs.slots), np.float32), inputs.env.spec.actions
         if actions.kind == "multi_categorical":
-            mask = None if view.turn.action_mask is None else view.turn.action_mask[view.slots]
-            return ActOutputs(draw_sub_actions(actions, len(zeros), mask=mask, rng=rng), zeros, view.core + 1)
-        legal = legal_actions(view.env, view.turn)[view.slots]
-        return ActOutputs(uniform_legal(legal, rng), zeros, view.core + 1)
+            mask = None if inputs.turn.action_mask is None else inputs.turn.action_mask[inputs.slots]
+            return ActOutputs(draw_sub_actions(actions, len(zeros), mask=mask, rng=rng), zeros, inputs.core + 1)
+        legal = legal_actions(inputs.env, inputs.turn)[inputs.slots]
+        return ActOutputs(uniform_legal(legal, rng), zeros, inputs.core + 1)
 
 
 GAME_OPTIONS: dict[str, dict[str, object]] = {

@@ -48,13 +48,13 @@ def midgame(env: BatchedEnv) -> Turn:
     return turn
 
 
-def probabilities(network: Network, view: ActInputs) -> np.ndarray:
+def probabilities(network: Network, inputs: ActInputs) -> np.ndarray:
     """float64 [K, A], in the plainest way."""
-    obs = {name: torch.from_numpy(array[view.slots]) for name, array in view.turn.obs.items()}
-    mask = view.turn.action_mask
-    legal = None if mask is None else torch.from_numpy(mask[view.slots])
+    obs = {name: torch.from_numpy(array[inputs.slots]) for name, array in inputs.turn.obs.items()}
+    mask = inputs.turn.action_mask
+    legal = None if mask is None else torch.from_numpy(mask[inputs.slots])
     with torch.no_grad():
-        logits = network.step(obs, core=torch.from_numpy(view.core), action_mask=legal).logits
+        logits = network.step(obs, core=torch.from_numpy(inputs.core), action_mask=legal).logits
     return torch.softmax(logits.double(), dim=-1).numpy()
 
 
@@ -77,11 +77,11 @@ def test_samples_are_distributed_as_the_network_says(env_id: str, kwargs: dict[s
     draws = 20_000
     env = make(EnvConfig(env_id, kwargs), num_envs=draws)
     network = build_network(env.spec, MLP, seed=3)
-    view = whole(env, env.reset(0))
-    first = view.turn.seat == 0
-    view = ActInputs(env, view.turn, np.flatnonzero(first), view.core[first])
-    choice = NetworkPolicy(network).act(view, np.random.default_rng(11))
-    expected = probabilities(network, view)[0]
+    inputs = whole(env, env.reset(0))
+    first = inputs.turn.seat == 0
+    inputs = ActInputs(env, inputs.turn, np.flatnonzero(first), inputs.core[first])
+    choice = NetworkPolicy(network).act(inputs, np.random.default_rng(11))
+    expected = probabilities(network, inputs)[0]
     counts = np.bincount(choice.actions, minlength=expected.size)
     likely = expected > 0
     assert counts[~likely].sum() == 0
@@ -92,19 +92,19 @@ def test_samples_are_distributed_as_the_network_says(env_id: str, kwargs: dict[s
 def test_a_greedy_policy_takes_the_likeliest_action_and_needs_no_luck() -> None:
     env = make(EnvConfig("connect_four"), num_envs=9)
     network = sharp_network(env)
-    view = whole(env, midgame(env))
+    inputs = whole(env, midgame(env))
     policy = NetworkPolicy(network, greedy=True)
-    one, two = (policy.act(view, np.random.default_rng(seed)) for seed in (0, 1))
+    one, two = (policy.act(inputs, np.random.default_rng(seed)) for seed in (0, 1))
     assert np.array_equal(one.actions, two.actions)
-    expected = probabilities(network, view)
+    expected = probabilities(network, inputs)
     assert np.array_equal(one.actions, expected.argmax(axis=1))
     assert np.allclose(one.log_probs, np.log(expected.max(axis=1)), atol=1e-6)
 
 
 def test_the_same_stream_gives_the_same_choices() -> None:
     env = make(EnvConfig("connect_four"), num_envs=64)
-    view, policy = whole(env, midgame(env)), NetworkPolicy(build_network(env.spec, MLP, seed=0))
-    one, two, other = (policy.act(view, np.random.default_rng(seed)).actions for seed in (5, 5, 6))
+    inputs, policy = whole(env, midgame(env)), NetworkPolicy(build_network(env.spec, MLP, seed=0))
+    one, two, other = (policy.act(inputs, np.random.default_rng(seed)).actions for seed in (5, 5, 6))
     assert np.array_equal(one, two)
     assert not np.array_equal(one, other)
 
@@ -170,10 +170,10 @@ def test_a_bfloat16_policy_adopts_float32_weights_and_answers_in_float32() -> No
     half = NetworkPolicy(build_network(env.spec, MLP, seed=0), dtype=torch.bfloat16)
     half.adopt(weights)
     assert half.version == 9
-    view = whole(env, midgame(env))
-    choice = half.act(view, np.random.default_rng(0))
+    inputs = whole(env, midgame(env))
+    choice = half.act(inputs, np.random.default_rng(0))
     assert choice.log_probs.dtype == np.float32
-    expected = np.log(probabilities(network, view)[np.arange(64), choice.actions])
+    expected = np.log(probabilities(network, inputs)[np.arange(64), choice.actions])
     assert np.abs(choice.log_probs - expected).max() < 0.1
     assert np.abs(choice.log_probs - expected).max() > 0.0
 
@@ -181,12 +181,12 @@ def test_a_bfloat16_policy_adopts_float32_weights_and_answers_in_float32() -> No
 def test_a_policy_shares_nothing_with_the_network_it_was_made_from() -> None:
     env = make(EnvConfig("connect_four"), num_envs=8)
     network = sharp_network(env)
-    policy, view = NetworkPolicy(network, greedy=True), whole(env, midgame(env))
-    before = policy.act(view, np.random.default_rng(0))
+    policy, inputs = NetworkPolicy(network, greedy=True), whole(env, midgame(env))
+    before = policy.act(inputs, np.random.default_rng(0))
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.zero_()
-    assert np.array_equal(policy.act(view, np.random.default_rng(0)).log_probs, before.log_probs)
+    assert np.array_equal(policy.act(inputs, np.random.default_rng(0)).log_probs, before.log_probs)
 
 
 def test_weights_of_another_network_are_refused() -> None:

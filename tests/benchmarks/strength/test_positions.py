@@ -49,10 +49,10 @@ class Known:
             board_after(position.moves).tobytes(): column for position, column in zip(positions, columns, strict=True)
         }
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
-        boards = view.turn.obs["board"][view.slots]
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
+        boards = inputs.turn.obs["board"][inputs.slots]
         actions = np.array([self._columns[board.tobytes()] for board in boards])
-        return ActOutputs(actions=actions, log_probs=np.zeros(len(actions), np.float32), core=view.core)
+        return ActOutputs(actions=actions, log_probs=np.zeros(len(actions), np.float32), core=inputs.core)
 
 
 def test_results_are_kept_whatever_the_distance_to_them():

@@ -46,7 +46,7 @@ ActionRule = Callable[[ActInputs], NDArray[np.generic]]
 
 
 class RulePolicy:
-    """A seat policy that follows a rule and remembers every view that it was asked about."""
+    """A seat policy that follows a rule and remembers all inputs that it was asked about."""
 
     version = 0
 
@@ -55,18 +55,18 @@ class RulePolicy:
         self.asked: list[tuple[int, ...]] = []
         self._rule = rule
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
-        self.asked.append(tuple(view.turn.env_index[view.slots].tolist()))
-        return ActOutputs(self._rule(view), np.zeros(len(view.slots), np.float32), view.core + 1)
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
+        self.asked.append(tuple(inputs.turn.env_index[inputs.slots].tolist()))
+        return ActOutputs(self._rule(inputs), np.zeros(len(inputs.slots), np.float32), inputs.core + 1)
 
 
-def first_legal(view: ActInputs) -> NDArray[np.int64]:
-    assert view.turn.action_mask is not None
-    return view.turn.action_mask[view.slots].argmax(axis=1)
+def first_legal(inputs: ActInputs) -> NDArray[np.int64]:
+    assert inputs.turn.action_mask is not None
+    return inputs.turn.action_mask[inputs.slots].argmax(axis=1)
 
 
 def always(action: int) -> ActionRule:
-    return lambda view: np.full(len(view.slots), action, np.int64)
+    return lambda inputs: np.full(len(inputs.slots), action, np.int64)
 
 
 def network_of(config: RunConfig, *, seed: int) -> Network:

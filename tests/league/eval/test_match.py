@@ -39,11 +39,11 @@ def first_positions(
     """The boards and the seat to move in both rotations of a match, when `stones` are on each board."""
     notes: list[tuple[NDArray[np.generic], int]] = []
 
-    def rule(view: ActInputs) -> NDArray[np.int64]:
-        board = view.turn.obs["board"][view.slots]
+    def rule(inputs: ActInputs) -> NDArray[np.int64]:
+        board = inputs.turn.obs["board"][inputs.slots]
         if len(board) == 20 and board.sum() == stones * 20:
-            notes.append((board.copy(), int(view.turn.seat[view.slots][0])))
-        return first_legal(view)
+            notes.append((board.copy(), int(inputs.turn.seat[inputs.slots][0])))
+        return first_legal(inputs)
 
     play_match(game, [RulePolicy(rule)], games=40, seed=seed, opening_plies=opening_plies)
     return [board for board, _ in notes], [seat for _, seat in notes]
@@ -149,10 +149,10 @@ def test_large_matches_are_cut_into_batches_that_add_up(monkeypatch: pytest.Monk
 def test_a_core_state_belongs_to_its_slot() -> None:
     """The policy's core counts its own decisions: it must equal the stones that it has placed."""
 
-    def rule(view: ActInputs) -> NDArray[np.int64]:
-        own = view.turn.obs["board"][view.slots, 0].sum(axis=(1, 2))
-        np.testing.assert_array_equal(view.core[:, 0], own)
-        return first_legal(view)
+    def rule(inputs: ActInputs) -> NDArray[np.int64]:
+        own = inputs.turn.obs["board"][inputs.slots, 0].sum(axis=(1, 2))
+        np.testing.assert_array_equal(inputs.core[:, 0], own)
+        return first_legal(inputs)
 
     home = RulePolicy(rule, core_size=1)
     play_match(FOUR, [home, RulePolicy(first_legal, core_size=3)], games=20, seed=0, opening_plies=0)
@@ -173,13 +173,13 @@ def test_a_match_is_a_whole_number_of_pairs(games: int) -> None:
 def test_actions_of_a_box_are_clipped_to_its_bounds() -> None:
     """A normal distribution has no bounds, and the env refuses what lies outside of its own."""
 
-    def rule(view: ActInputs) -> NDArray[np.generic]:
-        return np.full((len(view.slots), 1), 50.0, np.float32)
+    def rule(inputs: ActInputs) -> NDArray[np.generic]:
+        return np.full((len(inputs.slots), 1), 50.0, np.float32)
 
     far = play_match(EnvConfig("gymnasium:Pendulum-v1"), [RulePolicy(rule)], games=2, seed=0)
 
-    def at_the_bound(view: ActInputs) -> NDArray[np.generic]:
-        return np.full((len(view.slots), 1), 2.0, np.float32)
+    def at_the_bound(inputs: ActInputs) -> NDArray[np.generic]:
+        return np.full((len(inputs.slots), 1), 2.0, np.float32)
 
     near = play_match(EnvConfig("gymnasium:Pendulum-v1"), [RulePolicy(at_the_bound)], games=2, seed=0)
     assert far.mean_return().value == near.mean_return().value

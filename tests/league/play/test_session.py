@@ -104,9 +104,9 @@ class Spy:
     def __init__(self) -> None:
         self.asked = 0
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
         self.asked += 1
-        return ActOutputs(np.full(len(view.slots), 2), np.zeros(len(view.slots), np.float32), view.core)
+        return ActOutputs(np.full(len(inputs.slots), 2), np.zeros(len(inputs.slots), np.float32), inputs.core)
 
 
 def test_a_simultaneous_opponent_is_asked_when_the_persons_choice_is_in() -> None:

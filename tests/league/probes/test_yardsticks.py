@@ -92,10 +92,10 @@ class Flaky:
     def __init__(self) -> None:
         self._failed = [0]
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
-        assert view.turn.action_mask is not None
-        actions = view.turn.action_mask[view.slots].argmax(axis=1)
-        return ActOutputs(actions=actions, log_probs=np.zeros(len(actions), np.float32), core=view.core)
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
+        assert inputs.turn.action_mask is not None
+        actions = inputs.turn.action_mask[inputs.slots].argmax(axis=1)
+        return ActOutputs(actions=actions, log_probs=np.zeros(len(actions), np.float32), core=inputs.core)
 
     def failed_games(self) -> list[int]:
         failed, self._failed = self._failed, []

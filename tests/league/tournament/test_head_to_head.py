@@ -44,12 +44,12 @@ class FailsAtMove(RulePolicy):
         self._seen = seen
         self._failed: list[int] = []
 
-    def act(self, view: ActInputs, rng: np.random.Generator) -> ActOutputs:
-        assert view.history is not None
-        games: NDArray[np.int64] = view.turn.env_index[view.slots]
-        self._seen.extend(list(view.history[game]) for game in games.tolist())
-        self._failed = [game for game in games.tolist() if game == 0 and len(view.history[game]) >= 3]
-        return super().act(view, rng)
+    def act(self, inputs: ActInputs, rng: np.random.Generator) -> ActOutputs:
+        assert inputs.history is not None
+        games: NDArray[np.int64] = inputs.turn.env_index[inputs.slots]
+        self._seen.extend(list(inputs.history[game]) for game in games.tolist())
+        self._failed = [game for game in games.tolist() if game == 0 and len(inputs.history[game]) >= 3]
+        return super().act(inputs, rng)
 
     def failed_games(self) -> list[int]:
         failed, self._failed = self._failed, []
