@@ -36,7 +36,7 @@ from league.eval.match import play_match
 from league.eval.match_result import MatchResult
 from league.policies.loading import load_from_run, open_run
 
-EXPORTS = ("best", "main-0")
+EXPORTS = ("best", "ema")
 RANDOM, SCRIPTED = "random", "scripted"
 SEED = 20_261_122
 

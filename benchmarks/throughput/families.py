@@ -82,12 +82,12 @@ FAMILIES = {
     "butterfly_knights_archers_zombies": Family(
         "pettingzoo:butterfly/knights_archers_zombies_v11", {"max_cycles": 200}, num_envs=16, games=80, shared=True
     ),
-    "atari_pong_ram": Family("pettingzoo:atari/pong_v3", {"obs_type": "ram", "max_cycles": 500}, num_envs=8, games=8),
+    "atari_pong_ram": Family("pettingzoo:atari/pong_v3", {"obs_type": "ram", "max_cycles": 500}, num_envs=8, games=48),
     "gymnasium_frozen_lake": Family("gymnasium:FrozenLake-v1", {"is_slippery": False}),
     "gymnasium_blackjack": Family("gymnasium:Blackjack-v1", games=2000),
     "gymnasium_acrobot": Family("gymnasium:Acrobot-v1", games=20),
     "gymnasium_pendulum": Family("gymnasium:Pendulum-v1", games=50),
-    "openspiel_leduc": Family("openspiel:leduc_poker", python=False, games=1000, stakes=True),
+    "openspiel_leduc": Family("openspiel:leduc_poker", python=False, games=4000, stakes=True),
     "openspiel_goofspiel": Family("openspiel:goofspiel(num_cards=4,imp_info=true)", python=False, games=1000),
     "openspiel_kuhn_three_seats": Family("openspiel:kuhn_poker(players=3)", python=False, games=3000, stakes=True),
     "openspiel_breakthrough": Family("openspiel:breakthrough(rows=6,columns=6)", python=False),
