@@ -1,4 +1,4 @@
-"""A small game as tables: its information states and endings, and the protocol of games that have them.
+"""A small game as tables: its information states and endings, and the protocols of games that have them.
 
 Shape letters: I information states, A actions, S seats, Z endings.
 """
@@ -68,3 +68,23 @@ class TreeGame(Protocol):
           EnvError: the game is too large, or does not name its information states.
         """
         ...
+
+
+@runtime_checkable
+class TableGame(Protocol):
+    """A simultaneous game over a payoff table, float32 [A_0, ..., A_(S-1), S]."""
+
+    @property
+    def payoffs(self) -> NDArray[np.float32]:
+        """Payoffs of one round."""
+        ...
+
+    @property
+    def rounds(self) -> int:
+        """Turns of one episode."""
+        ...
+
+
+def has_tree(env: object) -> bool:
+    """True if an env says itself what its histories are, so that none has to be visited."""
+    return isinstance(env, TreeGame) or (isinstance(env, TableGame) and env.rounds == 1)

@@ -94,6 +94,8 @@ class GameFacts:
         game hides something from the acting seat, or draws lots.
       shared_views: True if all seats of such a game were seen to see the same, so that it draws lots and hides nothing.
       past_counts: True if a lone seat's observation does not hold all that counts, see `history`.
+      endings: estimated number of ways in which the seats can play one deal; None if unknown, see `game_statistics`.
+      has_tree: True if the game says itself what its histories are, see `envs.decision_tree`.
       copyable: True if games can be copied for bots that try moves out.
       costs: measured costs; None if nothing was timed.
     """
@@ -118,6 +120,8 @@ class GameFacts:
     surprises: bool = False
     shared_views: bool = False
     past_counts: bool = False
+    endings: float | None = None
+    has_tree: bool = False
     copyable: bool = False
     costs: GameCosts | None = None
 

@@ -33,6 +33,9 @@ MAX_VALUES = 3
 UNENDED_TURNS, MAX_GUESSED_TURNS = 200, 1_000
 """Length of an episode where none has ended: the first if the spec has no bound, at most the second if it has."""
 
+MAX_LOG_ENDINGS = 700.0
+"""Logarithm of the most endings that are counted; more are as many as that."""
+
 RETURN_DIGITS = 4
 """Decimal places to which two returns count as equal."""
 
@@ -56,6 +59,7 @@ class GameStatistics:
         self._early_rewards = False
         self._legal: list[float] = []
         self._log_legal: list[float] = []
+        self._log_ways: list[float] = []
         self._ranges: dict[str, tuple[float, float, float, int]] = {}
         self._successors: dict[tuple[object, ...], tuple[object, ...]] = {}
         self._surprises = False
@@ -67,6 +71,7 @@ class GameStatistics:
         """Begin with other games; what was seen stays."""
         self._lengths = np.zeros(num_envs, np.int64)
         self._own = np.zeros((num_envs, self._spec.num_seats), np.int64)
+        self._ways = np.zeros(num_envs)
         self._last: list[tuple[object, ...] | None] = [None] * num_envs
         if self._history is not None:
             self._history.restart(num_envs=num_envs)
@@ -110,11 +115,13 @@ class GameStatistics:
             self._decisions.extend(int(count) for count in self._own[game])
             self._returns.append(turn.returns[game].astype(np.float64))
             self._truncated += bool(turn.truncated[game])
+            self._log_ways.append(float(self._ways[game]))
             self._last[game] = None  # all may see where a game starts
         self._lengths[turn.ended] = 0
         self._own[turn.ended] = 0
+        self._ways[turn.ended] = 0.0
 
-    def facts(self, *, copyable: bool, shared_views: bool, costs: GameCosts | None) -> GameFacts:
+    def facts(self, *, copyable: bool, has_tree: bool, shared_views: bool, costs: GameCosts | None) -> GameFacts:
         """Everything seen so far, with what others found out."""
         spec, returns = self._spec, np.array(self._returns).reshape(-1, self._spec.num_seats)
         sums = returns.sum(axis=1)
@@ -143,9 +150,20 @@ class GameStatistics:
             surprises=self._surprises,
             shared_views=shared_views,
             past_counts=self._history is not None and self._history.past_counts,
+            endings=self._endings(),
+            has_tree=has_tree,
             copyable=copyable,
             costs=costs,
         )
+
+    def _endings(self) -> float | None:
+        """The mean over random games of the product of all numbers of choices on the way.
+
+        Source: Knuth 1975, Estimating the efficiency of backtrack programs.
+        """
+        if not self._log_ways or self._spec.actions.kind != "categorical":
+            return None
+        return float(np.exp(min(np.logaddexp.reduce(self._log_ways) - np.log(len(self._log_ways)), MAX_LOG_ENDINGS)))
 
     def _guess(self) -> float:
         """Factor from the present length of the games to a whole one, where no episode has ended."""
@@ -168,7 +186,9 @@ class GameStatistics:
         mask, num_actions = turn.action_mask, self._spec.actions.num_actions
         legal = np.full(turn.env_index.size, num_actions) if mask is None else mask.sum(axis=1)
         self._legal.append(float(legal.mean()))
-        self._log_legal.append(float(np.log(np.maximum(legal, 1)).mean()))
+        logs = np.log(np.maximum(legal, 1))
+        self._log_legal.append(float(logs.mean()))
+        self._ways += np.bincount(turn.env_index, weights=logs, minlength=len(self._ways))
 
     def _note_ranges(self, turn: Turn) -> None:
         for name, array in turn.obs.items():

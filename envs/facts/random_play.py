@@ -15,6 +15,7 @@ import numpy as np
 
 from envs import calls
 from envs.bots import Copyable, RandomBot
+from envs.decision_tree import has_tree
 from envs.facts.clocks import CLOCKS, Clocks
 from envs.facts.game_facts import GameCosts, GameFacts
 from envs.facts.game_statistics import GameStatistics
@@ -74,7 +75,7 @@ class RandomPlay:
         self._clocks = clocks
         self._seen: GameStatistics | None = None
         self._views = SharedViews()
-        self._copyable = False
+        self._copyable = self._has_tree = False
         self._costs: GameCosts | None = None
 
     def run(self) -> None:
@@ -89,13 +90,15 @@ class RandomPlay:
         with contextlib.closing(self._timed_make(EXACT_GAMES)[1]) as env:
             self._seen = GameStatistics(env.spec, num_envs=EXACT_GAMES)
             self._play(env, self._seen, seed=self._seed, may_go_on=lambda turns: turns < EXACT_TURNS)
-            self._copyable = _is_copyable(env)
+            self._copyable, self._has_tree = _is_copyable(env), has_tree(env)
 
     def facts(self) -> GameFacts | None:
         """Everything seen so far; None before the first step."""
         if self._seen is None or not self._seen.num_turns:
             return None
-        return self._seen.facts(copyable=self._copyable, shared_views=self._views.are_shared, costs=self._costs)
+        return self._seen.facts(
+            copyable=self._copyable, has_tree=self._has_tree, shared_views=self._views.are_shared, costs=self._costs
+        )
 
     def _play_in_time(self, seconds: float) -> None:
         """One game first, and then as many as their cost allows."""
@@ -118,7 +121,7 @@ class RandomPlay:
                     and (turns < ALONE_TURNS or seen.num_episodes < ALONE_EPISODES)
                 ),
             )
-            self._copyable = _is_copyable(env)
+            self._copyable, self._has_tree = _is_copyable(env), has_tree(env)
         self._costs = GameCosts(make_s, 0.0, alone.reset_s, call_s=0.0, game_s=alone.step_s)
         games = 1
         if make_s < AGAIN_S:  # the first one included imports: the next one may be far cheaper

@@ -9,13 +9,11 @@ import functools
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from envs.decision_tree import DecisionTree, Endings, InformationStates, TreeGame
+from envs.decision_tree import DecisionTree, Endings, InformationStates, TableGame, TreeGame
 from envs.protocol import BatchedEnv, EnvConfig, EnvError
 from envs.registry import make
 from envs.search.tree_walk import VisitedTree, visit
@@ -29,16 +27,6 @@ VISIT_S = 60.0
 
 class NoExactValue(LeagueError):  # noqa: N818
     """A game or a policy of which no exact exploitability can be computed here."""
-
-
-@runtime_checkable
-class TableGame(Protocol):
-    """A simultaneous game over a payoff table, float32 [A_0, ..., A_(S-1), S]."""
-
-    @property
-    def payoffs(self) -> NDArray[np.float32]: ...
-    @property
-    def rounds(self) -> int: ...
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -20,19 +21,8 @@ EXPLOITER_CORE_SECONDS = 40.0
 """Core-seconds of one fresh exploiter, a little more than it takes."""
 PROBES_CORE_SECONDS = 6.0
 """Core-seconds of probes in a whole run below which starting their process would take most of them."""
-SMALL_TREES = (
-    "kuhn_poker",
-    "leduc_poker",
-    "openspiel:kuhn_poker",
-    "openspiel:leduc_poker",
-    "rock_paper_scissors",
-    "matrix_game",
-    "cyclic_game",
-    "disc_game",
-    "three_seat_rock_paper_scissors",
-    "team_rock_paper_scissors",
-)
-"""Games whose exploitability is exact within about a second."""
+SMALL_ENDINGS = 2000.0
+"""Ways to play one deal up to which a game that says what its histories are has exact values within about a second."""
 SEARCH_TURN_S = 1e-3
 """Seconds of a turn above which search by copies takes minutes."""
 _NO_NAME = re.compile(r"[^a-z0-9]+")
@@ -130,7 +120,7 @@ def probes(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     elif not game.is_competitive:
         yield AutoValue("probes.kinds", ["mean_return"], "a game of one team: its return says how strong it is")
     else:
-        exact = ["exact"] if game.spec.env_id in SMALL_TREES else []
+        exact = ["exact"] if game.has_tree and (game.endings or math.inf) <= SMALL_ENDINGS else []
         yardsticks = ["yardsticks"] if draft.value("evaluation.bots") else []
         kinds = [*yardsticks, *exact, "past"]
         reason = "bots and its own past" if yardsticks else "its own past"

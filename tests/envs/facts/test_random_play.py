@@ -176,7 +176,7 @@ def test_a_random_start_that_all_see_hides_nothing() -> None:
         shown = {name: array + start for name, array in first.obs.items()}
         seen.decided(dataclasses.replace(first, obs=shown), action)
         seen.stepped(dataclasses.replace(first, terminated=np.ones(1, np.bool_)))
-    assert not seen.facts(copyable=True, shared_views=False, costs=None).surprises
+    assert not seen.facts(copyable=True, has_tree=False, shared_views=False, costs=None).surprises
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float32])
@@ -186,7 +186,7 @@ def test_large_numbers_are_counted_in_every_type(dtype: type[np.generic]) -> Non
     shown = {name: np.resize(np.array([0, 1, 200], dtype), array.shape) for name, array in first.obs.items()}
     seen.decided(dataclasses.replace(first, obs=shown), np.zeros(1, np.int64))
     seen.stepped(dataclasses.replace(first, terminated=np.ones(1, np.bool_)))
-    (numbers,) = seen.facts(copyable=True, shared_views=False, costs=None).ranges.values()
+    (numbers,) = seen.facts(copyable=True, has_tree=False, shared_views=False, costs=None).ranges.values()
     assert numbers.large == pytest.approx(1 / 3)
 
 
@@ -220,7 +220,7 @@ def test_few_episodes_of_distinct_returns_show_a_team_and_few_wins_do_not() -> N
                 rewards=np.zeros((1, 3), np.float32),
             )
             seen.stepped(ended)
-        return seen.facts(copyable=False, shared_views=False, costs=None).equal_seats
+        return seen.facts(copyable=False, has_tree=False, shared_views=False, costs=None).equal_seats
 
     assert groups((1.5, 1.5, 0), (2.5, 2.5, 1), (0.5, 0.5, 7)) == ((0, 1),)
     assert groups((-1, -1, 2), (-1, -1, 2), (0, 0, 0)) == ()
@@ -237,7 +237,7 @@ def test_lengths_are_a_guess_where_no_episode_has_ended(bound: int | None, lengt
         seen.decided(turn, actions)
         turn = env.step(actions)
         seen.stepped(turn)
-    found = seen.facts(copyable=True, shared_views=False, costs=None)
+    found = seen.facts(copyable=True, has_tree=False, shared_views=False, costs=None)
     assert (found.episodes, found.turns.mean) == (0, length)
     assert found.decisions.mean == pytest.approx(length / 2)
 
@@ -245,3 +245,15 @@ def test_lengths_are_a_guess_where_no_episode_has_ended(bound: int | None, lengt
 def test_the_same_number_in_every_game_makes_no_team() -> None:
     assert equal_seats(np.array([[1, 1, 2], [1, 1, 2]], np.float32)) == []
     assert equal_seats(np.array([[1, 2, 1, 2], [3, 4, 3, 5]], np.float32)) == [[0, 2]]
+
+
+@pytest.mark.parametrize(
+    ("env_id", "endings", "has_tree"),
+    [("rock_paper_scissors", 9.0, True), ("kuhn_poker", 5.0, True), ("tic_tac_toe", 255_168.0, False)],
+)
+def test_ways_to_play_one_deal_are_estimated(env_id: str, endings: float, has_tree: bool) -> None:
+    game = RandomPlay(EnvConfig(env_id), seconds=None)
+    game.run()
+    facts = game.facts()
+    assert facts is not None and facts.has_tree == has_tree
+    assert facts.endings == pytest.approx(endings, rel=0.1)

@@ -305,8 +305,10 @@ def test_bots_are_those_that_can_play() -> None:
 
 def test_probes_are_those_that_fit_the_game_where_their_share_pays_for_them() -> None:
     hour = BudgetConfig(core_seconds=3_600.0)
-    kuhn = poker(spec=replace(poker().spec, env_id="kuhn_poker"))
+    kuhn = poker(has_tree=True, endings=5.0)
     assert settled(kuhn, budget=hour)[0].probes.kinds == ("yardsticks", "exact", "past")
+    for large in (replace(kuhn, endings=1e6), replace(kuhn, endings=None), replace(kuhn, has_tree=False)):
+        assert "exact" not in settled(large, budget=hour)[0].probes.kinds
     assert settled(board_game(), budget=hour)[0].probes.kinds == ("yardsticks", "past", "exploiter")
     some = BudgetConfig(core_seconds=1_000.0)
     assert settled(board_game(), budget=some)[0].probes.kinds == ("yardsticks", "past")
