@@ -29,13 +29,20 @@ MAX_MEMBERS = 64
 """Most snapshots that the least exploitable mixture is sought among, evenly spaced; their plans are held in memory."""
 
 
-def measure_exports(path: Path, *, limit_s: float, clock: Callable[[], float] = time.monotonic) -> ExactExports | None:
+def measure_exports(
+    path: Path,
+    *,
+    limit_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    say: Callable[[str], None] = lambda sentence: None,
+) -> ExactExports | None:
     """Compute and store the NashConv of each export of a run that has stopped, and its least exploitable mixture.
 
     The cheapest exports come first; none is begun that would end after the limit if it took as long as the last one.
 
     Args:
       limit_s: seconds.
+      say: takes a sentence before the work begins.
     Returns:
       None where the game has no exact value, or all seats see everything and nobody asks for one.
     Raises:
@@ -45,6 +52,7 @@ def measure_exports(path: Path, *, limit_s: float, clock: Callable[[], float] = 
     if not run.state.is_competitive or run.state.perfect_information:
         return None
     begun = clock()
+    say(f"The least exploitable export is sought by exact best replies, {limit_s:.0f} s at most.")
     try:
         game = small_game(run.env, limit_s=VISIT_FRACTION * limit_s)
     except NoExactValue:

@@ -49,7 +49,7 @@ def show_end(
     config = parse_config(RunFolder.open(path).read_config(), source=str(path))
     typer.echo(f"\nTraining ended: {reason}.\n")
     if limit_s is not None:
-        measure_exports(path, limit_s=limit_s)
+        measure_exports(path, limit_s=limit_s, say=lambda sentence: typer.echo(sentence, err=True))
     status = read_status(path)
     typer.echo(status.text())
     rated = read_ratings(path).text().splitlines()
