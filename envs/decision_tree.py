@@ -5,7 +5,8 @@ Shape letters: I information states, A actions, S seats, Z endings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -88,3 +89,14 @@ class TableGame(Protocol):
 def has_tree(env: object) -> bool:
     """True if an env says itself what its histories are, so that none has to be visited."""
     return isinstance(env, TreeGame) or (isinstance(env, TableGame) and env.rounds == 1)
+
+
+def log_endings(log_choices: Sequence[float]) -> float:
+    """Natural logarithm of an estimate of the number of endings of a game without chance.
+
+    Args:
+      log_choices: of each of some random games, the logarithm of the product of all numbers of choices on its way. That
+        product has the number of endings as its mean.
+    Source: Knuth 1975, Estimating the efficiency of backtrack programs.
+    """
+    return float(np.logaddexp.reduce(np.asarray(log_choices, np.float64))) - math.log(len(log_choices))

@@ -19,6 +19,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pettingzoo
+from gymnasium import spaces
 from gymnasium.utils import EzPickle
 
 ENVS = (EzPickle, gymnasium.Env, pettingzoo.AECEnv, pettingzoo.ParallelEnv)
@@ -46,6 +47,12 @@ WITHOUT_PARTS = frozenset({bool, int, float, str, bytes, type(None), np.ndarray}
 """Most of what an env holds; left out at once, since a search copies games by the thousand."""
 
 
+PLAIN_SPACES = frozenset(
+    {spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary, spaces.Dict, spaces.Tuple}
+)
+"""Kinds of spaces of which all parts are known."""
+
+
 def _checked_spaces(env: Any) -> list[gymnasium.Space[Any]]:
     """The spaces below `env` that no draw was made from.
 
@@ -54,11 +61,11 @@ def _checked_spaces(env: Any) -> list[gymnasium.Space[Any]]:
     """
     seen: set[int] = {id(env)}
     waiting: list[object] = [env]
-    spaces: list[gymnasium.Space[Any]] = []
+    undrawn: list[gymnasium.Space[Any]] = []
     while waiting:
         held = waiting.pop()
         if isinstance(held, gymnasium.Space) and _is_undrawn(held):
-            spaces.append(held)
+            undrawn.append(held)
             continue
         if _releases(type(held)):  # type: ignore[arg-type]  # a class is hashable
             raise TypeError(f"{type(held).__name__} releases what it holds, and a copy would release it again")
@@ -66,12 +73,12 @@ def _checked_spaces(env: Any) -> list[gymnasium.Space[Any]]:
             if type(part) not in WITHOUT_PARTS and id(part) not in seen:
                 seen.add(id(part))
                 waiting.append(part)
-    return spaces
+    return undrawn
 
 
 def _is_undrawn(space: gymnasium.Space[Any]) -> bool:
     """True for a space of a plain kind that has no random generator yet, nor has any part of it."""
-    if type(space).__module__.partition(".")[0] != "gymnasium" or space._np_random is not None:
+    if type(space) not in PLAIN_SPACES or space._np_random is not None:
         return False
     parts = getattr(space, "spaces", ())
     return all(_is_undrawn(part) for part in (parts.values() if isinstance(parts, dict) else parts))

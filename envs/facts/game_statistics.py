@@ -5,11 +5,13 @@ Shape letters: N games at once, G finished games, S seats, K slots, A actions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from envs.decision_tree import log_endings
 from envs.facts.game_facts import (
     ENOUGH_EPISODES,
     ENOUGH_VALUES,
@@ -157,13 +159,10 @@ class GameStatistics:
         )
 
     def _endings(self) -> float | None:
-        """The mean over random games of the product of all numbers of choices on the way.
-
-        Source: Knuth 1975, Estimating the efficiency of backtrack programs.
-        """
+        """Estimated number of endings of one deal; None where no game has ended, or actions are not numbered."""
         if not self._log_ways or self._spec.actions.kind != "categorical":
             return None
-        return float(np.exp(min(np.logaddexp.reduce(self._log_ways) - np.log(len(self._log_ways)), MAX_LOG_ENDINGS)))
+        return math.exp(min(log_endings(self._log_ways), MAX_LOG_ENDINGS))
 
     def _guess(self) -> float:
         """Factor from the present length of the games to a whole one, where no episode has ended."""

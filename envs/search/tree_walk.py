@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from envs.bots import Copyable, RandomBot, legal_actions
 from envs.closing import closed_on_error
-from envs.decision_tree import DecisionTree, InformationStates
+from envs.decision_tree import DecisionTree, InformationStates, log_endings
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
 from envs.registry import make
 from envs.search.deals import DealEndings, Deals
@@ -99,11 +99,7 @@ def visit(
 
 
 def _require_small(env: BatchedEnv, seed: int, *, limit_s: float, clock: Callable[[], float]) -> None:
-    """Raises EnvError where random games say that there are far too many histories, or that they take far too long.
-
-    The product of the numbers of choices on the way of a random game has the number of endings as its mean.
-    Source: Knuth 1975, Estimating the efficiency of backtrack programs.
-    """
+    """Raises EnvError where random games say that there are far too many histories, or that they take far too long."""
     bot, logs, num_turns, begun = RandomBot(seed=seed), [], 0, clock()
     for playout in range(PLAYOUTS):
         turn, choices = env.reset(seed + playout), 0.0
@@ -117,7 +113,7 @@ def _require_small(env: BatchedEnv, seed: int, *, limit_s: float, clock: Callabl
             choices = math.inf
         logs.append(choices)
     most = min(MAX_HISTORIES, limit_s * num_turns / max(clock() - begun, 1e-9))
-    if np.logaddexp.reduce(logs) - math.log(PLAYOUTS) > math.log(HOPELESS * most):
+    if log_endings(logs) > math.log(HOPELESS * most):
         raise EnvError(f"it is far too large to visit every history (at most {most:,.0f} here)")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
+from gymnasium import spaces
 from gymnasium.utils import EzPickle
 from pettingzoo import AECEnv
 
@@ -68,3 +69,18 @@ def test_what_a_finaliser_frees_is_never_copied_and_so_never_freed_twice() -> No
     assert Emulator.freed == []
     env.played_inside.seen = [Knowing()]  # type: ignore[attr-defined]
     assert copy_game(env).played_inside.seen[0].address == 8
+
+
+def test_copies_share_spaces_but_not_their_draws() -> None:
+    env = Outer()
+    undrawn, drawn, other = (
+        spaces.Dict({"x": spaces.Box(0, 1)}),
+        spaces.Discrete(1_000),
+        spaces.Sequence(spaces.Text(2)),
+    )
+    drawn.seed(3)
+    env.seen = [undrawn, drawn, other]
+    copied = copy_game(env)
+    assert [mine is theirs for mine, theirs in zip(env.seen, copied.seen, strict=True)] == [True, False, False]
+    draws = [int(drawn.sample()) for _ in range(5)]
+    assert [int(copied.seen[1].sample()) for _ in range(5)] == draws
