@@ -192,6 +192,12 @@ def test_parts_can_be_chosen():
         chosen("chess")
 
 
+def test_runs_that_are_compared_stand_side_by_side():
+    jobs = arguments("--games", "kuhn,leduc", "--budgets", "60", "--populations", "league,latest")
+    assert [(job.game, job.seed) for job in jobs[0::2]] == [(job.game, job.seed) for job in jobs[1::2]]
+    assert {job.population for job in jobs[0:2]} == {LEAGUE, LATEST}
+
+
 def test_enough_games_of_different_kinds():
     kinds = {kind for game in GAMES.values() for kind in game.kinds}
     assert len(GAMES) >= 12
