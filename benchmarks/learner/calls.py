@@ -10,14 +10,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import agents.losses.one_pass
 import agents.losses.vtrace
+import agents.nets.lstm
 
 READS = ("item", "tolist", "cpu", "numpy", "nonzero", "__bool__", "__int__", "__float__")
 """Methods of a tensor that wait until its device has computed it."""
+
+
+NO_KERNEL = ("empty", "_unsafe_view", "_reshape_alias")
+"""Parts of the names of operators that compute nothing and are not marked as views."""
+PRODUCTS = ("mm", "addmm", "bmm", "baddbmm", "convolution", "linear", "attention")
+"""Parts of the names of operators that are bound by arithmetic rather than by memory."""
 
 
 class Calls(TorchDispatchMode):
@@ -25,11 +34,15 @@ class Calls(TorchDispatchMode):
 
     Attributes:
       by_name: operator -> number of its calls.
+      kernels: calls that compute, that is all but views and empty tensors.
+      bytes: read and written by those of them that are not matrix products.
     """
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.by_name: Counter[str] = Counter()
+        self.kernels = 0
+        self.bytes = 0
 
     @property
     def total(self) -> int:
@@ -42,7 +55,55 @@ class Calls(TorchDispatchMode):
         """Count and run."""
         del types
         self.by_name[str(func)] += 1
-        return func(*args, **(kwargs or {}))
+        result = func(*args, **(kwargs or {}))
+        if not func.is_view and not any(part in func.name() for part in NO_KERNEL):
+            self.kernels += 1
+            if not any(part in func.name() for part in PRODUCTS):
+                self.bytes += sum(_bytes(each) for each in (args, kwargs, result))
+        return result
+
+
+def _bytes(value: Any) -> int:
+    """Bytes of all tensors in nested arguments; one that is broadcast counts as what is stored."""
+    if isinstance(value, Tensor):
+        return min(value.nbytes, value.untyped_storage().nbytes())
+    if isinstance(value, dict):
+        return sum(map(_bytes, value.values()))
+    return sum(map(_bytes, value)) if isinstance(value, list | tuple) else 0
+
+
+class _OneCall(torch.autograd.Function):
+    """Outputs of the form of an LSTM's, in one call forward and one back."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, state: Tensor, size: int) -> tuple[Tensor, Tensor]:
+        ctx.shapes = rows.shape, state.shape
+        return rows.new_zeros(len(rows), size), torch.zeros_like(state)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        rows, state = ctx.shapes
+        return gradients[0].new_zeros(rows), gradients[0].new_zeros(state), None
+
+
+@contextlib.contextmanager
+def lstm_as_one_call() -> Iterator[None]:
+    """LSTMs inside the context run packed, as on a GPU, and a stand-in takes the place of cuDNN's two calls."""
+
+    def one_call(
+        lstm: nn.LSTM, packed: PackedSequence, state: Sequence[Tensor]
+    ) -> tuple[PackedSequence, tuple[Tensor, Tensor]]:
+        outputs, last = _OneCall.apply(packed.data, state[0], lstm.hidden_size)  # type: ignore[no-untyped-call]
+        return packed._replace(data=outputs), (last, torch.zeros_like(last))
+
+    runs_packed, forward = agents.nets.lstm.runs_packed, nn.LSTM.forward
+    agents.nets.lstm.runs_packed = lambda features: True
+    nn.LSTM.forward = one_call  # type: ignore[assignment,method-assign]
+    try:
+        yield
+    finally:
+        agents.nets.lstm.runs_packed = runs_packed
+        nn.LSTM.forward = forward  # type: ignore[method-assign]
 
 
 @contextlib.contextmanager

@@ -6,16 +6,14 @@ import dataclasses
 
 import pytest
 import torch
-from torch import nn
 
-import agents.nets.lstm
 from agents.learner.build import local_updater
 from agents.learner.learner import Learner
 from agents.learner.step.backend import Placement
 from agents.nets.network import build_network
 from agents.weights import layout_of
 from benchmarks.learner import speed
-from benchmarks.learner.calls import calls_of, reads_of
+from benchmarks.learner.calls import calls_of, lstm_as_one_call, reads_of
 
 MAX_CALLS = {
     "MLP 128-128": 115,
@@ -29,19 +27,6 @@ MAX_CALLS_PACKED = {"LSTM-1024": 300, "entity transformer + deep LSTM + autoregr
 
 MAX_CALLS_ON_GPU = 6_000
 """In a whole update."""
-
-
-class OneCall(torch.autograd.Function):
-    """Stands in for cuDNN: outputs of the form of an LSTM's, in one call forward and one back."""
-
-    @staticmethod
-    def forward(ctx, rows, state, size):  # type: ignore[no-untyped-def]
-        ctx.shapes = rows.shape, state.shape
-        return rows.new_zeros(len(rows), size), torch.zeros_like(state)
-
-    @staticmethod
-    def backward(ctx, *gradients):  # type: ignore[no-untyped-def]
-        return gradients[0].new_zeros(ctx.shapes[0]), gradients[0].new_zeros(ctx.shapes[1]), None
 
 
 def learner_of(name: str) -> Learner:
@@ -67,15 +52,17 @@ def test_an_update_makes_no_more_calls_and_reads_its_device_once(name: str) -> N
 
 
 @pytest.mark.parametrize("name", MAX_CALLS_PACKED)
-def test_packed_stretches_leave_few_calls_and_one_look_at_the_resets(name: str, monkeypatch) -> None:
-    def one_call(lstm: nn.LSTM, packed, state):  # type: ignore[no-untyped-def]
-        outputs, last = OneCall.apply(packed.data, state[0], lstm.hidden_size)
-        return packed._replace(data=outputs), (last, torch.zeros_like(last))
-
+def test_packed_stretches_leave_few_calls_and_one_look_at_the_resets(name: str) -> None:
     learner = learner_of(name)
-    monkeypatch.setattr(agents.nets.lstm, "runs_packed", lambda _: True)
-    monkeypatch.setattr(nn.LSTM, "forward", one_call)
-    learner.one()
-    assert calls_of(learner.one).total <= MAX_CALLS_PACKED[name]
+    with lstm_as_one_call():
+        learner.one()
+        assert calls_of(learner.one).total <= MAX_CALLS_PACKED[name]
+        assert reads_of(learner.one)["cpu"] == 1
     assert MAX_CALLS_PACKED[name] * speed.WORKLOADS[name].gpu_microbatches <= MAX_CALLS_ON_GPU
-    assert reads_of(learner.one)["cpu"] == 1
+
+
+def test_bytes_are_those_of_kernels_that_are_no_products() -> None:
+    left, right = torch.ones(8, 4), torch.ones(4, 2)
+    calls = calls_of(lambda: (left @ right).view(16).add_(1.0))
+    assert (calls.total, calls.kernels) == (3, 2)
+    assert calls.bytes == 2 * 16 * 4
