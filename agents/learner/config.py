@@ -32,6 +32,9 @@ CHOICES = {
 }
 
 
+MAX_THREADS = 256
+"""Most threads of one learner."""
+
 MAX_UNROLL_LENGTH = 4096
 """Most decisions in one unroll: an actor host keeps one unroll for every game and seat."""
 
@@ -41,9 +44,12 @@ class PipelineConfig:
     """Distribution of the learner's work over stages, replicas and workers.
 
     Fields:
-      backend: computes gradients: "single", "threaded_pipeline" (a thread per stage in this process),
-        "torch_pipeline" (a worker per stage), or "auto": "torch_pipeline" if there are several stages, else
-        "single"; or "module:attribute" of your own, or a mapping of its name as `kind` and its options.
+      backend: computes gradients: "single", "data_parallel" (threads that each learn from their own rows),
+        "threaded_pipeline" (a thread per stage in this process), "torch_pipeline" (a worker per stage), or "auto":
+        "torch_pipeline" if there are several stages, "data_parallel" if there are several threads, else "single"; or
+        "module:attribute" of your own, or a mapping of its name as `kind` and its options.
+      threads: of one process on a CPU that each learn from their own rows. On Ray the others only help where actor
+        hosts wait for room, whose cores are idle then. A GPU needs one alone and ignores the rest.
       stages: S, number of stages of the network. schedule: order of their tasks, see `SCHEDULES`.
       stages_per_worker: stages that one worker holds under a looped schedule.
       stage_cut: blocks of each stage, first to last; empty for a cut by measured times.
@@ -57,6 +63,7 @@ class PipelineConfig:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012
 
     backend: Component = AUTO_BACKEND
+    threads: int = 1
     stages: int = 1
     schedule: str = "1f1b"
     stages_per_worker: int = 2
@@ -72,7 +79,9 @@ class PipelineConfig:
         name = kind_of(self.backend, AUTO_BACKEND)
         if name != AUTO_BACKEND:
             return name
-        return "torch_pipeline" if self.stages > 1 else "single"
+        if self.stages > 1:
+            return "torch_pipeline"
+        return "data_parallel" if self.threads > 1 else "single"
 
     @property
     def pipeline_workers(self) -> int:
@@ -92,9 +101,13 @@ class PipelineConfig:
         found = []
         if self.stages < 1:
             found.append(f"stages: {self.stages} must be at least 1")
-        if self.backend_name == "single" and self.stages > 1:
+        if not 1 <= self.threads <= MAX_THREADS:
+            found.append(f"threads: {self.threads} is not between 1 and {MAX_THREADS}")
+        elif self.threads > 1 and self.backend_name in ("single", "threaded_pipeline", "torch_pipeline"):
+            found.append(f"threads: backend {self.backend_name} cuts no rows for {self.threads} threads; use 1")
+        if self.backend_name in ("single", "data_parallel") and self.stages > 1:
             found.append(
-                f"stages: backend single cannot be cut into {self.stages} stages; "
+                f"stages: backend {self.backend_name} cannot be cut into {self.stages} stages; "
                 "use threaded_pipeline or torch_pipeline"
             )
         if self.backend_name in ("threaded_pipeline", "torch_pipeline") and self.stages < 2:
@@ -191,6 +204,11 @@ class LearnerConfig:
     pipeline: PipelineConfig = field(default_factory=PipelineConfig)
 
     @property
+    def pieces(self) -> int:
+        """Microbatches that a whole batch is cut into: one for each thread where there are several."""
+        return max(self.microbatches, self.pipeline.threads)
+
+    @property
     def microbatch_rows(self) -> int:
         """Rows of one microbatch."""
         return self.batch_rows // (self.pipeline.replicas * self.microbatches)
@@ -263,6 +281,22 @@ class LearnerConfig:
             ]
         return []
 
+    def _thread_problems(self) -> list[str]:
+        """Conflicts of other settings with several threads, one sentence each."""
+        threads, found = self.pipeline.threads, []
+        if self.compile_mode != "none":
+            found.append(f"compile_mode: {self.compile_mode} is for a network in one thread, not in {threads}")
+        if self.microbatches > 1:
+            found.append(f"microbatches: {threads} threads cut the batch themselves; use 1, not {self.microbatches}")
+        if self.pipeline.replicas > 1:
+            found.append(
+                f"pipeline.replicas: {self.pipeline.replicas} replicas in processes do not go with {threads} threads; "
+                "use one or the other"
+            )
+        if self.batch_rows % threads:
+            found.append(f"batch_rows: {self.batch_rows} rows do not cut into equal parts for {threads} threads")
+        return found
+
     def _joint_problems(self) -> list[str]:
         """Conflicts of other settings with the pipeline, one sentence each."""
         found, pipeline = [], self.pipeline
@@ -270,6 +304,8 @@ class LearnerConfig:
             found.append(
                 f"compile_mode: {self.compile_mode} is for a network in one piece, not in {pipeline.stages} stages"
             )
+        if pipeline.threads > 1:
+            found += self._thread_problems()
         if pipeline.stages > 1 and pipeline.schedule != "gpipe" and self.microbatches < pipeline.pipeline_workers:
             found.append(
                 f"microbatches: {pipeline.schedule} over {pipeline.pipeline_workers} workers needs at least as many "

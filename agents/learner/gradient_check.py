@@ -67,11 +67,11 @@ def check_gradients(
     short = dataclasses.replace(spec, unroll_length=min(UNROLL_STEPS, spec.unroll_length))
     unrolls = synthetic_unrolls(
         spec if compiled else short,
-        rows=config.batch_rows if compiled else config.pipeline.replicas * config.microbatches,
+        rows=config.batch_rows if compiled else config.pipeline.replicas * config.pieces,
         seed=BATCH_SEED,
     )
     loss_weights = LossWeights(entropy_cost=0.1, advantage_scale=1.0, teacher_cost=0.1 if config.has_teacher else 0.0)
-    inputs = UpdateInputs(1e-3, loss_weights, oldest_version=0, microbatches_per_block=config.microbatches)
+    inputs = UpdateInputs(1e-3, loss_weights, oldest_version=0, microbatches_per_block=config.pieces)
     pieces = config.microbatches if compiled else 1
     plain = UpdateInputs(1e-3, loss_weights, oldest_version=0, microbatches_per_block=pieces)
     stats, expected_stats = candidate.gradients([unrolls], inputs), reference.gradients([unrolls], plain)

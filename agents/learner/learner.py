@@ -151,16 +151,17 @@ class Learner:
           NonFiniteError: `rollback_after` updates in a row were not finite, twice over without a good one in between.
           StageError: a worker was lost in `MAX_RESTARTS_IN_A_ROW` updates in a row.
         """
-        return self._update(
-            [unrolls], budget_fraction=budget_fraction, microbatches_per_block=self._config.microbatches
-        )
+        return self._update([unrolls], budget_fraction=budget_fraction, microbatches_per_block=self._config.pieces)
 
-    def update_stream(self, blocks: Iterable[Unrolls], *, budget_fraction: float) -> UpdateReport:
-        """Learn from a batch given as blocks of equally many rows, one microbatch each.
+    def update_stream(self, blocks: Iterable[Unrolls], *, budget_fraction: float, threads: int = 1) -> UpdateReport:
+        """Learn from a batch given as blocks of equally many rows, each cut into a microbatch for each thread.
 
         Work on a block starts when the iterable hands it over. Same gradient as `update` on all rows together.
+
+        Args:
+          threads: that learn from a block at the same time; their number divides its rows.
         """
-        return self._update(blocks, budget_fraction=budget_fraction, microbatches_per_block=1)
+        return self._update(blocks, budget_fraction=budget_fraction, microbatches_per_block=threads)
 
     def publish(self) -> Weights:
         """The newest weights. Raises WeightsError if one is not finite."""

@@ -78,6 +78,8 @@ class AsyncLearnerHost:
       workers_of: of the learner of a player, where it is cut into stages or replicas.
       clock: seconds, for the share of time in which there was nothing to learn from.
       patience_s: see `PATIENCE_S`.
+      pushes_each: chunks of one actor host that wait here when it waits itself, with an idle core.
+      spare_cores: cores that are idle in any case.
     """
 
     def __init__(
@@ -88,6 +90,8 @@ class AsyncLearnerHost:
         workers_of: Callable[[str], Workers] = lambda player: Workers(),
         clock: Callable[[], float] = time.perf_counter,
         patience_s: float = PATIENCE_S,
+        pushes_each: int = 1,
+        spare_cores: int = 0,
     ) -> None:
         self.budget_fraction = 0.0
         self._setup = setup
@@ -95,6 +99,8 @@ class AsyncLearnerHost:
         self._workers_of = workers_of
         self._clock = clock
         self._patience_s = patience_s
+        self._pushes_each = pushes_each
+        self._spare_cores = spare_cores
         self._request_deadline_s = setup.learner.pipeline.start_timeout_s + setup.learner.pipeline.stage_timeout_s
         self._spec = spec_of(setup.env)
         network = build_network(self._spec, setup.network, seed=setup.seed)
@@ -255,7 +261,9 @@ class AsyncLearnerHost:
         self._next_player.append(player)
         try:
             with held.feeder.batch(timeout_s=self._patience_s) as blocks:
-                report = held.learner.update_stream(blocks, budget_fraction=self.budget_fraction)
+                report = held.learner.update_stream(
+                    blocks, budget_fraction=self.budget_fraction, threads=self._threads_of_use()
+                )
         except FeederTimeoutError:
             held.whole = True  # nothing was changed, and the rows that came are still there
             return
@@ -271,6 +279,17 @@ class AsyncLearnerHost:
             held.newest = Newest(weights, _progress(player, held.learner), report, held.learner.skipped_updates)
         with self._changed:
             self._busy_s += report.update_s - report.waited_s
+
+    def _threads_of_use(self) -> int:
+        """Threads for the next update: one, one for each spare core, and one for each actor host that waits for room.
+
+        A batch in parts costs more in total than in one piece, so that it is cut only where cores would be idle.
+        """
+        config = self._setup.learner
+        with self._changed:
+            waiting = sum(held.feeder.waiting for held in self._held.values()) // self._pushes_each
+        most = min(config.pipeline.threads, 1 + self._spare_cores + waiting)
+        return next(number for number in range(most, 0, -1) if config.batch_rows % number == 0)
 
     def _publish(self, player: str, held: _Held, report: UpdateReport | None) -> None:
         begun, held.asked = self._clock(), False

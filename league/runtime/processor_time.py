@@ -1,4 +1,4 @@
-"""Processor time of single processes."""
+"""Processor time of single processes, and the number of cores."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import resource
 from pathlib import Path
 
 from league.runtime.reaper import descendants
+
+
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def cpu_seconds(pid: int) -> float:

@@ -19,6 +19,7 @@ OPTIMIZERS: Mapping[str, str] = {
 
 BACKENDS: Mapping[str, str] = {
     "single": "agents.learner.step.backend:SingleBackend",
+    "data_parallel": "agents.learner.pipeline.data_parallel:DataParallelBackend",
     "threaded_pipeline": "agents.learner.pipeline.threaded_pipeline:ThreadedPipelineBackend",
     "torch_pipeline": "agents.learner.pipeline.torch_pipeline:TorchPipelineBackend",
 }

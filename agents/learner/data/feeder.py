@@ -105,6 +105,7 @@ class Feeder(Generic[ChunkT]):
         self._writing = threading.Lock()
         # Rows since the start: promised to producers, written into the ring, released by the learner.
         self._promised = self._written = self._freed = 0
+        self._waiting = 0
         self._counts = _Counts()
         self._reported_at = clock()
         self._error: BaseException | None = None
@@ -138,6 +139,12 @@ class Feeder(Generic[ChunkT]):
             return self._room()
 
     @property
+    def waiting(self) -> int:
+        """Chunks that wait in `push` for credits."""
+        with self._changed:
+            return self._waiting
+
+    @property
     def rows_ready(self) -> int:
         """Rows that are decoded and not yet released.
 
@@ -158,7 +165,11 @@ class Feeder(Generic[ChunkT]):
           FeederError: the feeder is closed or has failed.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._over() or self._room() >= num_rows, timeout=timeout_s)
+            self._waiting += 1
+            try:
+                self._changed.wait_for(lambda: self._over() or self._room() >= num_rows, timeout=timeout_s)
+            finally:
+                self._waiting -= 1
             self._raise_if_over()
             if num_rows < 1 or num_rows > self._room():
                 raise FeederFullError(f"a chunk of {num_rows} rows came where there is room for {self._room()}")

@@ -12,6 +12,7 @@ from envs.protocol import EnvConfig, EnvError, EnvSpec
 from league.config.auto.situation import NetworkCosts, Situation
 from league.config.ray_address import AUTO, OWN, ray_address
 from league.config.run_config import BudgetConfig
+from league.runtime.processor_time import num_cores
 from league.runtime.task_thread import watched
 
 CALL_DEADLINE_S = 60.0
@@ -49,10 +50,10 @@ def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
     from agents.learner.build import default_device
     from agents.learner.pass_costs import LARGE, PassCost, device_act_cost, pass_costs
 
-    nominal = NetworkCosts()
+    device = default_device()
+    nominal = NetworkCosts(learns_on_gpu=device.type != "cpu")
     try:
         act, learn = pass_costs(spec, config)
-        device = default_device()
         gpu = None if device.type == "cpu" else device_act_cost(spec, config, device).of(LARGE) / LARGE
     except Exception:  # boundary: parts of the user's own; the check before the run says what is wrong with them
         return nominal
@@ -66,16 +67,12 @@ def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
         update_call_s=max(learn.call_s, nominal.update_call_s),
         learn_s=max(learn.each_s, nominal.learn_s),
         gpu_act_s=gpu,
+        learns_on_gpu=nominal.learns_on_gpu,
     )
 
 
 def _say(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
-
-
-def num_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _facts_of(env: EnvConfig, budget: BudgetConfig, *, is_exact: bool) -> GameFacts:

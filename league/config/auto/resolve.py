@@ -10,7 +10,7 @@ from pathlib import Path
 from agents.nets.config import NetworkConfig
 from envs.plugins import admit
 from envs.protocol import EnvConfig, EnvSpec
-from league.config.auto import rules_actors, rules_league, rules_learner, rules_network, rules_run
+from league.config.auto import rules_actors, rules_cores, rules_league, rules_learner, rules_network, rules_run
 from league.config.auto.draft import AutoValue, Draft, Rule, without_auto
 from league.config.auto.measure import measure, network_costs
 from league.config.auto.situation import NetworkCosts, Situation
@@ -26,6 +26,8 @@ EARLY_RULES: tuple[Rule, ...] = (*rules_run.RULES, *rules_network.RULES)
 RULES: tuple[Rule, ...] = (
     *rules_actors.RULES,
     *rules_learner.RULES,
+    *rules_cores.RULES,
+    *rules_actors.LATE_RULES,
     *rules_league.RULES,
     *rules_run.LATE_RULES,
 )

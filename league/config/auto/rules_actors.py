@@ -117,4 +117,5 @@ def workers(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     yield AutoValue("env.workers", found, reason)
 
 
-RULES = (unroll_length, games_at_once, inference, workers, lease_steps)
+RULES = (unroll_length, games_at_once, lease_steps)
+LATE_RULES = (inference, workers)

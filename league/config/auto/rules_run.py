@@ -60,12 +60,8 @@ def placement(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         yield AutoValue("runtime.kind", "inprocess", "Ray would take more than a tenth of the budget to start")
     else:
         yield AutoValue("runtime.kind", "ray", f"{situation.cores} cores")
-    if draft.value("runtime.kind") == "ray" and draft.has("runtime.kind"):
-        if joins_cluster(situation, draft):
-            yield AutoValue("runtime.actor_hosts", 0, "they follow the machines of the cluster")
-        yield AutoValue(
-            "runtime.actor_hosts", max(situation.cores - 1, 1), f"{situation.cores} cores, one of them learns"
-        )
+    if draft.value("runtime.kind") == "ray" and joins_cluster(situation, draft):
+        yield AutoValue("runtime.actor_hosts", 0, "they follow the machines of the cluster")
 
 
 def joins_cluster(situation: Situation, draft: Draft) -> bool:

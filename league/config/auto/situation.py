@@ -27,6 +27,7 @@ class NetworkCosts:
       update_call_s, learn_s: the same for one update and the decisions in its batch.
       gpu_act_s: seconds of each decision in a large pass on a GPU of this machine; None where there is none, or where
         the network is too cheap to be measured.
+      learns_on_gpu: True if there is one, which then learns; the costs of updates above are those of a core.
     """
 
     act_call_s: float = 5e-4
@@ -34,6 +35,7 @@ class NetworkCosts:
     update_call_s: float = 3e-3
     learn_s: float = 1.2e-5
     gpu_act_s: float | None = None
+    learns_on_gpu: bool = False
 
 
 @dataclass(frozen=True)

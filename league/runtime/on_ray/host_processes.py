@@ -231,14 +231,23 @@ class LearnerHostProcess:
     """A learner host in a process of its own."""
 
     @logs_its_errors
-    def __init__(self, setup: HostSetup, name: str, places: Mapping[str, WorkerPlace]) -> None:
-        """Args: places: player -> the place that is kept for the workers of its learner."""
+    def __init__(self, setup: HostSetup, name: str, places: Mapping[str, WorkerPlace], *, spare_cores: int = 0) -> None:
+        """Start the host.
+
+        Args:
+          places: player -> the place that is kept for the workers of its learner.
+          spare_cores: cores that no host needs.
+        """
         prepare_process()
         open_log(setup.logs, name)
         spec = spec_of(setup.env)
         dtype = choose_dtype(spec, setup.network, setup.learner.precision)
         host = AsyncLearnerHost(
-            setup, dtype=dtype, workers_of=lambda player: _workers(places.get(player, places.get(ANY)))
+            setup,
+            dtype=dtype,
+            workers_of=lambda player: _workers(places.get(player, places.get(ANY))),
+            pushes_each=CREDITS + 1,
+            spare_cores=spare_cores,
         )
         host.start()
         self._host: LearnerHost = host

@@ -28,6 +28,7 @@ from league.runtime.on_ray.nodes.host_placement import LIMITS, HostPlacement
 from league.runtime.on_ray.nodes.node_watch import NodeWatch, agree, ask_versions
 from league.runtime.on_ray.ray_actors import actor_class, cause_text, kill_actor, last_line
 from league.runtime.on_ray.roster import Host, Roster
+from league.runtime.processor_time import num_cores
 from league.runtime.protocol import (
     HostLost,
     HostSetup,
@@ -236,7 +237,8 @@ class RayRuntime:
     def _spawn(self, host: Host) -> None:
         if host.kind == "learner_host":
             make_learner = learner_host_class(self._placement.learner_options(host.name), num_actors=self._num_actors())
-            host.handle = make_learner.remote(self._setup, host.name, self._placement.worker_places(host.name))
+            places = self._placement.worker_places(host.name)
+            host.handle = make_learner.remote(self._setup, host.name, places, spare_cores=self._spare_cores())
         elif host.kind == "inference_host":
             host.handle = actor_class(InferenceHostProcess).options(**LIMITS).remote(self._setup, host.name)
         else:
@@ -246,6 +248,12 @@ class RayRuntime:
         self._calls.expect(
             host.handle.ready.remote(), host, lambda facts: self._ready(host, *facts), deadline_s=START_S
         )
+
+    def _spare_cores(self) -> int:
+        """Cores of this machine for each learner host beside one for every host; 0 on a cluster."""
+        if not self._cluster.is_own:
+            return 0
+        return max(num_cores() - len(self._roster.hosts), 0) // len(self._roster.of_kind("learner_host"))
 
     def _num_actors(self) -> int:
         """Actor hosts that there may be; where they follow the machines, as many as these have CPUs by now."""

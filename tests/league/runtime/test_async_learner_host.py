@@ -7,12 +7,15 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from agents.learner.config import PipelineConfig
 from agents.learner.errors import FeederFullError, LearnerError
+from agents.learner.learner import Learner
 from agents.learner.step.optimizer import FlatOptimizer
 from agents.unroll.codec import ChunkError, ChunkHeader, Lz4Codec
 from agents.unroll.synthetic import synthetic_unrolls
@@ -98,6 +101,76 @@ def test_a_batch_begun_too_early_is_begun_again_and_not_lost() -> None:
     assert hasty.newest(PLAYER).weights.digest() == patient.newest(PLAYER).weights.digest()
     hasty.close()
     patient.close()
+
+
+@pytest.mark.parametrize(
+    ("threads", "pushes_each", "spare_cores", "waiting", "expected"),
+    [
+        (1, 1, 3, 3, 1),  # one thread is one thread, whoever waits
+        (4, 1, 0, 0, 1),  # nobody waits: every core is at work
+        (4, 1, 0, 1, 2),
+        (4, 2, 0, 1, 1),  # a host with one chunk on its way still plays
+        (4, 2, 0, 2, 2),
+        (4, 1, 1, 1, 2),  # three threads do not divide 8 rows
+        (4, 1, 3, 0, 4),
+        (8, 1, 20, 5, 8),
+    ],
+)
+def test_a_batch_is_cut_for_each_core_that_is_idle(
+    monkeypatch: pytest.MonkeyPatch, threads: int, pushes_each: int, spare_cores: int, waiting: int, expected: int
+) -> None:
+    learner = dataclasses.replace(SETUP.learner, pipeline=PipelineConfig(threads=threads))
+    host = AsyncLearnerHost(
+        dataclasses.replace(SETUP, learner=learner),
+        dtype=torch.float32,
+        pushes_each=pushes_each,
+        spare_cores=spare_cores,
+    )
+    host.start()
+    host.install(InstallPlayer(PLAYER))
+    used, plain = list[int](), Learner.update_stream
+
+    def update_stream(self: Learner, blocks: Any, *, budget_fraction: float, threads: int) -> Any:
+        used.append(threads)
+        return plain(self, blocks, budget_fraction=budget_fraction, threads=threads)
+
+    monkeypatch.setattr(Learner, "update_stream", update_stream)
+    hold, going = threading.Event(), threading.Event()
+    request = threading.Thread(target=lambda: host._request(lambda: (going.set(), hold.wait(DEADLINE_S))))
+    request.start()
+    going.wait(DEADLINE_S)
+    for seed in range(2):  # the ring is full
+        host.push(PLAYER, chunk_of(seed=seed))
+    pushes = [
+        threading.Thread(target=lambda seed=seed: host.push(PLAYER, chunk_of(seed=seed))) for seed in range(waiting)
+    ]
+    for push in pushes:
+        push.start()
+    wait_until(lambda: host._held[PLAYER].feeder.waiting == waiting, "every push")
+    wait_until(lambda: host._held[PLAYER].feeder.rows_ready == 16, "two batches")
+    hold.set()
+    wait_until(lambda: version_of(host) == 2 + waiting, "every batch")
+    assert used[0] == expected
+    assert host._held[PLAYER].feeder.waiting == 0
+    for thread in (request, *pushes):
+        thread.join()
+    host.close()
+
+
+def test_threads_make_the_same_updates_as_one() -> None:
+    learner = dataclasses.replace(SETUP.learner, pipeline=PipelineConfig(threads=4))
+    threaded = AsyncLearnerHost(dataclasses.replace(SETUP, learner=learner), dtype=torch.float32, spare_cores=3)
+    threaded.start()
+    plain = started(SETUP)
+    vectors = []
+    for host in (threaded, plain):
+        host.install(InstallPlayer(PLAYER))
+        for seed in range(4):
+            host.push(PLAYER, chunk_of(seed=seed))
+        wait_until(lambda host=host: version_of(host) == 4, "every batch")  # type: ignore[misc]
+        vectors.append(host.newest(PLAYER).weights.vector)
+        host.close()
+    np.testing.assert_allclose(vectors[0], vectors[1], rtol=1e-3, atol=1e-4)
 
 
 def test_who_pushes_waits_for_room_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

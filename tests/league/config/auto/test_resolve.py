@@ -192,6 +192,7 @@ MAY_BE_CHOSEN = {
     "league.payoff.score",
     "learner.bootstrap_time_limits",
     "learner.ema_share",
+    "learner.pipeline.threads",
     "probes.kinds",
 }
 """Settings of which the choice changes nothing in what a tuned configuration trains, but for the time of its probes."""

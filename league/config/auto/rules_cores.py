@@ -1,0 +1,97 @@
+"""Rules of the cores of one machine: threads of the learner, and actor hosts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from league.config.auto.draft import ALGORITHM, AutoValue, Draft
+from league.config.auto.situation import Situation
+
+PART_CALLS = 2.0
+"""Fixed costs of an update that the decisions of each thread must be worth. Connect Four with the default network: in
+2 and 4 parts an update of 2,048 decisions takes 0.70 and 0.55 of its time, for 1.26 and 1.65 of its processor time."""
+MARGIN = 5.0
+"""Actor hosts over those that the learner keeps up with by the estimate: nominal costs of learning are up to so many
+times too high beside the measured ones of a game. More hosts than needed cost memory and policy lag, and no time."""
+HOST_MIB = 250.0
+"""Memory of a host beside its games, see benchmarks/README.md."""
+MEMORY_SHARE = 0.5
+"""Of this machine's memory: all hosts of a run."""
+
+THREADS, ACTOR_HOSTS = "learner.pipeline.threads", "runtime.actor_hosts"
+ALONE = {
+    "learner.pipeline.backend": "auto",
+    "learner.pipeline.stages": 1,
+    "learner.pipeline.replicas": 1,
+    "learner.microbatches": 1,
+    "learner.compile_mode": "none",
+}
+"""Settings beside which a learner can have several threads."""
+
+
+def learner_threads(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """A thread for each core that learning wants, as far as a batch can be cut.
+
+    Where a decision costs `a` to make and `u` to learn from, learning wants u / (a + u) of the cores. Only as many
+    threads work as cores are idle, so that an estimate that is too high costs nothing.
+    """
+    if draft.value("runtime.kind") != "ray":
+        yield AutoValue(THREADS, 1, "one process acts and learns in turns")
+    elif draft.has(ACTOR_HOSTS) and draft.number(ACTOR_HOSTS) == 0:
+        yield AutoValue(THREADS, 1, "on a cluster other cores of its machine act")
+    elif situation.network.learns_on_gpu:
+        yield AutoValue(THREADS, 1, "it learns on a GPU")
+    elif key := next((key for key, value in ALONE.items() if draft.value(key) != value), ""):
+        yield AutoValue(THREADS, 1, f"{key} is set")
+    else:
+        making, learning = _costs(situation, draft)
+        wanted = situation.cores * learning / (making + learning)
+        most = int(_decisions(draft) * situation.network.learn_s / (PART_CALLS * situation.network.update_call_s))
+        reason = f"learning wants {wanted:.1f} of {situation.cores} cores"
+        if most < wanted:
+            reason += f", and an update of {_decisions(draft):,} decisions has work for {max(most, 1)}"
+        yield AutoValue(THREADS, _divisor(draft.whole("learner.batch_rows"), wanted, most, situation.cores), reason)
+
+
+def actor_hosts(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
+    """One for each core beside the learner's, as far as the learner keeps up with them and memory lasts."""
+    if draft.value("runtime.kind") != "ray":
+        return
+    learners = draft.whole("runtime.learner_hosts")
+    free = max(situation.cores - learners, 1)
+    limits = {f"{situation.cores} cores, one of them learns": float(free)}
+    limits[f"each host takes {HOST_MIB:g} MiB of memory"] = MEMORY_SHARE * situation.memory_mib / HOST_MIB - learners
+    if not situation.network.learns_on_gpu:
+        making, _ = _costs(situation, draft)
+        costs, threads, decisions = situation.network, draft.whole(THREADS), _decisions(draft)
+        update_s = _epochs(draft) * (costs.update_call_s + decisions * costs.learn_s / threads)
+        kept_up = learners * decisions * making / update_s
+        limits[f"the learner keeps up with about {kept_up:.1f}"] = math.ceil(MARGIN * kept_up)
+    reason, least = min(limits.items(), key=lambda item: item[1])
+    yield AutoValue(ACTOR_HOSTS, max(int(least), 1), reason)
+
+
+def _costs(situation: Situation, draft: Draft) -> tuple[float, float]:
+    """Core-seconds to make one decision, and to learn from it."""
+    making = situation.step_s(draft.whole("actors.num_envs"))
+    return making, situation.learn_s(epochs=_epochs(draft), batch=_decisions(draft))
+
+
+def _decisions(draft: Draft) -> int:
+    """Decisions of one update."""
+    return draft.whole("learner.batch_rows") * draft.whole("learner.unroll_length")
+
+
+def _epochs(draft: Draft) -> int:
+    chosen = draft.value(f"{ALGORITHM}.epochs")
+    return chosen if isinstance(chosen, int) else 1
+
+
+def _divisor(rows: int, wanted: float, most: int, cores: int) -> int:
+    """The least number of equal parts of some rows that is at least `wanted`, within bounds; else the most parts."""
+    possible = [number for number in range(1, max(min(most, cores), 1) + 1) if rows % number == 0]
+    return next((number for number in possible if number >= wanted), possible[-1])
+
+
+RULES = (learner_threads, actor_hosts)

@@ -1,0 +1,117 @@
+"""The rules of the cores of one machine, on made-up facts: threads of the learner, and actor hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from envs.facts.game_facts import GameFacts
+from league.config.auto.situation import NetworkCosts
+from league.config.run_config import BudgetConfig
+from tests.league.config.auto.situations import FAST, SLOW, board_game, one_seat, settled
+
+HOUR = BudgetConfig(seconds=3600.0)
+IMAGES = NetworkCosts(act_call_s=1e-3, act_s=2e-4, update_call_s=2e-2, learn_s=8e-4)
+"""Of a convolutional network on one core."""
+EMULATOR = replace(FAST, game_s=2e-4)
+
+
+def chosen(game: GameFacts, cores: int, **changes: Any) -> tuple[int, int, dict[str, str]]:
+    """Threads, actor hosts and all reasons for an hour on a machine with so many cores."""
+    given = changes.pop("given", None)
+    config, reasons = settled(game, given, **{"budget": HOUR, "cores": cores, "memory_mib": 1e6, **changes})
+    return config.learner.pipeline.threads, config.runtime.actor_hosts, reasons
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "hosts"),
+    [(2, 2, 1), (4, 4, 3), (8, 4, 6), (16, 4, 6), (64, 4, 6)],
+)
+def test_a_small_network_has_work_for_a_few_threads_and_no_more_hosts_than_these_keep_up_with(
+    cores: int, threads: int, hosts: int
+) -> None:
+    """A decision of a fast board game costs three times as much to learn from as to make."""
+    found = chosen(board_game(), cores)
+    assert found[:2] == (threads, hosts)
+    wants = f"learning wants {0.7457 * cores:.1f} of {cores} cores"
+    assert found[2]["learner.pipeline.threads"].startswith(wants)
+    too_many = ", and an update of 2,048 decisions has work for 4"
+    assert found[2]["learner.pipeline.threads"].endswith(too_many) == (cores >= 8)
+    kept_up = {2: "2 cores, one of them learns", 4: "4 cores, one of them learns"}
+    assert found[2]["runtime.actor_hosts"] == kept_up.get(cores, "the learner keeps up with about 1.0")
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "hosts"),
+    [(2, 2, 1), (4, 4, 3), (8, 8, 7), (16, 16, 15), (64, 32, 63)],
+)
+def test_learning_from_images_takes_as_many_threads_as_there_are_cores_to_spare(
+    cores: int, threads: int, hosts: int
+) -> None:
+    game = board_game(costs=EMULATOR)
+    found = chosen(game, cores, network=IMAGES)
+    assert found[:2] == (threads, hosts)
+    assert found[2]["runtime.actor_hosts"] == f"{cores} cores, one of them learns"
+
+
+@pytest.mark.parametrize("cores", [2, 4, 8, 16, 64])
+def test_where_acting_takes_nearly_all_the_time_one_thread_learns_and_every_other_core_acts(cores: int) -> None:
+    threads, hosts, reasons = chosen(board_game(costs=replace(SLOW, make_s=1e-3)), cores)
+    assert (threads, hosts) == (1, cores - 1)
+    assert reasons["learner.pipeline.threads"].startswith("learning wants 0.")
+
+
+def test_several_epochs_of_a_lone_seat_count_as_often_as_they_are_learnt_from() -> None:
+    once = chosen(one_seat(), 4, given={"learner": {"algorithm": {"kind": "ppo", "epochs": 1}}})
+    often = chosen(one_seat(), 4, given={"learner": {"algorithm": {"kind": "ppo", "epochs": 8}}})
+    wants = [float(found[2]["learner.pipeline.threads"].split()[2]) for found in (once, often)]
+    assert wants[0] < wants[1] < 4.0
+    assert often[1] <= once[1]
+
+
+def test_memory_bounds_the_hosts() -> None:
+    game = board_game(costs=EMULATOR)
+    threads, hosts, reasons = chosen(game, 64, network=IMAGES, memory_mib=8192.0)
+    assert (threads, hosts) == (32, 15)
+    assert reasons["runtime.actor_hosts"] == "each host takes 250 MiB of memory"
+    assert chosen(game, 64, network=IMAGES, memory_mib=100.0)[1] == 1
+
+
+def test_threads_divide_the_rows_of_a_batch() -> None:
+    given = {"learner": {"batch_rows": 130, "unroll_length": 16}}
+    assert chosen(board_game(costs=EMULATOR), 8, given=given, network=IMAGES)[0] == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "changes", "reason"),
+    [
+        ({"runtime": {"kind": "inprocess"}}, {}, "one process acts and learns in turns"),
+        ({}, {"cores": 1}, "one process acts and learns in turns"),
+        ({}, {"budget": BudgetConfig(core_seconds=900.0)}, "one process acts and learns in turns"),
+        ({}, {"cluster": "10.0.0.1:6379"}, "on a cluster other cores of its machine act"),
+        ({"runtime": {"actor_hosts": 0, "address": "head:6379"}}, {}, "on a cluster other cores of its machine act"),
+        ({}, {"network": replace(IMAGES, learns_on_gpu=True)}, "it learns on a GPU"),
+        ({"learner": {"pipeline": {"replicas": 2}}}, {}, "learner.pipeline.replicas is set"),
+        ({"learner": {"microbatches": 2}}, {}, "learner.microbatches is set"),
+        ({"learner": {"compile_mode": "default"}}, {}, "learner.compile_mode is set"),
+        ({"learner": {"pipeline": {"backend": "single"}}}, {}, "learner.pipeline.backend is set"),
+    ],
+)
+def test_one_thread_where_others_would_take_cores_or_have_no_rows(
+    given: dict[str, Any], changes: dict[str, Any], reason: str
+) -> None:
+    threads, _, reasons = chosen(board_game(), changes.pop("cores", 16), given=given, **changes)
+    assert (threads, reasons["learner.pipeline.threads"]) == (1, reason)
+
+
+def test_hosts_follow_a_cluster_and_feed_a_gpu_with_every_core() -> None:
+    assert chosen(board_game(), 16, cluster="10.0.0.1:6379")[1] == 0
+    assert chosen(board_game(), 16, network=NetworkCosts(learns_on_gpu=True))[1] == 15
+    assert chosen(board_game(), 16, given={"runtime": {"learner_hosts": 2}})[1] == 11
+
+
+def test_what_is_stated_stays() -> None:
+    given = {"runtime": {"actor_hosts": 5}, "learner": {"pipeline": {"threads": 3}, "batch_rows": 96}}
+    assert chosen(board_game(), 8, given=given)[:2] == (3, 5)
