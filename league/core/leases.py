@@ -26,12 +26,12 @@ RETURN_GAMES = 1000.0
 
 
 def request_lease(state: LeagueState, command: RequestLease, rng: np.random.Generator) -> list[Event]:
-    """Grant a rating match where ratings are behind their fraction (or asked for), else train the player that is
-    furthest behind.
+    """Grant a rating match where ratings are behind their fraction or asked for; else train the player furthest behind.
 
     Raises:
-      Refused: no run is active. NothingToLease: the host is parked, every player waits for its learner, or there is
-        nothing to settle.
+      Refused: no run is active.
+      NothingToLease: the host is parked or drained, training is paused, every player waits for its learner, or there
+        is nothing to settle.
     """
     if not state.running:
         raise Refused("no run is active; start one before asking for leases")

@@ -16,8 +16,9 @@ class Refused(Exception):  # noqa: N818 - it is an answer, not a failure
 
 
 class NothingToLease(Refused):
-    """No player can be leased now, because each waits for its learner to carry out a directive. Ask again after
-    that."""
+    """No lease is to be had now: a directive is open for every player, training is paused, or the host is parked.
+
+    Ask again later."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,11 @@ class StopRun:
 
 @dataclass(frozen=True)
 class RequestLease:
-    """An actor host wants work: to train, to rate, or whichever is behind its fraction ("any").
+    """An actor host asks for a lease.
 
     Fields:
-      purpose: see there; "settle" is to rate once training is over, where nothing else is to be done.
+      purpose: to "train"; to "rate", or train where nothing can be rated; "any" of both, by the ratings' step fraction;
+        to "settle" the ratings once training is over, and nothing else.
       num_envs: games that it steps together; 0 where that is not known.
       steps: of the lease, where it is to be shorter than the settings say.
     """

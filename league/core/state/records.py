@@ -69,7 +69,7 @@ class Lease:
       home: player that learns from the recorded seats; None for a rating match (every seat frozen, nothing recorded).
       assignments: table from which each new episode draws its assignment.
       steps: number of times each of the host's games is stepped before it answers.
-      generation: resets of the home so far; games in flight of an earlier generation are thrown away.
+      generation: resets and transplants of the home so far; games in flight of an earlier one are thrown away.
       num_envs: games that the host steps together, the bound of what it can answer; 0 where that is not known.
       after_training: whether it is one of the rating matches after the budget, whose env steps are not training's.
     """
