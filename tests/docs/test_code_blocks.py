@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shlex
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,22 @@ def test_files_in_sentences_exist() -> None:
         for code in inline_code(path):
             if metric_of(code) is None and code.split("/")[0] in FOLDERS and "..." not in code:
                 assert (ROOT / code.split()[0].partition("::")[0]).exists(), f"{path.name}: `{code}`"
+
+
+def test_names_in_files_exist() -> None:
+    """`path/to/file.py::Class.method` names what is defined in that file."""
+    seen = 0
+    for path in WRITTEN:
+        for code in inline_code(path):
+            file, _, name = code.partition("::")
+            if name and file.endswith(".py"):
+                scope: ast.AST = ast.parse((ROOT / file).read_text())
+                for part in name.split("."):
+                    found = [node for node in ast.iter_child_nodes(scope) if getattr(node, "name", "") == part]
+                    assert found, f"{path.name}: {file} has no {name}"
+                    scope = found[0]
+                seen += 1
+    assert seen > 20
 
 
 def group() -> Any:
