@@ -56,7 +56,7 @@ def main() -> int:
             row[f"fired_with_one_at_{rate:.2f}"] = float(np.mean(fired(truth, settings, course, options.runs) >= 0))
         looks = fired(np.full(size, BEATEN), settings, course, options.runs)
         row["power_at_0.75"] = float(np.mean(looks >= 0))
-        row["games_per_rival_at_0.75"] = (
+        row["games_per_opponent_at_0.75"] = (
             float(np.median(looks[looks >= 0]) + 1) * course.games / size if row["power_at_0.75"] else None
         )
         rows.append(row)

@@ -18,7 +18,7 @@ def line(title: str, *metrics: str) -> wr.LinePlot:
     return wr.LinePlot(title=title, x=STEPS, y=list(metrics))
 
 
-def workspace(entity: str, project: str, main: str, rival: str) -> ws.Workspace:
+def workspace(entity: str, project: str, main: str, exploiter: str) -> ws.Workspace:
     """Five sections: strength, who beats whom, learning, games, health."""
     player = f"player/{main}"
     strength = [
@@ -27,8 +27,8 @@ def workspace(entity: str, project: str, main: str, rival: str) -> ws.Workspace:
         line("Rating, all players", "player/rating_elo"),
         line("Win rate over its opponents", "player/win_rate"),
     ]
-    rivals = [
-        line(f"{rival} against {main}", f"player/{rival}/versus/{main}"),
+    pairings = [
+        line(f"{exploiter} against {main}", f"player/{exploiter}/versus/{main}"),
         line("At each decision of a gate: the hardest opponent", "gate/hardest_win_rate", "gate/hardest_lower"),
         line("Opponents", *(f"matchmaking/{kind}" for kind in ("self", "players", "own_past", "others_past"))),
     ]
@@ -40,7 +40,7 @@ def workspace(entity: str, project: str, main: str, rival: str) -> ws.Workspace:
     ]
     games = [line("Return", "player/return_mean"), line("Length of a game", "player/episode_length_mean")]
     health = [line("Steps per second", "league/steps_per_s"), line("Hosts lost", "league/hosts_lost")]
-    named = {"Strength": strength, "Who beats whom": rivals, "Learning": learning, "Games": games, "Health": health}
+    named = {"Strength": strength, "Who beats whom": pairings, "Learning": learning, "Games": games, "Health": health}
     sections = [ws.Section(name=name, panels=panels, is_open=True) for name, panels in named.items()]
     return ws.Workspace(entity=entity, project=project, name="League", sections=sections)
 

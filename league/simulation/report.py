@@ -134,11 +134,11 @@ class SimulationReport(JsonReport):
             f"{size(self.journal_bytes)} of journal, at most {size(self.metrics_bytes)} of metrics",
             f"{self.pairs:,} pairs met; games of a pair: {low:,.0f} (5 %), {middle:,.0f} (median), {high:,.0f} (95 %)",
             f"{'player':<24} {'trained steps':>15} {'snapshots':>10} {'gate':>7} {'timeout':>8} {'resets':>7} "
-            f"{'copies':>7} {'starved gate_opponents':>15}",
+            f"{'copies':>7} {'starved opponents':>17}",
         ]
         lines += [
             f"{row.player:<24} {row.trained_steps:>15,} {row.snapshots:>10,} {row.gate:>7,} {row.timeout:>8,} "
-            f"{row.resets:>7,} {row.transplants:>7,} {f'{row.starved:,} of {row.gate_opponents:,}':>15}"
+            f"{row.resets:>7,} {row.transplants:>7,} {f'{row.starved:,} of {row.gate_opponents:,}':>17}"
             for row in self.players
         ]
         lines += [

@@ -78,7 +78,7 @@ def test_the_gate_waits_for_min_steps_then_for_the_timeout() -> None:
     assert (directive.kind, directive.reason, directive.player) == ("snapshot", "timeout", "main-0")
 
 
-def test_the_gate_fires_once_every_rival_is_beaten_and_writes_its_evidence() -> None:
+def test_the_gate_fires_once_every_opponent_is_beaten_and_writes_its_evidence() -> None:
     league = ready()
     beat(league, "main-exploiter-0", "main-0", wins=30, losses=2)
     events = league.train("main-exploiter-0", 1_500)
@@ -98,7 +98,7 @@ def test_the_gate_is_judged_when_a_lease_is_answered_too() -> None:
     assert directives_in(beat(league, "main-exploiter-0", "main-0", wins=1, losses=0))
 
 
-def test_one_rival_not_beaten_holds_the_gate() -> None:
+def test_one_opponent_not_beaten_holds_the_gate() -> None:
     league = ready()
     for opponent in ("main-0-s0", "main-exploiter-0-s0"):
         beat(league, "main-0", opponent, wins=30, losses=0)

@@ -58,7 +58,7 @@ def test_a_draw_is_half_a_win() -> None:
     assert result.mean_steps == 2.0
 
 
-def test_scores_of_a_game_of_three_are_means_over_the_rivals() -> None:
+def test_scores_of_a_game_of_three_are_means_over_the_opponents() -> None:
     """One group of three games in which contender 0 is first twice and second once."""
     returns = np.array([[[2.0, 1.0, 0.0]], [[2.0, 0.0, 1.0]], [[1.0, 2.0, 0.0]]])
     result = score_games(returns, steps=3)

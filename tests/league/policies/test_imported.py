@@ -48,7 +48,7 @@ from tests.league.tiny_runs import (
 )
 
 LSTM = NetworkConfig(hidden=(6,), core="lstm", core_size=5)
-RIVAL = "imported:opponent"
+IMPORTED = "imported:opponent"
 TIC_TAC_TOE = EnvConfig("tic_tac_toe")
 ROCK_PAPER_SCISSORS = EnvConfig("rock_paper_scissors")
 
@@ -63,14 +63,14 @@ def run_of(path: Path, *, env: EnvConfig = TIC_TAC_TOE, network: NetworkConfig =
 
 
 def opponent(source: Path | str, **changes: Any) -> dict[str, Any]:
-    return {"policy": RIVAL, "source": str(source), "player": "main-0", "probability": 0.5, **changes}
+    return {"policy": IMPORTED, "source": str(source), "player": "main-0", "probability": 0.5, **changes}
 
 
 def with_fixed_opponents(*fixed_opponents: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return tiny(league={**ONE_PLAYER, "fixed_opponents": list(fixed_opponents)}, **changes)
 
 
-def games_by_rival(path: Path) -> dict[str, int]:
+def games_by_opponent(path: Path) -> dict[str, int]:
     """Training games of main-0 by opponent."""
     met: dict[str, int] = {}
     homes = {event.lease.lease_id: event.lease.home for event in events_of(path) if isinstance(event, LeaseGranted)}
@@ -89,12 +89,12 @@ def test_an_imported_policy_with_a_network_of_its_own_joins_before_the_first_lea
     (added,) = [event for event in events if isinstance(event, PolicyImported)]
     first = next(event for event in events if isinstance(event, LeaseGranted))
     assert events.index(added) < events.index(first)
-    assert (added.snapshot.snapshot_id, added.snapshot.version) == (RIVAL, 1)
-    met = games_by_rival(path)
-    assert met[RIVAL] / sum(met.values()) == pytest.approx(0.5, abs=0.1)
-    assert {row.policy for row in league_ratings(state_of(path)) if row.games} >= {RIVAL, "main-0-s0"}
+    assert (added.snapshot.snapshot_id, added.snapshot.version) == (IMPORTED, 1)
+    met = games_by_opponent(path)
+    assert met[IMPORTED] / sum(met.values()) == pytest.approx(0.5, abs=0.1)
+    assert {row.policy for row in league_ratings(state_of(path)) if row.games} >= {IMPORTED, "main-0-s0"}
     assert verify_run(path).problems == ()
-    assert RIVAL in read_lineage(path).text()
+    assert IMPORTED in read_lineage(path).text()
     assert read_status(path).league.snapshots == len(state_of(path).snapshots)
     assert state_of(path).players["main-0"].trained_steps > 0
 
@@ -102,13 +102,13 @@ def test_an_imported_policy_with_a_network_of_its_own_joins_before_the_first_lea
 def test_an_imported_policy_plays_as_it_does_at_home(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source")
     start(tmp_path, with_fixed_opponents(opponent(source)), env_steps=100)
-    here, home = load_policy(tmp_path / "run", RIVAL), load_policy(source, "main-0-s1")
+    here, home = load_policy(tmp_path / "run", IMPORTED), load_policy(source, "main-0-s1")
     turn = make(TIC_TAC_TOE, num_envs=1).reset(0)
     seen, mask = {name: field[0] for name, field in turn.obs.items()}, turn.action_mask
     assert mask is not None
     assert np.array_equal(here.probs(seen, mask[0]), home.probs(seen, mask[0]))
-    report = evaluate_run(tmp_path / "run", players=(RIVAL,), bots=("random",), games=4)
-    assert RIVAL in report.to_json()
+    report = evaluate_run(tmp_path / "run", players=(IMPORTED,), bots=("random",), games=4)
+    assert IMPORTED in report.to_json()
 
 
 def test_a_run_continues_exactly_although_the_source_is_gone(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_a_run_continues_exactly_although_the_source_is_gone(tmp_path: Path) -> 
     go_on(tmp_path / "run", env_steps=700)
     assert history_of(tmp_path / "run") == history_of(tmp_path / "whole")
     assert checkpoints_of(tmp_path / "run") == checkpoints_of(tmp_path / "whole")
-    assert games_by_rival(tmp_path / "run")[RIVAL] > 0
+    assert games_by_opponent(tmp_path / "run")[IMPORTED] > 0
 
 
 def test_a_start_that_died_before_the_imported_policy_was_noted_down_is_made_good_once(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_start_that_died_before_the_imported_policy_was_noted_down_is_made_goo
     go_on(tmp_path / "run", env_steps=200)
     go_on(tmp_path / "run", env_steps=200)
     assert sum(isinstance(event, PolicyImported) for event in events_of(tmp_path / "run")) == 1
-    assert games_by_rival(tmp_path / "run")[RIVAL] > 0
+    assert games_by_opponent(tmp_path / "run")[IMPORTED] > 0
 
 
 def test_the_founding_and_its_imported_policies_are_durable_together(
@@ -157,13 +157,13 @@ def test_what_best_stood_for_is_noted_in_the_run(tmp_path: Path) -> None:
     source = run_of(tmp_path / "source", seeds=3)
     start(tmp_path, with_fixed_opponents(opponent(source, player="best")), env_steps=100)
     (noted,) = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())["league"]["fixed_opponents"]
-    assert (noted["policy"], noted["player"], noted["source"]) == (RIVAL, "main-0-s2", str(source))
+    assert (noted["policy"], noted["player"], noted["source"]) == (IMPORTED, "main-0-s2", str(source))
 
 
 def test_a_source_is_looked_for_beside_the_configuration(tmp_path: Path) -> None:
     run_of(tmp_path / "source")
     start(tmp_path, with_fixed_opponents(opponent("source")), env_steps=100)
-    assert RIVAL in state_of(tmp_path / "run").snapshots
+    assert IMPORTED in state_of(tmp_path / "run").snapshots
 
 
 def test_the_members_of_a_mixture_share_the_games(tmp_path: Path) -> None:
@@ -179,10 +179,10 @@ def test_the_members_of_a_mixture_share_the_games(tmp_path: Path) -> None:
     start(tmp_path, plain, env_steps=1_000)
     settings = state_of(tmp_path / "run").config
     assert settings is not None
-    assert {member.policy for member in settings.fixed_opponents} == {f"{RIVAL}-{number}" for number in range(3)}
+    assert {member.policy for member in settings.fixed_opponents} == {f"{IMPORTED}-{number}" for number in range(3)}
     assert {member.player for member in settings.fixed_opponents} == set(hands)
     assert sum(member.probability for member in settings.fixed_opponents) == pytest.approx(0.9)
-    assert set(games_by_rival(tmp_path / "run")) >= {member.policy for member in settings.fixed_opponents}
+    assert set(games_by_opponent(tmp_path / "run")) >= {member.policy for member in settings.fixed_opponents}
 
 
 def test_a_player_joins_as_it_was_last_saved(tmp_path: Path) -> None:
@@ -192,9 +192,9 @@ def test_a_player_joins_as_it_was_last_saved(tmp_path: Path) -> None:
     newest = list(state_of(tmp_path / "source").snapshots.values())[-1]
     assert saved.checkpoint.version > newest.version, "the checkpoint is what must be chosen"
     start(tmp_path, with_fixed_opponents(opponent(tmp_path / "source")), env_steps=100)
-    joined = state_of(tmp_path / "run").snapshots[RIVAL]
+    joined = state_of(tmp_path / "run").snapshots[IMPORTED]
     assert joined.version == saved.checkpoint.version
-    here, home = load_policy(tmp_path / "run", RIVAL), load_policy(tmp_path / "source", "main-0")
+    here, home = load_policy(tmp_path / "run", IMPORTED), load_policy(tmp_path / "source", "main-0")
     fields, legal = {"board": np.zeros((1, *here.spec.observations["board"].shape), np.float32)}, np.ones((1, 9), bool)
     assert np.array_equal(here.all_probs(fields, legal), home.all_probs(fields, legal))  # type: ignore[union-attr]
 
@@ -205,7 +205,7 @@ def test_the_folder_of_one_snapshot_is_a_source_too(tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "exported")
     shutil.rmtree(source)
     start(tmp_path, with_fixed_opponents(opponent(tmp_path / "exported", player="best")), env_steps=200)
-    assert state_of(tmp_path / "run").snapshots[RIVAL].version == 1
+    assert state_of(tmp_path / "run").snapshots[IMPORTED].version == 1
 
 
 def flipped(source: Path) -> None:
@@ -245,7 +245,7 @@ def test_a_game_that_only_looks_alike_is_reported(tmp_path: Path, capsys: pytest
     source = run_of(tmp_path / "source", env=EnvConfig("rock_paper_scissors", {"stakes": [1, 2, 3]}), network=LSTM)
     start(tmp_path, with_fixed_opponents(opponent(source), env={"id": "rock_paper_scissors"}), env_steps=100)
     said = " ".join(capsys.readouterr().out.split())
-    assert f"{RIVAL} was trained on rock_paper_scissors with {{'stakes': [1, 2, 3]}} and plays" in said
+    assert f"{IMPORTED} was trained on rock_paper_scissors with {{'stakes': [1, 2, 3]}} and plays" in said
 
 
 def test_no_file_is_unpickled(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_an_exploiters_snapshot_that_nobody_beats_is_no_export_while_main_agents
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_best_rival_wins_no_more_against_the_mixture_than_against_the_average(seed: int) -> None:
+def test_the_best_opponent_wins_no_more_against_the_mixture_than_against_the_average(seed: int) -> None:
     rng = np.random.default_rng(seed)
     roles = ["main_agent"] * int(rng.integers(1, 6)) + ["main_exploiter", "league_exploiter"]
     size = len(roles)

@@ -157,7 +157,7 @@ def test_starved_pairs_are_found_where_evidence_fades_too_fast() -> None:
     assert "starved pairs" in kinds(Patient(config_of(payoff=PayoffConfig(half_life_steps=100.0))).live(100))
 
 
-def test_a_gate_that_never_fires_is_found_with_the_rival_that_holds_it() -> None:
+def test_a_gate_that_never_fires_is_found_with_the_opponent_that_holds_it() -> None:
     report = Patient(config_of()).live(120)
     (finding,) = [finding for finding in report.findings if finding.check == "gates that never fire"]
     assert "main-0" in finding.what

@@ -130,7 +130,7 @@ def test_seats_of_different_policies_are_rated_as_openskill_does_by_itself(teams
         assert (rows[name].mu, rows[name].sigma) == pytest.approx((skill.mu, skill.sigma), rel=1e-12)
 
 
-def test_a_policy_in_several_teams_loses_what_its_only_rival_wins() -> None:
+def test_a_policy_in_several_teams_loses_what_its_only_opponent_wins() -> None:
     rows = by_name(skills_of([outcome_from(("a", "b", "b"), THREE, [(0, 1, 2)])], THREE))
     assert rows["a"].mu - 25.0 == pytest.approx(25.0 - rows["b"].mu)
     assert rows["a"].mu > 26.0

@@ -149,7 +149,7 @@ def test_a_lease_that_stands_for_many_meets_the_opponents_of_them_all() -> None:
     assert few.pairs < many.pairs
 
 
-def test_starved_rivals_are_named() -> None:
+def test_starved_opponents_are_named() -> None:
     starving = simulated(f"preset: alphastar, {QUICK}, payoff: {{half_life_steps: 10000}}", hours=0.4)
     fed = simulated(f"preset: alphastar, {QUICK}, payoff: {{half_life_steps: 1000000000}}", hours=0.4)
     assert sum(row.starved for row in starving.players) > sum(row.starved for row in fed.players)

@@ -32,19 +32,19 @@ def firing(gate: Gate, make: Callable[[np.random.Generator], Trial], *, times: i
 
 
 @pytest.mark.parametrize(("size", "games"), [(1, 300), (3, 400), (10, 500), (50, 700), (200, 900)])
-def test_it_fires_among_any_number_of_rivals_that_are_all_beaten(size: int, games: int) -> None:
+def test_it_fires_among_any_number_of_opponents_that_are_all_beaten(size: int, games: int) -> None:
     """75 % against everyone: each opponent must be beaten beyond doubt alone, so more of them take more games of
     each."""
     assert firing(POSTERIOR, lambda rng: trial(np.full(size, 0.75), games, rng=rng)) >= 0.75
 
 
-def test_the_threshold_gate_stops_firing_among_two_hundred_rivals() -> None:
+def test_the_threshold_gate_stops_firing_among_two_hundred_opponents() -> None:
     assert firing(THRESHOLD, lambda rng: trial(np.full(200, 0.75), 200, rng=rng)) == 0.0
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 10, 50, 200])
 @pytest.mark.parametrize("rate", [0.50, 0.60, 0.64])
-def test_one_rival_that_is_not_beaten_holds_it_at_every_look_however_many_others_are_beaten(
+def test_one_opponent_that_is_not_beaten_holds_it_at_every_look_however_many_others_are_beaten(
     size: int, rate: float
 ) -> None:
     """Null: it fires at some of 60 looks in at most 1 - confidence = 0.2 of the runs. Bound: three standard errors."""
@@ -52,7 +52,7 @@ def test_one_rival_that_is_not_beaten_holds_it_at_every_look_however_many_others
     assert (found >= 0).mean() <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / 20)
 
 
-def test_over_many_looks_a_single_unbeaten_rival_gets_past_it_as_rarely_as_promised() -> None:
+def test_over_many_looks_a_single_unbeaten_opponent_gets_past_it_as_rarely_as_promised() -> None:
     """The hardest case, at the bound itself and with few games between looks: at most 0.2, over 200 runs."""
     found = fired(
         resisted(1, 0.65),
@@ -73,7 +73,7 @@ def test_win_rates_that_differ_are_judged_each_by_its_own_games() -> None:
 
 
 @pytest.mark.parametrize("size", [3, 6, 10, 50, 200])
-def test_one_rival_that_was_hardly_met_holds_it_however_many_others_are_beaten(size: int) -> None:
+def test_one_opponent_that_was_hardly_met_holds_it_however_many_others_are_beaten(size: int) -> None:
     def make(unmet: int) -> Callable[[np.random.Generator], Trial]:
         games = np.r_[np.full(size - 1, 200), unmet]
         return lambda rng: trial(np.full(size, 0.95), games, rng=rng)
@@ -83,7 +83,7 @@ def test_one_rival_that_was_hardly_met_holds_it_however_many_others_are_beaten(s
     assert firing(POSTERIOR, make(60)) >= 0.9
 
 
-def test_the_doubt_is_one_over_the_mean_likelihood_ratio_of_the_alternatives() -> None:
+def test_the_chance_of_being_unbeaten_is_one_over_the_mean_likelihood_ratio_of_the_alternatives() -> None:
     known = Posterior(np.array([25.0]), np.array([6.0]), np.array([29.0]))  # 24 games won and 5 lost
     settled = Trial(1, np.array([0]), {0: "opponent-0"}, known, SETTINGS)
     ratios = []
@@ -100,17 +100,17 @@ def test_under_every_win_rate_that_is_not_beaten_an_e_value_is_at_most_one_on_av
     for rate in (0.3, 0.6, 0.65):
         for weight in (1.0, 0.5):
             known = Posterior(weight * games + 1.0, weight * (40.0 - games) + 1.0, np.full(41, 40.0 * weight))
-            doubts = PosteriorGate().chances_unbeaten(
+            unbeaten = PosteriorGate().chances_unbeaten(
                 Trial(1, np.arange(41), {i: str(i) for i in range(41)}, known, SETTINGS)
             )
             log_choose = np.array([sum(np.log((40.0 - i) / (i + 1.0)) for i in range(int(k))) for k in games])
             chances = np.exp(log_choose + games * np.log(rate) + (40.0 - games) * np.log(1.0 - rate))
             assert chances.sum() == pytest.approx(1.0)
             for level in (0.2, 0.05):
-                assert chances[doubts <= level].sum() <= level
+                assert chances[unbeaten <= level].sum() <= level
 
 
-def test_the_evidence_names_the_doubtful_rivals_and_the_greatest_doubt() -> None:
+def test_the_evidence_names_the_opponents_that_may_be_unbeaten_and_the_greatest_chance() -> None:
     rng = np.random.default_rng(3)
     rates = np.full(40, 0.9)
     rates[17] = 0.3

@@ -62,19 +62,19 @@ def test_a_snapshot_has_the_evidence_that_its_gate_wrote_into_the_journal() -> N
     assert not any(descent.evidence for descent in found.values() if descent.reason == "initial")
 
 
-def test_the_diet_holds_every_game_of_a_players_leases_once() -> None:
+def test_the_opponent_mix_holds_every_game_of_a_players_leases_once() -> None:
     league = SimulatedLeague(three_roles())
     league.run(150)
     for player in league.state.players:
         league.train(player, 6_000)
     league.confirm_directives()
-    eaten = sum(meal.games for descent in descents(league).values() for meal in descent.opponent_mix)
+    met = sum(row.games for descent in descents(league).values() for row in descent.opponent_mix)
     rated = league.state.totals.rating_games
-    assert eaten == league.state.totals.games - rated
+    assert met == league.state.totals.games - rated
     assert sum(isinstance(event, LeaseFinished) for event in league.journal) == 150
 
 
-def test_the_score_of_a_meal_counts_wins_and_half_the_draws_and_self_play_is_even() -> None:
+def test_the_score_against_an_opponent_counts_wins_and_half_the_draws_and_self_play_is_even() -> None:
     league = SimulatedLeague(LeagueConfig(ratings=RatingConfig(step_fraction=0.0)))
     league.confirm_directives()
     lease = league.grant()
@@ -86,7 +86,7 @@ def test_the_score_of_a_meal_counts_wins_and_half_the_draws_and_self_play_is_eve
     league.train("main-0", 4_000_000)
     league.confirm_directives()
     opponent_mix = descents(league)["main-0-s1"].opponent_mix
-    assert [(meal.opponent, meal.games, meal.score) for meal in opponent_mix] == [
+    assert [(row.opponent, row.games, row.score) for row in opponent_mix] == [
         ("main-0", 6, 3.0),
         ("main-exploiter-0-s0", 4, 2.5),
     ]

@@ -131,7 +131,7 @@ def test_of_all_nash_mixtures_it_is_the_one_of_the_least_sum_of_squares_whatever
     assert nearest.fun >= mixture @ mixture - 1e-6
 
 
-def test_the_weakest_win_over_a_mixture_is_found_among_members_that_rivals_beat() -> None:
+def test_the_weakest_win_over_a_mixture_is_found_among_members_that_opponents_beat() -> None:
     # A opponent beats each of two members, the second by less; a third loses to the second by as much as the opponent
     # wins.
     gains = np.array([[0.3, 0.1, 0.25], [0.0, 0.0, 0.0]])
@@ -196,14 +196,14 @@ def test_a_solver_may_be_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
         solver_of("nahs", num_sides=2)
 
 
-def test_what_lies_within_doubt_is_no_reason_to_leave_a_policy_out() -> None:
+def test_a_gain_within_its_error_is_no_reason_to_leave_a_policy_out() -> None:
     win_rates = np.array([[0.5, 0.54], [0.46, 0.5]])
     gains, favour = win_rates - 0.5, np.array([1.0, 9.0])
     np.testing.assert_allclose(nash(win_rates), [1.0, 0.0])
     np.testing.assert_allclose(least_beaten(gains - 0.05, favour=np.ones(2)), [0.5, 0.5], atol=1e-7)
-    # With less doubt than the better one gains, it is the only one that nothing surely beats.
-    doubts = np.array([[0.0, 0.02], [0.02, 0.0]])
-    np.testing.assert_allclose(least_beaten(gains - doubts, favour=favour), [1.0, 0.0], atol=1e-7)
+    # With a smaller error than the better one gains, it is the only one that nothing surely beats.
+    errors = np.array([[0.0, 0.02], [0.02, 0.0]])
+    np.testing.assert_allclose(least_beaten(gains - errors, favour=favour), [1.0, 0.0], atol=1e-7)
 
 
 def test_policies_that_nothing_tells_apart_share_their_weight_by_favour() -> None:
