@@ -34,7 +34,7 @@ GONE = {
     "Choice": "ActOutputs",
     "rival": "opponent",
     "rivals": "gate_opponents",
-    "doubt": "expected_unbeaten",
+    "doubt": "p_value",
     "Meal": "OpponentGames",
     "diet": "opponent_mix",
     "Descent": "LineageNode",

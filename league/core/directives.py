@@ -69,7 +69,7 @@ def gate_directive(state: LeagueState, player: str, *, trained_steps: int) -> li
     if verdict is None:
         return []
     directive = Directive(state.next_directive_id, DirectiveKind.SNAPSHOT, player, verdict.reason)
-    return [DirectiveIssued(directive, verdict.evidence, verdict.gate_opponents, verdict.expected_unbeaten)]
+    return [DirectiveIssued(directive, verdict.evidence, verdict.gate_opponents)]
 
 
 def report_progress(state: LeagueState, command: ReportProgress, rng: np.random.Generator) -> list[Event]:

@@ -60,19 +60,14 @@ def silent_gates(state: LeagueState, history: History) -> Iterator[Finding]:
         gate = state.config_of(name).gate
         if gate.timeout_steps <= gate.min_steps:
             continue  # snapshots every so many steps are what was asked for
-        expected_unbeaten = history.expected_unbeaten.get(name)
-        doubts = (
-            ""
-            if expected_unbeaten is None
-            else f"; the expected number of unbeaten opponents was {expected_unbeaten:.2f}"
-        )
+        p_value = "" if hardest.unbeaten is None else f"; the p-value of its being unbeaten was {hardest.unbeaten:.2f}"
         bar = beaten_at(gate).win_rate
         kind = "use gate.test: posterior, " if gate.test_name == "threshold" and len(evidence) > 3 else ""
         yield Finding(
             "gates that never fire",
             f"The gate of {name} has never fired: all {timeouts} snapshots were taken by the timeout.",
             f"at the last one {hardest.opponent} was beaten with {hardest.mean:.2f} in {hardest.games:.0f} effective "
-            f"games, win_rate is {bar:g}{doubts}",
+            f"games, win_rate is {bar:g}{p_value}",
             f"{kind}lower gate.test.win_rate{_as_margin(state, bar)}, or raise gate.timeout_steps "
             f"(now {gate.timeout_steps:,})",
         )

@@ -71,7 +71,7 @@ class History:
 
     Fields:
       reasons: player -> reasons of its snapshots in order.
-      held: player -> evidence of its last snapshot by the timeout. expected_unbeaten: of its gate then, None for none.
+      held: player -> evidence of its last snapshot by the timeout.
       ends: (drawn, ended, ended by a time limit) games of every outcome with games.
       homes: player -> its training games lately.
       earnings: of the seats; None before the first game.
@@ -79,7 +79,6 @@ class History:
 
     reasons: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     held: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
-    expected_unbeaten: dict[str, float | None] = field(default_factory=dict)
     ends: list[tuple[int, int, int]] = field(default_factory=list)
     homes: dict[str, HomeGames] = field(default_factory=lambda: defaultdict(HomeGames))
     earnings: Earnings | None = None
@@ -98,7 +97,6 @@ def history_of(events: Iterable[Event], *, leases: int, teams: tuple[int, ...]) 
             history.reasons[event.snapshot.player].append(event.snapshot.reason)
         elif isinstance(event, DirectiveIssued) and event.directive.reason == TIMEOUT:
             history.held[event.directive.player] = event.evidence
-            history.expected_unbeaten[event.directive.player] = event.expected_unbeaten
     return history
 
 

@@ -125,11 +125,9 @@ def _judged(descent: LineageNode) -> str:
     if not descent.evidence:
         return ""
     hardest = descent.evidence[0]
-    expected_unbeaten = (
-        "" if descent.expected_unbeaten is None else f", expected unbeaten {descent.expected_unbeaten:.2f}"
-    )
-    beaten = f"hardest {hardest.opponent}, beaten with {hardest.mean:.2f}"
-    return f" ({descent.gate_opponents} opponents{expected_unbeaten}; {beaten})"
+    p_value = "" if hardest.unbeaten is None else f", p-value of its being unbeaten {hardest.unbeaten:.2f}"
+    beaten = f"hardest {hardest.opponent}, beaten with {hardest.mean:.2f}{p_value}"
+    return f" ({descent.gate_opponents} opponents; {beaten})"
 
 
 def _opponent_mix(opponent_mix: tuple[OpponentGames, ...], *, most: int = MAX_OPPONENTS) -> str:

@@ -28,7 +28,7 @@ class GateDecision:
     Fields:
       event: number in the journal. env_steps: of the league by then.
       player, kind, reason: of the directive that followed.
-      opponents, expected_unbeaten, evidence: as of `DirectiveIssued`.
+      opponents, evidence: as `gate_opponents` and `evidence` of `DirectiveIssued`.
     """
 
     event: int
@@ -37,7 +37,6 @@ class GateDecision:
     kind: str
     reason: str
     opponents: int
-    expected_unbeaten: float | None
     evidence: tuple[Evidence, ...]
 
 
@@ -112,7 +111,6 @@ class Chronicle:
             kind=directive.kind.value,
             reason=directive.reason,
             opponents=event.gate_opponents,
-            expected_unbeaten=event.expected_unbeaten,
             evidence=event.evidence,
         )
         self.gates.append(decision)

@@ -90,8 +90,8 @@ def gates_table(decisions: Iterable[GateDecision]) -> TrackedTable:
         head = (found.event, found.env_steps, found.player, found.kind, found.reason)
         for evidence in found.evidence:
             seen = (evidence.opponent, evidence.games, evidence.mean, evidence.lower, evidence.unbeaten)
-            rows.append((*head, found.opponents, found.expected_unbeaten, *seen))
-    columns = ("event", "env_steps", "player", "decision", "reason", "opponents", "expected_unbeaten")
+            rows.append((*head, found.opponents, *seen))
+    columns = ("event", "env_steps", "player", "decision", "reason", "opponents")
     return TrackedTable((*columns, "opponent", "games", "win_rate", "lower", "unbeaten"), tuple(rows[:MAX_ROWS]))
 
 

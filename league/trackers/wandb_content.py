@@ -58,8 +58,8 @@ class WandbContent:
                 "gate/hardest_lower": hardest.lower,
                 "gate/hardest_games": hardest.games,
             }
-            if found.expected_unbeaten is not None:
-                row["gate/expected_unbeaten"] = found.expected_unbeaten
+            if hardest.unbeaten is not None:
+                row["gate/hardest_unbeaten"] = hardest.unbeaten
             run.log({**row, ENV_STEPS.name: found.env_steps})
 
     def tables(self, step: int, state: LeagueState, chronicle: Chronicle) -> tuple[RatingRow, ...]:

@@ -49,14 +49,12 @@ class Verdict:
 
     Fields:
       reason: GATE or TIMEOUT. evidence: hardest opponents first.
-      gate_opponents: how many were judged. expected_unbeaten: expected number of them unbeaten, None where the gate
-        computes none.
+      gate_opponents: how many were judged.
     """
 
     reason: str
     evidence: tuple[Evidence, ...]
     gate_opponents: int = 0
-    expected_unbeaten: float | None = None
 
 
 class Gate(Protocol):

@@ -29,7 +29,7 @@ true win rates from 0.72 to 1, the gate needs less than twice the games of one t
 
 @dataclass(frozen=True)
 class PosteriorGate:
-    """Fires when the doubt about every opponent is at most `1 - confidence`, or at the timeout.
+    """Fires when the p-value of every opponent's being unbeaten is at most `1 - confidence`, or at the timeout.
 
     An opponent is not beaten when its win rate lies `margin` or more below `win_rate`; over all opponents the mean must
     lie above `win_rate`. An opponent with fewer than `min_games` effective games holds the gate, like an unbeaten one:
@@ -64,16 +64,15 @@ class PosteriorGate:
         fires = bool(trial.posterior.mean.mean() > self.win_rate)
         if not fires and not is_over:
             return None
-        doubts = self.chances_unbeaten(trial)
-        expected_unbeaten = float(doubts.max())
-        if fires and expected_unbeaten <= 1.0 - self.confidence:
-            return Verdict(GATE, _evidence(trial, doubts), expected_unbeaten=expected_unbeaten, gate_opponents=size)
+        p_values = self.p_values(trial)
+        if fires and p_values.max() <= 1.0 - self.confidence:
+            return Verdict(GATE, _evidence(trial, p_values), gate_opponents=size)
         if not is_over:
             return None
-        return Verdict(TIMEOUT, _evidence(trial, doubts), expected_unbeaten=expected_unbeaten, gate_opponents=size)
+        return Verdict(TIMEOUT, _evidence(trial, p_values), gate_opponents=size)
 
-    def chances_unbeaten(self, trial: Trial) -> Array:
-        """float64 [C], doubt about each opponent: how probable games as good as these are at most, if it is not beaten.
+    def p_values(self, trial: Trial) -> Array:
+        """float64 [C], how probable games as good as these are at most, if that opponent is not beaten.
 
         1 / E, at most 1, where E is the mean likelihood ratio of some win rates above `win_rate - margin` to that one.
         A game that counts only in part, for its age or as a draw, changes E by no more than its part.
@@ -87,8 +86,8 @@ class PosteriorGate:
         logs = won[:, None] * np.log(rates / bound) + lost[:, None] * np.log((1.0 - rates) / (1.0 - bound))  # [C, K]
         best = np.maximum(logs.max(axis=1), 0.0)
         values = np.exp(logs - best[:, None]) @ weights
-        doubts = np.exp(-best) / np.maximum(values, np.finfo(np.float64).tiny)
-        return np.where(trial.posterior.games >= self.min_games, np.minimum(doubts, 1.0), 1.0)
+        p_values = np.exp(-best) / np.maximum(values, np.finfo(np.float64).tiny)
+        return np.where(trial.posterior.games >= self.min_games, np.minimum(p_values, 1.0), 1.0)
 
 
 def _results(known: Posterior) -> tuple[Array, Array]:
@@ -97,17 +96,17 @@ def _results(known: Posterior) -> tuple[Array, Array]:
     return np.maximum(known.alpha - prior, 0.0), np.maximum(known.beta - prior, 0.0)
 
 
-def _evidence(trial: Trial, doubts: Array) -> tuple[Evidence, ...]:
-    """The opponents in greatest doubt, the most doubtful first."""
+def _evidence(trial: Trial, p_values: Array) -> tuple[Evidence, ...]:
+    """The opponents of the largest p-values, the largest first."""
     known, mean, lower = trial.posterior, trial.posterior.mean, trial.posterior.lower
-    doubtful = np.lexsort((mean, -doubts))[:MAX_EVIDENCE].tolist()
+    hardest = np.lexsort((mean, -p_values))[:MAX_EVIDENCE].tolist()
     return tuple(
         Evidence(
             trial.names[int(trial.gate_opponents[i])],
             games=float(known.games[i]),
             mean=float(mean[i]),
             lower=float(lower[i]),
-            unbeaten=float(doubts[i]),
+            unbeaten=float(p_values[i]),
         )
-        for i in doubtful
+        for i in hardest
     )

@@ -48,9 +48,8 @@ class LineageNode:
       hyperparameters: its player's PBT values when it was taken.
       changes: (name, before, after) of those that differ from the parent's.
       opponent_mix: games of its player since the snapshot before it, most games first.
-      evidence: what the gate saw when it asked for the snapshot, hardest opponents first; opponents: how many it
-        judged;
-        expected_unbeaten: the greatest about one of them. Empty, 0 and None where no gate asked, or computed none.
+      evidence: what the gate saw when it asked for the snapshot, hardest opponents first; empty where none asked.
+      gate_opponents: how many it judged.
     """
 
     snapshot: str
@@ -67,7 +66,6 @@ class LineageNode:
     opponent_mix: tuple[OpponentGames, ...]
     evidence: tuple[Evidence, ...] = ()
     gate_opponents: int = 0
-    expected_unbeaten: float | None = None
 
 
 @dataclass(frozen=True)
@@ -239,7 +237,6 @@ def _descend(
         ),
         evidence=asked.evidence,
         gate_opponents=asked.gate_opponents,
-        expected_unbeaten=asked.expected_unbeaten,
     )
     players[snapshot.player] = _Present(kind="trained", hyperparameters=present.hyperparameters)
 

@@ -23,8 +23,8 @@ class Evidence:
 
     Fields:
       opponent: its id. games: effective games. mean, lower: posterior win rate and its lower 5 % bound.
-      unbeaten: bound on the chance that it is not beaten, see `league.core.gates.posterior_gate`; None where the gate
-        computes none.
+      unbeaten: p-value of its being unbeaten: how probable games as good as these are at most, if it is; see
+        `league.core.gates.posterior_gate`. None where the gate computes none.
     """
 
     opponent: str
@@ -124,14 +124,12 @@ class DirectiveIssued:
 
     Fields:
       evidence: what the gate saw, hardest opponents first, where a gate issued it.
-      gate_opponents: how many it judged. expected_unbeaten: expected number of them unbeaten, None where the gate
-        computes none; in earlier journals the expected number of opponents not beaten.
+      gate_opponents: how many it judged.
     """
 
     directive: Directive
     evidence: tuple[Evidence, ...] = ()
     gate_opponents: int = 0
-    expected_unbeaten: float | None = None
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,6 @@ class GateTrial(msgspec.Struct, frozen=True):
     wall_time: float
     reason: str
     opponents: int
-    expected_unbeaten: float | None
     evidence: tuple[Evidence, ...]
 
 
@@ -245,7 +244,6 @@ def _trials(events: list[NotableEvent]) -> Iterator[GateTrial]:
                 noted.wall_time,
                 event.directive.reason,
                 event.gate_opponents,
-                event.expected_unbeaten,
                 event.evidence,
             )
 

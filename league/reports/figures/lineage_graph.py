@@ -29,7 +29,7 @@ class GraphNode(msgspec.Struct, frozen=True):
         one; skipped: ancestors in between.
       elo: its rating, None where it has none.
       changes: PBT values that differ from the parent's, as (name, before, after).
-      gate_opponents, expected_unbeaten: what the gate judged, see `LineageNode`.
+      gate_opponents: how many the gate judged.
       hardest: opponent that was beaten least, with its win rate; None where no gate asked.
     """
 
@@ -48,7 +48,6 @@ class GraphNode(msgspec.Struct, frozen=True):
     elo: float | None
     changes: tuple[tuple[str, float | None, float | None], ...]
     gate_opponents: int
-    expected_unbeaten: float | None
     hardest: tuple[str, float] | None
 
 
@@ -157,7 +156,6 @@ def _node(
         elo=elo,
         changes=node.changes,
         gate_opponents=node.gate_opponents,
-        expected_unbeaten=node.expected_unbeaten,
         hardest=None if hardest is None else (hardest.opponent, hardest.mean),
     )
 

@@ -161,7 +161,7 @@ def test_a_gate_that_never_fires_is_found_with_the_opponent_that_holds_it() -> N
     report = Patient(config_of()).live(120)
     (finding,) = [finding for finding in report.findings if finding.check == "gates that never fire"]
     assert "main-0" in finding.what
-    assert "expected number of unbeaten opponents" in finding.evidence
+    assert "p-value of its being unbeaten was" in finding.evidence
     assert "gate.test.win_rate," in finding.change
 
 

@@ -60,14 +60,21 @@ def test_what_a_gate_rested_on_is_shown_beside_its_snapshot() -> None:
     )  # fmt: skip
     by_posterior = dataclasses.replace(
         descent,
-        evidence=(Evidence("main-0-s0", games=40.0, mean=0.8, lower=0.7),),
+        evidence=(Evidence("main-0-s0", games=40.0, mean=0.8, lower=0.7, unbeaten=0.04),),
         gate_opponents=3,
-        expected_unbeaten=0.04,
     )
     shown = LineageReport("run", Lineage((by_posterior,), ())).text()
-    assert "900 steps, gate (3 opponents, expected unbeaten 0.04; hardest main-0-s0, beaten with 0.80)" in shown
-    by_threshold = dataclasses.replace(by_posterior, expected_unbeaten=None)
-    assert "gate (3 opponents; hardest main-0-s0" in LineageReport("run", Lineage((by_threshold,), ())).text()
+    assert (
+        "900 steps, gate (3 opponents; hardest main-0-s0, beaten with 0.80, p-value of its being unbeaten 0.04)"
+        in shown
+    )
+    by_threshold = dataclasses.replace(
+        by_posterior, evidence=(dataclasses.replace(by_posterior.evidence[0], unbeaten=None),)
+    )
+    assert (
+        "gate (3 opponents; hardest main-0-s0, beaten with 0.80)"
+        in LineageReport("run", Lineage((by_threshold,), ())).text()
+    )
     assert "(" not in LineageReport("run", Lineage((descent,), ())).text()
 
 

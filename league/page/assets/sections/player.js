@@ -28,7 +28,7 @@ function gate(view) {
 
 function trial(each) {
   return h('details', {id: `trial-${each.seq}`}, h('summary', null, `Event ${each.seq.toLocaleString('en-GB')} `, badge(each.reason, each.reason === 'gate' ? 'good' : 'warn'), ' ',
-    h('span', {class: 'muted'}, `${clock(each.wall_time)}, ${each.opponents} opponents${each.expected_unbeaten === null ? '' : `, ${fixed(each.expected_unbeaten, 2)} of them expected unbeaten`}`)),
+    h('span', {class: 'muted'}, `${clock(each.wall_time)}, ${each.opponents} opponents`)),
   table({
     id: `evidence-${each.seq}`, caption: `Evidence of event ${each.seq}, hardest opponents first`, rows: each.evidence,
     columns: [
@@ -36,7 +36,7 @@ function trial(each) {
       {key: 'mean', label: 'Win rate', number: true, cell: row => fixed(row.mean)},
       {key: 'lower', label: 'Lower bound', number: true, cell: row => fixed(row.lower)},
       {key: 'games', label: 'Games (weigh now)', number: true, cell: row => count(row.games)},
-      {key: 'unbeaten', label: 'Unbeaten', number: true, cell: row => (row.unbeaten === null ? '–' : fixed(row.unbeaten))},
+      {key: 'unbeaten', label: 'p-value of being unbeaten', number: true, cell: row => (row.unbeaten === null ? '–' : fixed(row.unbeaten))},
     ],
   }));
 }

@@ -83,14 +83,14 @@ def test_one_opponent_that_was_hardly_met_holds_it_however_many_others_are_beate
     assert firing(POSTERIOR, make(60)) >= 0.9
 
 
-def test_the_chance_of_being_unbeaten_is_one_over_the_mean_likelihood_ratio_of_the_alternatives() -> None:
+def test_the_p_value_is_one_over_the_mean_likelihood_ratio_of_the_alternatives() -> None:
     known = Posterior(np.array([25.0]), np.array([6.0]), np.array([29.0]))  # 24 games won and 5 lost
     settled = Trial(1, np.array([0]), {0: "opponent-0"}, known, SETTINGS)
     ratios = []
     for place, weight in ALTERNATIVES:
         rate = 0.65 + 0.35 * place
         ratios.append(weight * (rate / 0.65) ** 24 * ((1.0 - rate) / 0.35) ** 5)
-    assert PosteriorGate().chances_unbeaten(settled)[0] == pytest.approx(1.0 / sum(ratios))
+    assert PosteriorGate().p_values(settled)[0] == pytest.approx(1.0 / sum(ratios))
     assert sum(weight for _, weight in ALTERNATIVES) == pytest.approx(1.0)
 
 
@@ -100,17 +100,17 @@ def test_under_every_win_rate_that_is_not_beaten_an_e_value_is_at_most_one_on_av
     for rate in (0.3, 0.6, 0.65):
         for weight in (1.0, 0.5):
             known = Posterior(weight * games + 1.0, weight * (40.0 - games) + 1.0, np.full(41, 40.0 * weight))
-            unbeaten = PosteriorGate().chances_unbeaten(
+            p_values = PosteriorGate().p_values(
                 Trial(1, np.arange(41), {i: str(i) for i in range(41)}, known, SETTINGS)
             )
             log_choose = np.array([sum(np.log((40.0 - i) / (i + 1.0)) for i in range(int(k))) for k in games])
             chances = np.exp(log_choose + games * np.log(rate) + (40.0 - games) * np.log(1.0 - rate))
             assert chances.sum() == pytest.approx(1.0)
             for level in (0.2, 0.05):
-                assert chances[unbeaten <= level].sum() <= level
+                assert chances[p_values <= level].sum() <= level
 
 
-def test_the_evidence_names_the_opponents_that_may_be_unbeaten_and_the_greatest_chance() -> None:
+def test_the_evidence_names_the_opponent_of_the_largest_p_value_first() -> None:
     rng = np.random.default_rng(3)
     rates = np.full(40, 0.9)
     rates[17] = 0.3
@@ -119,14 +119,13 @@ def test_the_evidence_names_the_opponents_that_may_be_unbeaten_and_the_greatest_
     assert verdict is not None
     assert verdict.reason == "timeout"
     assert (verdict.evidence[0].opponent, verdict.gate_opponents) == ("opponent-17", 40)
-    assert verdict.evidence[0].unbeaten == verdict.expected_unbeaten == 1.0
-    assert verdict.expected_unbeaten == float(PosteriorGate().chances_unbeaten(held).max())
+    assert verdict.evidence[0].unbeaten == float(PosteriorGate().p_values(held).max()) == 1.0
 
 
 @pytest.mark.parametrize("size", [1, 40, 2_000])
-def test_chances_are_chances_also_in_the_extremes(size: int) -> None:
+def test_p_values_lie_between_0_and_1_also_in_the_extremes(size: int) -> None:
     rng = np.random.default_rng(size)
     for rate in (0.0, 0.5, 1.0):
         for games in (0, 1, 10_000, 2**50):
-            chances = PosteriorGate().chances_unbeaten(trial(np.full(size, rate), games, rng=rng))
-            assert np.all((chances >= 0.0) & (chances <= 1.0))
+            p_values = PosteriorGate().p_values(trial(np.full(size, rate), games, rng=rng))
+            assert np.all((p_values >= 0.0) & (p_values <= 1.0))

@@ -49,15 +49,11 @@ def test_a_snapshot_has_the_evidence_that_its_gate_wrote_into_the_journal() -> N
     found = descents(league)
     for event in added:
         directive, descent = asked[event.directive_id], found[event.snapshot.snapshot_id]
-        assert (descent.evidence, descent.gate_opponents, descent.expected_unbeaten) == (
-            directive.evidence,
-            directive.gate_opponents,
-            directive.expected_unbeaten,
-        )
+        assert (descent.evidence, descent.gate_opponents) == (directive.evidence, directive.gate_opponents)
     judged = [descent for descent in found.values() if descent.reason in ("gate", "timeout")]
     assert judged
     assert all(
-        descent.evidence and descent.gate_opponents and descent.expected_unbeaten is not None for descent in judged
+        descent.evidence and descent.gate_opponents and descent.evidence[0].unbeaten is not None for descent in judged
     )
     assert not any(descent.evidence for descent in found.values() if descent.reason == "initial")
 
