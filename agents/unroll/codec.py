@@ -14,6 +14,7 @@ import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from typing import NamedTuple
 
 import lz4.block
 import numpy as np
@@ -39,10 +40,10 @@ FORMATS = {
 }
 MAGIC = b"LGC2"
 """Of the chunks that are written."""
-MAX_HEADER_BYTES = 64 * 1024
-MAX_RAW_BYTES = 256 * 1024 * 1024
-MAX_FIELDS = 64
-MAX_DIMS = 8
+MAX_HEADER_BYTES = 64 << 10
+MAX_RAW_BYTES = 256 << 20
+MAX_FIELDS, MAX_DIMS = 64, 8
+"""Caps of a chunk, far above those of any game: what comes from another process must not exhaust this one."""
 ALLOWED_DTYPES = frozenset({"bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"})
 FORMER_HEADER_FIELDS = frozenset({"opponents"})
 """Fields that chunks of this schema may carry but no code reads."""
@@ -54,8 +55,14 @@ REMEASURE_EVERY = 64
 """Chunks after which the choice of a field's compression is measured again."""
 
 
-Line = tuple[str, str, tuple[int, ...], int, int]
-"""A row of the field table: name, dtype, shape, raw bytes, stored bytes."""
+class StoredField(NamedTuple):
+    """A row of the field table. stored_bytes: size of its block, equal to raw_bytes where lz4 did not gain."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    raw_bytes: int
+    stored_bytes: int
 
 
 class ChunkError(Exception):
@@ -83,22 +90,21 @@ class OpenChunk:
 
     Fields:
       header: whose it is. num_rows: as its table says.
-      body: the blocks of its fields. table: (name, dtype, shape, raw bytes, stored bytes) of each.
+      body: the blocks of its fields, in the order of the table.
     """
 
     header: ChunkHeader
     num_rows: int
     body: memoryview
-    table: tuple[Line, ...]
+    table: tuple[StoredField, ...]
 
     def unrolls(self) -> Unrolls:
         """Decompress the fields. Raises ChunkError where one is not what its table row says."""
         arrays: dict[str, NDArray[np.generic]] = {}
         offset = 0
-        for name, dtype, shape, raw_bytes, stored_bytes in self.table:
-            block = self.body[offset : offset + stored_bytes]
-            offset += stored_bytes
-            arrays[name] = _array(name, block, dtype=dtype, shape=shape, raw_bytes=raw_bytes)
+        for stored in self.table:
+            arrays[stored.name] = _array(stored, self.body[offset : offset + stored.stored_bytes])
+            offset += stored.stored_bytes
         return _unrolls(arrays)
 
 
@@ -142,10 +148,10 @@ class Lz4Codec:
         """Check a chunk once, without decompression; raises ChunkError for faults found so far."""
         head, offset = _checked_head(chunk)
         table = _checked_table(head, len(chunk) - offset - DIGEST_BYTES)
-        rows = [shape[0] for name, _, shape, _, _ in table if name == "resets" and shape]
-        if not rows:
+        num_rows = next((stored.shape[0] for stored in table if stored.name == "resets" and stored.shape), None)
+        if num_rows is None:
             raise ChunkError("the field table has no resets, which say how many rows there are")
-        return OpenChunk(_chunk_header(head["header"]), rows[0], memoryview(chunk)[offset:-DIGEST_BYTES], tuple(table))
+        return OpenChunk(_chunk_header(head["header"]), num_rows, memoryview(chunk)[offset:-DIGEST_BYTES], tuple(table))
 
     def decode(self, chunk: bytes) -> tuple[ChunkHeader, Unrolls]:
         """Decode a chunk. Raises ChunkError if the bytes are not exactly the output of `encode`."""
@@ -231,23 +237,23 @@ def _checked_head(chunk: bytes) -> tuple[dict, int]:  # type: ignore[type-arg]
     return head, start + size
 
 
-def _checked_table(head: dict, body_bytes: int) -> list[Line]:  # type: ignore[type-arg]
-    table, total_raw, total_stored = [], 0, 0
+def _checked_table(head: dict, body_bytes: int) -> list[StoredField]:  # type: ignore[type-arg]
+    table: list[StoredField] = []
     rows = head.get("fields")
     if not isinstance(rows, list) or len(rows) > MAX_FIELDS or not isinstance(head.get("header"), dict):
         raise ChunkError("the field table is missing or too long")
     for row in rows:
-        name, dtype, shape, raw_bytes, stored_bytes = _checked_row(row)
-        total_raw, total_stored = total_raw + raw_bytes, total_stored + stored_bytes
-        table.append((name, dtype, shape, raw_bytes, stored_bytes))
-    if len({row[0] for row in table}) != len(table):
+        table.append(_checked_row(row))
+    total_raw = sum(stored.raw_bytes for stored in table)
+    total_stored = sum(stored.stored_bytes for stored in table)
+    if len({stored.name for stored in table}) != len(table):
         raise ChunkError("the field table names a field twice")
     if total_raw > MAX_RAW_BYTES or total_stored != body_bytes:
         raise ChunkError(f"the fields need {total_raw} raw and {total_stored} stored bytes; the body has {body_bytes}")
     return table
 
 
-def _checked_row(row: object) -> Line:
+def _checked_row(row: object) -> StoredField:
     refusal = ChunkError(f"the field table has a row that is not allowed: {row!r:.200}")
     if not (isinstance(row, list) and len(row) == 5 and isinstance(row[2], list) and len(row[2]) <= MAX_DIMS):
         raise refusal
@@ -263,20 +269,22 @@ def _checked_row(row: object) -> Line:
     expected = (items + 7) // 8 if dtype == "bool" else items * np.dtype(dtype).itemsize
     if raw_bytes != expected or stored_bytes > raw_bytes or raw_bytes > MAX_RATIO * stored_bytes:
         raise ChunkError(f"field {name}: {raw_bytes} raw and {stored_bytes} stored bytes for shape {shape} of {dtype}")
-    return name, dtype, tuple(shape), raw_bytes, stored_bytes
+    return StoredField(name, dtype, tuple(shape), raw_bytes, stored_bytes)
 
 
-def _array(
-    name: str, block: bytes | memoryview, *, dtype: str, shape: tuple[int, ...], raw_bytes: int
-) -> NDArray[np.generic]:
-    if len(block) != raw_bytes:
+def _array(stored: StoredField, block: memoryview) -> NDArray[np.generic]:
+    """The array of a field. Raises ChunkError where the block does not decompress to its raw bytes."""
+    raw: bytes | memoryview = block
+    if len(block) != stored.raw_bytes:
         try:
-            block = lz4.block.decompress(block, uncompressed_size=raw_bytes)
+            raw = lz4.block.decompress(block, uncompressed_size=stored.raw_bytes)
         except lz4.block.LZ4BlockError as error:
-            raise ChunkError(f"field {name} does not decompress to {raw_bytes} bytes") from error
-        if len(block) != raw_bytes:
-            raise ChunkError(f"field {name} decompressed to {len(block)} bytes, its table row says {raw_bytes}")
-    if dtype != "bool":
-        return np.frombuffer(block, dtype=np.dtype(dtype).newbyteorder("<")).reshape(shape)
-    items = math.prod(shape)
-    return np.unpackbits(np.frombuffer(block, np.uint8), count=items).view(np.bool_).reshape(shape)
+            raise ChunkError(f"field {stored.name} does not decompress to {stored.raw_bytes} bytes") from error
+        if len(raw) != stored.raw_bytes:
+            raise ChunkError(
+                f"field {stored.name} decompressed to {len(raw)} bytes, its table row says {stored.raw_bytes}"
+            )
+    if stored.dtype != "bool":
+        return np.frombuffer(raw, dtype=np.dtype(stored.dtype).newbyteorder("<")).reshape(stored.shape)
+    flags = np.unpackbits(np.frombuffer(raw, np.uint8), count=math.prod(stored.shape))
+    return flags.view(np.bool_).reshape(stored.shape)
