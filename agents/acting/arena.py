@@ -75,7 +75,7 @@ class Arena:
         self._counter = OutcomeCounter(spec.teams)
         self._assignments: list[AssignmentLike] = []
         self._policies: list[Policy] = []
-        self._actors = TurnPolicies([])
+        self._turn_policies = TurnPolicies([])
         self._policy_ids: list[str] = []
         self._policy_table = np.zeros((0, spec.num_seats), np.int64)
         self._record_table = np.zeros((0, spec.num_seats), np.bool_)
@@ -162,8 +162,7 @@ class Arena:
         """Append a table, after dropping assignments that no game in flight holds; returns its first index."""
         live, inverse = np.unique(self._assignment_of, return_inverse=True)
         kept = [int(index) for index in live if index >= 0]
-        names = {self._policy_ids[p]: self._policies[p] for p in range(len(self._policies))}
-        names.update(policies)
+        by_id = {**dict(zip(self._policy_ids, self._policies, strict=True)), **policies}
         if kept:
             self._assignment_of = inverse.astype(np.int64)
         self._assignments = [self._assignments[index] for index in kept]
@@ -171,8 +170,8 @@ class Arena:
         self._assignments.extend(assignments)
         wanted = dict.fromkeys(policy for assignment in self._assignments for policy in assignment.policies)
         self._policy_ids = list(wanted)
-        self._policies = [names[policy] for policy in wanted]
-        self._actors = TurnPolicies(self._policies)
+        self._policies = [by_id[policy] for policy in wanted]
+        self._turn_policies = TurnPolicies(self._policies)
         index_of = {policy: index for index, policy in enumerate(self._policy_ids)}
         self._policy_table = np.array(
             [[index_of[p] for p in assignment.policies] for assignment in self._assignments], np.int64
@@ -207,24 +206,24 @@ class Arena:
                 yield done
         holders = self._policy_of[turn.env_index, turn.seat]
         num_sub_actions = self._unrolls.num_sub_actions
-        choice, versions = self._actors.act(
+        outputs, versions = self._turn_policies.act(
             self._act_inputs(turn, rows), holders, self._rng, num_sub_actions=num_sub_actions
         )
         if self._core.shape[1]:
-            self._core[rows, : choice.core.shape[1]] = choice.core
+            self._core[rows, : outputs.core.shape[1]] = outputs.core
             self._core_given[rows] = False
         if len(recorded):
             self._builder.act(
                 rows[recorded],
-                actions=choice.actions[recorded],
-                log_probs=choice.log_probs[recorded],
+                actions=outputs.actions[recorded],
+                log_probs=outputs.log_probs[recorded],
                 versions=versions[recorded],
                 sub_action_log_probs=None
-                if choice.sub_action_log_probs is None
-                else choice.sub_action_log_probs[recorded],
+                if outputs.sub_action_log_probs is None
+                else outputs.sub_action_log_probs[recorded],
             )
         self._decisions += np.bincount(turn.env_index, minlength=self._env.num_envs)
-        self._turn = calls.step(self._env, self._within_bounds(choice.actions))
+        self._turn = calls.step(self._env, self._within_bounds(outputs.actions))
         ended, restarted = np.flatnonzero(self._turn.ended), self._turn.ended
         # Count ended episodes before new assignments are drawn: `_end` reads the old ones.
         if len(ended):

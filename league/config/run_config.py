@@ -73,7 +73,7 @@ class RuntimeConfig:
       snapshots_per_budget: snapshots of a main agent, spread evenly over the budget whatever its gate says; 0 for none.
         Without a budget they are spread over 50 million env steps.
       snapshot_seconds: training time after which a main agent is frozen whatever its gate says; later in a run a tenth
-        of the time trained so far, where that is longer. An exact run takes none by time.
+        of the time trained so far, where that is longer. A deterministic run takes none by time.
     """
 
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012

@@ -187,8 +187,8 @@ def _best(state: LeagueState) -> Selection:
 
     Never the untrained network once there is a trained one. Without rated games of trained snapshots it is the newest
     of these. Where a main agent has trained notably more since, it is that one as its learner was last saved. Restart
-    states are saved at every stop and during a run. So an exact run has trained weights although it freezes none at a
-    stop.
+    states are saved at every stop and during a run. So a deterministic run has trained weights although it freezes none
+    at a stop.
     """
     exported = exported_snapshots(state)
     candidates = [name for name in exported if state.snapshots[name].trained_steps > 0] or exported

@@ -91,7 +91,7 @@ class Daemon:
         self._begun = begun
         self._observe = observe
         self._restore_hosts = restore_hosts
-        self._exact = isinstance(runtime, DeterministicRuntime)
+        self._deterministic = isinstance(runtime, DeterministicRuntime)
         self._hosts = HostTable(leased={lease.host: number for number, lease in league.state.leases.items()})
         self._effects = Effects(
             league, runtime, policies, self._frozen, self._hosts, learner=config.learner, execute=self._do, say=say
@@ -133,9 +133,9 @@ class Daemon:
         while reason is None:
             self._cycle("training", grant=RequestLease)
             reason = self._ended()
-        if reason == BUDGET or (reason == LIMIT and not self._exact):
+        if reason == BUDGET or (reason == LIMIT and not self._deterministic):
             self._freeze_and_rate(since=Spent() if reason == BUDGET else self._begun)
-        elif self._playing and not self._exact:
+        elif self._playing and not self._deterministic:
             self._snapshots.request_final(self._league.state)
         self._drain()
         self._abandon()
@@ -188,7 +188,7 @@ class Daemon:
             self._grant(grant)
             if phase == "training":
                 self._snapshots.request_by_budget(self._league.state, budget_fraction=self._budget_fraction())
-                if not self._exact:
+                if not self._deterministic:
                     self._snapshots.request_due(self._league.state, now=self._spent.seconds)
         self._league.commit()
         self._take_up_changes()
@@ -214,7 +214,7 @@ class Daemon:
         budget = self._config.budget
         timed = follows_clock(budget, self._limits)
         fraction = self._budget_fraction() if timed or budget.env_steps is not None else None
-        progress = {} if self._exact and not timed else self._hosts.progress
+        progress = {} if self._deterministic and not timed else self._hosts.progress
         self._adapter.look(self._league.state, progress, budget_fraction=fraction)
 
     def _take_up_changes(self) -> None:
@@ -274,11 +274,15 @@ class Daemon:
     def _grant(self, ask: Callable[[str], RequestLease | None]) -> None:
         """Give every idle actor host the lease that `ask` wants for it.
 
-        An exact runtime first carries out every directive, so that a lease decided after a stop sees the same
+        A deterministic runtime first carries out every directive, so that a lease decided after a stop sees the same
         population as one decided without it.
         """
         state = self._league.state
-        if not self._learners_in_place() or self._learner_drain.leaving(state) or (self._exact and state.directives):
+        if (
+            not self._learners_in_place()
+            or self._learner_drain.leaving(state)
+            or (self._deterministic and state.directives)
+        ):
             return
         if not self._playing:
             if not self._hosts.actors:  # the clock of the budget starts with the first host that can play
@@ -294,7 +298,7 @@ class Daemon:
     def _freeze_and_rate(self, *, since: Spent) -> None:
         """Freeze every player once more, then settle the ratings within their fraction of the resources used.
 
-        Not where an exact run is merely stopped: a snapshot then would make it differ from a run that continues.
+        Not where a deterministic run is merely stopped: a snapshot then would make it differ from a run that continues.
         """
         self._snapshots.request_final(self._league.state)
         self._run_until(lambda: not self._league.state.directives)
@@ -327,7 +331,7 @@ class Daemon:
 
     def _run_until(self, is_done: Callable[[], bool]) -> None:
         """Run without new leases until a condition holds or the time is up."""
-        patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._exact else DRAIN_S
+        patience_s = max(DRAIN_S, self._config.runtime.lease_deadline_s) if self._deterministic else DRAIN_S
         deadline = self._meter.now() + patience_s
-        while not is_done() and self._meter.now() < deadline and not (self._exact and self._reports.stuck):
+        while not is_done() and self._meter.now() < deadline and not (self._deterministic and self._reports.stuck):
             self._cycle("draining", grant=None)

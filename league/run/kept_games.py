@@ -1,4 +1,4 @@
-"""The games in flight of an exact runtime, kept from a stop to the next start."""
+"""The games in flight of a deterministic runtime, kept from a stop to the next start."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from league.store.run_folder import HOSTS_FILE, RunFolder
 
 
 def save_games(runtime: Runtime, folder: RunFolder, state: LeagueState) -> None:
-    """Keep the games in flight of an exact runtime, so that the run continues as if it had not stopped."""
+    """Keep the games in flight of a deterministic runtime, so that the run continues as if it had not stopped."""
     saved = runtime.save_hosts() if isinstance(runtime, DeterministicRuntime) else None
     if saved is not None:
         payload = encode_actor_state(saved, next_lease_id=state.next_lease_id)

@@ -6,11 +6,13 @@ A session lasts from a start of the run to its stop; `league.run.launch` begins 
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import FrameType
 
 from agents.nets.config import NetworkConfig
 from envs.protocol import EnvSpec
@@ -36,9 +38,9 @@ from league.run.observing.metric_sinks import open_sinks
 from league.run.observing.observer import Observer
 from league.run.observing.watches import open_watches
 from league.run.resume_files import begun_at, files_to_note, read_clock
-from league.run.stop_signals import stopped_by_signals
 from league.runtime.host_log import logged_to
 from league.runtime.protocol import HostSetup, Runtime
+from league.stop_signals import stop_signals
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import JournaledLeague
 from league.store.run_folder import RunFolder
@@ -136,7 +138,7 @@ def _train(
         )
         with (
             heartbeat.failure_noted(),
-            stopped_by_signals(daemon, console) as take_signals,
+            _drained_by_signals(daemon, console) as take_signals,
             _doors(folder, operator, config, console),
         ):
             runtime.start()
@@ -174,6 +176,23 @@ def _policy_store(
     snapshots.sweep()
     checkpoints.sweep()
     return PolicyStore(config, snapshots=snapshots, checkpoints=checkpoints, warn=console.say)
+
+
+@contextlib.contextmanager
+def _drained_by_signals(daemon: Daemon, console: RunConsole) -> Iterator[Callable[[], None]]:
+    """First Ctrl-C, TERM or loss of the terminal drains and saves, the second leaves at once.
+
+    Yields a function that takes the signals again, see `stop_signals`.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if daemon.stop_requested:
+            os._exit(128 + number)
+        daemon.stop_requested = True
+        console.say("Stopping: games in hand are finished and everything is saved; once more to leave at once.")
+
+    with stop_signals(handle) as take:
+        yield take
 
 
 @contextlib.contextmanager

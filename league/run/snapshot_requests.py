@@ -24,10 +24,11 @@ class SnapshotRequests:
     grows with the run: about 90 snapshots in 30 days.
 
     Snapshots by budget cut a budget into equal parts: few or many decisions in a second, slow or fast processors make
-    no difference. In an exact run the part of the budget that is spent depends on env steps alone, and so do they.
+    no difference. In a deterministic run the part of the budget that is spent depends on env steps alone, and so do
+    they.
 
-    In time not of an exact run: its history must not depend on a clock. Never of exploiters: when they are frozen
-    decides when they start again, and they are not exported.
+    In time not of a deterministic run: its history must not depend on a clock. Never of exploiters: when they are
+    frozen decides when they start again, and they are not exported.
 
     Args:
       settings: `snapshot_seconds` and `snapshots_per_budget`; the daemon keeps them up to date.

@@ -1,4 +1,4 @@
-"""The state of an exact runtime's actor hosts as one file of arrays, behind the sha256 of its content."""
+"""The state of a deterministic runtime's actor hosts as one file of arrays, behind the sha256 of its content."""
 
 from __future__ import annotations
 

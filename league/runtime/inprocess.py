@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Mapping
 
-from agents.acting.central.central_policy import DirectClient as DirectInference
+from agents.acting.central.central_policy import DirectInferenceClient
 from agents.acting.central.inference_host import InferenceHost
 from agents.learner.build import choose_dtype
 from agents.nets.network import Network
@@ -50,7 +50,7 @@ IDLE_S = 0.01
 """Rest of a poll without a task."""
 
 
-class DirectClient:
+class DirectLearnerClient:
     """Learners in the same process."""
 
     def __init__(self, learners: LearnerHost) -> None:
@@ -83,7 +83,7 @@ class InProcessRuntime:
         self._reports: list[Report] = []
         self._actor: ActorHost | None = None
         self._learners: LearnerHost | None = None
-        self._client: DirectClient | None = None
+        self._client: DirectLearnerClient | None = None
 
     def start(self) -> None:
         """Build both hosts with one torch thread, whatever the machine has: more would change the sums."""
@@ -195,13 +195,13 @@ class InProcessRuntime:
         dtype = choose_dtype(spec, self._setup.network, self._setup.learner.precision)
         self._learners = SyncLearnerHost(self._setup, dtype=dtype)
 
-        def connect(spec: EnvSpec, network: Network, capacity: int) -> DirectInference:
-            return DirectInference(InferenceHost(network, dtype=dtype), spec, network, capacity=capacity)
+        def connect(spec: EnvSpec, network: Network, capacity: int) -> DirectInferenceClient:
+            return DirectInferenceClient(InferenceHost(network, dtype=dtype), spec, network, capacity=capacity)
 
         self._actor = ActorHost(
             self._setup, name=ACTOR_HOST, dtype=dtype, connect=connect if self._setup.inference else None
         )
-        self._client = DirectClient(self._learners)
+        self._client = DirectLearnerClient(self._learners)
 
     def _run(self, task: Task) -> None:
         assert self._learners is not None and self._client is not None, "not started"

@@ -48,7 +48,7 @@ class InferenceClient(Protocol):
         ...
 
 
-class DirectClient:
+class DirectInferenceClient:
     """The way to an inference host in the same process."""
 
     returns_core = True

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from agents.acting.arena import Arena
-from agents.acting.central.central_policy import CentralPolicy, DirectClient, InferenceClient, InferenceLost
+from agents.acting.central.central_policy import CentralPolicy, DirectInferenceClient, InferenceClient, InferenceLost
 from agents.acting.central.inference_host import InferenceHost
 from agents.acting.central.inference_server import InferenceServer
 from agents.acting.central.messages import local_address
@@ -148,7 +148,7 @@ def test_an_inference_host_gives_the_unrolls_of_local_acting(case: str) -> None:
     env, config = CASES[case]
     network, spec = build_network(spec_of(env), config, seed=0), spec_of(env)
     local = played(env, config, None)
-    direct = DirectClient(InferenceHost(network), spec, network, capacity=NUM_ENVS * spec.num_seats)
+    direct = DirectInferenceClient(InferenceHost(network), spec, network, capacity=NUM_ENVS * spec.num_seats)
     assert_equal(local, played(env, config, direct))
     with served(env, config) as found:
         assert_equal(local, played(env, config, found.connect()))

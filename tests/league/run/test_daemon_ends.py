@@ -99,7 +99,7 @@ def test_the_end_of_the_budget_freezes_everybody_and_settles_the_ratings(tmp_pat
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_a_limit_of_the_command_freezes_everybody_unless_the_run_is_exact(exact: bool, tmp_path: Path) -> None:
-    """A snapshot at the stop of an exact run would make it another run than one that goes on."""
+    """A snapshot at the stop of a deterministic run would make it differ from one that continues."""
     bench = Bench(tmp_path / "run", exact=exact)
     assert bench.run(env_steps=500) == LIMIT
     assert ("final" in {info.reason for info in bench.league.state.snapshots.values()}) is not exact

@@ -1,4 +1,4 @@
-"""Snapshots that no gate asks for: at a stop, and of main agents in time; an exact run takes none of these."""
+"""Snapshots that no gate asks for: at a stop, and of main agents in time; a deterministic run takes none of these."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents.acting.central.central_policy import DirectClient, InferenceLost
+from agents.acting.central.central_policy import DirectInferenceClient, InferenceLost
 from agents.acting.central.inference_host import InferenceHost
 from agents.nets.network import Network
 from agents.unroll.codec import ChunkHeader, Lz4Codec
@@ -231,7 +231,7 @@ def test_a_hosts_file_reads_back_what_it_wrote_and_nothing_else() -> None:
             decode_actor_state(content[:length])
 
 
-class FailingInference(DirectClient):
+class FailingInference(DirectInferenceClient):
     """An inference host in this process that is lost at one request, and there again at the next."""
 
     lost_at = -1

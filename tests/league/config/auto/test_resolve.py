@@ -1,4 +1,4 @@
-"""The resolution of a file: given values win, `auto` is a value, errors are sentences, and exact runs repeat."""
+"""The resolution of a file: given values win, `auto` is a value, errors are sentences, and its choices repeat."""
 
 from __future__ import annotations
 
