@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agents.acting.policy import Policy
+from envs.bots import BOTS
 from envs.plugins import admit
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from league.config.contender_names import split_source
 from league.contenders.contender import Game, OpenConditions, UnknownContender, identity_of, plain_game
+from league.core.state.records import BOT_PREFIX
 from league.policies.auto_export import AUTO
 from league.policies.frozen import FrozenCopy
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
@@ -70,9 +72,10 @@ def find_stored(written: str) -> tuple[StoredContender, ...]:
     """
     folder, name = split_source(written)
     if not folder.exists():
+        bot = f"; for the bot of that name write {BOT_PREFIX}{written}" if written.partition(":")[0] in BOTS else ""
         raise UnknownContender(
-            f"{written!r} is no contender: give a folder as RUN:NAME, a snapshot or an exported policy; or bot:NAME,"
-            " http://127.0.0.1:PORT, unix:SOCKET, uci:PROGRAM or gtp:PROGRAM."
+            f"{written!r} is no contender{bot}: give a folder as RUN:NAME, a snapshot or an exported policy; or "
+            "bot:NAME, http://127.0.0.1:PORT, unix:SOCKET, uci:PROGRAM or gtp:PROGRAM."
         )
     inside = [] if name else _snapshots_in(folder)
     if inside:

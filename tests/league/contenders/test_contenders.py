@@ -146,6 +146,8 @@ def test_contenders_of_two_games_are_refused_in_one_sentence(runs: Path) -> None
 def test_what_stands_for_nothing_is_refused(runs: Path) -> None:
     with pytest.raises(UnknownContender, match="is no contender"):
         find_contenders([str(runs / "nothing")])
+    with pytest.raises(UnknownContender, match="for the bot of that name write bot:mcts:25"):
+        find_contenders(["mcts:25"])
     with pytest.raises(UnknownContender, match="named twice"):
         find_contenders(["bot:random", "bot:random"])
     with pytest.raises(EnvError, match="unknown bot"):
