@@ -28,6 +28,9 @@ KEPT_STATES = 2
 SYNC_MARK_EVERY_S = 1.0
 """A mark reaches the disk itself so often; between two of these it survives the end of the process, not a power cut."""
 
+CACHE_KIB = 128
+"""Pages that sqlite keeps in memory. It only appends here; by default it would fill 2 MiB with what it has written."""
+
 _SCHEMA = f"""
 CREATE TABLE events (
   seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, body BLOB NOT NULL, chain BLOB NOT NULL, wall_time REAL NOT NULL
@@ -98,6 +101,7 @@ class Journal(JournalReader):
         with named_sqlite_errors(path):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = FULL")
+            connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         journal = cls(connection, path, events=events, storage=storage)
         try:
             journal._check_end(at_least_seq)

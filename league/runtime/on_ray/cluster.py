@@ -18,6 +18,7 @@ from typing import Any
 
 from league.config.ray_address import AUTO, CLIENT, OWN
 from league.errors import LeagueError, RayHeadLost, RayUnguarded, RayUnreachable
+from league.runtime.on_ray import idle_agent
 from league.runtime.on_ray.nodes.shipped_files import runtime_env
 
 logger = logging.getLogger(__name__)
@@ -285,18 +286,30 @@ def _private_files() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _few_processes() -> Iterator[None]:
-    """Ray starts without the processes that a run on one machine has no use for: 150 MiB.
+    """Ray starts without the processes that a run on one machine has no use for: 250 MiB.
 
     They are the autoscaler, the reader of the workers' output, and what is left of a dashboard that is switched off.
+    The two agents without which a raylet would not start are `idle_agent`.
     """
+    from ray._private import ray_constants, services
     from ray._private.node import Node
+
+    agents = {ray_constants.PROCESS_TYPE_DASHBOARD_AGENT, ray_constants.PROCESS_TYPE_RUNTIME_ENV_AGENT}
+    python_command = services._build_python_executable_command_memory_profileable
+
+    def command(component: str, *rest: Any, **options: Any) -> list[str]:
+        if component in agents:
+            return [sys.executable, "-I", "-S", idle_agent.__file__, component]
+        return list(python_command(component, *rest, **options))
 
     starts = {name: getattr(Node, name) for name in ("start_monitor", "start_log_monitor", "start_api_server")}
     for name in starts:
         setattr(Node, name, lambda *_, **__: None)
+    services._build_python_executable_command_memory_profileable = command
     try:
         yield
     finally:
+        services._build_python_executable_command_memory_profileable = python_command
         for name, start in starts.items():
             setattr(Node, name, start)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import shutil
 import signal
@@ -31,6 +32,31 @@ def test_events_come_back_equal_and_in_order(tmp_path: Path) -> None:
         assert list(journal.replay()) == list(enumerate(events, start=1))
         assert list(journal.replay(from_seq=3)) == [(3, events[2])]
         assert list(journal.replay(from_seq=2, to_seq=2)) == [(2, events[1])]
+
+
+IN_USE = 7
+"""Place of `uordblks`, bytes that are in use, among the ten numbers of glibc's mallinfo2."""
+
+
+class Malloc(ctypes.Structure):
+    """What mallinfo2 returns."""
+
+    _fields_ = (("numbers", ctypes.c_size_t * 10),)
+
+
+def test_a_journal_keeps_little_of_what_it_has_written(tmp_path: Path) -> None:
+    mallinfo2 = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if mallinfo2 is None:
+        pytest.skip("only glibc tells what malloc has given out")
+    mallinfo2.restype = Malloc
+    used = []
+    with create(tmp_path) as journal:
+        for _ in range(4):
+            for _ in range(10):
+                journal.append([Counted(number, (), "x" * 400) for number in range(100)], wall_time=0.0)
+                journal.commit()
+            used.append(mallinfo2().numbers[IN_USE])
+    assert used[-1] - used[0] < 256 * 1024, "a daemon of months would grow by what sqlite holds"
 
 
 def test_nothing_is_durable_before_commit(tmp_path: Path) -> None:

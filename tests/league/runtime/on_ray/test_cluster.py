@@ -123,6 +123,14 @@ def test_our_own_ray_starts_no_process_that_a_run_does_not_need(ray_cluster: Clu
     running = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in descendants(os.getpid())]
     assert any(b"gcs_server" in command for command in running)
     assert not [command for command in running if b"monitor.py" in command or b"dashboard.py" in command]
+    words = [command.split(b"\0") for command in running]
+    agents = [
+        command
+        for command in words
+        if any(word.endswith((b"dashboard/agent.py", b"agent/main.py")) for word in command)
+    ]
+    assert len(agents) == 2
+    assert all(b"on_ray/idle_agent.py" in command[3] for command in agents), "Ray's own take 50 MiB each"
 
 
 def test_nobody_else_can_enter_the_folder_of_our_own_ray(ray_cluster: Cluster) -> None:
