@@ -318,11 +318,10 @@ def feeder_rate(workload: Workload, network: Network) -> float:
     batches, checked_s = 3, 0.0
     for _ in range(batches):
         for _ in range(config.batch_rows // piece.num_rows):
-            feeder.wait_for_credits(piece.num_rows, timeout_s=60.0)
             began = time.thread_time()
             opened = codec.open(chunk)
             checked_s += time.thread_time() - began
-            feeder.push(opened, num_rows=piece.num_rows)
+            feeder.push(opened, num_rows=piece.num_rows, timeout_s=60.0)
         with feeder.batch(timeout_s=60.0) as blocks:
             list(blocks)
     feeder.close()

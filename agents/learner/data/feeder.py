@@ -176,19 +176,6 @@ class Feeder(Generic[ChunkT]):
             self._promised += num_rows
         self._chunks.put((chunk, num_rows))
 
-    def wait_for_credits(self, num_rows: int, *, timeout_s: float) -> bool:
-        """Wait until that many rows may be pushed; False if the deadline passes first.
-
-        Raises:
-          FeederError: the feeder is closed or has failed, or the ring is smaller.
-        """
-        if num_rows > self._ring.capacity:
-            raise FeederError(f"a chunk of {num_rows} rows never fits a ring of {self._ring.capacity}: send fewer rows")
-        with self._changed:
-            self._changed.wait_for(lambda: self._over() or self._room() >= num_rows, timeout=timeout_s)
-            self._raise_if_over()
-            return self._room() >= num_rows
-
     @contextlib.contextmanager
     def batch(self, *, timeout_s: float) -> Iterator[Iterator[Unrolls]]:
         """The next B rows as M blocks, each as soon as it is ready; views that are valid until the context ends.

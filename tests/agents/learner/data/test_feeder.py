@@ -58,8 +58,7 @@ def test_rows_come_out_as_they_went_in_across_chunks_and_around_the_end_of_the_r
     def produce() -> None:
         for seed in range(12):
             unrolls, chunk = rows_of(5, seed=seed)
-            assert feeder.wait_for_credits(5, timeout_s=DEADLINE_S)
-            feeder.push(chunk, num_rows=5)
+            feeder.push(chunk, num_rows=5, timeout_s=DEADLINE_S)
             pushed.append(unrolls)
 
     producer = threading.Thread(target=produce)
@@ -107,8 +106,7 @@ def test_credits_hold_producers_back_at_two_batches(feeder) -> None:
         feeder.push(rows_of(12, seed=seed)[1], num_rows=12)
     assert feeder.credits == 0
     with pytest.raises(FeederFullError, match="1 rows came where there is room for 0"):
-        feeder.push(rows_of(1, seed=3)[1], num_rows=1)
-    assert not feeder.wait_for_credits(1, timeout_s=0.01)
+        feeder.push(rows_of(1, seed=3)[1], num_rows=1, timeout_s=0.01)
     with feeder.batch(timeout_s=DEADLINE_S) as blocks:
         next(blocks)
         assert feeder.credits == 0, "rows that are being learnt from must not be overwritten"
@@ -146,7 +144,7 @@ def test_damaged_and_wrongly_announced_chunks_are_refused_and_counted_and_give_t
     chunk = rows_of(6, seed=0)[1]
     for bad, rows in ((chunk[:-1] + b"?", 6), (chunk, 5)):
         feeder.push(bad, num_rows=rows)
-    assert feeder.wait_for_credits(24, timeout_s=DEADLINE_S)
+    feeder.push(rows_of(24, seed=1)[1], num_rows=24, timeout_s=DEADLINE_S)  # room for all of the ring
     report = feeder.report()
     assert report.refused == 2 and "announced as 5" in report.reason
 
@@ -160,7 +158,7 @@ def test_a_wait_in_vain_names_what_was_refused(feeder) -> None:
 def test_unrolls_of_another_shape_are_refused(feeder) -> None:
     longer = unrolls_of(BOARD_GAME, NETWORK, rows=6, steps=7)
     feeder.push(Lz4Codec().encode(longer, HEADER), num_rows=6)
-    assert feeder.wait_for_credits(24, timeout_s=DEADLINE_S)
+    feeder.push(rows_of(24, seed=1)[1], num_rows=24, timeout_s=DEADLINE_S)  # room for all of the ring
     assert "rows of shape" in feeder.report().reason
 
 
