@@ -1,4 +1,4 @@
-"""Calls of hosts in flight, each with its deadline, and the calls and reports of directives."""
+"""Calls of hosts in flight, each with its deadline, and the calls that the tasks of a learner host become."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import ray
 
 from league.config.deadlines import PROGRESS_EVERY_S
-from league.runtime.on_ray.roster import Directive, Host
+from league.runtime.on_ray.roster import Host, LearnerCall
 from league.runtime.protocol import (
     InstallPlayer,
     LearnerProgress,
@@ -108,9 +108,9 @@ def has_learnt(reports: list[Report]) -> bool:
     return any(isinstance(report, LearnerProgress) and report.update is not None for report in reports)
 
 
-def directive_of(
+def learner_call(
     task: InstallPlayer | TakeSnapshot | ResetPlayer | Reconfigure | TakeCheckpoint,
-) -> Directive:
+) -> LearnerCall:
     """The call of a task for a learner host, and the reports that its result makes."""
     if isinstance(task, InstallPlayer):
         return lambda handle: handle.install.remote(task), lambda _: [PlayerInstalled(task.player)]

@@ -10,7 +10,7 @@ from typing import Any
 from league.errors import LeagueError
 from league.runtime.protocol import Report
 
-Directive = tuple[Callable[[Any], Any], Callable[[Any], list[Report]]]
+LearnerCall = tuple[Callable[[Any], Any], Callable[[Any], list[Report]]]
 """A call of a learner host, given its handle, and the reports that its result makes."""
 
 
@@ -34,7 +34,7 @@ class Host:
     failures: int = 0
     parked: bool = False
     start_at: float = 0.0
-    tasks: deque[Directive] = field(default_factory=deque)
+    tasks: deque[LearnerCall] = field(default_factory=deque)
     is_busy: bool = False
     is_asked: bool = False
     asked_at: float = 0.0

@@ -15,7 +15,7 @@ from envs.protocol import EnvError
 from league.config.deadlines import PROGRESS_EVERY_S, START_S
 from league.config.ray_address import ray_address
 from league.config.run_config import RuntimeConfig
-from league.runtime.on_ray.calls import Call, PendingCalls, directive_of, has_learnt
+from league.runtime.on_ray.calls import Call, PendingCalls, has_learnt, learner_call
 from league.runtime.on_ray.cluster import Cluster
 from league.runtime.on_ray.frozen_objects import FrozenObjects
 from league.runtime.on_ray.host_processes import (
@@ -131,8 +131,8 @@ class RayRuntime:
         host = self._roster.learner_host_of(task.player)
         if host.handle is None:
             return
-        host.tasks.append(directive_of(task))
-        self._next_directive(host)
+        host.tasks.append(learner_call(task))
+        self._next_learner_call(host)
 
     def poll(self, timeout_s: float, *, budget_fraction: float) -> list[Report]:
         """Wait for any call to come back; notice deadlines, start lost hosts again, ask learners how far they are.
@@ -220,8 +220,8 @@ class RayRuntime:
             keeps=tuple(frozen.values()),
         )
 
-    def _next_directive(self, host: Host) -> None:
-        """Send a learner host its next directive once the last is done, so that its deadline starts only then."""
+    def _next_learner_call(self, host: Host) -> None:
+        """Send a learner host its next call once the last is done, so that its deadline starts only then."""
         if host.is_busy or not host.tasks or host.handle is None:
             return
         call, answer = host.tasks.popleft()
@@ -229,7 +229,7 @@ class RayRuntime:
 
         def done(result: Any) -> list[Report]:
             host.is_busy = False
-            self._next_directive(host)
+            self._next_learner_call(host)
             return answer(result)
 
         self._calls.expect(call(host.handle), host, done, deadline_s=self._deadlines.directive_s)
