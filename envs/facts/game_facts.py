@@ -32,6 +32,11 @@ class Spread:
     p95: float
     high: float
 
+    @property
+    def size(self) -> float:
+        """The larger of both percentiles by its distance from 0; of the bounds where both are 0."""
+        return max(abs(self.p5), abs(self.p95)) or max(abs(self.low), abs(self.high))
+
 
 @dataclass(frozen=True)
 class FieldRange:
@@ -85,6 +90,8 @@ class GameFacts:
       zero_sum: True if the returns of all seats always summed to the same number.
       equal_seats: groups of seats that returned the same in every episode, of `ENOUGH_EPISODES` or more. Fewer do if
         the seats returned `ENOUGH_VALUES` distinct numbers.
+      roles: groups of seats that may share networks, where not all seats with equal spaces may; empty otherwise.
+      roles_differ: why not, see `seat_roles`.
       interaction: share of the variance of rewards that the actions of two opponents explain only together, see
         `joint_actions`; None if unknown.
       truncated: fraction of the episodes that were cut off.
@@ -112,6 +119,8 @@ class GameFacts:
     final_only: bool = True
     zero_sum: bool = False
     equal_seats: tuple[tuple[int, ...], ...] = ()
+    roles: tuple[tuple[int, ...], ...] = ()
+    roles_differ: str = ""
     interaction: float | None = None
     truncated: float = 0.0
     legal: float = 2.0

@@ -24,6 +24,7 @@ from envs.facts.game_facts import (
 )
 from envs.facts.history import History
 from envs.facts.joint_actions import JointActions
+from envs.facts.seat_roles import SeatRoles
 from envs.protocol import EnvSpec, Turn
 
 MAX_REMEMBERED = 4_096
@@ -66,6 +67,7 @@ class GameStatistics:
         self._successors: dict[tuple[object, ...], tuple[object, ...]] = {}
         self._surprises = False
         self._joint_actions = JointActions(spec)
+        self._roles = SeatRoles(spec, num_envs=num_envs)
         self._history = History() if spec.num_seats == 1 else None
         self.restart(num_envs=num_envs)
 
@@ -75,6 +77,7 @@ class GameStatistics:
         self._own = np.zeros((num_envs, self._spec.num_seats), np.int64)
         self._ways = np.zeros(num_envs)
         self._last: list[tuple[object, ...] | None] = [None] * num_envs
+        self._roles.restart(num_envs=num_envs)
         if self._history is not None:
             self._history.restart(num_envs=num_envs)
 
@@ -101,12 +104,14 @@ class GameStatistics:
         self._note_ranges(turn)
         self._look_for_surprises(turn, actions)
         self._joint_actions.decided(turn, actions, num_envs=num_envs)
+        self._roles.decided(turn, actions)
         if self._history is not None:
             self._history.decided(turn, actions)
 
     def stepped(self, turn: Turn) -> None:
         """The turn that the actions led to."""
         self._joint_actions.stepped(turn)
+        self._roles.stepped(turn)
         if self._history is not None:
             self._history.stepped(turn)
         going = ~turn.ended[turn.env_index]
@@ -128,6 +133,9 @@ class GameStatistics:
         spec, returns = self._spec, np.array(self._returns).reshape(-1, self._spec.num_seats)
         sums = returns.sum(axis=1)
         values = np.unique(returns.round(RETURN_DIGITS) + 0.0)  # without the second zero, -0.0
+        spreads = tuple(spread(returns[:, seat]) for seat in range(spec.num_seats)) if len(returns) else ()
+        enough = self.num_episodes >= ENOUGH_EPISODES
+        roles, why = self._roles.groups([one.size for one in spreads] if enough else [])
         return GameFacts(
             spec=spec,
             play=self._play(),
@@ -135,12 +143,14 @@ class GameStatistics:
             turns=spread(self._turns or self._lengths * self._guess()),
             decisions=spread(self._decisions or self._own.reshape(-1) * self._guess()),
             acting=float(np.mean(self._acting)),
-            returns=tuple(spread(returns[:, seat]) for seat in range(spec.num_seats)) if len(returns) else (),
+            returns=spreads,
             margin=_margin(spec, returns),
             return_values=tuple(map(float, values)) if 0 < len(values) <= MAX_VALUES else (),
             final_only=not self._early_rewards,
             zero_sum=len(sums) > 0 and spec.num_seats > 1 and float(np.ptp(sums)) < 1e-4 * max(1.0, abs(sums).max()),
             equal_seats=tuple(tuple(group) for group in equal_seats(returns) if _is_evidence(returns[:, group[0]])),
+            roles=roles,
+            roles_differ=why,
             interaction=self._joint_actions.interaction(),
             truncated=self._truncated / max(self.num_episodes, 1),
             legal=float(np.mean(self._legal)) if self._legal else 0.0,

@@ -14,7 +14,7 @@ from league.config.auto import rules_actors, rules_cores, rules_league, rules_le
 from league.config.auto.draft import AutoValue, Draft, Rule, without_auto
 from league.config.auto.measure import measure, network_costs
 from league.config.auto.situation import NetworkCosts, Situation
-from league.config.auto.teams import TEAMS, chosen_teams
+from league.config.auto.teams import POLICIES, TEAMS, chosen_policies, chosen_teams
 from league.config.loading import KNOWN, config_of, plain_config
 from league.config.plugin_names import outside_names
 from league.config.problems import validate
@@ -94,8 +94,10 @@ def resolve(
     is_exact = _is_exact(draft, budget, ends_by_steps=ends_by_steps)
     situation = measure(env, budget, is_exact=is_exact)
     teams = None if draft.has(TEAMS) else chosen_teams(env, situation.game)
-    if teams is not None:
-        draft.take([teams])
+    policies = None if draft.has(POLICIES) else chosen_policies(env, situation.game)
+    seats = [choice for choice in (teams, policies) if choice is not None]
+    if seats:
+        draft.take(seats)
         named = validate(draft.plain, RunConfig, KNOWN)[0]["env"]
         assert isinstance(named, EnvConfig)
         situation = measure(named, budget, is_exact=is_exact)

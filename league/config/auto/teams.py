@@ -1,7 +1,8 @@
-"""The choice of teams: seats that always earn the same, in a game that does not say who plays together."""
+"""The choice of teams and of seats that share networks, in a game that does not say it itself."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from envs.facts.game_facts import GameFacts
@@ -9,7 +10,7 @@ from envs.protocol import EnvConfig, EnvError
 from envs.registry import spec_of
 from league.config.auto.draft import AutoValue
 
-TEAMS = "env.teams"
+TEAMS, POLICIES = "env.teams", "env.policies"
 
 
 def chosen_teams(env: EnvConfig, game: GameFacts) -> AutoValue | None:
@@ -24,10 +25,35 @@ def chosen_teams(env: EnvConfig, game: GameFacts) -> AutoValue | None:
     grouped = {seat for group in game.equal_seats for seat in group}
     groups = [*game.equal_seats, *((seat,) for seat in range(spec.num_seats) if seat not in grouped)]
     teams = tuple(tuple(spec.seat_names[seat] for seat in group) for group in sorted(groups))
-    try:
-        spec_of(replace(env, teams=teams))
-    except EnvError:
+    if not _fits(replace(env, teams=teams)):
         return None
     count = sum(len(group) for group in game.equal_seats)
     reason = f"{count} seats earned the same as others in each of {game.episodes} random games"
     return AutoValue(TEAMS, [list(team) for team in teams], reason)
+
+
+def chosen_policies(env: EnvConfig, game: GameFacts) -> AutoValue | None:
+    """Networks for each role, where random play shows that seats with equal spaces do not have the same one.
+
+    A network that is shown the same for two roles would play both alike, and groups of seats have scales of rewards of
+    their own. None where all seats with equal spaces may share, or the game takes no groups.
+    """
+    if not game.roles:
+        return None
+    names = game.spec.seat_names
+    policies = {
+        re.sub(r"[^A-Za-z0-9_-]", "_", names[group[0]])[:64]: tuple(names[seat] for seat in group)
+        for group in game.roles
+    }
+    if len(policies) < len(game.roles) or not _fits(replace(env, policies=policies)):
+        return None
+    return AutoValue(POLICIES, {name: list(seats) for name, seats in policies.items()}, game.roles_differ)
+
+
+def _fits(env: EnvConfig) -> bool:
+    """True if the game takes these seats."""
+    try:
+        spec_of(env)
+    except EnvError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Teams that are chosen: by equal returns, never against what is given, and only where the game takes them."""
+"""Teams and networks of seats that are chosen: never against what is given, and only where the game takes them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from gymnasium import spaces
 
 from envs.protocol import EnvConfig
 from league.config.auto.resolve import resolve
-from league.config.auto.teams import chosen_teams
+from league.config.auto.teams import chosen_policies, chosen_teams
 from league.config.run_config import BudgetConfig
 from tests.envs.oracles.raw_roles import RawRoles
 from tests.league.config.auto.situations import board_game
 
 SHARED = f"{__name__}:Shared"
+UNEVEN = "tests.envs.facts.test_seat_roles:Uneven"
 BUDGET = BudgetConfig(core_seconds=20.0)
 
 
@@ -67,3 +68,26 @@ def test_dice_hide_nothing() -> None:
     assert pig.config.network.core == "none"
     assert pig.config.learner.entropy_cost > 0.0
     assert pig.config.evaluation.bots == ("random",), "copies would show what the dice will be"
+
+
+def test_seats_of_different_roles_have_networks_and_scales_of_their_own() -> None:
+    found = resolve(UNEVEN, limit=BUDGET)
+    assert found.config.env.policies == {"one": ("one",), "two": ("two",)}
+    assert "scales of their own" in found.reasons["env.policies"]
+    assert [group.seats for group in found.situation.game.spec.seat_groups] == [(0,), (1,)]
+    scales = found.config.learner.reward_scales
+    assert len(scales) == 2
+    assert scales[0] >= 1000.0 * scales[1], "each learns from rewards of about 1"
+
+
+def test_groups_that_are_given_stay() -> None:
+    together = resolve(UNEVEN, overrides=["env.policies={both: [one, two]}"], limit=BUDGET)
+    assert together.config.env.policies == {"both": ("one", "two")}
+    assert "env.policies" not in resolve(UNEVEN, overrides=["env.policies={}"], limit=BUDGET).reasons
+
+
+def test_a_game_that_takes_no_groups_gets_none() -> None:
+    game = replace(board_game(), roles=((0,), (1,)))
+    assert (
+        chosen_policies(EnvConfig("tic_tac_toe"), replace(game, spec=replace(game.spec, seat_names=("x", "o")))) is None
+    )
