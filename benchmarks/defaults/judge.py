@@ -14,9 +14,9 @@ from envs.registry import spec_of
 from league.contenders.bots import bot_policy
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.state.records import SnapshotInfo
-from league.eval.behaviours import members_of, uniform
-from league.eval.exploitability import nash_conv
 from league.eval.match import play_match
+from league.exact.behaviours import members_of, uniform
+from league.exact.exploitability import nash_conv
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import OpenRun, load_from_run
 from league.policies.select import UnknownPolicy

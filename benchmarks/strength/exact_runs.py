@@ -17,8 +17,8 @@ from envs.protocol import EnvConfig
 from league.core.matchmaking.roles import MAIN_ROLE
 from league.core.metagame.solvers import regret_matching
 from league.core.state.records import SnapshotInfo
-from league.eval import exploitability
-from league.eval.behaviours import Mixture, PolicyFunction, members_of
+from league.exact import exploitability
+from league.exact.behaviours import Mixture, PolicyFunction, members_of
 from league.policies.loading import OpenRun, load_from_run, load_selection, open_run
 from league.policies.select import Selection
 

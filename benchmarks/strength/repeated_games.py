@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from envs.games.matrix import MatrixGame
 from envs.protocol import EnvConfig
 from envs.registry import make
-from league.eval.behaviours import Array, Mixture, PolicyFunction, probs_of
-from league.eval.small_game import NoExactValue
+from league.exact.behaviours import Array, Mixture, PolicyFunction, probs_of
+from league.exact.small_game import NoExactValue
 
 MAX_HISTORIES = 1_000_000
 """Before the last round."""

@@ -15,9 +15,9 @@ from league.config.commented import chosen_in
 from league.config.run_config import RunConfig, config_plain
 from league.core.state.state import LeagueState
 from league.errors import LeagueError, StorageError
-from league.eval.behaviours import members_of
-from league.eval.exploitability import nash_conv
-from league.eval.small_game import NoExactValue
+from league.exact.behaviours import members_of
+from league.exact.exploitability import nash_conv
+from league.exact.small_game import NoExactValue
 from league.policies.auto_export import AUTO, auto_choice, main_steps
 from league.policies.exact_file import read_exact
 from league.policies.loading import OpenRun, load_from_run, open_run

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from league.core.state.records import ProbeReading
-from league.eval.behaviours import members_of
-from league.eval.exploitability import nash_conv
-from league.eval.small_game import NoExactValue
+from league.exact.behaviours import members_of
+from league.exact.exploitability import nash_conv
+from league.exact.small_game import NoExactValue
 from league.probes.probe import DoesNotFit, Subject
 
 NASH_CONV = "nash_conv"

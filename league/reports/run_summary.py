@@ -42,9 +42,9 @@ def show_end(
     Raises:
       LeagueError, EnvError: from the evaluation.
     """
-    from league.eval.exact_exports import measure_exports
     from league.eval.report import evaluate_run
     from league.eval.report_table import print_report
+    from league.exact.exports import measure_exports
 
     config = parse_config(RunFolder.open(path).read_config(), source=str(path))
     typer.echo(f"\nTraining ended: {reason}.\n")

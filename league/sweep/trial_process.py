@@ -89,8 +89,8 @@ def _exploiter(run: Path, rung: int, objective: Objective, *, seed: int) -> tupl
 
 
 def _exact(run: Path) -> tuple[float, str]:
-    from league.eval.behaviours import members_of
-    from league.eval.exploitability import nash_conv
+    from league.exact.behaviours import members_of
+    from league.exact.exploitability import nash_conv
     from league.policies.loading import load_selection, open_run
 
     opened = open_run(run)

@@ -10,8 +10,8 @@ import pytest
 import league as library
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
-from league.eval.exploitability import nash_conv
-from league.eval.small_game import NoExactValue, _visited
+from league.exact.exploitability import nash_conv
+from league.exact.small_game import NoExactValue, _visited
 from tests.league.commands import league
 from tests.league.counted_envs import OPEN
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny

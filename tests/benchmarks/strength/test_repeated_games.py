@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from benchmarks.strength.repeated_games import is_repeated, nash_conv, pairwise_values, whole_range
 from envs.protocol import EnvConfig
-from league.eval.behaviours import Fields, PolicyFunction, uniform
-from league.eval.small_game import NoExactValue
+from league.exact.behaviours import Fields, PolicyFunction, uniform
+from league.exact.small_game import NoExactValue
 
 ACTIONS = range(3)
 BEATS = np.array([[0, -1, 1], [1, 0, -1], [-1, 1, 0]])

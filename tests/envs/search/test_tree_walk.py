@@ -16,8 +16,8 @@ from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
 from envs.search.deals import LEAST, DealEndings, Deals
 from envs.search.tree_walk import visit
-from league.eval.behaviours import Fields, PolicyFunction, tables_of
-from league.eval.sequence_form import SequenceForm
+from league.exact.behaviours import Fields, PolicyFunction, tables_of
+from league.exact.sequence_form import SequenceForm
 
 
 def form_of(tree: DecisionTree) -> SequenceForm:

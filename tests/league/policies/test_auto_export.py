@@ -14,10 +14,10 @@ from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from league.config.game_kind import GameKind, game_kind
 from league.core.state.state import CheckpointPointer, LeagueState
-from league.eval.behaviours import members_of
-from league.eval.exact_exports import measure_exports
-from league.eval.exploitability import nash_conv
 from league.eval.report import evaluate_run
+from league.exact.behaviours import members_of
+from league.exact.exploitability import nash_conv
+from league.exact.exports import measure_exports
 from league.policies.auto_export import (
     AVERAGE,
     BEST,

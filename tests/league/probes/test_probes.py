@@ -14,10 +14,10 @@ from league.core.state.commands import BeginProbe, EndProbe
 from league.core.state.records import ProbeOutcome, ProbeReading, ProbeTask
 from league.core.state.scoring import Scoring
 from league.errors import ConfigError, LeagueError
-from league.eval.behaviours import members_of
-from league.eval.exploitability import nash_conv
 from league.eval.match import play_match
 from league.eval.match_result import score_games
+from league.exact.behaviours import members_of
+from league.exact.exploitability import nash_conv
 from league.probes.matches import score_of
 from league.probes.past import Past, PastOptions
 from league.probes.probe import PROBES, DoesNotFit, PlayOptions, make_probe, make_probes

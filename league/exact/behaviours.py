@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from envs.decision_tree import InformationStates
-from league.eval.sequence_form import levels_of
+from league.exact.sequence_form import levels_of
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 
 Array = NDArray[np.float64]

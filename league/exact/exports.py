@@ -14,9 +14,9 @@ import numpy as np
 
 from league.core.metagame.meta_game import exported_snapshots
 from league.errors import CorruptSnapshot, MissingSnapshot
-from league.eval.behaviours import PolicyFunction, members_of
-from league.eval.least_exploitable import least_exploitable
-from league.eval.small_game import NoExactValue, SmallGame, small_game
+from league.exact.behaviours import PolicyFunction, members_of
+from league.exact.least_exploitable import least_exploitable
+from league.exact.small_game import NoExactValue, SmallGame, small_game
 from league.policies.auto_export import EXACT, EXPORTS, ExactExports, main_steps
 from league.policies.loading import OpenRun, load_selection, open_run
 from league.policies.select import UnknownPolicy

@@ -1,6 +1,6 @@
 """Small games: every history known, from the game itself, from a table, or by copies of its games.
 
-Shape letters: A actions, M policies, S seats, Q sequences (`league.eval.sequence_form`).
+Shape letters: A actions, M policies, S seats, Q sequences (`league.exact.sequence_form`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from envs.protocol import BatchedEnv, EnvConfig, EnvError
 from envs.registry import make
 from envs.search.tree_walk import VisitedTree, visit
 from league.errors import LeagueError
-from league.eval.behaviours import Array, Mixture, PolicyFunction, tables_of, weighed
-from league.eval.sequence_form import SequenceForm
+from league.exact.behaviours import Array, Mixture, PolicyFunction, tables_of, weighed
+from league.exact.sequence_form import SequenceForm
 
 VISIT_S = 60.0
 """Seconds of a visit by copies, where nothing else is said."""

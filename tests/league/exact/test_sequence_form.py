@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from envs.decision_tree import InformationStates
-from league.eval.behaviours import tables_of, uniform
-from league.eval.sequence_form import START, Array, SequenceForm
-from league.eval.small_game import NoExactValue, small_game
+from league.exact.behaviours import tables_of, uniform
+from league.exact.sequence_form import START, Array, SequenceForm
+from league.exact.small_game import NoExactValue, small_game
 
 GAMES = (
     "kuhn_poker",
