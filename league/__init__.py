@@ -10,7 +10,7 @@ from league.core.state.registry import use_loaders
 from league.version import __version__
 
 if TYPE_CHECKING:
-    from league.policies.loading import load_policy as load_policy
+    from league.exact.load_policy import load_policy as load_policy
     from league.serving.opponent import as_opponent as as_opponent
 
 __all__ = ["__version__", "as_opponent", "load_policy"]
@@ -22,7 +22,7 @@ use_loaders(built_in=load, own=load_admitted, build=build_component)
 def __getattr__(name: str) -> object:
     # Loading brings in torch, which `import league` (and with it every command) must not wait for.
     if name == "load_policy":
-        from league.policies.loading import load_policy
+        from league.exact.load_policy import load_policy
 
         return load_policy
     if name == "as_opponent":

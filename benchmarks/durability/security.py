@@ -21,6 +21,7 @@ from league.control.door import open_door
 from league.control.door_file import read_door_file
 from league.core.state.commands import Refused
 from league.errors import LeagueError
+from league.exact.load_policy import load_policy
 from league.http.address import Listening
 from league.http.listeners import tcp_listener
 from league.http.server import ServerLimits, make_server, served_in_threads
@@ -30,7 +31,6 @@ from league.operations.operator import Done
 from league.page.app import make_page
 from league.page.guard import CSRF_HEADER, Keys
 from league.page.runs.library import Library
-from league.policies.loading import load_policy
 from league.store.run_folder import RunFolder
 from league.store.storage import checked_name
 

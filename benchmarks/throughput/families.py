@@ -39,7 +39,7 @@ from envs.bots import RandomBot, make_bot
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.eval.match import play_match
-from league.policies.loading import load_policy
+from league.exact.load_policy import load_policy
 
 MIN_SHARE = 0.6
 ROUNDS = 3

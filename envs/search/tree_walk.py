@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from envs.bots import Copyable, RandomBot, legal_actions
 from envs.closing import closed_on_error
 from envs.decision_tree import DecisionTree, InformationStates, log_endings
-from envs.protocol import BatchedEnv, EnvConfig, EnvError, EnvSpec, Turn
-from envs.registry import make
+from envs.protocol import BatchedEnv, EnvError, EnvSpec, Turn
 from envs.search.deals import DealEndings, Deals
 
 COPIES = 256
@@ -39,6 +38,12 @@ an estimate has to be for it to end the visit, as they are rough."""
 
 LINES = 16
 """Random lines of play by which a deal that was visited before is known again."""
+
+LOOK_S = 1.0
+"""Seconds between two reports of progress."""
+
+Progress = Callable[[int, int], None]
+"""Takes the different draws of chance and the histories that were visited so far."""
 
 Decision = tuple[int, int]
 """(information state, action) of the last decision of a seat."""
@@ -62,40 +67,58 @@ class VisitedTree:
     is_whole: bool
 
 
+def no_progress(deals: int, histories: int) -> None:
+    """Reports nothing."""
+
+
 def visit(
-    config: EnvConfig, *, limit_s: float, clock: Callable[[], float] = time.monotonic, seed: int = 0
+    env: BatchedEnv,
+    *,
+    limit_s: float,
+    clock: Callable[[], float] = time.monotonic,
+    seed: int = 0,
+    progress: Progress = no_progress,
 ) -> VisitedTree:
     """Visit every history of a game.
 
     Args:
+      env: one game, not begun.
       limit_s: seconds of `clock`; then the deals that were visited have to do. A visit that cannot be done in this time
         is given up early.
       seed: of the games that begin.
+      progress: called every `LOOK_S`.
     Raises:
       EnvError: the game cannot be copied, takes no numbered actions, is too large, or has more chance than was seen
         until the end.
     """
     until = clock() + limit_s
-    with closing(make(config, num_envs=1)) as env:
-        if env.spec.actions.kind != "categorical" or not isinstance(env, Copyable):
-            raise EnvError("it takes no numbered actions, or its games cannot be copied")
-        _require_small(env, seed, limit_s=limit_s, clock=clock)
-        walk, deals = _Walk(env.spec, go_on=lambda: clock() < until), Deals()
-        begun = clock()
-        while not deals.are_known:
-            start = env.reset(seed + deals.num_drawn)
-            lines = _lines(env, seed)
-            if not deals.draw_again(lines):
-                endings = walk.from_start(env, start)
-                if endings is None:
-                    break
-                deals.draw(lines, endings)
-            if (clock() - begun) * deals.left > HOPELESS * max(until - clock(), 0.0):
+    if env.spec.actions.kind != "categorical" or not isinstance(env, Copyable):
+        raise EnvError("it takes no numbered actions, or its games cannot be copied")
+    _require_small(env, seed, limit_s=limit_s, clock=clock)
+    begun = looked = clock()
+
+    def go_on() -> bool:
+        nonlocal looked
+        if clock() >= looked + LOOK_S:
+            looked = clock()
+            progress(len(deals), walk.num_histories)
+        return clock() < until
+
+    walk, deals = _Walk(env.spec, go_on), Deals()
+    while not deals.are_known:
+        start = env.reset(seed + deals.num_drawn)
+        lines = _lines(env, seed)
+        if not deals.draw_again(lines):
+            endings = walk.from_start(env, start)
+            if endings is None:
                 break
-        if not deals.will_do:
-            raise EnvError("it is too large, or draws too many lots, to visit every history")
-        tree = DecisionTree(walk.info_states(), deals.endings())
-        return VisitedTree(tree, deals=len(deals), is_whole=deals.are_known)
+            deals.draw(lines, endings)
+        if (clock() - begun) * deals.left > HOPELESS * max(until - clock(), 0.0):
+            break
+    if not deals.will_do:
+        raise EnvError("it is too large, or draws too many lots, to visit every history")
+    tree = DecisionTree(walk.info_states(), deals.endings())
+    return VisitedTree(tree, deals=len(deals), is_whole=deals.are_known)
 
 
 def _require_small(env: BatchedEnv, seed: int, *, limit_s: float, clock: Callable[[], float]) -> None:
@@ -162,7 +185,11 @@ Child = tuple[int, tuple[Decision, ...], list[int]]
 
 
 class _Walk:
-    """The information states seen so far, in the order of their first visit."""
+    """The information states seen so far, in the order of their first visit.
+
+    Attributes:
+      num_histories: visited so far.
+    """
 
     def __init__(self, spec: EnvSpec, go_on: Callable[[], bool]) -> None:
         self._spec = spec
@@ -172,7 +199,7 @@ class _Walk:
         self._seats: list[int] = []
         self._legal: list[NDArray[np.bool_]] = []
         self._last: list[Decision] = []
-        self._num_histories = 0
+        self.num_histories = 0
         self._num_entries = 0
 
     def from_start(self, env: BatchedEnv, start: Turn) -> DealEndings | None:
@@ -185,7 +212,7 @@ class _Walk:
                 with closing(batch.env) if batch.env is not env else nullcontext():
                     children = self._children(batch)
                     for begin in range(0, len(children), COPIES):
-                        if not self._go_on() or self._num_histories > MAX_HISTORIES or self._num_entries > MAX_ENTRIES:
+                        if not self._go_on() or self.num_histories > MAX_HISTORIES or self._num_entries > MAX_ENTRIES:
                             return None
                         stack.append(self._stepped(batch, children[begin : begin + COPIES], found))
         finally:
@@ -221,7 +248,7 @@ class _Walk:
             turn = env.step(np.array([action for _, _, actions in children for action in actions], np.int64))
             if turn.aborted is not None:
                 raise EnvError("a copy of a game failed")
-        self._num_histories += len(children)
+        self.num_histories += len(children)
         for game in np.flatnonzero(turn.ended).tolist():
             found.add(children[game][1], turn.returns[game])
         going = np.flatnonzero(~turn.ended).tolist()

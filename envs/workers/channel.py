@@ -11,11 +11,12 @@ from typing import Any
 HEAD = struct.Struct("<cI")
 MAX_BYTES = 1 << 28
 
-MAKE, RESET, STEP, RESUME, END = b"M", b"R", b"S", b"P", b"Q"
-"""From the parent: make the games, reset them, step them, put them where they were, leave."""
+MAKE, RESET, STEP, RESUME, VISIT, END = b"M", b"R", b"S", b"P", b"V", b"Q"
+"""From the parent: make the games, reset them, step them, put them where they were, visit every history, leave."""
 
-MADE, TURN, ERROR = b"s", b"t", b"e"
-"""From the games' process: the spec, a turn is in shared memory, an error."""
+MADE, TURN, PROGRESS, TREE, ERROR = b"s", b"t", b"p", b"v", b"e"
+"""From the games' process: the spec, a turn is in shared memory, how far a visit is, a tree of so many bytes is there,
+an error."""
 
 
 class ChannelClosed(Exception):  # noqa: N818 - the state of a process

@@ -22,7 +22,23 @@ import numpy as np
 from envs.failures import FailureCount, FaultTolerant
 from envs.protocol import BatchedEnv, EnvConfig, EnvError, Turn
 from envs.registry import make
-from envs.workers.channel import END, ERROR, MADE, MAKE, RESET, RESUME, STEP, TURN, Channel, ChannelClosed
+from envs.search.known_tree import known_tree, tree_to_bytes
+from envs.search.tree_walk import Progress
+from envs.workers.channel import (
+    END,
+    ERROR,
+    MADE,
+    MAKE,
+    PROGRESS,
+    RESET,
+    RESUME,
+    STEP,
+    TREE,
+    TURN,
+    VISIT,
+    Channel,
+    ChannelClosed,
+)
 from envs.workers.replay import Position, ReplayableEnv
 from envs.workers.shared_turn import SharedTurn, block_size
 from envs.workers.spec_text import spec_to_text
@@ -82,6 +98,13 @@ class Share:
         lost = np.array([position is not None and position.lost for position in positions])
         self._store(dataclasses.replace(turn, aborted=lost))
 
+    def write_tree(self, limit_s: float, progress: Progress) -> int:
+        """Visit every history of the game and write its tree into the memory; returns the number of bytes."""
+        payload = tree_to_bytes(known_tree(self._env, limit_s=limit_s, progress=progress))
+        os.ftruncate(self._memory, len(payload))
+        os.pwrite(self._memory, payload, 0)
+        return len(payload)
+
     def failures(self) -> list[dict[str, Any]] | None:
         """The failures of single games since the last call, None if there was none."""
         found = self._env.take_failures() if isinstance(self._env, FaultTolerant) and self._tolerant else ()
@@ -135,6 +158,9 @@ def serve(channel: Channel, *, memory: int) -> None:
                 channel.send(MADE, spec_to_text(share.spec))
                 continue
             assert share is not None, "no games were made"
+            if kind == VISIT:
+                channel.send(TREE, share.write_tree(payload, lambda *counts: channel.send(PROGRESS, counts)))
+                continue
             if kind == STEP:
                 share.step()
             elif kind == RESET:

@@ -116,7 +116,8 @@ class GamesProcess:
         Raises:
           Stopped: see there. EnvError: the games cannot be made.
         """
-        kind, payload = self._wait(START_S + self.num_games * self._deadlines.reset_s, what="made its games")
+        limit_s = START_S + self.num_games * self._deadlines.reset_s
+        kind, payload = self.wait(limit_s, what=f"made its games after {limit_s:g} s")
         if kind != MADE:
             raise EnvError(payload)
         return spec_from_text(payload)
@@ -155,6 +156,23 @@ class GamesProcess:
             limit, name = (self._deadlines.step_s, "step") if place[3] else (self._deadlines.reset_s, "reset")
             if now - since > limit:
                 raise self._end(f"did not come back within env.{name}_deadline_s ({limit:g} s)", dump=True)
+
+    def wait(self, timeout_s: float, *, what: str) -> tuple[bytes, Any]:
+        """The next frame. what: what it had to do by then, "made its games".
+
+        Raises:
+          Stopped: see there.
+        """
+        until = time.monotonic() + timeout_s
+        while time.monotonic() < until:
+            with contextlib.suppress(ChannelSilent):
+                return self._receive(LOOK_S)
+            self.check_memory()
+        raise self._end(f"had not {what}", dump=True)
+
+    def written(self, num_bytes: int) -> bytes:
+        """The bytes that the process wrote into its memory, in place of turns."""
+        return os.pread(self._memory, num_bytes, 0)
 
     def memory_mib(self) -> float:
         """Resident memory; 0 where it cannot be read."""
@@ -231,14 +249,6 @@ class GamesProcess:
             raise self._end("ended its process") from None
         except ValueError as error:
             raise self._end(f"wrote to the pipe of its process: {error}") from error
-
-    def _wait(self, timeout_s: float, *, what: str) -> tuple[bytes, Any]:
-        until = time.monotonic() + timeout_s
-        while time.monotonic() < until:
-            with contextlib.suppress(ChannelSilent):
-                return self._receive(LOOK_S)
-            self.check_memory()
-        raise self._end(f"had not {what} after {timeout_s:g} s", dump=True)
 
     def _end(self, reason: str, *, dump: bool = False) -> Stopped:
         """End the process; returns the exception that says why, with the traceback of its code."""

@@ -100,7 +100,7 @@ class WorkerEnv:
         self._failures: list[GameFailure] = []
         self._turn: Turn | None = None
         self._waits_for: Share | None = None
-        processes = _processes(config, num_envs, num_workers)
+        processes = games_processes(config, num_envs, num_workers)
         with contextlib.ExitStack() as opened:
             for process in processes:
                 opened.callback(process.close)
@@ -294,8 +294,12 @@ class WorkerEnv:
         return chosen.astype(dtype, copy=False)
 
 
-def _processes(config: EnvConfig, num_envs: int, num_workers: int) -> list[GamesProcess]:
-    """One process for each share, not started; the first shares have a game more where they cannot be equal."""
+def games_processes(config: EnvConfig, num_envs: int, num_workers: int) -> list[GamesProcess]:
+    """One process for each share, not started; the first shares have a game more where they cannot be equal.
+
+    Raises:
+      EnvError: there are no such processes here, or the kwargs cannot be sent to one.
+    """
     if sys.platform != "linux":
         raise EnvError(f"{config.id}: env.workers needs Linux; use workers: 0")
     plain_config = dataclasses.asdict(dataclasses.replace(config, workers=0))

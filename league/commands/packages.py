@@ -124,8 +124,8 @@ def serve_policy(
     trust: Trust = False,
 ) -> None:
     """Serve a policy over HTTP: observations in, actions out, computed in batches; a signal ends it."""
+    from league.exact.load_policy import load_policy
     from league.http.address import Listening
-    from league.policies.loading import load_policy
     from league.policies.source_text import parse_source
     from league.serving.app import ServingConfig
     from league.serving.served_policy import ServedPolicy

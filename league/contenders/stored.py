@@ -15,10 +15,11 @@ from envs.registry import spec_of
 from league.config.contender_names import split_source
 from league.contenders.contender import Game, OpenConditions, UnknownContender, identity_of, plain_game
 from league.core.state.records import BOT_PREFIX
+from league.exact.exports import open_to_play
 from league.policies.auto_export import AUTO
 from league.policies.frozen import FrozenCopy
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
-from league.policies.loading import copies_at, frozen_copies, load_copies, open_run
+from league.policies.loading import copies_at, frozen_copies, load_copies
 from league.policies.package import is_frozen_folder
 from league.policies.policy_store import spec_hash
 from league.policies.trust import names_of_manifest, require_trusted, trust_folder
@@ -118,7 +119,7 @@ def stored_identity(copies: Sequence[FrozenCopy]) -> str:
 def _of_folder(written: str, folder: Path, name: str) -> StoredContender:
     if is_frozen_folder(folder):
         return contender_of_copies(written, f"the policy in {folder}", copies_at(folder, name), folder)
-    run = open_run(folder)
+    run = open_to_play(folder, [name])
     chosen = run.choose(name)
     copies = frozen_copies(run, chosen)
     game = plain_game(run.env, run.spec)

@@ -18,8 +18,7 @@ from league.errors import LeagueError, StorageError
 from league.exact.behaviours import members_of
 from league.exact.exploitability import nash_conv
 from league.exact.small_game import NoExactValue
-from league.policies.auto_export import AUTO, auto_choice, main_steps
-from league.policies.exact_file import read_exact
+from league.policies.auto_export import AUTO, auto_choice
 from league.policies.loading import OpenRun, load_from_run, open_run
 from league.policies.trust import read_config, trust_folder
 from league.run.budget import ClockFile
@@ -90,7 +89,7 @@ def _opened(name: str, *, trust: bool) -> ComparedRun:
         trust_folder(folder.path)
     config, run = read_config(folder), open_run(folder.path)
     reasons = {key: reason for key, (_, reason) in chosen_in(folder.read_config()).items()}
-    return ComparedRun(name, config, reasons, run, _costs(folder, run.state), _nash_conv(folder, run))
+    return ComparedRun(name, config, reasons, run, _costs(folder, run.state), _nash_conv(run))
 
 
 def _costs(folder: RunFolder, state: LeagueState) -> dict[str, float]:
@@ -108,12 +107,11 @@ def _costs(folder: RunFolder, state: LeagueState) -> dict[str, float]:
     }
 
 
-def _nash_conv(folder: RunFolder, run: OpenRun) -> float | None:
+def _nash_conv(run: OpenRun) -> float | None:
     """NashConv of what `auto` stands for: stored, or computed where the tree is small."""
-    exact = read_exact(folder)
-    name, _ = auto_choice(run.state, exact)
-    if exact is not None and exact.trained_steps == main_steps(run.state) and name in exact.values:
-        return exact.values[name]
+    name, _ = auto_choice(run.state, run.exact)
+    if run.exact is not None and name in run.exact.values:
+        return run.exact.values[name]
     if run.env.id not in SMALL_TREES:
         return None
     try:

@@ -21,6 +21,7 @@ from league.eval.match_result import Interval, MatchResult
 from league.eval.pairs import PairRow, pair_row
 from league.eval.run_contenders import RunContender, open_contenders
 from league.eval.timed import Count, Deadline, Meeting, Play, affordable, play_all
+from league.exact.exports import ASK_S, Search
 from league.json_report import JsonReport
 from league.policies.auto_export import AUTO, LAST
 from league.policies.loading import OpenRun
@@ -142,13 +143,15 @@ def evaluate_run(
       trust: whether to load code that the folder names, regardless of its author.
       progress: see `Progress`.
       replays: folder in which the games are recorded; None records nothing.
-      limit_s: seconds after which it ends with the games that it has; bots too dear for them are left out with a note.
+      limit_s: seconds of the games, after which it ends with those that it has; bots too dear for them are left out
+        with a note. The search for the least exploitable export takes as long at most, and is made once.
     Raises:
       LeagueError: the run or a player cannot be loaded.
       EnvError: the game cannot be played here, or there is no such bot.
     """
+    search = Search() if limit_s is None else Search(min(limit_s, ASK_S))
+    run, found = open_contenders(Path(run_path), players, seed=seed, trust=trust, search=search)
     deadline = None if limit_s is None else Deadline.after(limit_s)
-    run, found = open_contenders(Path(run_path), players, seed=seed, trust=trust)
     if greedy is None:
         greedy = not should_sample(run.env)
     policies: dict[str, Policy] = {one.name: one.policy.as_seat_policy(greedy=greedy) for one in found}

@@ -9,16 +9,15 @@ from pathlib import Path
 
 from league.config.contender_names import split_source
 from league.core.state.state import LeagueState
+from league.exact.exports import Search, copies_to_play, open_to_play
 from league.policies.auto_export import EXPORTS
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.loading import (
     OpenRun,
-    copies_at,
     load_copies,
     load_frozen,
     load_selection,
     open_frozen,
-    open_run,
 )
 from league.policies.package import is_frozen_folder
 from league.policies.select import UnknownPolicy
@@ -40,13 +39,14 @@ class RunContender:
 
 
 def open_contenders(
-    path: Path, players: Sequence[str], *, seed: int, trust: bool = False
+    path: Path, players: Sequence[str], *, seed: int, trust: bool = False, search: Search | None = None
 ) -> tuple[OpenRun, tuple[RunContender, ...]]:
     """The run at `path`, or the snapshot as a run of its own, and those who play.
 
     Args:
       players: names as in `load_policy`, and FOLDER:NAME for one of another run or snapshot.
       trust: whether to load code that these folders name, regardless of their authors.
+      search: for the least exploitable export of the run.
     Raises:
       LeagueError: a folder or a name stands for nothing, or a file cannot be used. EnvError: the game cannot be made.
     """
@@ -63,7 +63,7 @@ def open_contenders(
             frozen.name, load_frozen(frozen, run.spec, seed=seed), members, "all that its folder holds"
         )
     else:
-        run = open_run(path)
+        run = open_to_play(path, players, search=search)
     contenders: dict[str, RunContender] = {}
     for asked in players:
         if _is_elsewhere(asked, run.state):
@@ -86,7 +86,7 @@ def _is_elsewhere(name: str, state: LeagueState) -> bool:
 
 def _from_elsewhere(name: str, run: OpenRun, *, seed: int) -> RunContender:
     folder, player = split_source(name)
-    copies = copies_at(folder, player)
+    copies = copies_to_play(folder, player)
     is_drawn = len(copies) > 1
     loaded = load_copies(
         name if is_drawn else copies[0].name, copies, run.spec, is_drawn=is_drawn, seed=seed, source=folder

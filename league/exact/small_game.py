@@ -5,18 +5,17 @@ Shape letters: A actions, M policies, S seats, Q sequences (`league.exact.sequen
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-import msgspec
-import numpy as np
-
-from envs.decision_tree import DecisionTree, Endings, InformationStates, TableGame, TreeGame
+from envs.decision_tree import InformationStates
 from envs.protocol import BatchedEnv, EnvConfig, EnvError
 from envs.registry import make
-from envs.search.tree_walk import VisitedTree, visit
+from envs.search.known_tree import KnownTree, known_tree
+from envs.search.tree_walk import Progress, no_progress
+from envs.workers.tree_visit import tree_in_child
 from league.errors import LeagueError
 from league.exact.behaviours import Array, Mixture, PolicyFunction, tables_of, weighed
 from league.exact.sequence_form import SequenceForm
@@ -52,56 +51,46 @@ class SmallGame:
         return self.form.nash_conv(weights @ self.plans(members))
 
 
-def small_game(env: EnvConfig | str, *, limit_s: float = VISIT_S) -> SmallGame:
-    """Every history of a game.
+def small_game(env: EnvConfig | str, *, limit_s: float = VISIT_S, progress: Progress = no_progress) -> SmallGame:
+    """Every history of a game. Games in child processes are visited in one: they are slow, or may crash.
 
     Args:
-      limit_s: seconds of a visit by copies, for games that do not name their information states.
+      limit_s, progress: of a visit by copies, see `envs.search.tree_walk.visit`; for games that do not name their
+        information states.
     Raises:
-      NoExactValue: the game is too large, or can be neither asked nor copied.
+      NoExactValue: the game is too large, can be neither asked nor copied, or failed.
+      EnvError: it cannot be made.
     """
     config = EnvConfig(env) if isinstance(env, str) else env
-    with closing(make(config, num_envs=1)) as game:
+    if config.workers in ("auto", 0):
+        with closing(make(config, num_envs=1)) as game:
+            return small_game_of(game, config, limit_s=limit_s, progress=progress)
+    return _remembered(config, limit_s, lambda: tree_in_child(config, limit_s=limit_s, progress=progress))
+
+
+def small_game_of(
+    game: BatchedEnv, config: EnvConfig, *, limit_s: float = VISIT_S, progress: Progress = no_progress
+) -> SmallGame:
+    """As `small_game`, of a game that was made of `config` and has not begun."""
+    return _remembered(config, limit_s, lambda: known_tree(game, limit_s=limit_s, progress=progress))
+
+
+_LAST: dict[str, SmallGame | str] = {}
+"""The last game, or why it has no exact value; for one policy after the other."""
+
+
+def _remembered(config: EnvConfig, limit_s: float, find: Callable[[], KnownTree]) -> SmallGame:
+    key = json.dumps([asdict(config), limit_s], default=str)
+    if key not in _LAST:
+        _LAST.clear()
         try:
-            if isinstance(game, TreeGame):
-                return _small(game.decision_tree())
-            if isinstance(game, TableGame) and game.rounds == 1 and game.spec.num_teams == game.spec.num_seats:
-                return _small(_table_tree(game))
+            known = find()
         except EnvError as error:
-            raise NoExactValue(f"{error}.") from error
-        if game.spec.num_seats == 1 or game.spec.num_teams != game.spec.num_seats:
-            raise NoExactValue(f"{config.id} has no exact value here: that needs opponents, each seat for itself.")
-    visited = _visited(msgspec.json.encode(config), limit_s)
-    if isinstance(visited, str):
-        raise NoExactValue(f"{config.id} has no exact value here: {visited}.")
-    return _small(visited.tree, deals=None if visited.is_whole else visited.deals)
-
-
-def _small(tree: DecisionTree, *, deals: int | None = None) -> SmallGame:
-    return SmallGame(tree.info_states, SequenceForm(tree.info_states, tree.endings), deals)
-
-
-@functools.lru_cache(maxsize=1)
-def _visited(config: bytes, limit_s: float) -> VisitedTree | str:
-    """The tree of a game, or why there is none; the last one is kept, for one policy after the other."""
-    try:
-        return visit(msgspec.json.decode(config, type=EnvConfig), limit_s=limit_s)
-    except EnvError as error:
-        return str(error)
-
-
-def _table_tree(game: BatchedEnv) -> DecisionTree:
-    """One information state for each seat of a one-shot game, one ending for each joint action."""
-    assert isinstance(game, TableGame)
-    turn, seats = game.reset(0), np.arange(game.spec.num_seats)
-    legal = turn.action_mask
-    if legal is None:
-        legal = np.ones((seats.size, game.spec.actions.num_actions), np.bool_)
-    none = np.full(seats.size, -1)
-    fields = {name: np.asarray(field) for name, field in turn.obs.items()}
-    returns = game.payoffs.reshape(-1, seats.size).astype(np.float64)
-    action = np.indices(game.payoffs.shape[:-1]).reshape(seats.size, -1).T
-    return DecisionTree(
-        InformationStates(seat=seats, fields=fields, legal=legal, parent=none, parent_action=none),
-        Endings(np.ones(len(returns)), returns, np.broadcast_to(seats, action.shape), action),
-    )
+            _LAST[key] = str(error).removeprefix(f"{config.id} ").rstrip(".")
+        else:
+            states = known.tree.info_states
+            _LAST[key] = SmallGame(states, SequenceForm(states, known.tree.endings), known.deals)
+    found = _LAST[key]
+    if isinstance(found, str):
+        raise NoExactValue(f"{config.id} has no exact value here: {found}.")
+    return found

@@ -14,6 +14,7 @@ from envs.protocol import EnvSpec
 from league.errors import LeagueError
 from league.eval.pairs import PairRow
 from league.eval.report import Progress, evaluate_run
+from league.exact.exports import open_to_play
 from league.export.graphs import make_graphs
 from league.export.inputs import random_inputs
 from league.export.interface import core_state_of, outputs_of, preprocessing_of
@@ -22,7 +23,7 @@ from league.export.strength import Strength, strength_of
 from league.policies.auto_export import AUTO
 from league.policies.frozen import MANIFEST_FILE, FrozenCopy
 from league.policies.loaded_policy import LoadedPolicy
-from league.policies.loading import OpenRun, build_policy, frozen_copies, open_frozen, open_run
+from league.policies.loading import OpenRun, build_policy, frozen_copies, open_frozen
 from league.policies.package import (
     CARD_FILE,
     FORMAT,
@@ -140,7 +141,7 @@ def choose_export(source: Path, player: str) -> Chosen:
         run, frozen = open_frozen(source)
         frozen.require(player)
         return Chosen(run, frozen.copies, None, frozen.name, "all that its folder held", frozen.is_drawn)
-    run = open_run(source)
+    run = open_to_play(source, [player])
     selection = run.choose(player)
     copies = frozen_copies(run, selection)
     return Chosen(run, copies, selection, player, selection.reason, selection.is_drawn)

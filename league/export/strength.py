@@ -11,7 +11,7 @@ from league.core.metagame.ratings import league_ratings
 from league.core.state.records import BOT_PREFIX
 from league.core.state.state import LeagueState
 from league.eval.pairs import PairRow
-from league.policies.auto_export import EXPORTS, ExactExports, main_steps
+from league.policies.auto_export import EXPORTS, ExactExports
 from league.policies.select import Selection
 
 
@@ -92,13 +92,13 @@ def strength_of(
     scores = tuple(
         Score(row.away, row.games, row.score.value, row.score.low, row.score.high, tuple(row.by_team)) for row in pairs
     )
-    value = None if selection is None else _exact_of(state, selection, exact)
+    value = None if selection is None else _exact_of(selection, exact)
     return Strength(trained_steps, ratings, len(rows), scores, greedy, value, _gaps(state, ratings, scores, value))
 
 
-def _exact_of(state: LeagueState, selection: Selection, exact: ExactExports | None) -> float | None:
-    """The exact value of an export, if the main agents have not trained since it was computed."""
-    if exact is None or exact.trained_steps != main_steps(state):
+def _exact_of(selection: Selection, exact: ExactExports | None) -> float | None:
+    """The exact value of an export, if it is known."""
+    if exact is None:
         return None
     name = selection.name if selection.name in EXPORTS else selection.reason.partition(",")[0]
     return exact.values.get(name)

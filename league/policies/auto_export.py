@@ -32,33 +32,35 @@ games a mean over policies is a weaker player, and one network costs less."""
 
 @dataclass(frozen=True)
 class ExactExports:
-    """Exact exploitability of the exports of a run.
+    """Exact exploitability of the exports of a run, each of the policies that it stood for.
 
     Fields:
       values: export -> NashConv in the rewards of the game.
-      trained_steps: of the main agents, together, when they were computed; others do not count any more.
+      made_of: export -> digest of the policies that it stood for, also of one whose value there was no time for.
       mixture: snapshot -> weight of the least exploitable mixture that was found, empty where none was sought.
       deals: different draws of chance that the values are taken over, where there are probably more; None where none
         is missing.
+      refusal: why the game has no exact values, a sentence; empty where it has.
+      limit_s: seconds that the search had.
+      is_current: False where some exports have changed since.
     """
 
     values: Mapping[str, float]
-    trained_steps: int
+    made_of: Mapping[str, str] = field(default_factory=dict)
     mixture: Mapping[str, float] = field(default_factory=dict)
     deals: int | None = None
-
-    def is_of(self, state: LeagueState) -> bool:
-        """True if the league has not trained since."""
-        return self.trained_steps == main_steps(state)
+    refusal: str = ""
+    limit_s: float = 0.0
+    is_current: bool = True
 
 
 def auto_choice(state: LeagueState, exact: ExactExports | None = None) -> tuple[str, str]:
-    """The export that "auto" stands for, and one sentence on why."""
+    """The export that "auto" stands for, and one sentence on why. exact: values of the exports as they are now."""
     if not state.is_competitive:
         return BEST, "in a game of one team only strength counts"
     if state.perfect_information:
         return BEST, "every seat sees everything in this game, so that the strongest is the hardest to beat"
-    if exact is not None and exact.values and exact.is_of(state):
+    if exact is not None and exact.values and (exact.is_current or EXACT in exact.values):
         name = min((export for export in EXPORTS if export in exact.values), key=lambda export: exact.values[export])
         known = ", ".join(f"{export} {exact.values[export]:.3g}" for export in EXPORTS if export in exact.values)
         measure = "the exact NashConv" if exact.deals is None else f"the NashConv over {exact.deals} draws of chance"
@@ -85,8 +87,3 @@ def main_players(state: LeagueState) -> list[PlayerState]:
     """The main agents; every player where there is none."""
     players = list(state.players.values())
     return [player for player in players if player.role == MAIN_ROLE] or players
-
-
-def main_steps(state: LeagueState) -> int:
-    """Trained steps of all players that are exported."""
-    return sum(player.trained_steps for player in main_players(state))

@@ -1,20 +1,75 @@
-"""The exact values of a run's exports as they lie in its folder."""
+"""The exact values of a run's exports as they lie in its folder, and which of them are of today's policies."""
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import replace
+
 import msgspec
 
+from league.core.metagame.meta_game import exported_snapshots
+from league.core.state.state import LeagueState
 from league.errors import StorageError
-from league.policies.auto_export import ExactExports
+from league.policies.auto_export import EXACT, EXPORTS, ExactExports
+from league.policies.select import UnknownPolicy, choose
 from league.store.run_folder import RunFolder
 
 MAX_BYTES = 1 << 16
+DIGITS = 16
+"""Hexadecimal digits of a digest that are kept."""
 
 
-def read_exact(folder: RunFolder) -> ExactExports | None:
-    """The values that were computed last; None where none were, or the file is not what was written."""
+def read_exact(folder: RunFolder, state: LeagueState) -> ExactExports | None:
+    """The values that were computed of exports that still stand for the same policies.
+
+    Returns:
+      None where none were computed, or the file is not what was written.
+    """
     try:
         payload = folder.storage.read_bytes(folder.exports_path, max_bytes=MAX_BYTES)
-        return msgspec.json.decode(payload, type=ExactExports)
+        stored = msgspec.json.decode(payload, type=ExactExports)
     except (FileNotFoundError, StorageError, msgspec.DecodeError, UnicodeDecodeError):
         return None
+    now = made_of(state)
+    made = {name: digest for name, digest in stored.made_of.items() if now.get(name) == digest}
+    return replace(
+        stored,
+        values={name: value for name, value in stored.values.items() if name in made},
+        made_of=made,
+        mixture=stored.mixture if EXACT in made else {},
+        is_current=set(now) == set(made),
+    )
+
+
+def write_exact(folder: RunFolder, exact: ExactExports) -> None:
+    """Keep the values that were computed last. Raises StorageError, DiskFull."""
+    folder.storage.atomic_write_bytes(folder.exports_path, msgspec.json.encode(exact))
+
+
+def made_of(state: LeagueState) -> dict[str, str]:
+    """Export -> digest of the policies that it stands for; without those that the run has not."""
+    found = {}
+    for name in EXPORTS:
+        try:
+            parts = _snapshots(state, candidates(state)) if name == EXACT else _parts(state, name)
+        except UnknownPolicy:
+            continue
+        if parts:
+            found[name] = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:DIGITS]
+    return found
+
+
+def candidates(state: LeagueState) -> list[str]:
+    """Trained snapshots, among which the least exploitable mixture is sought."""
+    return [name for name in exported_snapshots(state) if state.snapshots[name].trained_steps > 0]
+
+
+def _parts(state: LeagueState, name: str) -> list[str]:
+    chosen = choose(state, name)
+    if chosen.checkpoint is not None:
+        return [chosen.player, chosen.checkpoint.digest, str(chosen.is_ema)]
+    return [f"{weight:.12g} {snapshot.snapshot_id} {snapshot.digest}" for weight, snapshot in chosen.members]
+
+
+def _snapshots(state: LeagueState, names: list[str]) -> list[str]:
+    return [f"{name} {state.snapshots[name].digest}" for name in names]

@@ -13,19 +13,18 @@ from agents.nets.network import build_network
 from agents.nets.registry import UnknownPartError
 from agents.restart_state import RestartStateError, ema_in, weights_in
 from agents.weights import Layout, Weights, WeightsError, from_named, layout_of
-from envs.plugins import is_admitted
-from envs.protocol import EnvConfig, EnvError, EnvSpec
+from envs.protocol import EnvConfig, EnvSpec
 from envs.registry import spec_of
 from league.core.state.records import SnapshotInfo
 from league.core.state.state import LeagueState
 from league.errors import CorruptSnapshot, LeagueError, MissingRun, MissingSnapshot
-from league.policies.auto_export import AUTO, EMA, ExactExports
+from league.policies.auto_export import EMA, ExactExports
 from league.policies.exact_file import read_exact
 from league.policies.frozen import FrozenCopy, FrozenFolder, SingleFolder
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
 from league.policies.package import is_frozen_folder, read_frozen_folder
 from league.policies.policy_store import fits, network_of, network_plain, spec_hash
-from league.policies.select import DRAWN, Selection, choose
+from league.policies.select import Selection, choose
 from league.policies.trust import names_of_manifest, read_config, require_trusted, trust_folder
 from league.store.checkpoints import CheckpointStore
 from league.store.journaled_league import state_of_run
@@ -48,7 +47,7 @@ class OpenRun:
       network: of its policies.
       state: the league.
       store: its snapshots. checkpoints: restart states of its learners.
-      exact: exact values of its exports; None where none are known.
+      exact: exact values of its exports as they are now; None where none were computed.
     """
 
     path: Path
@@ -77,48 +76,6 @@ class OpenRun:
             ) from error
 
 
-def load_policy(
-    run_or_snapshot: str | Path,
-    player: str = AUTO,
-    *,
-    greedy: bool = False,
-    seed: int = 0,
-    env: EnvConfig | None = None,
-    trust: bool = False,
-) -> LoadedPolicy | LoadedMixture:
-    """A policy to play with.
-
-    A folder that this user's own `league train` did not make gives weights only: code that it names is not loaded, see
-    `league.policies.trust`.
-
-    Args:
-      run_or_snapshot: a run folder (also of a live run), the folder of one snapshot, or that of an exported policy.
-      player: "auto": the one to play, the strongest where all see everything and move in turn, else the least
-        exploitable as far as is known. "ema": the moving average of the main agent's weights; "last": its last
-        weights. "best": the newest snapshot of a main agent that is as strong as its strongest; before a trained one
-        has rated games, the main agent that trained most. "mixture": of main agents' snapshots, one that no other
-        reliably beats. "average": the second half of the main agents' snapshots. "exact": the mixture of
-        them that loses least to exact best replies, known where training ended in a small game. A snapshot's id, or a
-        tag of it. A player's id: its learner as last saved, or its newest snapshot if that is newer. Or a mixture of
-        these: "main-0-s7*2+main-0-s9" draws the first in 2 games of 3.
-      greedy: take the likeliest action instead of sampling.
-      seed: of sampled actions and drawn members, until `reset` is given another.
-      env: the game to make instead of the one that the folder names. It is for folders made elsewhere: the path of the
-        game's file, for example, may differ here.
-      trust: whether to load code that the folder names, regardless of its author.
-    Raises:
-      Untrusted: the folder names code that this user has not trusted.
-      LeagueError: no such run or player, or a damaged file; one sentence with what to do.
-      EnvError: the game that it was trained on cannot be made here.
-    """
-    path = Path(run_or_snapshot)
-    if trust:
-        trust_folder(path)
-    if is_frozen_folder(path):
-        return _load_folder(path, player, greedy=greedy, seed=seed, env=env)
-    return load_from_run(open_run(path, env=env), player, greedy=greedy, seed=seed)
-
-
 def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -> OpenRun:
     """Read a run: its configuration, and its journal up to the last durable event.
 
@@ -136,15 +93,16 @@ def open_run(path: Path, *, env: EnvConfig | None = None, trust: bool = False) -
         trust_folder(path)
     config = read_config(run, env=env)
     game = config.env if env is None else env
+    state = state_of_run(run)
     return OpenRun(
         path=run.path,
         env=game,
         spec=spec_of(replace(game, workers=0)),  # child processes do not give the env's own format
         network=config.network,
-        state=state_of_run(run),
+        state=state,
         store=LocalSnapshotStore(run.snapshots_path),
         checkpoints=CheckpointStore(run.checkpoints_path),
-        exact=read_exact(run),
+        exact=read_exact(run, state),
     )
 
 
@@ -351,29 +309,3 @@ def load_copies(
         policy = build_policy(own_name, copy.weights, copy.manifest, spec, greedy=greedy, seed=seed, source=source)
         members.append((copy.weight, policy))
     return LoadedMixture(name, members, seed=seed) if is_drawn else members[0][1]
-
-
-def _load_folder(
-    folder: Path, player: str, *, greedy: bool, seed: int, env: EnvConfig | None
-) -> LoadedPolicy | LoadedMixture:
-    frozen = read_frozen_folder(folder)
-    spec = frozen.spec if env is None and not _may_make_game(frozen) else open_frozen(folder, env=env)[0].spec
-    assert spec is not None, "only a package describes a game that is not made"
-    frozen.require(player)
-    if player in DRAWN:
-        frozen = replace(frozen, is_drawn=True)
-    return load_frozen(frozen, spec, greedy=greedy, seed=seed)
-
-
-def _may_make_game(frozen: FrozenFolder) -> bool:
-    """False for a package whose game is code of others, or is not installed here: its own facts do then."""
-    manifest = frozen.copies[0].manifest
-    if frozen.spec is None:
-        return True
-    if any(found.kind == "env" and not is_admitted(found.entry) for found in names_of_manifest(manifest)):
-        return False
-    try:
-        spec_of(EnvConfig(manifest.env_id, manifest.env))
-    except EnvError:
-        return False
-    return True

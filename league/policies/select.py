@@ -134,13 +134,12 @@ def _exact(state: LeagueState, exact: ExactExports | None) -> Selection:
     """The least exploitable mixture of a game small enough to compute every best reply.
 
     Raises:
-      UnknownPolicy: none is known, or the league has trained since.
+      UnknownPolicy: none is known of the snapshots that there are.
     """
-    if exact is None or not exact.mixture or not exact.is_of(state):
-        raise UnknownPolicy(
-            f"the run has no {EXACT} mixture: it is computed where training ends, in games small enough for an exact "
-            "NashConv; take auto."
-        )
+    if exact is None or not exact.mixture:
+        refusal = "" if exact is None else exact.refusal
+        why = refusal or "`league eval` computes it for these snapshots, where the game is small enough."
+        raise UnknownPolicy(f"the run has no {EXACT} mixture, take auto: {why}")
     ordered = sorted(exact.mixture.items(), key=lambda part: -part[1])
     members = tuple((weight, state.snapshots[name]) for name, weight in ordered)
     reason = f"the mixture of main agents' snapshots that loses least to exact best replies: {exact.values[EXACT]:.3g}"

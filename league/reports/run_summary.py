@@ -44,12 +44,12 @@ def show_end(
     """
     from league.eval.report import evaluate_run
     from league.eval.report_table import print_report
-    from league.exact.exports import measure_exports
+    from league.exact.exports import Search, open_to_play
 
     config = parse_config(RunFolder.open(path).read_config(), source=str(path))
     typer.echo(f"\nTraining ended: {reason}.\n")
     if limit_s is not None:
-        measure_exports(path, limit_s=limit_s, say=lambda sentence: typer.echo(sentence, err=True))
+        open_to_play(path, [AUTO], search=Search(limit_s))
     status = read_status(path)
     typer.echo(status.text())
     rated = read_ratings(path).text().splitlines()

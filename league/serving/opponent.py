@@ -8,7 +8,8 @@ from typing import Any, Literal, overload
 from envs.adapters.single_seat import ALTERNATE, SingleSeatEnv
 from envs.protocol import EnvConfig
 from envs.registry import spec_of
-from league.policies.loading import PolicyMismatch, load_policy
+from league.exact.load_policy import load_policy
+from league.policies.loading import PolicyMismatch
 from league.policies.observation import Observation
 from league.policies.policy_store import spec_hash
 from league.policies.source_text import parse_source

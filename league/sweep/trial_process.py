@@ -91,9 +91,10 @@ def _exploiter(run: Path, rung: int, objective: Objective, *, seed: int) -> tupl
 def _exact(run: Path) -> tuple[float, str]:
     from league.exact.behaviours import members_of
     from league.exact.exploitability import nash_conv
-    from league.policies.loading import load_selection, open_run
+    from league.exact.exports import open_to_play
+    from league.policies.loading import load_selection
 
-    opened = open_run(run)
+    opened = open_to_play(run, ["auto"])
     chosen = opened.choose("auto")
     value = nash_conv(opened.env, members_of(load_selection(opened, chosen)))
     return -value, f"NashConv {value:.4f} of {chosen.reason.partition(',')[0]}"

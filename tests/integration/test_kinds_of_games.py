@@ -11,7 +11,7 @@ from agents.acting.policy import BotPolicy
 from envs.bots import make_bot
 from envs.protocol import EnvConfig
 from league.eval.match import play_match
-from league.policies.loading import load_policy
+from league.exact.load_policy import load_policy
 from league.reports.verify import verify_run
 from tests.league.commands import league
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, state_of, tiny, write_config

@@ -14,7 +14,7 @@ from agents.acting.policy import BotPolicy
 from envs.bots import make_bot
 from envs.protocol import EnvConfig
 from league.eval.match import play_match
-from league.policies.loading import load_policy
+from league.exact.load_policy import load_policy
 from league.reports.verify import verify_run
 from league.run.budget import Limits
 from league.run.launch import train

@@ -93,5 +93,5 @@ def _auto(state: LeagueState, folder: RunFolder) -> str:
     """The export that is played where nobody names one, and why."""
     if not own_snapshots(state):
         return ""
-    name, reason = auto_choice(state, read_exact(folder))
+    name, reason = auto_choice(state, read_exact(folder, state))
     return f"{name}: {reason}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,9 +16,14 @@ from envs.decision_tree import DecisionTree
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
 from envs.search.deals import LEAST, DealEndings, Deals
-from envs.search.tree_walk import visit
+from envs.search.tree_walk import VisitedTree, visit
 from league.exact.behaviours import Fields, PolicyFunction, tables_of
 from league.exact.sequence_form import SequenceForm
+
+
+def visited_game(game: str, *, limit_s: float) -> VisitedTree:
+    with closing(make(EnvConfig(game), num_envs=1)) as env:
+        return visit(env, limit_s=limit_s)
 
 
 def form_of(tree: DecisionTree) -> SequenceForm:
@@ -89,7 +95,7 @@ def lottery() -> Lottery:
 )
 def test_a_visited_game_is_worth_what_its_own_tree_says(game: str) -> None:
     own = make(EnvConfig(game), num_envs=1).decision_tree()  # type: ignore[attr-defined]
-    visited = visit(EnvConfig(game), limit_s=60.0)
+    visited = visited_game(game, limit_s=60.0)
     assert visited.is_whole
     assert len(visited.tree.info_states.seat) == len(own.info_states.seat)
     for seed in range(3):
@@ -101,7 +107,7 @@ def test_a_visited_game_is_worth_what_its_own_tree_says(game: str) -> None:
 
 
 def test_draws_of_chance_before_and_after_the_decisions_are_met_and_weighed() -> None:
-    visited = visit(EnvConfig(f"{__name__}:auction"), limit_s=60.0)
+    visited = visited_game(f"{__name__}:auction", limit_s=60.0)
     assert (visited.deals, visited.is_whole) == (8, True)  # two worths each, and a coin
     assert len(visited.tree.info_states.seat) == 4
     form = form_of(visited.tree)
@@ -114,7 +120,7 @@ def test_draws_of_chance_before_and_after_the_decisions_are_met_and_weighed() ->
 def test_a_game_of_too_much_chance_is_given_up_long_before_the_limit() -> None:
     began = time.monotonic()
     with pytest.raises(EnvError, match="too many lots"):
-        visit(EnvConfig(f"{__name__}:lottery"), limit_s=5.0)
+        visited_game(f"{__name__}:lottery", limit_s=5.0)
     assert time.monotonic() - began < 60.0
 
 
@@ -123,7 +129,7 @@ def test_a_game_of_too_much_chance_is_given_up_long_before_the_limit() -> None:
 )
 def test_a_game_that_cannot_be_visited_says_why(game: str, message: str) -> None:
     with pytest.raises(EnvError, match=message):
-        visit(EnvConfig(game), limit_s=5.0)
+        visited_game(game, limit_s=5.0)
 
 
 def drawn(counts: list[int]) -> Deals:

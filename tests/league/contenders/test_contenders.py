@@ -23,7 +23,7 @@ from envs.registry import make, spec_of
 from league.contenders.contender import Contender, Game, OpenConditions, UnknownContender
 from league.contenders.finding import CONTENDERS, find_contenders, finder_of, game_of, remarks_on, require_playable
 from league.eval.contest import ContestConditions, play_batch
-from league.policies.loading import load_policy
+from league.exact.load_policy import load_policy
 from league.serving.app import PolicyApp, ServingConfig
 from league.serving.client import PolicyClient
 from league.serving.served_policy import ServedPolicy

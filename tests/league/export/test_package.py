@@ -21,11 +21,12 @@ from envs.registry import make, spec_of
 from league.config.loading import parse_config
 from league.core.state.population_config import FixedOpponentConfig
 from league.errors import CorruptSnapshot, LeagueError
+from league.exact.load_policy import load_policy
 from league.export.exporter import export_policy
 from league.export.importer import verify_package
 from league.policies.imported import fits_running_hosts, policies_from_outside
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy
-from league.policies.loading import copies_at, load_policy, open_run
+from league.policies.loading import copies_at, open_run
 from league.policies.package import SUMS_FILE, StoredSpec, facts_of, min_numbers, read_package, sums_text
 from league.policies.policy_store import network_plain
 from league.policies.trust import Untrusted

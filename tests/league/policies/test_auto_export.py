@@ -17,7 +17,7 @@ from league.core.state.state import CheckpointPointer, LeagueState
 from league.eval.report import evaluate_run
 from league.exact.behaviours import members_of
 from league.exact.exploitability import nash_conv
-from league.exact.exports import measure_exports
+from league.exact.exports import Search, with_exact
 from league.policies.auto_export import (
     AVERAGE,
     BEST,
@@ -29,7 +29,6 @@ from league.policies.auto_export import (
     MIXTURE,
     ExactExports,
     auto_choice,
-    main_steps,
 )
 from league.policies.exact_file import read_exact
 from league.policies.loading import copies_at, load_selection, open_run
@@ -65,9 +64,9 @@ def test_ema_is_the_average_in_the_newest_restart_state_and_last_its_weights(run
 def test_the_exact_values_choose_and_are_forgotten_once_the_run_continues(tmp_path: Path) -> None:
     start(tmp_path, KUHN, env_steps=3_000)
     path = tmp_path / "run"
-    exact = measure_exports(path, limit_s=60.0)
+    exact = with_exact(open_run(path), Search(60.0)).exact
     assert exact is not None and set(exact.values) == set(EXPORTS)
-    assert read_exact(RunFolder.open(path)) == exact
+    assert read_exact(RunFolder.open(path), state_of(path)) == exact
     least = min(exact.values, key=exact.values.__getitem__)
     members = open_run(path).choose(EXACT).members
     assert {snapshot.snapshot_id: weight for weight, snapshot in members} == exact.mixture
@@ -88,14 +87,16 @@ def test_the_exact_values_choose_and_are_forgotten_once_the_run_continues(tmp_pa
     assert open_run(path).choose("auto").reason.startswith("ema, as the moving average")
     with pytest.raises(UnknownPolicy, match="no exact mixture"):
         open_run(path).choose(EXACT)
+    later = read_exact(RunFolder.open(path), state_of(path))
+    assert later is not None and not later.is_current and EMA not in later.values and later.mixture == {}
 
 
 def test_no_time_computes_nothing_and_a_torn_file_counts_as_none(run: Path) -> None:
-    exact = measure_exports(run, limit_s=-1.0)
+    exact = with_exact(open_run(run), Search(-1.0)).exact
     assert exact is not None and exact.values == {}
     folder = RunFolder.open(run)
     folder.exports_path.write_bytes(b"{")
-    assert read_exact(folder) is None
+    assert read_exact(folder, state_of(run)) is None
     folder.exports_path.unlink()
 
 
@@ -125,7 +126,7 @@ def test_auto_is_the_strongest_where_all_see_everything(tmp_path: Path) -> None:
     start(tmp_path, tiny(league=ONE_PLAYER), env_steps=1_000)
     state = state_of(tmp_path / "run")
     assert state.perfect_information and auto_choice(state)[0] == BEST
-    assert measure_exports(tmp_path / "run", limit_s=60.0) is None
+    assert with_exact(open_run(tmp_path / "run"), Search(60.0)).exact is None
     assert "auto is best: every seat sees everything" in read_status(tmp_path / "run").text()
 
 
@@ -150,10 +151,10 @@ def test_auto_follows_the_kind_of_game_and_what_there_is(run: Path) -> None:
         assert auto_choice(state)[0] == AVERAGE
     state.totals.decisions *= 100
     assert auto_choice(state)[0] == EMA
-    few = EMA
-    stale = ExactExports({BEST: 0.1, EMA: 0.2}, main_steps(state) - 1)
-    assert auto_choice(state, stale)[0] == few
-    assert auto_choice(state, dataclasses.replace(stale, trained_steps=main_steps(state)))[0] == BEST
+    assert auto_choice(state, ExactExports({}))[0] == EMA
+    assert auto_choice(state, ExactExports({BEST: 0.1}, is_current=False))[0] == EMA
+    assert auto_choice(state, ExactExports({BEST: 0.2, EXACT: 0.1}, is_current=False))[0] == EXACT
+    assert auto_choice(state, ExactExports({BEST: 0.1, EMA: 0.2}))[0] == BEST
 
 
 def test_before_the_first_snapshot_there_is_nothing_to_choose(run: Path) -> None:

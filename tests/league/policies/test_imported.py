@@ -23,7 +23,7 @@ from league.core.metagame.ratings import league_ratings
 from league.core.state.events import EVENTS, LeaseFinished, LeaseGranted, PolicyImported
 from league.errors import ConfigError, LeagueError
 from league.eval.report import evaluate_run
-from league.policies.loading import load_policy
+from league.exact.load_policy import load_policy
 from league.reports.lineage import read_lineage
 from league.reports.status.report import read_status
 from league.reports.verify import verify_run

@@ -17,8 +17,9 @@ from envs.protocol import EnvConfig
 from envs.registry import make
 from league.errors import CorruptSnapshot, LeagueError, MissingRun
 from league.eval.match import play_match
+from league.exact.load_policy import load_policy
 from league.policies.loaded_policy import LoadedPolicy
-from league.policies.loading import PolicyMismatch, copies_at, load_policy, open_run
+from league.policies.loading import PolicyMismatch, copies_at, open_run
 from league.policies.observation import ObservationMismatch
 from league.policies.select import UnknownPolicy, choose
 from tests.league.eval.eval_runs import (

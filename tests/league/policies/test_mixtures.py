@@ -11,8 +11,8 @@ from agents.acting.policy import ActInputs
 from envs.protocol import EnvConfig
 from envs.registry import make
 from league.eval.match import play_match
+from league.exact.load_policy import load_policy
 from league.policies.loaded_policy import LoadedMixture, LoadedPolicy, MixtureSeatPolicy
-from league.policies.loading import load_policy
 from league.policies.select import UnknownPolicy
 from tests.league.eval.eval_runs import (
     EMPTY_BOARD,

@@ -17,7 +17,7 @@ from envs.protocol import EnvConfig
 from envs.registry import make
 from league.config.loading import parse_config
 from league.errors import ConfigError, CorruptSnapshot, LeagueError
-from league.policies.loading import load_policy
+from league.exact.load_policy import load_policy
 from league.reports.verify import verify_run
 from league.store.run_folder import RunFolder
 from tests.agents.learner.learner_cases import weights_in

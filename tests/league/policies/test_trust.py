@@ -21,9 +21,10 @@ from league.core.state.events import LeagueCreated
 from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.errors import LeagueError
 from league.eval.report import evaluate_run
+from league.exact.load_policy import load_policy
 from league.history.fork import fork_run
 from league.history.rewind import rewind_run
-from league.policies.loading import load_policy, open_run
+from league.policies.loading import open_run
 from league.policies.trust import Untrusted
 from league.reports.lineage import read_lineage
 from league.reports.payoff import read_payoff

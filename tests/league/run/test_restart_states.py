@@ -12,10 +12,10 @@ from league.config.run_config import RuntimeConfig
 from league.core.state.events import CheckpointSaved
 from league.core.state.records import Progress
 from league.core.state.state import LeagueState
+from league.exact.load_policy import load_policy
 from league.monitor.jsonl_sink import decode_row
 from league.monitor.names import ENV_STEPS, LOST_STEPS, TRAINED_STEPS
 from league.policies.loaded_policy import LoadedPolicy
-from league.policies.loading import load_policy
 from league.policies.select import choose
 from league.run.budget import Limits
 from league.run.checkpointing import RestartStates
