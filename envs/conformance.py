@@ -358,11 +358,12 @@ def _facts(env: BatchedEnv, check: Check) -> Iterator[Finding]:
         mean = np.mean(check.returns, axis=0)
         yield Finding(
             "fact",
-            "episodes at random",
-            f"{len(check.lengths)}, {np.mean(check.lengths):.1f} turns on average, {check.num_truncated} truncated,"
-            f" mean returns {', '.join(f'{value:+.2f}' for value in mean)}",
+            "episodes of the check",
+            f"{len(check.lengths)} at random, {np.mean(check.lengths):.1f} turns on average,"
+            f" {check.num_truncated} truncated, mean returns {', '.join(f'{value:+.2f}' for value in mean)}",
         )
     else:
-        yield Finding("fact", "episodes at random", f"none ended in {check.num_steps} turns; give more, by --steps N")
+        none = f"none ended in {check.num_steps} turns; give more, by --steps N"
+        yield Finding("fact", "episodes of the check", none)
     yield Finding("fact", "returns", returns_text(spec))
     yield Finding("fact", "copies", check.copies or "not tried")

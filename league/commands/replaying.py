@@ -116,7 +116,9 @@ def watch(
         if folder is not None:
             folder.add(game.replay)
         names = seat_names_of(game.replay)
-        steps = ", ".join("a snapshot" if trained is None else f"{trained:,} steps" for trained in game.trained_steps)
+        is_alone = len({holder.name for holder in game.replay.seats}) == 1
+        trained_steps = game.trained_steps[:1] if is_alone else game.trained_steps
+        steps = ", ".join("a snapshot" if trained is None else f"{trained:,} steps" for trained in trained_steps)
         for frame in frames_of(game.replay, trust=trust):
             text = "\n".join(lines_of(frame, names, game.replay.seats))
             typer.echo(f"{clear}game {number}: {title_of(game.replay)} ({steps})\n{text}\n")

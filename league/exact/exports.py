@@ -48,7 +48,7 @@ def to_stderr(sentence: str) -> None:
 
 @dataclass(frozen=True)
 class Search:
-    """The limits of a search, and who is told of it.
+    """The limits of a search, and where its progress is reported.
 
     Fields:
       limit_s: seconds, about. is_insisted: whether to try again what found no time or no value with this limit before.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -61,8 +62,10 @@ def game_view(replay: Replay, game: int = 0, *, trust: bool = False) -> GameView
 
 
 def title_of(replay: Replay) -> str:
-    """The game and who played it."""
-    return f"{replay.env.id}: {' - '.join(dict.fromkeys(holder.name for holder in replay.seats))}"
+    """The game, without the folder of its file, and who played it."""
+    where, colon, name = replay.env.id.rpartition(":")
+    game = f"{Path(where).name}{colon}{name}" if where.endswith(".py") else replay.env.id
+    return f"{game}: {' - '.join(dict.fromkeys(holder.name for holder in replay.seats))}"
 
 
 def seat_names_of(replay: Replay) -> tuple[str, ...]:

@@ -83,7 +83,10 @@ class Measures:
             yield f"bare env: {self.bare:,.0f} decisions a core-second, the best of the above is {self.share:.2f} of it"
         if self.episodes:
             low, mean, high = self.lengths
-            yield f"episode lengths: {low:,.0f} to {high:,.0f} turns, {mean:,.1f} on average of {self.episodes:,}"
+            yield (
+                f"episode lengths: {low:,.0f} to {high:,.0f} turns, {mean:,.1f} on average of the {self.episodes:,} "
+                "episodes in which the speed was measured"
+            )
             yield f"observed returns: {self.returns[0]:g} to {self.returns[1]:g}"
             yield f"returns by seat: {', '.join(_seat_text(seat) for seat in self.seats)}{self._bias()}"
         ranges = (f"{name} {low:g} to {high:g}" for name, (low, high) in self.observations.items())

@@ -59,7 +59,7 @@ def test_a_check_lists_seats_observations_actions_and_copies() -> None:
 def test_of_large_observations_fewer_turns_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("envs.conformance.MAX_KEPT_BYTES", 4 * 2 * 6 * 7 * 10)  # ten turns of four games
     facts = {found.rule: found.text for found in check_env(EnvConfig("connect_four"), num_envs=4, steps=100)}
-    assert facts["episodes at random"].startswith("1, 9.0 turns on average")  # 36 in 200 turns
+    assert facts["episodes of the check"].startswith("1 at random, 9.0 turns on average")  # 36 in 200 turns
 
 
 def test_an_env_that_cannot_be_made_is_a_fault() -> None:

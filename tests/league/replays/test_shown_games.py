@@ -14,7 +14,7 @@ from envs.protocol import EnvConfig
 from envs.registry import spec_of
 from envs.rendering.drawing import Circle, Drawing, Label, Line, Pixels, Rect
 from league.contenders.bots import bot_policy
-from league.replays.game_view import game_view, lines_of, outcome_text, seat_names_of
+from league.replays.game_view import game_view, lines_of, outcome_text, seat_names_of, title_of
 from league.replays.html import html_of
 from league.replays.playback import frames_of
 from league.replays.raster import image_of
@@ -52,6 +52,13 @@ def test_words_of_a_state_and_of_the_end() -> None:
     assert outcome_text(replay, 0, names) == (
         f"Ended after {len(frames) - 1} steps: first (a<b) {returns[0]:+.3g}, second (other) {returns[1]:+.3g}."
     )
+
+
+def test_a_title_names_the_file_of_a_game_without_its_folder() -> None:
+    replay = recorded("kuhn_poker")
+    assert title_of(replay) == "kuhn_poker: a<b - other"
+    own = msgspec.structs.replace(replay, env=msgspec.structs.replace(replay.env, id="/far/away/my_game.py:make"))
+    assert title_of(own) == "my_game.py:make: a<b - other"
 
 
 def test_an_image_has_the_colours_of_its_shapes() -> None:
