@@ -147,6 +147,24 @@ def test_the_fields_of_a_docstring_are_those_of_the_record(path: Path) -> None:
 
 
 @every_file
+def test_the_arguments_of_a_docstring_are_those_of_the_function(path: Path) -> None:
+    """The docstring of a class speaks of the arguments of its `__init__`."""
+    for node in ast.walk(tree_of(path)):
+        function = node
+        if isinstance(node, ast.ClassDef):
+            made = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "__init__"]
+            function = made[0] if made else node
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        text = ast.get_docstring(node) if isinstance(node, ast.ClassDef) else ast.get_docstring(function)
+        section = re.search(r"^Args:\n(.*?)(?=^\S|\Z)", text or "", re.MULTILINE | re.DOTALL)
+        own = {argument.arg for argument in ast.walk(function.args) if isinstance(argument, ast.arg)}
+        for names in re.findall(r"^ {2}(?=\S)((?:\w+, )*\w+): ", section[1] if section else "", re.MULTILINE):
+            strange = {*names.split(", ")} - own
+            assert not strange, f"{name_of(path)}:{node.lineno}: {node.name} has no argument {sorted(strange)}"
+
+
+@every_file
 def test_messages_are_plain(path: Path) -> None:
     prose = {text for _, text in docstrings(path)}
     for node in ast.walk(tree_of(path)):
