@@ -17,6 +17,7 @@ import argparse
 import functools
 import json
 import os
+import signal
 import statistics
 import sys
 import tempfile
@@ -184,6 +185,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="end with the rows as one JSON object")
     given = parser.parse_args(arguments)
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # so that `finally` cleans up
     prepare_process()
     workload, load = WORKLOADS[given.env], os.getloadavg()[0]
     bench = Bench(EnvConfig(given.env), NETWORK, workload.learner, workload.bound_envs, SECONDS_OF_PARTS)
