@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from league.config.changes import differences, live_problem
 from league.config.commented import recommented
-from league.config.loading import parse_config
-from league.config.plugin_names import outside_names
-from league.config.run_config import RunConfig, config_plain, dump_config
+from league.config.loading import config_of
+from league.config.plugin_names import outside_names, with_absolute_files
+from league.config.problems import apply_override
+from league.config.run_config import RunConfig, config_plain
 from league.core.retention import plan_retention
 from league.core.settings import is_of_league, value_of
 from league.core.state.commands import (
@@ -94,8 +96,9 @@ def plan_set(
     changes = [ConfigChange(key, json.dumps(_held(inputs, key)), json.dumps(value)) for key, value in own]
     if others:
         config = overridden(inputs.config, others)
-        found = tuple(differences(config_plain(inputs.config), config_plain(config)))
-        _require_live([change for change in found if change.key != allowed], inputs.config, config)
+        before, after = config_plain(inputs.config), config_plain(config)
+        found = tuple(differences(before, after))
+        _require_live([change for change in found if change.key != allowed], before, after)
         changes += found
         text = recommented(config, inputs.state.config_text) if found else ""
     if not changes:
@@ -255,19 +258,22 @@ def _with_group(config: RunConfig, key: str) -> str:
 def overridden(config: RunConfig, pairs: Iterable[tuple[str, object]]) -> RunConfig:
     """A configuration with keys set. Raises OperationRefused."""
     overrides = [f"{key}={json.dumps(value)}" for key, value in pairs]
+    plain = config_plain(config)
+    problems = [problem for override in overrides if (problem := apply_override(plain, override)) is not None]
+    with_absolute_files(plain, (Path.cwd(),))
     try:
-        return parse_config(dump_config(config), source="the configuration", overrides=overrides)
+        return config_of(plain, problems, source="the configuration")
     except ConfigError as error:
         raise OperationRefused("; ".join(error.problems[:MAX_SHOWN])) from error
 
 
-def _require_live(changes: Sequence[ConfigChange], before: RunConfig, after: RunConfig) -> None:
+def _require_live(changes: Sequence[ConfigChange], before: object, after: object) -> None:
     for change in changes:
         rule = live_problem(change.key)
         if rule is not None:
             raise OperationRefused(f"{change.key} cannot change while the run goes: {rule}")
-    known = {found.entry for found in outside_names(config_plain(before))}
-    strange = [found for found in outside_names(config_plain(after)) if found.entry not in known]
+    known = {found.entry for found in outside_names(before)}
+    strange = [found for found in outside_names(after) if found.entry not in known]
     if strange:
         raise OperationRefused(
             f"{strange[0].path} names code of your own, which a running league does not load: stop it, then "

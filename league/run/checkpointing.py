@@ -73,8 +73,8 @@ class RestartStates:
             self._submit(TakeCheckpoint(player))
 
     def ask_all(self, players: Iterable[str]) -> None:
-        """As `ask`, each of them."""
-        for player in list(players):
+        """As `ask`, each of them, in an order that the next process repeats: a set of names has another one there."""
+        for player in sorted(players):
             self.ask(player)
 
     def forget(self, players: Iterable[str]) -> None:

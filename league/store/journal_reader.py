@@ -30,6 +30,7 @@ GENESIS = hashlib.sha256(b"league journal 1").digest()
 """Chain value before the first event."""
 
 BUSY_TIMEOUT_S = 10.0
+MAX_SEQ = (1 << 63) - 1
 
 _TROUBLE_OUTSIDE_THE_FILE = (
     sqlite3.SQLITE_BUSY,
@@ -71,7 +72,7 @@ class JournalReader:
         self._codec = EventCodec(events)
 
     @classmethod
-    def open_readonly(cls, path: Path, *, events: Mapping[str, type]) -> JournalReader:
+    def open_readonly(cls, path: Path, *, events: Mapping[str, type]) -> Self:
         """Open for reading alone.
 
         Raises:
@@ -269,8 +270,7 @@ class JournalReader:
 
     def _checked_rows(self, from_seq: int, to_seq: int | None) -> Iterator[tuple[int, str, bytes]]:
         expected, chain = from_seq, self._chain_before(from_seq)
-        last = (1 << 62) if to_seq is None else to_seq
-        for seq, kind, body, stored_chain in self._single_rows(from_seq, last):
+        for seq, kind, body, stored_chain in self._single_rows(from_seq, to_seq):
             if seq != expected:
                 raise damaged(self._path, f"event {expected} is missing")
             chain = next_chain(chain, kind, self._blob(body, seq))
@@ -279,12 +279,13 @@ class JournalReader:
             yield seq, kind, body
             expected += 1
 
-    def _single_rows(self, from_seq: int, to_seq: int) -> Iterator[tuple[int, str, bytes, bytes]]:
+    def _single_rows(self, from_seq: int, to_seq: int | None) -> Iterator[tuple[int, str, bytes, bytes]]:
         """Number, kind, body and chain of every event, those in segments too; only the latter are checked."""
         last = from_seq - 1
         with named_sqlite_errors(self._path):
             rows = self._connection.execute(
-                "SELECT seq, kind, body, chain FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq", (from_seq, to_seq)
+                "SELECT seq, kind, body, chain FROM events WHERE seq >= ? AND seq <= ? ORDER BY seq",
+                (from_seq, MAX_SEQ if to_seq is None else to_seq),
             )
             for seq, kind, body, chain in rows:
                 if kind == SEGMENT:
@@ -293,7 +294,7 @@ class JournalReader:
                 else:
                     yield seq, kind, body, chain
                 last = seq
-        if last < to_seq:
+        if to_seq is not None and last < to_seq:
             yield from (row[:4] for row in self.part_of_segment(last + 1, to_seq))
 
     def _blob(self, value: object, seq: int) -> bytes:

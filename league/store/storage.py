@@ -150,7 +150,7 @@ class Storage:
             if size > max_bytes:
                 raise StorageError(f"{path} has {size} bytes, more than the {max_bytes} allowed for such a file.")
             try:
-                return file.read(max_bytes + 1)
+                return file.read(size + 1)  # more would set `max_bytes` of memory aside for a file of a few
             except OSError as error:
                 raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
 

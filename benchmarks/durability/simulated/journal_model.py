@@ -93,11 +93,12 @@ class JournalModel:
             "expired leases": (totals.leases_expired, self.expired),
         }
         for name, (said, known) in pairs.items():
-            require(said == known, f"{name} at event {self.seq}: the league says {said}, its journal {known}")
+            if said != known:
+                raise Broken(f"{name} at event {self.seq}: the league says {said}, its journal {known}")
 
     def _fold(self, event: object) -> None:
         if isinstance(event, RunStarted | RunStopped):
-            require(not self.leases, f"event {self.seq} {event} leaves leases open: {list(self.leases)}")
+            require(not self.leases, f"event {self.seq} leaves leases open: {list(self.leases)}")
             require(event.token == self.token + isinstance(event, RunStarted), f"event {self.seq}: token {event.token}")
             self.token, self.running = event.token, isinstance(event, RunStarted)
         elif isinstance(event, LeaseGranted):

@@ -21,6 +21,7 @@ from agents.nets.network import build_network
 from agents.weights import Weights, layout_of
 from benchmarks.durability.simulated.hosts import Chances, SimulatedRuntime, VirtualClock
 from benchmarks.durability.simulated.journal_model import Broken, JournalModel, require
+from benchmarks.durability.simulated.kept_answers import kept_answers, one_of_equals
 from benchmarks.durability.simulated.schedule import LEAGUES, OPERATIONS, SHARED, Schedule
 from envs.registry import spec_of
 from league.config.loading import parse_config
@@ -53,11 +54,17 @@ class Died(BaseException):
 
 @dataclass(frozen=True)
 class Ran:
-    """The end of a schedule. deaths: sessions that died; events: in its journal; turns: of the daemon's loop."""
+    """The end of a schedule.
+
+    Fields:
+      deaths: sessions that died. events: in its journal. turns: of the daemon's loop.
+      chain: value (hex) after the last event of its journal, the same wherever the schedule is repeated.
+    """
 
     deaths: int
     events: int
     turns: int
+    chain: str
 
 
 def run_schedule(schedule: Schedule, folder: Path) -> Ran:
@@ -66,12 +73,13 @@ def run_schedule(schedule: Schedule, folder: Path) -> Ran:
     Raises:
       Broken: a rule did not hold.
     """
-    return _Run(schedule, folder).run()
+    with kept_answers():
+        return _Run(schedule, folder).run()
 
 
 @functools.cache
 def _template(league: str) -> tuple[RunConfig, str, Weights]:
-    config = parse_config(yaml.safe_dump({**SHARED, "league": LEAGUES[league]}), source="the simulation")
+    config = _parsed(yaml.safe_dump({**SHARED, "league": LEAGUES[league]}))
     network = build_network(spec_of(config.env), config.network, seed=0)
     layout = layout_of(network)
     return config, dump_config(config), Weights(np.zeros(layout.size, np.float32), layout, 0)
@@ -79,7 +87,7 @@ def _template(league: str) -> tuple[RunConfig, str, Weights]:
 
 @functools.lru_cache(maxsize=1_000)
 def _parsed(text: str) -> RunConfig:
-    return parse_config(text, source="the simulation")
+    return one_of_equals(parse_config(text, source="the simulation"))
 
 
 class _VirtualMeter(Meter):
@@ -90,6 +98,18 @@ class _VirtualMeter(Meter):
 
     def read(self, *, env_steps: int) -> Spent:
         return Spent(self.now(), 0.0, env_steps)
+
+
+class _OutsideReader(JournalReader):
+    """Follows the journal over a connection of its own."""
+
+    _version = -1
+
+    def has_changed(self) -> bool:
+        """True if somebody has written to the file since the last call, and at the first call."""
+        version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        before, self._version = self._version, version
+        return bool(version != before)
 
 
 class _Run:
@@ -108,14 +128,14 @@ class _Run:
         self._left_over: list[Report] = []
         self._asked: list[Future[Done]] = []
         self._done: list[Done] = []
-        self._reader: JournalReader | None = None
+        self._reader: _OutsideReader | None = None
         self._league: JournaledLeague | None = None
 
     def run(self) -> Ran:
         for death in self._schedule.deaths:
             self._session(death, disk=self._schedule.disk, last=False)
         self._session(0, disk=0, last=True)
-        return Ran(len(self._schedule.deaths), self._model.seq, self._turns)
+        return Ran(len(self._schedule.deaths), self._model.seq, self._turns, self._known.chain)
 
     def _step(self, point: str) -> None:
         """A step between which and the next the process may die, or at which the disk may fail."""
@@ -166,7 +186,7 @@ class _Run:
         folder = self._opened(storage)
         league = self._league
         assert league is not None
-        self._reader = JournalReader.open_readonly(folder.journal_path, events=EVENTS)
+        self._reader = _OutsideReader.open_readonly(folder.journal_path, events=EVENTS)
         self._check_nothing_was_lost()
         config = self._settled(folder, league)
         snapshots = LocalSnapshotStore(folder.snapshots_path, storage=storage)
@@ -296,13 +316,14 @@ class _Run:
 
     def _read(self) -> None:
         assert self._reader is not None
-        self._model.advance(self._reader.replay(from_seq=self._model.seq + 1))
+        if self._reader.has_changed():
+            self._model.advance(self._reader.replay(from_seq=self._model.seq + 1))
+            self._known = self._reader.head()
 
     def _follow(self, league: JournaledLeague) -> None:
         """One look of the outside reader, and the answers to operators that came since."""
         assert self._reader is not None
         self._read()
-        self._known = self._reader.head()
         if league.next_seq == self._model.seq + 1:
             self._model.compare(league.state)
         for request in [request for request in self._asked if request.done()]:

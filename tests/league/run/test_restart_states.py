@@ -55,6 +55,15 @@ def test_nothing_new_means_nothing_to_save_however_long_it_lasts() -> None:
     assert states.due([Progress("main-0", 7, 70)], now=960.0) == ["main-0"]
 
 
+def test_every_process_asks_for_restart_states_in_the_same_order() -> None:
+    """Their events are then in one order too: of runs that are equal, the journals are."""
+    asked: list[TakeCheckpoint] = []
+    states = RestartStates(RuntimeConfig(), LeagueState(), submit=asked.append)
+    players = {f"main-{number}" for number in range(30)}
+    states.ask_all(players)
+    assert [task.player for task in asked] == sorted(players)
+
+
 def test_an_env_that_raises_costs_no_trained_step(tmp_path: Path) -> None:
     env = {"id": BREAKING, "kwargs": {"how": "raise", "after": 100}}
     plain = tiny(env=env, league=ONE_PLAYER, runtime={"checkpoint_updates": 10_000})
