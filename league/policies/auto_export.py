@@ -79,8 +79,9 @@ def is_short(state: LeagueState) -> bool:
 
 
 def keeps_average(state: LeagueState) -> bool:
-    """True if the newest restart state of a main agent holds a moving average of its weights."""
-    return any(player.checkpoint is not None and player.checkpoint.has_ema for player in main_players(state))
+    """True if the newest restart state of a main agent that has trained holds a moving average of its weights."""
+    saved = [player.checkpoint for player in main_players(state) if player.checkpoint is not None]
+    return any(pointer.has_ema and pointer.trained_steps > 0 for pointer in saved)
 
 
 def main_players(state: LeagueState) -> list[PlayerState]:

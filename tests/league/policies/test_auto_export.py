@@ -157,6 +157,17 @@ def test_auto_follows_the_kind_of_game_and_what_there_is(run: Path) -> None:
     assert auto_choice(state, ExactExports({BEST: 0.1, EMA: 0.2}))[0] == BEST
 
 
+def test_auto_is_no_average_before_anything_is_trained(run: Path) -> None:
+    state = state_of(run)
+    for player in state.players.values():
+        assert isinstance(player.checkpoint, CheckpointPointer)
+        player.checkpoint = dataclasses.replace(player.checkpoint, trained_steps=0)
+    name, _ = auto_choice(state)
+    assert name != EMA and choose(state, name).name == name
+    with pytest.raises(UnknownPolicy, match="keep no moving average"):
+        choose(state, EMA)
+
+
 def test_before_the_first_snapshot_there_is_nothing_to_choose(run: Path) -> None:
     state = LeagueState()
     for name in ("auto", *EXPORTS):
