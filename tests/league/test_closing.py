@@ -11,7 +11,7 @@ import league as library
 from envs.protocol import EnvConfig, EnvError
 from envs.registry import make
 from league.exact.exploitability import nash_conv
-from league.exact.small_game import NoExactValue, _visited
+from league.exact.small_game import _LAST, NoExactValue
 from tests.league.commands import league
 from tests.league.counted_envs import OPEN
 from tests.league.tiny_runs import ONE_PLAYER, go_on, start, tiny
@@ -80,7 +80,7 @@ def test_the_perfect_bot_closes_the_copies_that_it_tries(tmp_path: Path) -> None
 def test_a_game_without_an_exact_value_is_closed(monkeypatch: pytest.MonkeyPatch, hopeless: float) -> None:
     monkeypatch.setattr("envs.search.tree_walk.MAX_HISTORIES", 500)
     monkeypatch.setattr("envs.search.tree_walk.HOPELESS", hopeless)  # given up at once, or in the middle of a visit
-    _visited.cache_clear()
+    _LAST.clear()
     with pytest.raises(NoExactValue):
         nash_conv(EnvConfig(BOARDS), lambda obs, mask: mask)  # type: ignore[arg-type, return-value]
     assert all_closed()
