@@ -10,13 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-import yaml
-
 from agents.learner.config import LearnerConfig
 from agents.nets.config import NetworkConfig
 from envs.component_choice import Component
 from envs.protocol import EnvConfig
 from league.config.learner_options import with_options
+from league.config.yaml import yaml_text
 from league.core.state.league_config import LeagueConfig
 from league.http.address import host_and_port, is_loopback
 
@@ -346,14 +345,9 @@ class RunConfig:
     control: ControlConfig = field(default_factory=ControlConfig)
 
 
-_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-"""The one in C where there is one: it writes the same."""
-
-
 def dump_config(config: RunConfig) -> str:
     """The resolved configuration as YAML, which `parse_config` reads back equal."""
-    text: str = yaml.dump(config_plain(config), Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
-    return text
+    return yaml_text(config_plain(config))
 
 
 def config_plain(config: RunConfig) -> dict[str, object]:

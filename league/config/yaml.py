@@ -1,4 +1,4 @@
-"""Configuration text to plain values: a small, safe YAML, with limits checked before anything is built.
+"""Configuration text to plain values and back: a small, safe YAML, with limits checked before anything is built.
 
 It differs from YAML 1.1 where that surprises: `1e6` is a number, `on`, `off`, `yes`, `no`, `12:30` and dates are text,
 a key given twice is an error, and there are no tags.
@@ -50,19 +50,30 @@ class FastLoader(_Resolvers, _DistinctKeys, getattr(yaml, "CSafeLoader", yaml.Sa
     """The same in C where there is one: a change of a live run reads the configuration several times."""
 
 
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Quotes every text that YAML 1.1 or a loader of ours would take for something else."""
+
+
 _NUMBER_STARTS = list("-+0123456789.")
-_Resolvers.add_implicit_resolver(
-    "tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
-)
-_Resolvers.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
-_Resolvers.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9_]*)$"), _NUMBER_STARTS)
-_Resolvers.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(
-        r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?$|^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$"
+_PLAIN_VALUES = (
+    ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", list("tTfF")),
+    ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    ("int", r"^[-+]?(?:0|[1-9][0-9_]*)$", _NUMBER_STARTS),
+    (
+        "float",
+        r"^[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9_]+)(?:[eE][-+]?[0-9]+)?$|^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$",
+        _NUMBER_STARTS,
     ),
-    _NUMBER_STARTS,
 )
+for _tag, _pattern, _starts in _PLAIN_VALUES:
+    for _reader_or_writer in (_Resolvers, _Dumper):
+        _reader_or_writer.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), _starts)
+
+
+def yaml_text(plain: object) -> str:
+    """Plain values as YAML, which `parse_yaml` reads back equal."""
+    text: str = yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
+    return text
 
 
 def parse_yaml(text: str, *, source: str) -> object:

@@ -17,7 +17,7 @@ from agents.learner.algorithms.config import PPOConfig
 from agents.learner.config import LearnerConfig
 from league.config.loading import load_config, parse_config
 from league.config.run_config import RunConfig, config_plain, dump_config
-from league.config.yaml import MAX_CHARACTERS, MAX_DEPTH, parse_yaml
+from league.config.yaml import MAX_CHARACTERS, MAX_DEPTH, parse_yaml, yaml_text
 from league.errors import ConfigError
 
 MINIMAL = "env: {id: connect_four}\n"
@@ -40,6 +40,24 @@ def test_a_game_alone_is_a_configuration() -> None:
 
 def test_an_empty_section_is_its_defaults() -> None:
     assert parse_config(f"{MINIMAL}learner:\n", source="test.yaml") == parse_config(MINIMAL, source="test.yaml")
+
+
+NUMBER_LIKE = st.from_regex(r"[-+]?[0-9_.]{1,4}([eE][-+]?[0-9]{1,3})?", fullmatch=True)
+SCALARS = st.one_of(
+    *(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=6), NUMBER_LIKE),
+    st.sampled_from(["1e6", "on", "null", "~", "", "0x1F", "1_000", "12:30", "2026-11-22", "- a", "a: b", "#", "'"]),
+)
+
+
+@given(st.dictionaries(st.one_of(st.text(max_size=4), NUMBER_LIKE), st.one_of(SCALARS, st.lists(SCALARS, max_size=3))))
+@settings(max_examples=300, deadline=None)
+def test_whatever_is_written_reads_back_equal(plain: dict[str, object]) -> None:
+    assert parse_yaml(yaml_text(plain), source="dump") == plain
+
+
+def test_a_text_that_looks_like_a_number_stays_a_text() -> None:
+    config = parse_config(f"{MINIMAL}name: '1e6'\nwandb: {{tags: ['1e6', 'on', '007']}}\n", source="test.yaml")
+    assert parse_config(dump_config(config), source="dump") == config
 
 
 def test_what_is_dumped_reads_back_equal_and_is_json() -> None:
