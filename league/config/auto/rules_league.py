@@ -9,9 +9,6 @@ from league.config.auto.situation import Situation
 
 SNAPSHOTS = 45
 """Snapshots of a main agent in a budget."""
-ONE_DECISION_PAST = 0.5
-"""Share of games against the past where all seats decide once, at the same time. The main agent then learns from three
-fourths of the decisions; more self-play only makes best replies chase each other."""
 PAST_BESIDE_EXPLOITER = 0.15
 """Most such games elsewhere where an exploiter takes a part of the learning, so that four fifths are the main's."""
 NEVER = 100.0
@@ -59,7 +56,7 @@ def opponents(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
         if group.get("role", "main_agent") != "main_agent" or group.get("matchmaker"):
             continue
         past, why = _past(situation)
-        if len(draft.groups()) > 1 and past < ONE_DECISION_PAST:
+        if len(draft.groups()) > 1:
             past = min(past, PAST_BESIDE_EXPLOITER)
         options: dict[str, object] = {"self_play": 1.0 - past, "pfsp": past, "verification": 0.0}
         if mixed:
@@ -72,12 +69,10 @@ def _past(situation: Situation) -> tuple[float, str]:
     """The share of a main agent's games against the past, and the reason.
 
     Nothing is learnt from a frozen opponent's decisions, and each one met costs a forward pass, so that the past is
-    met where it brings more. Where all decide once, half of the games against it halve what the last policy loses
-    (simulated on ten random cyclic games). In poker and goofspiel a fourth of the games or more did harm.
+    met where it brings more. In poker and goofspiel a fourth of the games or more did harm. Where all decide once, half
+    of them left exports a fourth to a half more exploitable than a tenth did, see benchmarks/README.md.
     """
     game = situation.game
-    if _decides_once(situation):
-        return ONE_DECISION_PAST, "one decision at once: best replies chase each other"
     if game.is_simultaneous or game.hides:
         return 0.1, "play is mixed: the magnet does what the past would"
     return 0.2, "nothing hidden: the past keeps what was learnt"
