@@ -100,7 +100,8 @@ class GameFacts:
       surprises: True if the same observation and action of a turn-based game were followed by different turns: the
         game hides something from the acting seat, or draws lots.
       shared_views: True if all seats of such a game were seen to see the same, so that it draws lots and hides nothing.
-      past_counts: True if a lone seat's observation does not hold all that counts, see `history`.
+      past_counts: True if a lone seat's observation does not hold all that counts, see `history` and
+        `past_regression`.
       endings: estimated number of ways in which the seats can play one deal; None if unknown, see `game_statistics`.
       has_tree: True if the game says itself what its histories are, see `envs.decision_tree`.
       copyable: True if games can be copied for bots that try moves out.

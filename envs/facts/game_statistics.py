@@ -24,6 +24,7 @@ from envs.facts.game_facts import (
 )
 from envs.facts.history import History
 from envs.facts.joint_actions import JointActions
+from envs.facts.past_regression import PastRegression
 from envs.facts.seat_roles import SeatRoles
 from envs.protocol import EnvSpec, Turn
 
@@ -68,7 +69,7 @@ class GameStatistics:
         self._surprises = False
         self._joint_actions = JointActions(spec)
         self._roles = SeatRoles(spec, num_envs=num_envs)
-        self._history = History() if spec.num_seats == 1 else None
+        self._pasts = (History(), PastRegression(spec)) if spec.num_seats == 1 else ()
         self.restart(num_envs=num_envs)
 
     def restart(self, *, num_envs: int) -> None:
@@ -78,8 +79,8 @@ class GameStatistics:
         self._ways = np.zeros(num_envs)
         self._last: list[tuple[object, ...] | None] = [None] * num_envs
         self._roles.restart(num_envs=num_envs)
-        if self._history is not None:
-            self._history.restart(num_envs=num_envs)
+        for past in self._pasts:
+            past.restart(num_envs=num_envs)
 
     @property
     def num_episodes(self) -> int:
@@ -105,15 +106,15 @@ class GameStatistics:
         self._look_for_surprises(turn, actions)
         self._joint_actions.decided(turn, actions, num_envs=num_envs)
         self._roles.decided(turn, actions)
-        if self._history is not None:
-            self._history.decided(turn, actions)
+        for past in self._pasts:
+            past.decided(turn, actions)
 
     def stepped(self, turn: Turn) -> None:
         """The turn that the actions led to."""
         self._joint_actions.stepped(turn)
         self._roles.stepped(turn)
-        if self._history is not None:
-            self._history.stepped(turn)
+        for past in self._pasts:
+            past.stepped(turn)
         going = ~turn.ended[turn.env_index]
         rows = turn.env_index[going], turn.seat[going]
         self._early_rewards = self._early_rewards or bool(np.any(turn.rewards[rows] != 0.0))
@@ -161,7 +162,7 @@ class GameStatistics:
             },
             surprises=self._surprises,
             shared_views=shared_views,
-            past_counts=self._history is not None and self._history.past_counts,
+            past_counts=any(past.past_counts for past in self._pasts),
             endings=self._endings(),
             has_tree=has_tree,
             copyable=copyable,

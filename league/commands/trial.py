@@ -74,7 +74,9 @@ def check_env(
     kwargs: Annotated[
         list[str] | None, typer.Option("-k", "--kwarg", metavar="NAME=VALUE", help="Option of the env; repeatable.")
     ] = None,
-    teams: Annotated[str, typer.Option(metavar="YAML", help='As in env.teams, such as "[[red_*], [blue_*]]".')] = "[]",
+    teams: Annotated[
+        str, typer.Option(metavar="YAML", help="""As in env.teams, such as '[["red_*"], ["blue_*"]]'.""")
+    ] = "[]",
     steps: Annotated[int, typer.Option(min=1, help="Turns to play at random; more where episodes are long.")] = 200,
     seconds: Annotated[float, typer.Option(min=0, help="Processor time for the measures; 0 for none.")] = 6.0,
     as_json: Json = False,

@@ -9,7 +9,7 @@ from league.core.metagame.meta_game import own_snapshots
 from league.core.metagame.ratings import league_ratings
 from league.core.quarantine import quarantined
 from league.core.state.state import LeagueState
-from league.policies.auto_export import EXPORTS, auto_choice
+from league.policies.auto_export import EXACT, EXPORTS, auto_choice
 from league.policies.exact_file import read_exact
 from league.probes.series import newest_text
 from league.reports.status.player_status import PlayerStatus, player_status
@@ -29,6 +29,7 @@ class LeagueStatus:
       tags: name -> snapshot. pins: snapshots whose weights are to stay.
       probes: newest value of each yardstick, and of which snapshot; empty before the first.
       auto: what is played where nobody names a policy, with the reason; empty before the first snapshot.
+      exports: the other names that stand for policies of the run.
     """
 
     games: int
@@ -45,6 +46,7 @@ class LeagueStatus:
     pins: tuple[str, ...] = ()
     probes: str = ""
     auto: str = ""
+    exports: tuple[str, ...] = ()
 
     def games_text(self) -> str:
         """Games and env steps, those of rating games apart."""
@@ -60,19 +62,20 @@ class LeagueStatus:
         if self.probes:
             yield f"probes: {self.probes}"
         if self.auto:
-            yield f"auto is {self.auto}; also {', '.join(EXPORTS)}"
+            yield f"auto is {self.auto}; also {', '.join(self.exports)}"
 
 
 def league_status(state: LeagueState, folder: RunFolder) -> LeagueStatus:
     """The status of the league of a run."""
     ratings = {row.policy: row for row in league_ratings(state)}
+    auto, exports = _exports(state, folder)
     return LeagueStatus(
         games=state.totals.games,
         env_steps=state.totals.env_steps,
         settling_steps=state.totals.settling_steps,
         snapshots=len(state.snapshots),
         players=tuple(player_status(state, player, ratings) for player in state.players.values()),
-        counts=state.scoring.text,
+        counts=state.scoring.text if state.is_competitive else "the return of its one team",
         aborted=state.totals.aborted,
         truncated=state.totals.truncated,
         set_aside=tuple(quarantined(state)),
@@ -80,7 +83,8 @@ def league_status(state: LeagueState, folder: RunFolder) -> LeagueStatus:
         tags=dict(state.tags),
         pins=state.pins,
         probes=newest_text(state),
-        auto=_auto(state, folder),
+        auto=auto,
+        exports=exports,
     )
 
 
@@ -89,9 +93,12 @@ def _pause_text(state: LeagueState) -> str:
     return "" if pause is None else f"{pause.by or 'somebody'}" + (f": {pause.reason}" if pause.reason else "")
 
 
-def _auto(state: LeagueState, folder: RunFolder) -> str:
-    """The export that is played where nobody names one, and why."""
+def _exports(state: LeagueState, folder: RunFolder) -> tuple[str, tuple[str, ...]]:
+    """The export that is played where nobody names one with the reason, and the other ones that there are."""
     if not own_snapshots(state):
-        return ""
-    name, reason = auto_choice(state, read_exact(folder, state))
-    return f"{name}: {reason}"
+        return "", ()
+    exact = read_exact(folder, state)
+    name, reason = auto_choice(state, exact)
+    has_exact = exact is not None and bool(exact.mixture)
+    others = tuple(export for export in EXPORTS if export != name and (export != EXACT or has_exact))
+    return f"{name}: {reason}", others

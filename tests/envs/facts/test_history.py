@@ -10,6 +10,7 @@ import pytest
 
 from envs.facts.game_facts import GameFacts
 from envs.facts.history import Comparisons
+from envs.facts.past_regression import tells_more
 from envs.facts.random_play import RandomPlay
 from envs.plugins import admit
 from envs.protocol import EnvConfig
@@ -64,6 +65,51 @@ def drawn() -> Corridor:
     return Corridor(chance=1.0)
 
 
+class Seen(gymnasium.ObservationWrapper[np.ndarray, Any, np.ndarray]):
+    """A registered game of which only some numbers are seen, with noise."""
+
+    def __init__(self, name: str, numbers: list[int], *, noise: float = 0.0) -> None:
+        super().__init__(gymnasium.make(name))
+        self._numbers, self._noise = numbers, noise
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (len(numbers),), np.float32)
+
+    def observation(self, observation: np.ndarray) -> np.ndarray:
+        drawn = self.np_random.normal(size=len(self._numbers))
+        return np.asarray(observation[self._numbers] + self._noise * drawn, np.float32)
+
+
+def cart_without_speeds() -> Seen:
+    return Seen("CartPole-v1", [0, 2])
+
+
+def pendulum_without_speed() -> Seen:
+    return Seen("Pendulum-v1", [0, 1])
+
+
+def car_without_speed() -> Seen:
+    return Seen("MountainCar-v0", [0])
+
+
+class FilmedCorridor(Corridor):
+    """The same, every number with noise of its own, so that no observation comes twice."""
+
+    def _observation(self) -> np.ndarray:
+        seen: np.ndarray = super()._observation() + 0.1 * self.np_random.random(2)
+        return seen.astype(np.float32)
+
+
+def filmed() -> Corridor:
+    return FilmedCorridor()
+
+
+def filmed_and_shown() -> Corridor:
+    return FilmedCorridor(shown=True)
+
+
+def filmed_and_drawn() -> Corridor:
+    return FilmedCorridor(chance=1.0)
+
+
 def facts(env_id: str) -> GameFacts:
     admit([env_id] if HERE in env_id else [])
     play = RandomPlay(EnvConfig(env_id), seconds=None)
@@ -80,9 +126,47 @@ def test_the_past_counts_where_it_tells_what_follows(game: str, counts: bool) ->
     assert facts(f"{HERE}:{game}").past_counts == counts
 
 
-@pytest.mark.parametrize("name", ["FrozenLake-v1", "CartPole-v1"])
+@pytest.mark.parametrize(
+    ("game", "counts"),
+    [
+        ("cart_without_speeds", True),
+        ("pendulum_without_speed", True),
+        ("car_without_speed", True),
+        ("filmed", True),
+        ("filmed_and_shown", False),
+        ("filmed_and_drawn", False),
+    ],
+)
+def test_the_past_counts_where_numbers_never_come_twice(game: str, counts: bool) -> None:
+    assert facts(f"{HERE}:{game}").past_counts == counts
+
+
+@pytest.mark.parametrize("name", ["FrozenLake-v1", "CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCar-v0"])
 def test_in_plain_games_the_past_does_not_count(name: str) -> None:
     assert not facts(f"gymnasium:{name}").past_counts
+
+
+def test_noise_alone_is_never_taken_for_memory() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        seen, past, follows = rng.normal(size=(1_000, 3)), rng.normal(size=(1_000, 3)), rng.normal(size=(1_000, 4))
+        assert not tells_more(seen, past, follows + seen[:, :1])
+
+
+@pytest.mark.parametrize(("weight", "counts"), [(0.4, False), (4.0, True)])
+def test_the_past_must_explain_most_of_what_is_left(weight: float, counts: bool) -> None:
+    rng = np.random.default_rng(0)
+    seen, past, noise = rng.normal(size=(1_000, 3)), rng.normal(size=(1_000, 3)), rng.normal(size=(1_000, 1))
+    assert tells_more(seen, past, weight * past[:, :1] + noise) == counts
+
+
+def test_a_rare_event_is_no_evidence() -> None:
+    rng = np.random.default_rng(0)
+    seen, past, follows = rng.normal(size=(1_000, 3)), np.zeros((1_000, 1)), np.zeros((1_000, 1))
+    for row in (100, 300, 500, 700, 900):
+        follows[row] = 1.0
+    past[[100, 500, 900]] = 1.0
+    assert not tells_more(seen, past, follows)
 
 
 def test_chance_alone_is_never_taken_for_memory() -> None:

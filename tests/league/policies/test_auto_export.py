@@ -127,7 +127,9 @@ def test_auto_is_the_strongest_where_all_see_everything(tmp_path: Path) -> None:
     state = state_of(tmp_path / "run")
     assert state.perfect_information and auto_choice(state)[0] == BEST
     assert with_exact(open_run(tmp_path / "run"), Search(60.0)).exact is None
-    assert "auto is best: every seat sees everything" in read_status(tmp_path / "run").text()
+    said = next(line for line in read_status(tmp_path / "run").text().splitlines() if line.startswith("auto is"))
+    assert said.startswith("auto is best: every seat sees everything")
+    assert said.endswith("; also ema, last, average, mixture")
 
 
 def with_ema(state: LeagueState, has_ema: bool) -> None:

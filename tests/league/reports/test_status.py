@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from envs.protocol import EnvConfig
 from league.errors import JournalError, MissingRun
 from league.reports.ratings import read_ratings
 from league.reports.status.report import read_status
@@ -18,6 +19,7 @@ from league.reports.verify import verify_run
 from league.store.journaled_league import state_of_run
 from league.store.lock import Holder, this_process
 from league.store.run_folder import MAX_SILENCE_S, RunFolder, WorkerStatus
+from tests.league.eval.eval_runs import MadeRun
 from tests.league.tiny_runs import state_of
 
 
@@ -79,6 +81,12 @@ def test_the_status_counts_players_as_the_journal_does(made: Path) -> None:
     assert (row.snapshots, row.resets) == (player.num_snapshots, player.generation)
     plain = json.loads(report.to_json())
     assert {"pid", "workers", "games", "env_steps", "steps_per_s", "players", "snapshots"} <= plain.keys()
+
+
+def test_a_game_of_one_team_counts_what_it_returns(tmp_path: Path, run: Path) -> None:
+    lone = MadeRun(tmp_path / "lone", env=EnvConfig("gymnasium:CartPole-v1")).close()
+    assert "counts the return of its one team" in read_status(lone).text()
+    assert "counts games won" in read_status(run).text()
 
 
 def test_what_is_no_run_is_said_to_be_none(tmp_path: Path, run: Path) -> None:
