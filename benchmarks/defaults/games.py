@@ -103,10 +103,11 @@ GAMES: Mapping[str, Game] = {
         bots=("tactical", "mcts:25", "mcts:100"),
     ),
     "connect_four": Game(
-        EnvConfig("pettingzoo:classic/connect_four_v3"),
+        EnvConfig("connect_four"),
         ("turn-based", "perfect information", "sparse returns"),
         judge=SCORE,
         bots=("tactical", "mcts:25", "mcts:100"),
+        tuned=_config("connect_four"),
         is_long=True,
     ),
     "othello": Game(
