@@ -61,6 +61,8 @@ def test_the_runs_are_one_process_and_an_actor_beside_a_learner_with_threads() -
 def test_parts_are_measured_without_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("SECONDS_OF_PARTS", 0.02), ("TURNS", 1), ("UPDATES", 1)):
         monkeypatch.setattr(cores, name, value)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")  # the benchmark sets it for its process, which is this one here
+    monkeypatch.setattr(cores.signal, "signal", lambda *_: None)
     assert cores.main(["--env", "gymnasium:CartPole-v1", "--seconds", "0", "--rounds", "1", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"]
     found = {row["name"]: row["value"] for row in rows}

@@ -151,6 +151,7 @@ RAW_WRITES = {
     "league/commands/static_report.py": "a file that the user names and can have written again",
     "league/history/backup.py": "a backup that was cut off between two renames gets its name again",
     "agents/learner/workers/worker_group.py": "the meeting place of workers, gone with them",
+    "envs/workers/child.py": "memory shared with whoever started the games, which is no file",
     "envs/workers/process.py": "memory shared with a game",
     "league/chaos/faults.py": "a run is broken on purpose, from outside",
     "league/chaos/follower.py": "the log of a command that is watched",
@@ -159,6 +160,7 @@ RAW_WRITES = {
     "league/sweep/process_runner.py": "the log of a trial is the output of its process",
     "league/trackers/uploading.py": "prints go nowhere",
     "league/runtime/on_ray/cluster.py": "the folder of Ray",
+    "league/runtime/on_ray/idle_agent.py": "the folder of Ray, whose raylet waits for these files",
     "league/runtime/on_ray/nodes/shipped_files.py": "copies that travel to the machines of a cluster",
     "league/runtime/reaper.py": "the folder of Ray",
 }
