@@ -65,6 +65,14 @@ ENTITIES = NetworkConfig(
 MLP = NetworkConfig(hidden=(16, 16, 16))
 LSTM = NetworkConfig(hidden=(16,), core="lstm", core_size=8, core_layers=2)
 TWIN_LSTM = NetworkConfig(hidden=(16,), core="lstm", core_size=8, value="separate")
+GAMES_AND_NETWORKS = [
+    (BOARD_GAME, MLP),
+    (BOARD_GAME, LSTM),
+    (BOARD_GAME, TWIN_LSTM),
+    (CONTROL, LSTM),
+    (COMMANDS, ENTITIES),
+]
+"""Every kind of action, and every kind of core."""
 
 
 def network_of(spec: EnvSpec, config: NetworkConfig, *, seed: int = 1, policy_scale: float = 50.0) -> Network:

@@ -23,12 +23,10 @@ from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,
     COMMANDS,
-    CONTROL,
-    ENTITIES,
     FLOAT32,
+    GAMES_AND_NETWORKS,
     LSTM,
     MLP,
-    TWIN_LSTM,
     batch_of,
     gradients_of,
     in_float64,
@@ -38,8 +36,6 @@ from tests.agents.learner.learner_cases import (
     small_config,
     unrolls_of,
 )
-
-CASES = [(BOARD_GAME, MLP), (BOARD_GAME, LSTM), (BOARD_GAME, TWIN_LSTM), (CONTROL, LSTM), (COMMANDS, ENTITIES)]
 
 
 def gradient(network: Network, batch: Batch, *, microbatches: int = 1, **changes: object) -> tuple[dict, LossStats]:
@@ -61,7 +57,7 @@ def gradient(network: Network, batch: Batch, *, microbatches: int = 1, **changes
     return gradients_of(network), sums_of(columns)
 
 
-@pytest.mark.parametrize(("spec", "config"), CASES)
+@pytest.mark.parametrize(("spec", "config"), GAMES_AND_NETWORKS)
 @pytest.mark.parametrize("algorithm", list(OBJECTIVES))
 def test_microbatched_gradient_equals_the_whole_batch_in_float64(monkeypatch, spec, config, algorithm) -> None:
     keep_float64(monkeypatch)
@@ -103,7 +99,7 @@ def test_impossible_factors_of_rewards_are_named() -> None:
     assert not group_problems(BOARD_GAME, small_config(reward_scales=(2.0,)))
 
 
-@pytest.mark.parametrize(("spec", "config"), CASES)
+@pytest.mark.parametrize(("spec", "config"), GAMES_AND_NETWORKS)
 def test_optional_terms_are_exact_over_microbatches_too(monkeypatch, spec, config) -> None:
     keep_float64(monkeypatch)
     # Ratios of a scaled head with many layers are so small that no upgoing advantage would be left.

@@ -23,14 +23,11 @@ from agents.nets.network import Network
 from tests.agents.learner.learner_cases import (
     BOARD_GAME,
     COEFFICIENTS,
-    COMMANDS,
-    CONTROL,
     CPU,
-    ENTITIES,
     FLOAT32,
+    GAMES_AND_NETWORKS,
     LSTM,
     MLP,
-    TWIN_LSTM,
     batch_of,
     gradients_of,
     in_float64,
@@ -41,7 +38,6 @@ from tests.agents.learner.learner_cases import (
     unrolls_of,
 )
 
-CASES = [(BOARD_GAME, MLP), (BOARD_GAME, LSTM), (BOARD_GAME, TWIN_LSTM), (CONTROL, LSTM), (COMMANDS, ENTITIES)]
 POPART = NetworkConfig(hidden=(16,), value_output="popart")
 DEADLINE_S = 30.0
 
@@ -63,7 +59,7 @@ def learner_of(config: NetworkConfig = MLP, **changes: object) -> Learner:
     return build_learner(BOARD_GAME, config, small_config(**changes), seed=1, dtype=torch.float32)
 
 
-@pytest.mark.parametrize(("spec", "config"), CASES)
+@pytest.mark.parametrize(("spec", "config"), GAMES_AND_NETWORKS)
 @pytest.mark.parametrize("threads", [2, 3])
 def test_the_gradient_of_several_threads_is_that_of_one_in_float64(monkeypatch, spec, config, threads) -> None:
     keep_float64(monkeypatch)
