@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 import typer
 
-from envs.protocol import EnvError
 from league.errors import LeagueError
 
 USER_ERROR = 2
@@ -25,7 +24,7 @@ def run_command(app: typer.Typer) -> NoReturn:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = app(prog_name="league", standalone_mode=False)
-    except (LeagueError, EnvError) as error:
+    except _errors_of_one_sentence() as error:
         _leave(str(error), error.exit_code if isinstance(error, LeagueError) else USER_ERROR)
     except BrokenPipeError:
         sys.stderr.close()
@@ -39,6 +38,13 @@ def run_command(app: typer.Typer) -> NoReturn:
     except USAGE_ERROR as error:
         _leave_with_usage(error)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _errors_of_one_sentence() -> tuple[type[Exception], ...]:
+    """The errors whose text is all that a user needs; asked for once one is raised, for the second brings numpy."""
+    from envs.protocol import EnvError
+
+    return LeagueError, EnvError
 
 
 def _leave(sentence: str, code: int) -> NoReturn:
