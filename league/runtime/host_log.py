@@ -73,7 +73,10 @@ def _keep_off_the_terminal(root: logging.Logger) -> None:
 
 
 def logs_its_errors(function: Callable[Parameters, Answer]) -> Callable[Parameters, Answer]:
-    """The same function; what it raises is logged with its traceback first."""
+    """The same function; what it raises is logged with its traceback first.
+
+    `ray.method` goes below this one: Ray reads its marks from the innermost function.
+    """
 
     @functools.wraps(function)
     def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Answer:

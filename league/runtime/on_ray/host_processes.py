@@ -262,8 +262,8 @@ class LearnerHostProcess:
         """As `LearnerHost.install`."""
         self._host.install(task)
 
-    @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     @logs_its_errors
+    @ray.method(concurrency_group=ACTORS)  # type: ignore[untyped-decorator]
     def push(self, player: str, chunk: bytes, *, have: int) -> Weights | tuple[Any] | None:
         """As `LearnerHost.push`, answered as by `NewestObjects.answer`."""
         return self._newest.answer(player, self._host.push(player, chunk), have=have)
@@ -273,8 +273,8 @@ class LearnerHostProcess:
         """The weights of a player that were published last, as by `NewestObjects.answer`."""
         return self._newest.answer(player, self._host.published(player), have=have)
 
-    @ray.method(concurrency_group=PROGRESS)  # type: ignore[untyped-decorator]
     @logs_its_errors
+    @ray.method(concurrency_group=PROGRESS)  # type: ignore[untyped-decorator]
     def progress(self, *, budget_fraction: float) -> list[LearnerProgress]:
         """As `LearnerHost.progress`; its learners use this fraction of the budget from now on."""
         self._host.budget_fraction = budget_fraction
