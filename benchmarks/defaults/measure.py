@@ -39,6 +39,8 @@ INPROCESS_UP_TO_S = 60.0
 EXPLOITED = (LAST, "average", "auto")
 EXPLOITER_SHARE = 0.2
 """Of the budget of a run that each of its exploiters gets."""
+ONE_HOST_OF_EACH = ("runtime.actor_hosts=1", "runtime.learner_hosts=1")
+"""Of a configuration that asks for several, where it runs in one process."""
 
 
 @dataclass(frozen=True, order=True)
@@ -224,6 +226,7 @@ def _settings(job: Job, place: Place) -> list[str]:
         "evaluation.bots=[]",
         "wandb.mode=disabled",
         *(["runtime.kind=inprocess"] if job.core_seconds <= INPROCESS_UP_TO_S else []),
+        *(ONE_HOST_OF_EACH if job.core_seconds <= INPROCESS_UP_TO_S and job.population == TUNED else []),
         *([f"env={json.dumps(_env(game))}"] if job.population == TUNED else []),
         *([] if section is None else [f"league={section}"]),
         *place.settings,

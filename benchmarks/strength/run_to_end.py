@@ -18,10 +18,15 @@ STOP_S = 60.0
 class RunFailed(SystemExit):
     """A command that did not end in time or in order. reason: which of both; the text also has the end of its log."""
 
-    def __init__(self, command: Sequence[str], *, reason: str, log: Path) -> None:
-        tail = log.read_text(errors="replace").splitlines()[-20:]
-        super().__init__("\n".join([f"`{' '.join(command)}` {reason}:", *tail]))
+    def __init__(self, text: str, *, reason: str = "") -> None:  # by its text alone it comes back from a process
+        super().__init__(text)
         self.reason = reason
+
+    @classmethod
+    def of(cls, command: Sequence[str], *, reason: str, log: Path) -> RunFailed:
+        """The failure of a command whose output lies at the end of `log`."""
+        tail = log.read_text(errors="replace").splitlines()[-20:]
+        return cls("\n".join([f"`{' '.join(command)}` {reason}:", *tail]), reason=reason)
 
 
 def run_to_end(command: Sequence[str], *, log: Path, timeout_s: float) -> None:
@@ -40,7 +45,7 @@ def run_to_end(command: Sequence[str], *, log: Path, timeout_s: float) -> None:
         finally:
             _stop(process)
     if code != 0:
-        raise RunFailed(command, reason="did not end in time" if code is None else f"left with code {code}", log=log)
+        raise RunFailed.of(command, reason="did not end in time" if code is None else f"left with code {code}", log=log)
 
 
 def spend_budget(command: Sequence[str], *, run_dir: Path, log: Path, timeout_s: float) -> None:

@@ -168,6 +168,15 @@ def test_a_control_differs_by_its_league_alone(place: Place, commands: list[list
     assert [word for word in latest if word not in league] == ["league={preset: self_play}"]
 
 
+@pytest.mark.parametrize("game", [name for name, game in GAMES.items() if game.tuned])
+def test_a_tuned_configuration_runs_in_one_process_for_a_short_budget(
+    game: str, place: Place, commands: list[list[str]]
+) -> None:
+    measure.trained(Job(60, game, TUNED, 0), place)
+    runtime = load_config(Path(commands[0][2]), overrides=settings_of(commands[0])).runtime
+    assert (runtime.kind, runtime.actor_hosts, runtime.learner_hosts) == ("inprocess", 1, 1)
+
+
 def test_the_tuned_configuration_plays_the_game_of_the_benchmark(place: Place, commands: list[list[str]]):
     measure.trained(Job(300, "tic_tac_toe", TUNED, 0), place)
     config = load_config(Path(commands[0][2]), overrides=settings_of(commands[0]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.strength import runs
-from benchmarks.strength.run_to_end import run_to_end, spend_budget
+from benchmarks.strength.run_to_end import RunFailed, run_to_end, spend_budget
 from benchmarks.strength.runs import HALF, LATEST, LEAGUE, Plan, control_sections, finished_run, stored_or_found
 from league.config.loading import load_config
 from league.run.budget import Limits
@@ -181,3 +182,11 @@ def test_a_run_that_somebody_stopped_has_no_figures_yet(config: Path) -> None:
 
 def test_a_run_at_the_end_of_its_budget_is_judged(config: Path) -> None:
     spend_budget(["true"], run_dir=begun(config), log=config.with_suffix(".log"), timeout_s=60.0)
+
+
+def test_a_failure_comes_back_from_another_process_with_its_text(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("the game dumped its core")
+    failed = RunFailed.of(["league", "train"], reason="left with code -11", log=tmp_path / "log")
+    again = pickle.loads(pickle.dumps(failed))
+    assert (str(again), again.reason) == (str(failed), "left with code -11")
+    assert "the game dumped its core" in str(again)

@@ -59,7 +59,7 @@ def test_a_training_that_crashes_is_a_row_and_the_other_families_follow(
     def learn(report: Report, name: str, family: Family, *, folder: Path, **settings: float) -> None:
         if name == "classic_leduc":
             (folder / "log.txt").write_text("the game dumped its core")
-            raise RunFailed(["league", "train"], reason="left with code -11", log=folder / "log.txt")
+            raise RunFailed.of(["league", "train"], reason="left with code -11", log=folder / "log.txt")
         report.add(f"{name}: after 1 core-s", 0.9, "score", at_least=0.5)
 
     monkeypatch.setattr(families, "add_learning", learn)
