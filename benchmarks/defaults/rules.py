@@ -12,6 +12,8 @@ from pathlib import Path
 from benchmarks.strength.runs import ROOT
 
 RULES = (
+    "envs/facts",
+    "envs/search",
     "agents/learner",
     "agents/losses",
     "agents/nets",
@@ -19,6 +21,8 @@ RULES = (
     "agents/unroll",
     "league/config",
     "league/core",
+    "league/exact",
+    "league/exploit",
     "league/policies",
     "league/run",
     "league/runtime/inprocess.py",

@@ -35,8 +35,7 @@ ALONE = {
 def learner_threads(situation: Situation, draft: Draft) -> Iterator[AutoValue]:
     """A thread for each core that learning wants, as far as a batch can be cut.
 
-    Where a decision costs `a` to make and `u` to learn from, learning wants u / (a + u) of the cores. Only as many
-    threads work as cores are idle, so that an estimate that is too high costs nothing.
+    Where a decision costs `a` to make and `u` to learn from, learning wants u / (a + u) of the cores.
     """
     if draft.value("runtime.kind") != "ray":
         yield AutoValue(THREADS, 1, "one process acts and learns in turns")

@@ -47,9 +47,7 @@ def test_four_times_the_batch_has_work_for_several_threads() -> None:
     ("cores", "threads", "hosts"),
     [(2, 2, 1), (4, 4, 3), (8, 8, 7), (16, 8, 15), (32, 8, 22)],
 )
-def test_learning_from_images_takes_as_many_threads_as_there_are_cores_to_spare(
-    cores: int, threads: int, hosts: int
-) -> None:
+def test_learning_from_images_has_work_for_several_threads(cores: int, threads: int, hosts: int) -> None:
     game = board_game(costs=EMULATOR)
     found = chosen(game, cores, network=IMAGES)
     assert found[:2] == (threads, hosts)

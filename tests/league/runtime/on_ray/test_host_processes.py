@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import ray
 
+from league.runtime import on_ray
 from league.runtime.on_ray.cluster import Cluster
 from league.runtime.on_ray.host_processes import ACTORS, CREDITS, PROGRESS, LearnerHostProcess
 from league.runtime.on_ray.ray_actors import actor_class, kill_actor
@@ -51,3 +54,14 @@ def test_pushes_wait_beside_each_other_and_hold_up_neither_progress_nor_directiv
         assert ray.get(pushes, timeout=DEADLINE_S) == [len(CHUNK)] * (1 + CREDITS)
     finally:
         kill_actor(learner, 0, through_ray=True, by_kernel=False)
+
+
+def test_every_mark_of_ray_is_on_the_innermost_function_where_ray_looks_for_it() -> None:
+    marked = [
+        [ast.unparse(decorator).partition("(")[0] for decorator in node.decorator_list]
+        for path in Path(on_ray.__file__).parent.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and "ray.method" in ast.unparse(node).partition("def ")[0]
+    ]
+    assert ["logs_its_errors", "ray.method"] in marked
+    assert {decorators[-1] for decorators in marked} == {"ray.method"}
