@@ -1,6 +1,7 @@
-"""Measured costs of a network on one core of this machine, of acting and of learning; of acting on a GPU too.
+"""Measured costs of a network on one core, of acting and of learning; of acting on a GPU of this machine too.
 
-A pass over n decisions costs `call_s + n * each_s`; both are found from a small and a large pass.
+A pass over n decisions costs `call_s + n * each_s`; both are found from a small and a large pass. Costs on a core
+are those at its usual speed, see `envs.facts.core_speed`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from agents.nets.config import NetworkConfig
 from agents.nets.network import Network, build_network
 from agents.unroll.synthetic import synthetic_unrolls
 from agents.unroll.unroll import Unrolls, UnrollSpec
+from envs.facts.core_speed import WORK_S, Pace, work_s
 from envs.protocol import EnvSpec
 
 SMALL, LARGE = 32, 512
@@ -43,12 +45,14 @@ class PassCost(NamedTuple):
         return self.call_s + decisions * self.each_s
 
 
-def pass_costs(spec: EnvSpec, config: NetworkConfig, *, clock: Clock = time.process_time) -> tuple[PassCost, PassCost]:
+def pass_costs(
+    spec: EnvSpec, config: NetworkConfig, *, clock: Clock = time.process_time, pace: Pace = work_s
+) -> tuple[PassCost, PassCost]:
     """Costs of one forward pass of acting, and of one update by V-trace in float32.
 
     Args:
       spec: of the game.
-      clock: seconds of processor time.
+      clock: seconds of processor time. pace: speed of the core.
     Raises:
       ValueError: the network cannot be made from the configuration. And whatever parts of the user's own raise.
     """
@@ -61,11 +65,12 @@ def pass_costs(spec: EnvSpec, config: NetworkConfig, *, clock: Clock = time.proc
     torch.set_num_threads(1)
     try:
         return (
-            _act_cost(network, unrolls, cpu, clock),
+            _act_cost(network, unrolls, cpu, clock, pace),
             _cost(
                 lambda batch: updater.update([batch], inputs),
                 lambda decisions: synthetic_unrolls(unrolls, rows=decisions // UNROLL_LENGTH, seed=0),
                 clock,
+                pace,
             ),
         )
     finally:
@@ -84,11 +89,11 @@ def device_act_cost(
     """
     network = build_network(spec, config, seed=0).to(device)
     unrolls = UnrollSpec.of(spec, network, unroll_length=UNROLL_LENGTH)
-    _act_cost(network, unrolls, device, lambda: 0.0)
-    return _act_cost(network, unrolls, device, clock)
+    _act_cost(network, unrolls, device, lambda: 0.0, lambda: WORK_S)
+    return _act_cost(network, unrolls, device, clock, lambda: WORK_S)
 
 
-def _act_cost(network: Network, unrolls: UnrollSpec, device: torch.device, clock: Clock) -> PassCost:
+def _act_cost(network: Network, unrolls: UnrollSpec, device: torch.device, clock: Clock, pace: Pace) -> PassCost:
     """Cost of one forward pass and one sample for each row, which ends with the actions on the CPU."""
 
     def act(batch: Unrolls) -> None:
@@ -101,24 +106,27 @@ def _act_cost(network: Network, unrolls: UnrollSpec, device: torch.device, clock
             noise = torch.full((rows, network.head.num_noise), 0.5, device=device)
             network.head.sample(output.logits, noise)[0].cpu()
 
-    return _cost(act, lambda decisions: synthetic_unrolls(unrolls, rows=decisions, seed=0), clock)
+    return _cost(act, lambda decisions: synthetic_unrolls(unrolls, rows=decisions, seed=0), clock, pace)
 
 
-def _cost(run: Callable[[Unrolls], object], make: Callable[[int], Unrolls], clock: Clock) -> PassCost:
-    small_s = _shortest(run, make(SMALL), clock)
+def _cost(
+    run: Callable[[Unrolls], object], make: Callable[[int], Unrolls], clock: Clock, pace: Pace = lambda: WORK_S
+) -> PassCost:
+    small_s = _shortest(run, make(SMALL), clock, pace)
     if small_s > SLOW_S:
         return PassCost(0.0, small_s / SMALL)
-    each_s = max((_shortest(run, make(LARGE), clock) - small_s) / (LARGE - SMALL), 0.0)
+    each_s = max((_shortest(run, make(LARGE), clock, pace) - small_s) / (LARGE - SMALL), 0.0)
     return PassCost(max(small_s - SMALL * each_s, 0.0), each_s)
 
 
-def _shortest(run: Callable[[Unrolls], object], batch: Unrolls, clock: Clock) -> float:
+def _shortest(run: Callable[[Unrolls], object], batch: Unrolls, clock: Clock, pace: Pace) -> float:
     """Seconds of the shortest of a few runs; one that is slow is not repeated."""
-    shortest = float("inf")
+    shortest, works = float("inf"), [pace(), pace()]  # the first one warms up
     for _ in range(REPEATS + 1):  # the first one builds kernels and buffers
         began = clock()
         run(batch)
         shortest = min(shortest, clock() - began)
+        works.append(pace())
         if shortest > SLOW_S:
             break
-    return shortest
+    return shortest * WORK_S / min(works)

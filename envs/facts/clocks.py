@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from envs.facts.core_speed import Pace, work_s
+
 Clock = Callable[[], float]
 
 SHARE_OF_ITS_OWN = 0.05
@@ -26,12 +28,13 @@ class Clocks:
     """Seconds of the wall and of this process's processor time, and waits of this thread.
 
     Costs are processor time, which other programs on the machine do not lengthen. A game that sleeps, or works in
-    processes of its own, takes hardly any here, and is measured by the wall.
+    processes of its own, takes hardly any here, and is measured by the wall. `pace` tells the core's speed.
     """
 
     wall: Clock = time.perf_counter
     processor: Clock = time.process_time
     waits: Callable[[], int] = num_waits
+    pace: Pace = work_s
 
     def now(self) -> tuple[float, float, int]:
         """All at once."""

@@ -52,7 +52,7 @@ class FieldRange:
 
 @dataclass(frozen=True)
 class GameCosts:
-    """Measured costs of a game on this machine.
+    """Measured costs of a game; those of steps at a core's usual speed, see `core_speed`, unless the game waits.
 
     Fields:
       make_s: seconds to make one more game. make_mib: memory that it takes.

@@ -17,6 +17,7 @@ from envs import calls
 from envs.bots import Copyable, RandomBot
 from envs.decision_tree import has_tree
 from envs.facts.clocks import CLOCKS, Clocks
+from envs.facts.core_speed import CallCosts
 from envs.facts.game_facts import GameCosts, GameFacts
 from envs.facts.game_statistics import GameStatistics
 from envs.facts.shared_views import SharedViews
@@ -51,7 +52,7 @@ second, whichever is longer. Settings of a game that was hardly seen do more har
 
 @dataclass(frozen=True)
 class _Timing:
-    """Mean seconds of one call of `step`, and seconds of the reset of all games."""
+    """Usual seconds of one call of `step`, and seconds of the reset of all games."""
 
     step_s: float
     reset_s: float
@@ -167,21 +168,22 @@ class RandomPlay:
         began = self._clocks.now()
         turn = calls.reset(env, seed)
         reset_s = self._clocks.cost_since(began)
-        began, beside = self._clocks.now(), 0.0
+        began, costs = self._clocks.now(), CallCosts(self._clocks.pace)
         while turns == 0 or may_go_on(turns):
-            paused = self._clocks.processor()
             actions = bot.act(env, turn, np.arange(turn.env_index.size))
             seen.decided(turn, actions)
             self._views.looked(env, turn)
             self._views.decided(turn, actions)
-            beside += self._clocks.processor() - paused
+            called = self._clocks.processor()
             turn = calls.step(env, actions)
+            costs.add(self._clocks.processor() - called)
             turns += 1
-            paused = self._clocks.processor()
             seen.stepped(turn)
-            beside += self._clocks.processor() - paused
-        cost = self._clocks.cost_since(began, calls=turns) - beside
-        return _Timing(max(cost, 0.0) / turns, reset_s)
+        if not self._clocks.waited_since(began, calls=turns):
+            return _Timing(costs.usual(), reset_s)
+        wall_s, processor_s, _ = self._clocks.now()
+        beside_s = processor_s - began[1] - costs.total_s
+        return _Timing(max(wall_s - began[0] - beside_s, 0.0) / turns, reset_s)
 
 
 def _is_copyable(env: BatchedEnv) -> bool:

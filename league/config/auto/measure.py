@@ -19,7 +19,7 @@ CALL_DEADLINE_S = 60.0
 """Deadline of one call of the env; beyond it the settings rest on what was seen until then."""
 
 DEAR_FACTOR = 2.5
-"""Of the nominal cost of a network: from here on the measured one counts."""
+"""Of the nominal cost of a network: from here on the measured one counts in full; below the nominal cost not at all."""
 
 MAX_PLAY_S, MIN_PLAY_S, PLAY_FRACTION = 2.0, 0.3, 0.02
 """Seconds of random play: at most, at least, and as a share of the budget."""
@@ -42,10 +42,10 @@ def measure(env: EnvConfig, budget: BudgetConfig, *, is_exact: bool) -> Situatio
 
 
 def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
-    """Costs of a network: measured where passes are far dearer than the nominal ones, else nominal.
+    """Costs of a network: measured where passes are far dearer than the nominal ones, else nominal, or between both.
 
     The nominal costs are those of whole decisions, which passes of a small network do not show; and no setting of a
-    small network should depend on a clock.
+    small network should depend on a clock. In between nothing jumps, as measured costs vary.
     """
     from agents.learner.build import default_device
     from agents.learner.pass_costs import LARGE, PassCost, device_act_cost, pass_costs
@@ -59,14 +59,18 @@ def network_costs(spec: EnvSpec, config: NetworkConfig) -> NetworkCosts:
         return nominal
     usual_act = PassCost(nominal.act_call_s, nominal.act_s).of(LARGE)
     usual_learn = PassCost(nominal.update_call_s, nominal.learn_s).of(LARGE)
-    if act.of(LARGE) < DEAR_FACTOR * usual_act and learn.of(LARGE) < DEAR_FACTOR * usual_learn:
-        return nominal
+    excess = max(act.of(LARGE) / usual_act, learn.of(LARGE) / usual_learn) - 1.0
+    share = min(max(excess / (DEAR_FACTOR - 1.0), 0.0), 1.0)
+
+    def cost(measured: float, usual: float) -> float:
+        return usual + share * max(measured - usual, 0.0)
+
     return NetworkCosts(
-        act_call_s=max(act.call_s, nominal.act_call_s),
-        act_s=max(act.each_s, nominal.act_s),
-        update_call_s=max(learn.call_s, nominal.update_call_s),
-        learn_s=max(learn.each_s, nominal.learn_s),
-        gpu_act_s=gpu,
+        act_call_s=cost(act.call_s, nominal.act_call_s),
+        act_s=cost(act.each_s, nominal.act_s),
+        update_call_s=cost(learn.call_s, nominal.update_call_s),
+        learn_s=cost(learn.each_s, nominal.learn_s),
+        gpu_act_s=gpu if share == 1.0 else None,
         learns_on_gpu=nominal.learns_on_gpu,
     )
 

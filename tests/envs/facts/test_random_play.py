@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from envs.bots import RandomBot
 from envs.facts.clocks import CLOCKS, Clocks
+from envs.facts.core_speed import WORK_S
 from envs.facts.game_facts import GameFacts
 from envs.facts.game_statistics import MAX_GUESSED_TURNS, UNENDED_TURNS, GameStatistics, equal_seats
 from envs.facts.random_play import EXACT_GAMES, EXACT_TURNS, RandomPlay
@@ -79,6 +80,11 @@ def make_paid(num_envs: int) -> Paid:
     return Paid(num_envs=num_envs)
 
 
+def fake_clocks() -> Clocks:
+    """Clocks of a game that computes all the time, on a core at its usual speed."""
+    return Clocks(lambda: clock_s[0], lambda: clock_s[0], lambda: 0, lambda: WORK_S)
+
+
 def facts_of(config: EnvConfig, *, seconds: float | None, clocks: Clocks = CLOCKS) -> GameFacts:
     play = RandomPlay(config, seconds=seconds, clocks=clocks)
     play.run()
@@ -95,7 +101,7 @@ def test_a_dear_game_is_made_once_and_left_in_time() -> None:
     admit([DEAR])
     made.clear()
     clock_s[0] = 0.0
-    found = facts_of(EnvConfig(DEAR), seconds=10.0, clocks=Clocks(lambda: clock_s[0], lambda: clock_s[0], lambda: 0))
+    found = facts_of(EnvConfig(DEAR), seconds=10.0, clocks=fake_clocks())
     assert len(made) == 1
     assert clock_s[0] <= 5.0 + 10.0 + 0.5
     assert found.costs is not None
@@ -197,8 +203,7 @@ def test_random_play_without_a_clock_repeats(env_id: str) -> None:
 
 def test_costs_of_a_call_and_of_a_game_are_separated() -> None:
     admit([PAID])
-    clocks = Clocks(lambda: clock_s[0], lambda: clock_s[0], lambda: 0)
-    found = facts_of(EnvConfig(PAID), seconds=2000.0, clocks=clocks)
+    found = facts_of(EnvConfig(PAID), seconds=2000.0, clocks=fake_clocks())
     assert found.costs is not None
     assert found.costs.game_s == pytest.approx(0.1)
     assert found.costs.call_s == pytest.approx(1.0)
