@@ -15,6 +15,7 @@ from league.config.reference import KeyEntry, explain
 from league.config.run_config import BudgetConfig, RunConfig, config_plain
 from league.errors import LeagueError
 from league.store.run_folder import RunFolder
+from league.wording import setting_text
 
 GIVEN, DEFAULT = "given", "the default of every game"
 
@@ -30,7 +31,7 @@ class SettingRow:
 
     def text(self) -> str:
         """For people."""
-        lines = [f"{self.key} = {json.dumps(self.value)}", f"    {self.origin}", f"    {self.meaning}".rstrip()]
+        lines = [f"{self.key} = {setting_text(self.value)}", f"    {self.origin}", f"    {self.meaning}".rstrip()]
         return "\n".join(line for line in lines if line)
 
 

@@ -13,6 +13,7 @@ from league.core.state.events import EVENTS, Event
 from league.errors import LeagueError, nearest
 from league.store.journal_reader import JournalReader
 from league.store.run_folder import RunFolder
+from league.wording import counted
 
 MAX_OPPONENTS, MAX_OPPONENTS_IN_ALL = 3, 12
 _EDGES = {"trained": "solid", "reset": "dashed", "transplant": "bold"}
@@ -44,13 +45,14 @@ class LineageReport:
         for descent in self.lineage.descents:
             children.setdefault(descent.parent, []).append(descent)
         whose = "" if self.of is None else f", {self.of} and its ancestors"
-        lines = [f"{self.run}: {len(self.lineage.descents)} snapshots{whose}"]
+        lines = [f"{self.run}: {counted(len(self.lineage.descents), 'snapshot')}{whose}"]
         lines += [
-            f"taken over from {fork.run} at event {fork.event}, with {fork.after} snapshots"
+            f"taken over from {fork.run} at event {fork.event}, with {counted(fork.after, 'snapshot')}"
             for fork in self.lineage.forks
         ]
         lines += [
-            f"taken back to event {back.event}, with {back.after} snapshots; what came after lies in {back.set_aside}"
+            f"taken back to event {back.event}, with {counted(back.after, 'snapshot')}; "
+            f"what came after lies in {back.set_aside}"
             for back in self.lineage.rewinds
         ]
         stack = [(descent, 0) for descent in reversed(children.get(None, []))]

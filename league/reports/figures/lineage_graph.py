@@ -9,6 +9,7 @@ import msgspec
 from league.core.metagame.lineage import Lineage, LineageNode
 from league.core.metagame.ratings import RatingRow
 from league.reports.figures.extent import Extent, page_of, spread
+from league.wording import counted
 
 LANES, MAX_LANES = 16, 40
 """Players shown by default and at most."""
@@ -161,6 +162,9 @@ def _node(
 
 
 def _past(lineage: Lineage) -> tuple[str, ...]:
-    forks = [f"taken over from {fork.run} at event {fork.event}, with {fork.after} snapshots" for fork in lineage.forks]
-    rewinds = [f"taken back to event {back.event}, with {back.after} snapshots" for back in lineage.rewinds]
+    forks = [
+        f"taken over from {fork.run} at event {fork.event}, with {counted(fork.after, 'snapshot')}"
+        for fork in lineage.forks
+    ]
+    rewinds = [f"taken back to event {back.event}, with {counted(back.after, 'snapshot')}" for back in lineage.rewinds]
     return (*forks, *rewinds)

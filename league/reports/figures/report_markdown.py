@@ -12,6 +12,7 @@ from league.reports.figures.payoff_matrix import PayoffMatrix
 from league.reports.figures.ratings_over_time import RatingsOverTime
 from league.reports.figures.report import Report, RunFigures
 from league.reports.figures.yardsticks import Yardsticks
+from league.wording import counted
 
 MAX_ROWS = 30
 """Rows of a table; the whole of it is in the JSON and CSV."""
@@ -33,8 +34,8 @@ def _run(run: RunFigures, *, title: bool) -> Iterator[str]:
     if title:
         yield from (f"# Run {run.name}", "")
     amounts = ((run.games, "game"), (run.env_steps, "env step"), (run.players, "player"), (run.snapshots, "snapshot"))
-    counted = ", ".join(f"{number:,} {what}" + ("" if number == 1 else "s") for number, what in amounts)
-    yield from (f"{run.phase.capitalize()}: {counted}. Counted are {run.ratings.counts}.", "")
+    seen = ", ".join(counted(number, what) for number, what in amounts)
+    yield from (f"{run.phase.capitalize()}: {seen}. Counted are {run.ratings.counts}.", "")
     yield from _ratings(run.ratings)
     yield from _yardsticks(run.yardsticks)
     yield from _payoff(run.payoff)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from league.reports.status.run_size import disk_bytes, size_text
 from league.store.journaled_league import state_of_run
 from league.store.run_folder import RunFolder
 from league.store.supervision import read_supervision
+from league.wording import counted, setting_text
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class StatusReport(JsonReport):
         """The chosen settings with their reasons, for people; empty if there are none."""
         if not self.settings:
             return ""
-        rows = [f"  {key} = {json.dumps(value)}  ({reason})" for key, (value, reason) in self.settings.items()]
+        rows = [f"  {key} = {setting_text(value)}  ({reason})" for key, (value, reason) in self.settings.items()]
         return "\n".join(["chosen for this game and budget (`league explain` tells more):", *rows])
 
     def text(self) -> str:
@@ -78,8 +78,9 @@ class StatusReport(JsonReport):
         heartbeat, league = self.heartbeat, self.league
         workers = heartbeat.workers_text()
         yield f"{self.run}: {heartbeat.text()}"
-        yield f"{league.games_text()}, {heartbeat.steps_per_s:,.0f} steps/s, {league.snapshots} snapshots" + (
-            f"; workers: {workers}" if workers else ""
+        yield (
+            f"{league.games_text()}, {heartbeat.steps_per_s:,.0f} steps/s, {counted(league.snapshots, 'snapshot')}"
+            + (f"; workers: {workers}" if workers else "")
         )
         yield f"counts {league.counts}"
         yield ", ".join([*heartbeat.amounts(), f"{size_text(self.disk_bytes)} on disk"])

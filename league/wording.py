@@ -1,0 +1,32 @@
+"""Numbers of things and values of settings, in words for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, which has an s where it needs one."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def setting_text(value: object) -> str:
+    """The value of a setting: groups of players by their roles, a component by its name and options, others as JSON."""
+    if isinstance(value, Mapping):
+        options = ", ".join(f"{key} {_inner_text(item)}" for key, item in value.items() if key != "kind")
+        return ": ".join(part for part in (str(value.get("kind", "")), options) if part) or "{}"
+    if isinstance(value, list) and value and all(isinstance(item, Mapping) and "role" in item for item in value):
+        return ", ".join(_group_text(group) for group in value)
+    return json.dumps(value)
+
+
+def _inner_text(value: object) -> str:
+    if isinstance(value, str) and value:
+        return value
+    return f"({setting_text(value)})" if isinstance(value, Mapping) else setting_text(value)
+
+
+def _group_text(group: Mapping[str, object]) -> str:
+    count = group.get("count", 1)
+    return str(group["role"]) if count == 1 else f"{count} x {group['role']}"
