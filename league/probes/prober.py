@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 import time
@@ -37,6 +38,8 @@ MAX_FAILURES = 3
 NICE = 15
 MAX_ANSWER_BYTES = 1 << 18
 MAX_PROBLEM = 400
+NUMBER = re.compile(r"\d[\d.,]*")
+"""What varies in a remark that says the same again, such as a measured time."""
 TRAINING = "training"
 
 Execute = Callable[[Command], bool]
@@ -140,7 +143,7 @@ class Prober:
         self._say = say
         self._monotonic = monotonic
         self._start_s = START_CORE_SECONDS
-        self._remarks: dict[str, str] = {}
+        self._remarks: dict[str, str] = {}  # the last of each probe, without its numbers
         self._asked: tuple[ProbeTask, float, float] | None = None
         """The task, when it was asked, and the processor time of its process until then."""
         self._noted_s, self._used = 0.0, 0.0
@@ -249,8 +252,8 @@ class Prober:
             execute(EndProbe(ProbeOutcome(task.number, problem="its answer was refused")))
         if outcome.problem:
             self._say(f"The probe {task.probe} could not measure {task.snapshot}: {outcome.problem.rstrip('.')}.")
-        elif outcome.remark and self._remarks.get(task.probe) != outcome.remark:
-            self._remarks[task.probe] = outcome.remark
+        elif outcome.remark and self._remarks.get(task.probe) != (gist := NUMBER.sub("", outcome.remark)):
+            self._remarks[task.probe] = gist
             self._say(f"The probe {task.probe} leaves something out: {outcome.remark.rstrip('.')}.")
 
 

@@ -55,6 +55,7 @@ class UploadingSink:
         self._unread = b""
         self._begun = time.monotonic()
         self._ready = self._warned = False
+        self._notes: set[str] = set()
         self._spacing = RowSpacing()
 
     @property
@@ -111,7 +112,7 @@ class UploadingSink:
         self._stop_worker()
 
     def _read_messages(self) -> None:
-        """Pass on what the worker says: a line `warning TEXT`, `note TEXT`, or `ready`."""
+        """Pass on what the worker says: a line `warning TEXT`, `note TEXT`, which are said once, or `ready`."""
         if self._worker is None or self._worker.stdout is None:
             return
         self._unread += self._worker.stdout.read() or b""
@@ -121,7 +122,8 @@ class UploadingSink:
             self._ready |= kind == "ready"
             if kind == "warning":
                 self._warn_once(text)
-            elif kind == "note":
+            elif kind == "note" and text not in self._notes:
+                self._notes.add(text)
                 self._warn(f"{self._tracker}: {text}.")
 
     def _warn_once(self, reason: str) -> None:

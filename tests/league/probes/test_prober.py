@@ -55,9 +55,10 @@ class FakeProcess(ProbeProcess):
     def answer(self) -> ProbeOutcome | None:
         return self.ready.pop() if self.ready else None
 
-    def reply(self) -> None:
+    def reply(self, remark: str = "") -> None:
         number = self.asked[-1].task.number
-        self.ready.append(ProbeOutcome(number, (ProbeReading("tactical", 0.5, 0.4, 0.6, 40),), self.cost))
+        readings = (ProbeReading("tactical", 0.5, 0.4, 0.6, 40),)
+        self.ready.append(ProbeOutcome(number, readings, self.cost, remark=remark))
 
     def core_seconds(self) -> float:
         return self.used
@@ -132,6 +133,24 @@ def test_a_snapshot_is_measured_once_by_each_kind(beside: Beside) -> None:
             beside.process.reply()
     tasks = [result.task for result in beside.league.state.probes.results]
     assert len({(task.probe, task.snapshot) for task in tasks}) == len(tasks) == len(KINDS)
+
+
+def test_what_is_left_out_is_said_once_whatever_its_numbers() -> None:
+    beside = Beside(kinds=("yardsticks",))
+    remarks = [
+        "mcts:100 takes 20.1 s",
+        "mcts:100 takes 1,937 s",
+        "mcts:100 and go take 3 s",
+        "mcts:100 and go take 4 s",
+    ]
+    for remark in remarks:
+        asked = len(beside.process.asked)
+        while len(beside.process.asked) == asked:
+            beside.league.run(20)
+            beside.look(1e6)
+        beside.process.reply(remark)
+        beside.look(1e6)
+    assert beside.said == [f"The probe yardsticks leaves something out: {remarks[place]}." for place in (0, 2)]
 
 
 def test_one_that_takes_too_long_is_ended_and_its_cost_counts(beside: Beside) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import select
@@ -11,6 +12,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -121,6 +123,15 @@ def test_rows_reach_wandb_in_order_and_the_process_is_gone(tmp_path: Path, monke
     assert bench.calls("finish") == [["finish"]]
     assert bench.warnings == []
     assert wait_until_gone(pid, 0.0)
+
+
+def test_a_note_is_said_once_for_each_run_of_the_sink(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench(tmp_path, monkeypatch, "ok")
+    sink = bench.sink()
+    said = io.BytesIO(b"note no pictures\nnote no pictures\nready\nnote no lineage\nnote no pictures\n")
+    sink._worker = SimpleNamespace(stdout=said)  # type: ignore[assignment]  # all that is read of it
+    sink._read_messages()
+    assert bench.warnings == ["wandb: no pictures.", "wandb: no lineage."]
 
 
 def test_a_second_start_continues_where_the_first_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
