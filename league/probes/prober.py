@@ -39,7 +39,7 @@ NICE = 15
 MAX_ANSWER_BYTES = 1 << 18
 MAX_PROBLEM = 400
 NUMBER = re.compile(r"\d[\d.,]*")
-"""What varies in a remark that says the same again, such as a measured time."""
+"""Numbers vary in remarks that say the same, such as measured times."""
 TRAINING = "training"
 
 Execute = Callable[[Command], bool]
