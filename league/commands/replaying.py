@@ -33,14 +33,17 @@ def replay(
     """Show a recorded game, after checking it by playing it again; in the terminal unless a file is asked for."""
     import msgspec
 
+    from league.policies.trust import admit_marked
     from league.replays.game_view import game_view, lines_of, outcome_text, seat_names_of, title_of
     from league.replays.html import html_of
     from league.replays.playback import frames_of
     from league.replays.replay_file import read_replay
     from league.replays.terminal import show_states
     from league.replays.video import gif_of, mp4_of
+    from league.store.run_folder import RunFolder
 
     found = read_replay(file)
+    admit_marked(RunFolder(file.absolute().parent.parent))  # the run in whose folder `replays` it lies
     frames = frames_of(found, game, trust=trust, seat=seat)
     names = seat_names_of(found)
     if html is not None or json_file is not None:

@@ -17,6 +17,7 @@ import envs.plugins
 import league.policies.trust
 from envs.protocol import EnvConfig
 from league.config.plugin_names import outside_names
+from league.contenders.bots import bot_policy
 from league.core.state.events import LeagueCreated
 from league.core.state.league_config import LeagueConfig, PlayerConfig
 from league.errors import LeagueError
@@ -26,6 +27,8 @@ from league.history.fork import fork_run
 from league.history.rewind import rewind_run
 from league.policies.loading import open_run
 from league.policies.trust import Untrusted
+from league.replays.recorder import record_game
+from league.replays.replay_file import write_replay
 from league.reports.lineage import read_lineage
 from league.reports.payoff import read_payoff
 from league.reports.ratings import read_ratings
@@ -191,6 +194,20 @@ def test_a_fork_and_a_rewind_of_the_users_run_stay_theirs(
     for path in (run, tmp_path / "new", Path(report.set_aside)):
         stranger()
         open_run(path)
+
+
+def test_a_replay_in_the_users_run_is_trusted_and_a_copy_elsewhere_is_not(
+    own_run: Path, tmp_path: Path, stranger: Callable[[], None]
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(own_run, run)
+    game = open_run(run)
+    file = write_replay(run / "replays" / "one.replay", record_game(game.env, [bot_policy("random", seed=0)] * 2, 0))
+    copy = shutil.copy(file, tmp_path / "one.replay")
+    for path, code in ((copy, 2), (file, 0)):
+        stranger()
+        assert run_league("replay", path, "--json", tmp_path / "game.json").code == code
+    assert (tmp_path / "game.json").is_file()
 
 
 def test_a_mark_covers_the_names_and_options_that_the_user_gave_and_no_others(own_run: Path, tmp_path: Path) -> None:
