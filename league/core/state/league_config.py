@@ -97,7 +97,8 @@ class PlayerConfig:
         name it is the role's.
       opponents_per_lease: most distinct opponents (the player itself included) in one lease.
       learn_from_past: its newest snapshots, so many, from whose decisions it learns too where it meets them, by the
-        probabilities with which they acted, as far as `learner.max_policy_lag` lets it; 0 learns from its own alone.
+        probabilities with which they acted; 0 learns from its own alone. Beyond `learner.max_policy_lag` nothing is
+        learnt from them.
       gate: see there.
       hyperparameters: names and values that its players learn with, as in `HyperparameterConfig`: an "entropy_cost" of
         0.25 is a quarter of what is configured. Values that PBT changes take precedence.
