@@ -18,7 +18,8 @@ from typing import Any
 
 from league.config.ray_address import AUTO, CLIENT, OWN
 from league.errors import LeagueError, RayHeadLost, RayUnguarded, RayUnreachable
-from league.runtime.on_ray import idle_agent
+from league.runtime.on_ray import idle_agent, worker_request
+from league.runtime.on_ray.fork_server import ForkServer
 from league.runtime.on_ray.nodes.shipped_files import runtime_env
 
 logger = logging.getLogger(__name__)
@@ -113,6 +114,7 @@ class Cluster:
         if address == OWN:
             stem = f"lg-{os.getpid()}-{secrets.token_hex(3)}"
             self.folder = Path(tempfile.gettempdir()) / stem
+        self._fork_server: ForkServer | None = None
 
     def start(self) -> None:
         """Connect.
@@ -135,6 +137,8 @@ class Cluster:
 
         if ray.is_initialized():
             ray.shutdown()
+        if self._fork_server is not None:
+            self._fork_server.close()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -172,7 +176,9 @@ class Cluster:
         ray_constants.ENABLE_RAY_CLUSTER = False  # what the environment says, where Ray was imported before
         assert self.folder is not None
         self.folder.mkdir(mode=0o700)
-        with _private_files(), _quiet(), _few_processes():
+        if sys.platform == "linux":  # elsewhere what was imported may have started threads
+            self._fork_server = ForkServer(self.folder)
+        with _private_files(), _quiet(), _few_processes(), _forked_workers(self._fork_server):
             ray.init(
                 address="local",
                 num_cpus=self._num_hosts,
@@ -312,6 +318,36 @@ def _few_processes() -> Iterator[None]:
         services._build_python_executable_command_memory_profileable = python_command
         for name, start in starts.items():
             setattr(Node, name, start)
+
+
+@contextlib.contextmanager
+def _forked_workers(server: ForkServer | None) -> Iterator[None]:
+    """A raylet started inside asks the server for its workers, if there is one."""
+    if server is None:
+        yield
+        return
+    from ray._private import ray_constants
+    from ray._private.node import Node
+
+    start_raylet = Node.start_raylet
+
+    def start(node: Node, *rest: Any, **options: Any) -> None:
+        setup_worker = node._ray_params.setup_worker_path
+        node._ray_params.setup_worker_path = worker_request.__file__
+        environment = {**server.listen(), worker_request.SETUP_WORKER: setup_worker}
+        os.environ.update(environment)
+        try:
+            start_raylet(node, *rest, **options)
+        finally:
+            for name in environment:
+                del os.environ[name]
+        server.start(node.all_processes[ray_constants.PROCESS_TYPE_RAYLET][0].process.pid)
+
+    Node.start_raylet = start
+    try:
+        yield
+    finally:
+        Node.start_raylet = start_raylet
 
 
 @contextlib.contextmanager

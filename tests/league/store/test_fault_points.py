@@ -160,6 +160,7 @@ RAW_WRITES = {
     "league/sweep/process_runner.py": "the log of a trial is the output of its process",
     "league/trackers/uploading.py": "prints go nowhere",
     "league/runtime/on_ray/cluster.py": "the folder of Ray",
+    "league/runtime/on_ray/fork_server.py": "a setting of the kernel, which is no file",
     "league/runtime/on_ray/idle_agent.py": "the folder of Ray, whose raylet waits for these files",
     "league/runtime/on_ray/nodes/shipped_files.py": "copies that travel to the machines of a cluster",
     "league/runtime/reaper.py": "the folder of Ray",
