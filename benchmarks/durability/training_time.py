@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import statistics
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -22,7 +18,6 @@ from league.store.run_folder import RunFolder
 WINDOW_S = 180.0
 EVERY_S = 10.0
 HOSTS = 4
-STARTS, START_S = 3, 120.0
 RUNTIME: dict[str, object] = {"kind": "ray", "object_store_mb": 100, "actor_hosts": HOSTS}
 
 
@@ -53,17 +48,6 @@ def rows(report: Report, *, scale: float, seed: int, folder: Path) -> None:
     share = steps[True] / steps[False] if steps[False] else None
     name = f"training time with one of {HOSTS} actor hosts killed every {EVERY_S:g} s"
     report.add(name, share, "of that without", at_least=0.95)
-    start_s = statistics.median(_start_core_seconds() for _ in range(STARTS))
-    cores = len(os.sched_getaffinity(0))
-    report.add("importing the code of a host that starts", start_s, "core-s")
-    report.add(f"training time that these imports leave on {cores} cores", 1.0 - start_s / (EVERY_S * cores), "")
-
-
-def _start_core_seconds() -> float:
-    """Processor seconds of a process until it has the code of an actor host; Ray's own part of a start comes on top."""
-    code = "import league.runtime.on_ray.host_processes, time; print(time.process_time())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=START_S)
-    return float(done.stdout)
 
 
 def _steps(chaos: Chaos) -> int:

@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from league.chaos.audit import audit_run, verify
-from league.chaos.faults import damage_copy, fill_for, head_of, slow_for, stop_for
+from league.chaos.faults import damage_copy, fill_for, helper_of, slow_for, stop_for
 from league.chaos.follower import Command, JournalFollower, RunFailed, of_kind, wait_for
 from league.chaos.leftovers import Remains, left_of, remains_of
-from league.chaos.plan import ACTOR, CORRUPT, DAEMON, FILL, HEAD, KILL, LEARNER, SLOW, STOP, Plan, Strike
+from league.chaos.plan import ACTOR, CORRUPT, DAEMON, FILL, FORK_SERVER, HEAD, KILL, LEARNER, SLOW, STOP, Plan, Strike
 from league.chaos.verdict import Findings, Verdict, verdict_of
 from league.core.state.events import LeaseFinished, LeaseGranted
 from league.runtime.reaper import descendants
@@ -159,12 +159,12 @@ class Chaos:
 
         def look() -> bool:
             below = descendants(self._running().pid)
-            if strike.target == HEAD:
-                found[:] = [head_of(self._running().pid)]
-                return found != [0] or self._ended()
             status = RunFolder(self.run).read_status()
-            workers = () if status is None else status.workers
-            found[:] = [worker.pid for worker in workers if worker.kind == KINDS[strike.target] and worker.pid in below]
+            workers = [] if status is None else [worker for worker in status.workers if worker.pid in below]
+            if strike.target in (HEAD, FORK_SERVER):  # where hosts play without one, it has been killed before
+                found[:] = [helper_of(self._running().pid, strike.target)]
+                return found != [0] or bool(workers) or self._ended()
+            found[:] = [worker.pid for worker in workers if worker.kind == KINDS[strike.target]]
             return bool(found) or self._ended()
 
         self._idle(FIND_S, until=look)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from league.chaos.leftovers import command_line
+from league.chaos.plan import FORK_SERVER, HEAD
 from league.errors import LeagueError
 from league.history.backup import back_up
 from league.reports.verify import verify_run
@@ -19,8 +20,8 @@ from league.runtime.reaper import descendants
 from league.store.lock import start_ticks
 from league.store.storage import Storage
 
-HEAD_PROGRAM = "gcs_server"
-"""Name of the program that is the head of a Ray."""
+PROGRAMS = {HEAD: "gcs_server", FORK_SERVER: "league.runtime.on_ray.fork_server"}
+"""Target -> name of its program."""
 
 SLOW_CYCLE_S = 0.2
 
@@ -31,10 +32,10 @@ Idle = Callable[[float], object]
 """Watches the run for so many seconds."""
 
 
-def head_of(daemon: int) -> int:
-    """Process id of the head of a daemon's own Ray; 0 for none."""
-    heads = [pid for pid in descendants(daemon) if HEAD_PROGRAM in command_line(pid).partition(" ")[0]]
-    return heads[0] if heads else 0
+def helper_of(daemon: int, target: str) -> int:
+    """Process id of the head of a daemon's own Ray, or of the process from which its hosts are forked; 0 for none."""
+    found = [pid for pid in descendants(daemon) if PROGRAMS[target] in command_line(pid).partition(" --")[0]]
+    return found[0] if found else 0
 
 
 def stop_for(pid: int, seconds: float, *, idle: Idle) -> None:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 KILL, STOP, SLOW, FILL, CORRUPT = "kill", "stop", "slow", "fill", "corrupt"
-DAEMON, ACTOR, LEARNER, HEAD = "daemon", "actor", "learner", "head"
+DAEMON, ACTOR, LEARNER, HEAD, FORK_SERVER = "daemon", "actor", "learner", "head", "fork server"
 
 FAULTS: tuple[tuple[str, str, float], ...] = (
     (KILL, DAEMON, 3.0),
     (KILL, ACTOR, 3.0),
     (KILL, LEARNER, 3.0),
     (KILL, HEAD, 1.0),
+    (KILL, FORK_SERVER, 1.0),
     (STOP, DAEMON, 1.0),
     (STOP, ACTOR, 1.0),
     (STOP, LEARNER, 1.0),

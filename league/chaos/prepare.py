@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from league.chaos.plan import FAULTS, HEAD, ONE_PROCESS
+from league.chaos.plan import FAULTS, FORK_SERVER, HEAD, ONE_PROCESS
 from league.config.auto.resolve import resolve
 from league.config.run_config import RunConfig
 from league.errors import LeagueError
@@ -45,8 +45,9 @@ def prepare(target: Path, run: Path, *, overrides: Sequence[str], trust: bool) -
 
 
 def targets_of(config: RunConfig) -> tuple[str, ...]:
-    """The parts of a run that can be struck; in one process there are neither hosts nor a head of Ray."""
+    """The parts of a run that can be struck; in one process there are neither hosts nor a Ray."""
     if config.runtime.kind == "inprocess":
         return ONE_PROCESS
     targets = dict.fromkeys(target for _, target, _ in FAULTS)
-    return tuple(target for target in targets if target != HEAD or config.runtime.address == "local")
+    is_own = config.runtime.address == "local"
+    return tuple(target for target in targets if is_own or target not in (HEAD, FORK_SERVER))

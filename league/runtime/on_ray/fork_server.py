@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import json
 import os
 import runpy
@@ -26,9 +25,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from league.runtime.on_ray.worker_request import ADDRESS, LENGTH_BYTES
-
-IMPORTS = ("ray._private.workers.default_worker", "league.runtime.on_ray.host_processes")
-"""Whatever a host has imported by the time that it plays."""
 
 ANY_JOB = "ffffffff"
 """Ray's id of the job of a worker that learns it with its first task."""
@@ -174,8 +170,10 @@ def _fork() -> int:
 def main() -> None:
     """Import, then serve. Arguments: the number of the listening socket; the folder, by which the reaper knows us."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects what has ended
-    for module in IMPORTS:
-        importlib.import_module(module)
+    import ray._private.workers.default_worker  # noqa: F401
+
+    import league.runtime.on_ray.host_processes  # noqa: F401
+
     gc.collect()
     gc.freeze()  # else the first collection in a forked process would write to all that it shares
     with socket.socket(fileno=int(sys.argv[1])) as listener:

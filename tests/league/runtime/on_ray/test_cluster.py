@@ -16,6 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from league.chaos.faults import helper_of
+from league.chaos.leftovers import command_line
+from league.chaos.plan import FORK_SERVER
+from league.chaos.plan import HEAD as HEAD_OF_RAY
 from league.errors import RayHeadLost, RayUnguarded, RayUnreachable
 from league.runtime.on_ray.cluster import LOCAL_ENVIRONMENT, Cluster, _to_the_log, demands_token
 from league.runtime.reaper import descendants
@@ -131,6 +135,12 @@ def test_our_own_ray_starts_no_process_that_a_run_does_not_need(ray_cluster: Clu
     ]
     assert len(agents) == 2
     assert all(b"on_ray/idle_agent.py" in command[3] for command in agents), "Ray's own take 50 MiB each"
+
+
+def test_chaos_finds_the_helpers_of_our_own_ray(ray_cluster: Cluster) -> None:
+    commands = {target: command_line(helper_of(os.getpid(), target)) for target in (HEAD_OF_RAY, FORK_SERVER)}
+    assert Path(commands[HEAD_OF_RAY].split()[0]).name == "gcs_server"
+    assert f"--folder={ray_cluster.folder}/" in commands[FORK_SERVER]
 
 
 def test_nobody_else_can_enter_the_folder_of_our_own_ray(ray_cluster: Cluster) -> None:
